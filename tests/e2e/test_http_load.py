@@ -111,7 +111,7 @@ def test_the_limit_of_requests_a_connection_is_named(uncork, load):
     done = load("limited", "/small.txt", "-n", 5000)
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
-    assert "connections, each after 1 000 requests: that is its limit of requests a connection" in told
+    assert "connections, each after 1 000 requests: its limit of requests per connection" in told
     done = load("limited_two", "/small.txt", "-n", 5000, "--h2", "--on-close", "stop")
     assert done.returncode == 2
     told = " ".join(done.stdout.split())
@@ -179,7 +179,7 @@ def test_a_server_that_errs_is_told_and_what_went_well_is_kept(uncork, serve, ki
         assert time.monotonic() - begun < 30
     assert done.returncode == 2, done.stderr
     told = " ".join(done.stdout.split())
-    assert f"Failed requests by kind: 3 × {kind}; the first said: " in told
+    assert f"Failed requests by kind: 3 × {kind}; first message: " in told
     assert "Traceback" not in done.stderr
     result = result_of(uncork.runs[0])
     assert result["counts"]["errors"] == {kind: 3}
@@ -191,10 +191,10 @@ def test_an_answer_that_waits_for_an_acknowledgement_is_named_with_what_to_do(un
     done = load("sendfile_two", "/small.txt", "-n", 80, "--h2")
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
-    assert re.search(r"\d+ of 80 answers \(.*\) stood still for 40 ms", told)
+    assert re.search(r"\d+ of 80 answers \(.*\) paused midway for 40 ms", told)
     assert "set TCP_NODELAY on the server (nginx with HTTP/2: sendfile off)" in told
     done = load("two", "/small.txt", "-n", 80, "--h2")
-    assert "stood still" not in done.stdout
+    assert "paused midway" not in done.stdout
 
 
 def test_bad_words_end_with_one_message_and_leave_nothing(uncork, load):

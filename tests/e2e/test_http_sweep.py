@@ -84,7 +84,7 @@ def test_a_sweep_finds_the_pool_that_bends_it_and_the_load_that_holds_an_objecti
     told = " ".join(ended.stdout.split())
     assert "requests a second" in told and "transaction" not in told
     again = uncork("report", "last", "--markdown")
-    assert again.returncode == 0 and "## What gives out" in again.stdout
+    assert again.returncode == 0 and "## Bottlenecks" in again.stdout
 
 
 def test_streams_are_raised_on_one_connection_of_nginx(uncork, tmp_path):
@@ -96,7 +96,7 @@ def test_streams_are_raised_on_one_connection_of_nginx(uncork, tmp_path):
     result = result_of(uncork, SWEEP)
     assert result["axis"] == "streams"
     assert [level["level"] for level in result["levels"]][:2] == [1, 2]
-    assert "streams a connection" in result["answer"]
+    assert "streams per connection" in result["answer"]
 
 
 def test_the_cliff_of_a_limit_of_requests_a_connection_is_named(uncork, tmp_path):
@@ -129,7 +129,7 @@ def test_a_plain_load_tells_what_holds_it_up(uncork, database, pooled):
     seen = ("--postgres", database.conninfo(), "--service-pid", pid)
     ended = uncork("load", "http", "-c", 24, "-D", 3, *seen, url)
     assert ended.returncode == 0, ended.stderr
-    assert "What holds it up: the pool of 4 connections is full" in " ".join(ended.stdout.split())
+    assert "Bottleneck: the pool of 4 connections is full" in " ".join(ended.stdout.split())
     result = result_of(uncork, LOAD)
     assert result["bottlenecks"][0]["resource"] == "pool" and result["lacks"] == []
     assert {one["role"] for one in result["system"]["processes"]} == {"service", "database", "generator"}

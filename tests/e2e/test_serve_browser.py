@@ -85,7 +85,8 @@ def visit(chromium, served):
 
 def drawn(page):
     """Wait for a page that says it takes long; it loads again by itself."""
-    page.wait_for_function("document.querySelector('h1').innerText !== 'It is being drawn.'", timeout=120_000)
+    waiting = "The page is being drawn."
+    page.wait_for_function(f"document.querySelector('h1').innerText !== '{waiting}'", timeout=120_000)
 
 
 def ids(page):
@@ -111,7 +112,7 @@ def last(root, kind):
 def test_the_list_says_at_once_what_there_is_and_what_is_damaged(visit, root):
     page = visit()
     assert re.match(r"134 runs are stored; the newest started .* ago\.", page.locator("h1").inner_text())
-    assert page.locator("details.damaged summary").inner_text() == "1 folder cannot be read and is left out"
+    assert page.locator("details.damaged summary").inner_text() == "1 folder cannot be read and is skipped"
     page.locator("details.damaged summary").click()
     assert "broken-20200101-100000" in page.locator("details.damaged").inner_text()
     assert len(ids(page)) == 100 and ids(page)[0] == last(root, "lookup")
@@ -133,7 +134,7 @@ def test_filters_choose_without_loading_the_page_and_can_be_shared(visit):
     page.get_by_label("Tag").select_option("nightly")
     page.get_by_text("1 of 134 runs.").wait_for()
     page.get_by_label("Search").fill("no such thing")
-    page.get_by_text("No run is like that.").wait_for()
+    page.get_by_text("No run matches.").wait_for()
 
 
 def test_filters_work_without_scripts(visit):
@@ -170,7 +171,7 @@ def test_runs_are_compared_from_the_list(visit):
     page = visit("/?q=lookup")
     for number in (1, 0):
         page.get_by_role("checkbox").nth(number).check()
-    page.get_by_role("button", name="Compare the chosen").click()
+    page.get_by_role("button", name="Compare selected runs").click()
     assert "/compare?run=" in page.url
     assert len(page.locator("h1").inner_text()) > 30
     assert page.locator("main table").count() > 1
@@ -182,10 +183,10 @@ def test_a_tag_is_set_and_taken_away_by_keyboard(visit, root):
     page.get_by_label("New tag").focus()
     page.keyboard.type("release-7")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Take away the tag release-7").wait_for()
+    page.get_by_role("button", name="Remove the tag release-7").wait_for()
     assert (root / last(root, "lookup") / "tag.release-7").is_file()
-    page.get_by_role("button", name="Take away the tag release-7").press("Enter")
-    page.get_by_role("button", name="Take away the tag release-7").wait_for(state="detached")
+    page.get_by_role("button", name="Remove the tag release-7").press("Enter")
+    page.get_by_role("button", name="Remove the tag release-7").wait_for(state="detached")
     assert not (root / last(root, "lookup") / "tag.release-7").exists()
 
 
@@ -211,13 +212,13 @@ def test_a_single_run_is_compared_with_the_baseline(visit, root):
 def test_a_history_is_found_from_a_run_and_from_the_top(visit, root):
     page = visit(f"/runs/{last(root, 'load')}")
     page.get_by_role("link", name="History").click()
-    assert "figures have a history" in page.locator("h1").inner_text()
+    assert "metrics have a history" in page.locator("h1").inner_text()
     page.get_by_role("link", name="throughput", exact=True).click()
     drawn(page)
     assert "throughput over" in page.locator("h1").inner_text()
     assert page.locator("#chart svg.chart").count() == 1 and page.locator("#runs tbody tr").count() > 100
     page.get_by_role("link", name="Histories").click()
-    assert "series of runs that were asked the same" in page.locator("h1").inner_text()
+    assert "series of comparable runs" in page.locator("h1").inner_text()
     page.locator("tbody th a").first.click()
     assert page.locator("tbody th a").count() > 3
 
@@ -270,7 +271,7 @@ def test_a_run_in_progress_is_followed_until_it_ends(visit, root, served, tmp_pa
         page = visit("/?status=running")
         page.get_by_role("link", name=re.compile("slow-")).click()
         assert page.url.endswith("/live")
-        assert page.locator("h1").inner_text().startswith("slow is being measured since")
+        assert page.locator("h1").inner_text().startswith("slow has been running since")
         first = page.locator(".sentence").inner_text()
         page.wait_for_function(
             "before => document.querySelector('.sentence').innerText !== before", arg=first
@@ -309,7 +310,7 @@ def test_a_load_is_followed_second_by_second_and_keeps_what_it_told_if_it_is_kil
             process.kill()
             process.wait(timeout=60)
         page.get_by_role("link", name="Read the report").click(timeout=30_000)
-        assert "was killed before its end; this is what it had told" in page.locator("h1").inner_text()
+        assert "was killed before it finished; this is what it had stored" in page.locator("h1").inner_text()
         assert page.locator("#progress tbody tr").count() >= 2
         page.close()
 

@@ -158,8 +158,8 @@ def test_an_answer_that_says_nothing_new_is_empty_and_leaves_the_page_alone(visi
 def test_rows_that_are_renewed_stay_the_same_rows(visit, root):
     with dashboard(root) as served:
         page = visit(served.address)
-        page.get_by_role("checkbox", name="Choose load-1", exact=True).check()
-        page.get_by_role("checkbox", name="Choose load-3").check()
+        page.get_by_role("checkbox", name="Select load-1", exact=True).check()
+        page.get_by_role("checkbox", name="Select load-3").check()
         page.get_by_role("link", name="load-2", exact=True).focus()
         page.evaluate(
             "window.row = document.activeElement.closest('tr'), window.had = document.activeElement"
@@ -169,13 +169,13 @@ def test_rows_that_are_renewed_stay_the_same_rows(visit, root):
         set_tag(root / "load-0", "brand-new", present=True)
         known(served, "brand-new")
         page.evaluate(LOOK)
-        page.get_by_text("5 runs, the newest first.").wait_for()
+        page.get_by_text("5 runs, newest first.").wait_for()
         assert page.locator("#run-load-2 .tag").inner_text() == "nightly"
         assert page.evaluate("window.had === document.activeElement && window.row.isConnected")
         chosen = page.locator("input:checked").evaluate_all("found => found.map(one => one.value)")
         assert chosen == ["load-3", "load-1"]
         unchanged(page)
-        page.get_by_role("button", name="Compare the chosen").click()
+        page.get_by_role("button", name="Compare selected runs").click()
         assert "run=load-3&run=load-1" in page.url
 
 
@@ -197,7 +197,7 @@ def test_the_page_that_is_shown_is_the_one_that_is_renewed(visit, root):
         page.reload()
         assert page.locator("tbody tr").count() == 10
         page.get_by_label("Search").fill("")
-        page.get_by_text("105 runs, the newest first.").wait_for()
+        page.get_by_text("105 runs, newest first.").wait_for()
         assert page.url == served.address
 
 
@@ -284,16 +284,16 @@ def test_a_page_that_follows_says_when_the_dashboard_is_gone_and_goes_on_when_it
     with dashboard(root) as served:
         port = served.port
         page.goto(f"{served.address}runs/load-1/live")
-        page.get_by_text("This page goes on by itself.").wait_for()
+        page.get_by_text("This page updates automatically.").wait_for()
         assert page.locator("#progress tbody tr").count() == 1
         page.evaluate("window.line = document.querySelector('#progress .sentence')")
         add_glance(run, {**GLANCE, "elapsed_ns": 2 * 10**9, "succeeded": 1234})
         page.get_by_text(re.compile("^2.00 s.*1.234 operations a second")).first.wait_for()
         assert page.locator("#progress tbody tr").count() == 2
         assert page.evaluate("window.line.isConnected") and page.locator("style, [style]").count() == 0
-    page.get_by_text("The dashboard does not answer; trying again. What is shown may be old.").wait_for()
+    page.get_by_text("The dashboard does not respond; retrying. This page may be out of date.").wait_for()
     with dashboard(root, "--port", port) as served:
-        page.get_by_text("This page goes on by itself.").wait_for(timeout=30_000)
+        page.get_by_text("This page updates automatically.").wait_for(timeout=30_000)
         add_glance(run, {**GLANCE, "elapsed_ns": 3 * 10**9, "succeeded": 2345})
         page.get_by_text(re.compile("^3.00 s.*2.345 operations a second")).first.wait_for()
         write_manifest(run, replace(read_manifest(run), status="complete", owner=None))

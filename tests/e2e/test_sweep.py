@@ -106,7 +106,7 @@ def test_every_visit_is_kept_and_counts_its_operations(sweep, uncork):
     assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
     assert all(started == ended > 0 for _, started, ended in rows)
     again = uncork("report", "last", "--markdown")
-    assert again.returncode == 0 and "## What each level bears" in again.stdout
+    assert again.returncode == 0 and "## Results by level" in again.stdout
 
 
 def test_ctrl_c_keeps_what_was_visited(uncork, words_of):

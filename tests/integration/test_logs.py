@@ -138,7 +138,7 @@ def test_a_pooler_tells_who_came_and_who_waited():
         sum(one[1] * one[5] for one in reports) * 1000 / transactions
     )
     assert found.pool.waiting == pytest.approx(sum(one[7] for one in reports) / len(reports) / 1e6)
-    assert found.answer.startswith("Clients of PgBouncer hardly waited")
+    assert found.answer.startswith("PgBouncer's clients hardly waited")
     assert any(one.message.startswith("process up: pgbouncer") for one in found.notices)
 
 
@@ -148,7 +148,9 @@ def test_a_pool_that_is_too_small_is_told_by_how_many_wait():
     assert found.pool.waiting_max == pytest.approx(8, rel=0.02)
     held = (found.pool.working - found.pool.waiting) / found.pool.transactions_s
     assert held == pytest.approx(0.020, rel=0.05)
-    assert found.answer.startswith("Clients of PgBouncer waited for a server's connection: 6.41 of the 7.96")
+    assert found.answer.startswith(
+        "PgBouncer's clients waited for a server connection: on average 6.41 of the 7.96 clients"
+    )
     assert found.reasons[0].startswith("Either the pool is too small")
     assert [one.message for one in found.errors] == [
         "pooler error: no more connections allowed (max_client_conn)"

@@ -152,7 +152,7 @@ def test_a_pile_up_of_locks_is_told_with_who_holds_it_up(busy, tmp_path):
     assert blocker.text == "update accounts set balance = balance + ? where id = ?"
     assert {waiter.application for waiter in blocker.waiters} == {"shop"}
     assert result.answer.startswith("3.00 sessions were busy on average: 67 % waiting for locks")
-    assert "held up by application batch that sat idle in transaction" in result.answer
+    assert "blocked by application batch, which was idle in transaction" in result.answer
     assert result.templates[0].text == "update accounts set balance = balance - ? where id = ?"
     assert [(one.name, one.sessions) for one in result.applications] == [
         ("shop", pytest.approx(2.0)),
@@ -209,7 +209,7 @@ def test_a_scan_of_more_than_memory_reads_files_and_the_table_is_named(busy, tmp
     statements = result.templates[0].statements
     assert statements.shared_read > 0.5 * (statements.shared_hit + statements.shared_read)
     assert result.tables[0].name == "wide" and result.tables[0].seq_scans > 0
-    assert any("were read from outside shared memory" in reason for reason in result.reasons)
+    assert any("from outside shared buffers" in reason for reason in result.reasons)
     assert any(one.view == "pg_stat_io" and one.counter == "reads" for one in result.counters)
     assert {node.name for node in result.tree.children} <= {CPU, "IO", "IPC", "LWLock", "Client"}
 
@@ -385,7 +385,7 @@ def test_a_reset_by_somebody_else_is_told(busy, tmp_path):
     with load(reset):
         result = profile(busy, tmp_path, seconds=2.0).result
     assert result.resets == ("pg_stat_statements_info", "pg_stat_wal")
-    assert any("were reset in between" in warning for warning in result.warnings)
+    assert any("were reset during the watch" in warning for warning in result.warnings)
 
 
 def test_what_was_stored_is_told_again(busy, tmp_path):

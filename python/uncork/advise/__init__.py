@@ -1,1 +1,1 @@
-"""Evidence in, findings out: which resource gave out, and what would raise it. Pure."""
+"""Find the bottleneck, or what to change on a server, from what was seen of it, and name a remedy. Pure."""

@@ -1,8 +1,9 @@
-"""Name the resource at which a load queues, from what was seen of all components at the same time. Pure.
+"""Name the bottleneck of a load, from what was seen of all components at the same time. Pure.
 
-A resource that refuses (a limit of connections, files, ports) comes first: its evidence is an error. Of those
-that only hold up, each claims the requests in flight that wait for it, and the greatest claim is named. A
-claim needs a queue: requests that are merely being served wait for nothing, so a healthy run has none.
+Limits that refuse requests (of connections, files, ports) come first: they show as errors. Saturated
+resources follow. Each saturated resource claims the requests in flight that wait for it, and the largest
+claim is named. A claim needs a queue: requests that are being served wait for nothing, so a healthy run has
+no bottleneck.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _RULES: tuple[Callable[[Seen], Bottleneck | None], ...] = (
 
 
 def find_bottlenecks(seen: Seen) -> tuple[Bottleneck, ...]:
-    """Return the resources that gave out, the gravest first; none in a run that is healthy."""
+    """Return the bottlenecks, the gravest first. A healthy run has none."""
     return tuple(sorted(_found(seen), key=lambda one: -one.weight))
 
 

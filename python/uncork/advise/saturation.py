@@ -1,4 +1,4 @@
-"""Resources that hold requests up: each claims the requests in flight that queue for it."""
+"""Saturated resources. Each claims the requests in flight that queue for it."""
 
 from __future__ import annotations
 
@@ -22,54 +22,55 @@ __all__ = [
 ]
 
 _QUEUE: Final = 1.0
-"""Fewer requests than this waiting on average are no queue: one at a time is being served."""
+"""Requests that must wait on average to form a queue. With fewer, requests are served one at a time."""
 _SHARE: Final = 0.25
-"""A wait that holds up a smaller part of the requests in flight is not what bounds them."""
+"""Fraction of the requests in flight that must wait for a resource before it is the bottleneck."""
 _BUSY: Final = 0.85
-"""Processors in use, as a part of those there are, from which on requests queue for them."""
+"""Fraction of the processors in use from which on requests queue for them."""
 _THROTTLED: Final = 0.1
-"""Share of periods in which a control group was stopped, from which on its quota is what bounds it."""
+"""Fraction of periods in which a control group was throttled from which on its quota is the limit."""
 _FULL_THREAD: Final = 0.85
-"""A thread that works for this part of the time has hardly any left: others wait for it now and then."""
+"""Fraction of the time from which on a thread is full: others sometimes wait for it."""
 _DONE_THERE: Final = 0.75
-"""Threads that are full are what bounds a party that does this part of its work in them."""
+"""Fraction of a component's work that its full threads must do before they are its limit."""
 _ALL_TAKEN: Final = 0.8
-"""A pool is full when this part of its connections is at work, and more requests are there. It is not more,
-for on a machine without free processors a connection changes hands slowly: 3.3 of 4 were seen at work."""
+"""Fraction of a pool's connections that must be busy before the pool is full. It is not closer to 1, because
+without free processors a connection changes hands slowly: 3.3 of 4 were seen busy."""
 _SMALL_POOL: Final = 0.8
-"""And when it has fewer connections than this part of the requests in flight."""
+"""A full pool must also have fewer connections than this fraction of the requests in flight."""
 _COMMIT: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"})
 _CPU_OF: Final[Mapping[str, tuple[Resource, str, str]]] = {
     "database": (
         "database cpu",
-        "it is the database that needs them",
+        "the database uses most",
         "make the costliest statement cheaper (uncork profile db), or give the server more processors",
     ),
     "service": (
         "service cpu",
-        "it is the service that needs them",
+        "the service uses most",
         "find what it computes (uncork profile cpu), or give it more processors",
     ),
     "generator": (
         "generator",
-        "it is the generator that needs them",
-        "give the generator a machine of its own; the server was not tested",
+        "the generator uses most",
+        "run the generator on a machine of its own; this load did not test the server",
     ),
 }
 _QUEUES: Final = ("Lock", "IO", "LWLock", "BufferPin", "IPC")
-"""Classes of waits in which sessions queue for something that a larger pool has no more of."""
+"""Wait classes in which sessions queue for something that a larger pool cannot provide."""
 CPU: Final = "CPU"
 IDLE: Final = "idle in transaction"
 
 
 def generator(seen: Seen) -> Bottleneck | None:
-    """The generator itself is what is full, or is stopped for what it may use of processors."""
+    """Report that the generator itself is saturated, or throttled by its CPU quota."""
     own = seen.generator
     if own is not None and _throttled(own) and not any(map(_throttled, (seen.service, seen.database))):
         return Bottleneck(
             "generator",
             f"the generator itself is the limit: {_quota_words('it', own)}",
-            "give the generator more processors (cpu.max, resources.limits.cpu); the server was not tested",
+            "give the generator more processors (cpu.max, resources.limits.cpu); this load did not test the "
+            "server",
             1.5,
         )
     if seen.load.limit != "yes":
@@ -77,30 +78,30 @@ def generator(seen: Seen) -> Bottleneck | None:
     return Bottleneck(
         "generator",
         f"the generator itself is the limit: {seen.load.limit_reason or 'its threads are busy all the time'}",
-        "give it more threads, or a machine of its own; the server was not tested",
+        "give the generator more threads, or a machine of its own; this load did not test the server",
         1.5,
     )
 
 
 def quota(seen: Seen) -> Bottleneck | None:
-    """A control group is stopped for what it may use of processors, though the machine may have some left."""
-    for name, party in (("service", seen.service), ("database", seen.database)):
-        if party is None or party.throttled is None or not _throttled(party):
+    """Report that a control group is throttled by its CPU quota, even if the machine has processors left."""
+    for name, component in (("service", seen.service), ("database", seen.database)):
+        if component is None or component.throttled is None or not _throttled(component):
             continue
         return Bottleneck(
             "cpu quota",
-            _quota_words(f"the {name}", party),
-            f"raise the {name}'s processor limit (cpu.max, resources.limits.cpu), or make it use less",
-            1.2 + party.throttled,
+            _quota_words(f"the {name}", component),
+            f"raise the {name}'s CPU quota (cpu.max, resources.limits.cpu), or make it use less",
+            1.2 + component.throttled,
         )
     return None
 
 
 def pool(seen: Seen) -> Bottleneck | None:
-    """All connections of the service are taken, and requests wait for one of them.
+    """Report that all connections of the service are taken, and requests wait for one of them.
 
-    What its sessions wait for in their turn (locks, the log, storage) is a cause behind it: for those
-    requests a larger pool is only a longer queue elsewhere, and they count there.
+    If the pool's own sessions wait (for locks, the log, storage), that wait is the cause behind the full
+    pool. A larger pool would only lengthen the queue there, so these requests count for that resource.
     """
     sessions = seen.sessions
     if sessions is None or not _pool_is_full(seen):
@@ -114,82 +115,85 @@ def pool(seen: Seen) -> Bottleneck | None:
         f"the pool of {sessions.sessions:.0f} connections is full: {waiting:.0f} of "
         f"{seen.load.in_flight:.0f} requests in flight wait for one, "
         f"{format_duration(share * seen.load.mean_ns)} each{_used(seen)}",
-        "make what holds a connection shorter, or enlarge the pool if the database has processors to spare",
+        "hold each connection for less time, or enlarge the pool if the database has processors to spare",
         share * (1.0 - min(1.0, _waits(seen, _QUEUES) / sessions.busy)),
     )
 
 
 def locks(seen: Seen) -> Bottleneck | None:
-    """Sessions wait for rows or tables that others hold."""
+    """Report that sessions wait for rows or tables that others have locked."""
     waiting = _waiting(seen, "Lock")
-    return _held_up(
+    return _queue_at(
         seen,
         "locks",
         waiting,
         "wait for locks that other transactions hold",
-        "find who holds them (uncork profile db draws the chains): shorten those transactions, or spread "
-        "what they touch",
+        "find who holds them (uncork profile db lists the chains), then shorten those transactions, or "
+        "spread the rows that they change",
     )
 
 
 def commit(seen: Seen) -> Bottleneck | None:
-    """Sessions wait until what they wrote is safe."""
+    """Report that sessions wait for their commits to become durable."""
     sessions = seen.sessions
     waiting = 0.0 if sessions is None else _of_events(sessions, _COMMIT)
-    return _held_up(
+    return _queue_at(
         seen,
         "commit",
         waiting,
         "wait for the write-ahead log to be safe on disk",
-        "commit less often (more rows a transaction), weigh synchronous_commit = off, or a faster log device",
+        "commit less often (more rows per transaction), consider synchronous_commit = off, or use a faster "
+        "log device",
     )
 
 
 def storage(seen: Seen) -> Bottleneck | None:
-    """Sessions wait for pages to be read or written."""
+    """Report that sessions wait for pages to be read or written."""
     sessions = seen.sessions
     waiting = 0.0
     if sessions is not None:
         waiting = _waiting(seen, "IO") - _of_events(sessions, _COMMIT, "IO")
-    return _held_up(
+    return _queue_at(
         seen,
         "storage",
         waiting,
         "wait for data to be read or written",
-        "read less (an index, fewer columns), give it more memory, or faster storage",
+        "read less (an index, fewer columns), add memory, or use faster storage",
     )
 
 
 def internal_locks(seen: Seen) -> Bottleneck | None:
-    """Sessions wait for each other inside the server."""
+    """Report that sessions wait for each other inside the server."""
     sessions = seen.sessions
     waiting = 0.0
     if sessions is not None:
         waiting = _waiting(seen, "LWLock") - _of_events(sessions, _COMMIT, "LWLock")
         waiting += _waiting(seen, "BufferPin") + _waiting(seen, "IPC")
-    return _held_up(
+    return _queue_at(
         seen,
         "internal locks",
         waiting,
         f"wait for each other inside the server ({_most(seen, ('LWLock', 'BufferPin', 'IPC'))})",
-        "fewer connections at work at once, or spread what they all touch",
+        "run fewer sessions at once, or spread the data that they all touch",
     )
 
 
 def processors(seen: Seen) -> Bottleneck | None:
-    """The machine's processors are all busy; whoever uses most of them is named."""
+    """Report that the machine's processors are all busy, and name the component that uses most of them."""
     machine, flying = seen.machine, max(seen.load.in_flight, 1.0)
     components = {"database": seen.database, "service": seen.service, "generator": seen.generator}
-    used = {name: party.cpus for name, party in components.items() if party is not None}
+    used = {name: component.cpus for name, component in components.items() if component is not None}
     busy = machine.busy if machine.busy is not None else sum(used.values()) / machine.processors
     waiting = seen.load.in_flight - _waits(seen)
     if busy < _BUSY or waiting < _QUEUE * machine.processors or not used:
         return None
     delays = [
-        party.waiting for party in components.values() if party is not None and party.waiting is not None
+        component.waiting
+        for component in components.values()
+        if component is not None and component.waiting is not None
     ]
     if delays and sum(used.values()) + sum(delays) < _QUEUE:
-        return None  # others fill the machine, and the requests hardly need it
+        return None  # other programs fill the machine, and the requests hardly need processors
     others = max(0.0, busy * machine.processors - sum(used.values()))
     full = f"the machine's {machine.processors} processors are {busy * 100:.0f} % busy"
     shares = ", ".join(f"the {name} uses {cpus:.1f}" for name, cpus in used.items())
@@ -198,12 +202,12 @@ def processors(seen: Seen) -> Bottleneck | None:
         return Bottleneck(
             "machine cpu",
             f"{full}: {shares}, and other programs {others:.1f}",
-            "find what else runs there: nothing can be said of the server while it does",
+            "find what else runs there and stop it: until then this load does not test the server",
             waiting / flying,
         )
     resource, what, remedy = _CPU_OF[name]
-    party = components[name]
-    modes = "" if party is None else f" ({_modes(party)})"
+    component = components[name]
+    modes = "" if component is None else f" ({_modes(component)})"
     return Bottleneck(
         resource,
         f"{full}: {shares}; {what}{modes}{_template(seen) if name == 'database' else ''}",
@@ -213,28 +217,29 @@ def processors(seen: Seen) -> Bottleneck | None:
 
 
 def threads(seen: Seen) -> Bottleneck | None:
-    """The service computes in threads that are all busy, and does not use the other processors."""
-    party, outside = seen.service, _outside(seen)
-    if party is None:
+    """Report that all threads in which the service computes are busy, while other processors are free."""
+    component, outside = seen.service, _outside(seen)
+    if component is None:
         return None
-    full = _full_threads(party)
+    full = _full_threads(component)
     if not full or outside - len(full) < _QUEUE:
         return None
     which = "one thread" if len(full) == 1 else f"{len(full)} threads"
     share = sum(full) / len(full) * 100
     return Bottleneck(
         "service cpu",
-        f"the service computes in {which}, busy {share:.0f} % of the time, and uses {party.cpus:.1f} of the "
-        f"machine's {seen.machine.processors} processors ({_modes(party)}); {outside:.1f} requests are there",
-        "find what it computes (uncork profile cpu), or start more of its processes or threads",
+        f"the service computes in {which}, busy {share:.0f} % of the time, and uses {component.cpus:.1f} of "
+        f"the machine's {seen.machine.processors} processors ({_modes(component)}); {outside:.1f} requests "
+        "are in it",
+        "find what it computes (uncork profile cpu), or run more of its processes or threads",
         outside / max(seen.load.in_flight, 1.0) * _full_share(seen),
     )
 
 
-def _held_up(seen: Seen, resource: Resource, waiting: float, what: str, remedy: str) -> Bottleneck | None:
+def _queue_at(seen: Seen, resource: Resource, waiting: float, what: str, remedy: str) -> Bottleneck | None:
     flying, whose = max(seen.load.in_flight, 1.0), "requests in flight"
     if seen.sessions is not None and _pool_is_full(seen):
-        flying, whose = max(seen.sessions.busy, 1.0), "sessions that the service holds"
+        flying, whose = max(seen.sessions.busy, 1.0), "sessions of the service"
     if waiting < _QUEUE or waiting < _SHARE * flying:
         return None
     share = min(waiting / flying, 1.0)
@@ -268,25 +273,26 @@ def _of_events(sessions: DatabaseUse, events: Iterable[str], of_class: str | Non
 
 
 def _waits(seen: Seen, classes: Iterable[str] | None = None) -> float:
-    """Return how many sessions wait for something that is no processor; of some classes only, if given."""
+    """Return how many sessions wait, except for a processor; only in the given classes, if any are given."""
     if seen.sessions is None:
         return 0.0
-    told = seen.sessions.waits.items()
+    waits = seen.sessions.waits.items()
     if classes is None:
-        return sum(many for (name, _), many in told if name not in (CPU, IDLE))
-    return sum(many for (name, _), many in told if name in classes)
+        return sum(many for (name, _), many in waits if name not in (CPU, IDLE))
+    return sum(many for (name, _), many in waits if name in classes)
 
 
 def _outside(seen: Seen) -> float:
-    """Return how many requests in flight have no session of the database."""
+    """Return how many requests in flight hold no database session."""
     return seen.load.in_flight - (0.0 if seen.sessions is None else seen.sessions.busy)
 
 
 def _wait_for_pool(seen: Seen, sessions: DatabaseUse) -> float:
-    """Return how many requests in flight wait for a connection, at most those outside the database.
+    """Return how many requests in flight wait for a connection; at most the requests outside the database.
 
-    All wait that are there beyond those that a request alone would make. Where that is not known, as many as
-    would wait at random for connections that are used so much: a request outside may wait for another thing.
+    With the latency of a request that runs alone, the waiting requests are those beyond what that latency
+    explains. Without it, queueing theory gives the number for connections as busy as these: a request outside
+    the database may also wait for something else.
     """
     load = seen.load
     if load.alone_ns is not None and load.mean_ns:
@@ -298,7 +304,7 @@ def _wait_for_pool(seen: Seen, sessions: DatabaseUse) -> float:
 
 
 def _pool_is_full(seen: Seen) -> bool:
-    """Say whether a service's sessions are all taken, fewer than the requests, and requests wait outside."""
+    """Return whether all sessions of a service are taken, and requests wait outside for one."""
     sessions = seen.sessions
     if sessions is None or not sessions.sessions or not (seen.indirect or seen.service is not None):
         return False
@@ -308,26 +314,26 @@ def _pool_is_full(seen: Seen) -> bool:
     return small and sessions.busy >= _ALL_TAKEN * sessions.sessions and _outside(seen) >= _QUEUE
 
 
-def _full_threads(party: Component) -> list[float]:
-    """Return the threads that are full, where the party does most of its work in them."""
-    full = [busy for busy in party.threads if busy >= _FULL_THREAD]
-    return full if sum(full) >= _DONE_THERE * party.cpus else []
+def _full_threads(component: Component) -> list[float]:
+    """Return the load of the full threads, if the component does most of its work in them."""
+    full = [busy for busy in component.threads if busy >= _FULL_THREAD]
+    return full if sum(full) >= _DONE_THERE * component.cpus else []
 
 
-def _throttled(party: Component | None) -> bool:
-    return party is not None and party.throttled is not None and party.throttled >= _THROTTLED
+def _throttled(component: Component | None) -> bool:
+    return component is not None and component.throttled is not None and component.throttled >= _THROTTLED
 
 
-def _quota_words(who: str, party: Component) -> str:
-    allowed = "" if party.quota is None else f" of {party.quota:.2g} processors"
+def _quota_words(who: str, component: Component) -> str:
+    allowed = "" if component.quota is None else f" of {component.quota:.2g} processors"
     return (
-        f"{who} is throttled in {(party.throttled or 0.0) * 100:.0f} % of periods by the CPU quota{allowed}, "
-        f"while it uses {party.cpus:.2f}"
+        f"{who} is throttled in {(component.throttled or 0.0) * 100:.0f} % of periods by the CPU "
+        f"quota{allowed}, while it uses {component.cpus:.2f}"
     )
 
 
 def _full_share(seen: Seen) -> float:
-    """Return how much a full thread weighs: less where the machine is as full, which then is named."""
+    """Return the weight of full threads: less on a full machine, so that the machine is named instead."""
     return 0.9 if seen.machine.busy is not None and seen.machine.busy >= _BUSY else 1.0
 
 
@@ -337,16 +343,18 @@ def _most(seen: Seen, classes: Iterable[str]) -> str:
     return max(found, key=found.__getitem__, default="none")
 
 
-def _served_out(party: Component, seen: Seen) -> bool:
-    """Say whether a party uses all the processors that it can have, or that its threads can use."""
-    if _full_threads(party):
+def _served_out(component: Component, seen: Seen) -> bool:
+    """Return whether a component uses all processors that its quota, the machine and its threads allow."""
+    if _full_threads(component):
         return True
-    room = seen.machine.processors if party.quota is None else min(party.quota, seen.machine.processors)
-    return party.cpus >= _BUSY * room
+    room = (
+        seen.machine.processors if component.quota is None else min(component.quota, seen.machine.processors)
+    )
+    return component.cpus >= _BUSY * room
 
 
-def _modes(party: Component) -> str:
-    share = party.system / party.cpus if party.cpus else 0.0
+def _modes(component: Component) -> str:
+    share = component.system / component.cpus if component.cpus else 0.0
     return f"{(1 - share) * 100:.0f} % user and {share * 100:.0f} % system"
 
 

@@ -1,4 +1,4 @@
-"""Find what is worth changing on a watched server, and rank it by the time it costs. Pure.
+"""Find what is worth changing on a watched server, ranked by the time it costs. Pure.
 
 A healthy server has no finding, however much it waits: see `uncork.advise.server_thresholds`.
 """
@@ -28,11 +28,11 @@ _RULES: Final[tuple[Callable[[DatabaseResult], Iterator[DatabaseFinding]], ...]]
     rules.checkpoints,
 )
 _WHOLE: Final = frozenset({"missing-index", "temporary-files", "jit", "bloat"})
-"""Findings that say why a statement is slow, so that nobody need say that it is."""
+"""Findings that explain why a statement is slow, and so replace the finding that it is slow."""
 
 
 def find_server_findings(result: DatabaseResult) -> tuple[DatabaseFinding, ...]:
-    """Return findings, the costliest in time first, then findings whose cost is not time."""
+    """Return the findings: the costliest in time first, then findings whose cost is not time."""
     found = [finding for rule in _RULES for finding in rule(result)]
     explained = {one.template for one in found if one.rule in _WHOLE}
     found = [one for one in found if one.rule != "slow-statement" or one.template not in explained]

@@ -1,4 +1,4 @@
-"""Rules over a watched server: each finds one fault with its cost, or nothing in a healthy server. Pure."""
+"""Rules that look for faults of a watched server. Each yields its findings with their cost. Pure."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ __all__ = [
 ]
 
 _WORK: Final = frozenset({CPU, "IO", "IPC", "LWLock", "BufferPin"})
-"""Classes in which a statement does its own work, or waits for blocks and helpers on its behalf."""
+"""Wait classes in which a statement does its own work, or waits for blocks and helper processes."""
 _PREPARED: Final = "prepared transaction"
 _WHERE: Final = re.compile(r"\bwhere\b(.*)", re.DOTALL)
 _EQUAL: Final = re.compile(r"=\s*(?:any\s*\(+)?\?|\bin\s*\(+\?|\blike\s+\?")
-"""A column compared with a value: what an index answers."""
+"""A column compared with a value: a condition that an index can serve."""
 _GROUPED: Final = re.compile(
     r"\b(?:count|sum|avg|min|max|bool_and|bool_or|every|(?:string|array|jsonb?|jsonb?_object)_agg)\s*\(|"
     r"\bgroup by\b|\bdistinct\b"
 )
-"""A query whose result does not tell how many rows it needed."""
+"""An aggregating query: the number of rows it returns does not show how many rows it needed."""
 _DEFAULT_WAL: Final = 1 << 30
 
 
@@ -67,7 +67,7 @@ def _of_class(result: DatabaseResult, name: str) -> float:
 
 
 def _loops(result: DatabaseResult) -> list[InTransaction]:
-    """Return templates that a client sends one by one in a loop within a transaction."""
+    """Return the templates that a client sends one by one, in a loop within a transaction."""
     return [
         one
         for one in result.transactions
@@ -81,8 +81,8 @@ def _loops(result: DatabaseResult) -> list[InTransaction]:
 def _executions(one: InTransaction, result: DatabaseResult) -> float:
     """Estimate how often one transaction executes a template.
 
-    This is its calls by the time of sessions that are busy with it, times how long one transaction is. Others
-    may execute it outside of transactions, so that the pauses between statements set a bound.
+    The estimate is the rate of calls while sessions are busy with the template, times the length of one
+    transaction. Other clients may execute it outside transactions, so the pauses between statements bound it.
     """
     template = next((each for each in result.templates if each.number == one.template), None)
     if template is None or template.statements is None or not template.sessions:
@@ -92,13 +92,13 @@ def _executions(one: InTransaction, result: DatabaseResult) -> float:
 
 
 def _forgotten(one: BlockerFacts) -> bool:
-    """Say whether a transaction that others wait behind was left idle, rather than being worked on."""
+    """Return whether a transaction that others wait behind was left idle, instead of working."""
     idle_ns = one.transaction_ns if one.idle_ns is None else one.idle_ns
     return one.state == IDLE and (idle_ns or 0) >= at.FORGOTTEN_IDLE_NS
 
 
 def forgotten_transactions(result: DatabaseResult) -> Iterator[DatabaseFinding]:
-    """Yield transactions left idle that block others, or keep VACUUM from what is dead."""
+    """Yield transactions left idle that block others, or that keep VACUUM from removing dead rows."""
     blocking = set()
     for one in result.blockers:
         share = _share(result, one.sessions)
@@ -133,7 +133,7 @@ def forgotten_transactions(result: DatabaseResult) -> Iterator[DatabaseFinding]:
 def statements_one_by_one(result: DatabaseResult) -> Iterator[DatabaseFinding]:
     """Yield applications that send many short statements one by one within transactions (N+1).
 
-    Sessions that wait for the locks of such a transaction count for it.
+    Sessions that wait for the locks of such a transaction count towards the finding.
     """
     by_application: dict[tuple[str, str], list[InTransaction]] = {}
     for one in _loops(result):
@@ -167,13 +167,13 @@ def statements_one_by_one(result: DatabaseResult) -> Iterator[DatabaseFinding]:
 
 
 def lock_waits(result: DatabaseResult) -> Iterator[DatabaseFinding]:
-    """Yield sessions that queue for locks, except behind transactions that are a finding already."""
+    """Yield sessions that queue for locks, except behind transactions of another finding."""
     loops = {(one.application, one.user) for one in _loops(result)}
     others = [
         one for one in result.blockers if not _forgotten(one) and (one.application, one.user) not in loops
     ]
-    told = sum(one.sessions for one in result.blockers) - sum(one.sessions for one in others)
-    waiting = _of_class(result, "Lock") - told
+    reported = sum(one.sessions for one in result.blockers) - sum(one.sessions for one in others)
+    waiting = _of_class(result, "Lock") - reported
     top = next(iter(others), None)
     if top is None:
         return
@@ -193,7 +193,7 @@ def lock_waits(result: DatabaseResult) -> Iterator[DatabaseFinding]:
 
 
 def _works(one: TemplateActivity) -> float:
-    """Return how many sessions worked on a template on average, without waits for locks and clients."""
+    """Return how many sessions worked on a template on average, excluding waits for locks and clients."""
     return sum(part.sessions for part in one.classes if part.name in _WORK)
 
 
@@ -213,7 +213,7 @@ def _rows(table: TableFacts) -> float:
 
 
 def _reads_whole(one: TemplateActivity, table: TableFacts, result: DatabaseResult) -> bool:
-    """Say whether a template reads a whole table each time, by the blocks that a call takes."""
+    """Return whether each call of a template scans a whole table, by the number of blocks per call."""
     if not _mentions(one.text, table) or not table.seq_scans or not table.bytes:
         return False
     figures = one.statements
@@ -224,10 +224,10 @@ def _reads_whole(one: TemplateActivity, table: TableFacts, result: DatabaseResul
 
 
 def _selective(one: TemplateActivity, table: TableFacts, result: DatabaseResult) -> bool:
-    """Say whether few rows of a table are wanted, and often: what an index is for.
+    """Return whether a template often needs few rows of a table, which an index would serve.
 
-    A query that returns its rows tells how many it wanted. One that groups them does not: then it must
-    compare a column with a value, and belong to the application's traffic.
+    The condition must compare a column with a value. The rows that a query returns show how many it needed,
+    unless it aggregates them: such a query must also belong to the application's traffic.
     """
     condition = _WHERE.search(one.text)
     if condition is None or not _EQUAL.search(condition[1]):
@@ -243,7 +243,7 @@ def _selective(one: TemplateActivity, table: TableFacts, result: DatabaseResult)
 
 
 def missing_indexes(result: DatabaseResult) -> Iterator[DatabaseFinding]:
-    """Yield large tables that a statement reads whole again and again for few of their rows."""
+    """Yield large tables that a statement scans again and again for a few rows."""
     large = [one for one in result.tables if _rows(one) >= at.LARGE_TABLE_ROWS and one.bytes]
     for one in result.templates:
         sessions = _works(one)
@@ -274,12 +274,12 @@ def slow_statements(result: DatabaseResult) -> Iterator[DatabaseFinding]:
             continue
         mean_ns = figures.execution_ns / figures.calls
         if mean_ns >= at.SLOW_NS:
-            told = {"calls": float(figures.calls), "mean_ns": mean_ns}
-            yield DatabaseFinding("slow-statement", share, sessions, "", one.number, one.text, told)
+            facts = {"calls": float(figures.calls), "mean_ns": mean_ns}
+            yield DatabaseFinding("slow-statement", share, sessions, "", one.number, one.text, facts)
 
 
 def temporary_files(result: DatabaseResult) -> Iterator[DatabaseFinding]:
-    """Yield repeated statements that write temporary files each time."""
+    """Yield repeated statements that write temporary files in each call."""
     for one in result.templates:
         sessions, figures = _works(one), one.statements
         share = _share(result, sessions)
@@ -287,12 +287,12 @@ def temporary_files(result: DatabaseResult) -> Iterator[DatabaseFinding]:
             continue
         written = figures.temp_written * result.block_bytes / figures.calls
         if written >= at.SPILL_BYTES:
-            told = {"calls": float(figures.calls), "bytes_a_call": written}
-            yield DatabaseFinding("temporary-files", share, sessions, "", one.number, one.text, told)
+            facts = {"calls": float(figures.calls), "bytes_a_call": written}
+            yield DatabaseFinding("temporary-files", share, sessions, "", one.number, one.text, facts)
 
 
 def jit(result: DatabaseResult) -> Iterator[DatabaseFinding]:
-    """Yield the time that repeated statements spend on being compiled."""
+    """Yield the time that the server spends compiling repeated statements (jit)."""
     found = [one for one in result.templates if _repeated(one.statements, result)]
     times = [(one.statements.jit_ns or 0.0, one) for one in found if one.statements is not None]
     sessions = sum(time for time, _ in times) / 1e9 / _seconds(result)
@@ -303,7 +303,7 @@ def jit(result: DatabaseResult) -> Iterator[DatabaseFinding]:
 
 
 def row_commits(result: DatabaseResult) -> Iterator[DatabaseFinding]:
-    """Yield sessions that insert rows one by one, each in a transaction of its own, and wait for the log."""
+    """Yield applications that insert rows one by one, each in its own transaction, and wait for the log."""
     for one in result.writers:
         share = _share(result, one.sessions)
         if one.log_share < at.LOG_SHARE or not _worth(share, one.sessions, at.ROW_COMMIT_SHARE):
@@ -311,11 +311,11 @@ def row_commits(result: DatabaseResult) -> Iterator[DatabaseFinding]:
         figures = next((each.statements for each in result.templates if each.number == one.template), None)
         if figures is not None and figures.rows > 2 * figures.calls:
             continue
-        told = {"log_share": one.log_share}
+        facts = {"log_share": one.log_share}
         if figures is not None:
-            told["calls"] = float(figures.calls)
+            facts["calls"] = float(figures.calls)
         yield DatabaseFinding(
-            "row-by-row-commit", share, one.sessions, one.application, one.template, one.text, told
+            "row-by-row-commit", share, one.sessions, one.application, one.template, one.text, facts
         )
 
 
@@ -323,7 +323,7 @@ def row_commits(result: DatabaseResult) -> Iterator[DatabaseFinding]:
 
 
 def bloat(result: DatabaseResult) -> Iterator[DatabaseFinding]:
-    """Yield tables whose empty space costs time in scans, or much space."""
+    """Yield tables whose empty space costs time in scans, or much disk space."""
     for table in result.tables:
         if not table.bloat_bytes or not table.bytes:
             continue
@@ -340,7 +340,7 @@ def bloat(result: DatabaseResult) -> Iterator[DatabaseFinding]:
 
 
 def dead_rows(result: DatabaseResult) -> Iterator[DatabaseFinding]:
-    """Yield tables of many dead rows that autovacuum is turned off for, or has not come to for long."""
+    """Yield tables with many dead rows for which autovacuum is off, or overdue."""
     off = any(one.name == "autovacuum" and one.value == "off" for one in result.settings)
     for table in result.tables:
         dead = table.dead or 0
@@ -363,7 +363,7 @@ def dead_rows(result: DatabaseResult) -> Iterator[DatabaseFinding]:
 
 
 def checkpoints(result: DatabaseResult) -> Iterator[DatabaseFinding]:
-    """Yield checkpoints that the amount of WAL forces, if most of that WAL is full pages for their sake."""
+    """Yield checkpoints forced by the amount of WAL, if most of that WAL is full-page images after them."""
     grown = {
         name: sum(one.delta for one in result.counters if one.counter in names)
         for name, names in (

@@ -1,4 +1,4 @@
-"""What sampled stacks show of the kernel: its share of processor time, and which calls it goes into."""
+"""Find out from sampled stacks how much processor time the kernel takes, and for which calls. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uncork.model.units import series_words, share_text
 __all__ = ["entry_words", "find_system_time"]
 
 SYSTEM_TIME: Final = 1 / 3
-"""Share of the kernel in processor time from which on it is a finding."""
+"""Kernel share of processor time above which it is a finding."""
 _MOST: Final = 3
 _LEAST: Final = 0.05
 _CALL_PREFIXES: Final = ("__x64_sys_", "__arm64_sys_", "__do_sys_", "__se_sys_", "ksys_", "do_sys_")
@@ -21,7 +21,7 @@ _FAULTS: Final = frozenset(
 
 
 def entry_words(measure: MeasureFacts, entries: Sequence[EntryFacts]) -> list[str]:
-    """Say in which calls the kernel's part of a measure goes, and who made them."""
+    """Return which calls make up the kernel's part of a measure, and which functions made them."""
     return [
         f"{share_text(one.share / measure.kernel)} of it in {_call_words(one.kernel)}"
         + (f", entered by {one.user}" if one.user else "")
@@ -32,7 +32,7 @@ def entry_words(measure: MeasureFacts, entries: Sequence[EntryFacts]) -> list[st
 
 
 def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
-    """Return the finding that the kernel takes more than a third of processor time, if it does."""
+    """Return a finding if the kernel takes more than a third of processor time."""
     share = result.system_share
     if share is None or share <= SYSTEM_TIME:
         return ()
@@ -42,8 +42,8 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
     )
     if result.method.tool == "/proc" or not entries or measure is None or not measure.kernel:
         text = (
-            f"The kernel takes {share_text(share)} of the CPU: system calls, page faults or waking others "
-            "cost more than a third. Which ones cannot be seen without perf as root."
+            f"The kernel takes {share_text(share)} of the CPU, for system calls, page faults or waking other "
+            "processes. Run perf as root to see which."
         )
         return (StackFinding("system time", text, share, ()),)
     ways = entry_words(measure, entries)
@@ -67,7 +67,7 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
 
 
 def _call_words(kernel: str) -> str:
-    """Say what the kernel was asked for: the name of a system call, or a page fault."""
+    """Return what the kernel was called for: the name of a system call, or page faults."""
     if kernel in _FAULTS:
         return "page faults"
     for prefix in _CALL_PREFIXES:

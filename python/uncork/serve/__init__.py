@@ -1,6 +1,6 @@
-"""The dashboard: runs, reports, cases and runs in progress as pages, for a browser and nothing else.
+"""The dashboard: web pages of runs, reports, cases and runs in progress.
 
-`guard` lets requests in or refuses them; `app` knows the addresses; `runs`, `series`, `pages` and `forms`
-answer them; `cache` knows the stored runs, `drawing` draws their reports, `metrics` tells Prometheus. Nothing
-is read from the network, and nothing is written but tags.
+`middleware` accepts or refuses requests, and `app` routes them. `runs`, `series`, `pages` and `forms` answer
+them. `run_cache` lists the stored runs, `report_cache` draws their reports, and `metrics` serves Prometheus.
+The dashboard reads nothing from other hosts, and writes nothing but tags.
 """

@@ -1,4 +1,4 @@
-"""Who may ask, and what a form must bring. Pure."""
+"""Access checks: the Host header, cross-site requests, tokens, and the keys of forms. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?")
 
 
 def host_is_ours(host: str, names: frozenset[str]) -> bool:
-    """Say whether a Host header names us: an address, localhost, or one of the names given.
+    """Return whether a Host header is allowed: an IP address, localhost, or one of `names`.
 
-    A page of another site whose name was made to lead here (DNS rebinding) still sends that site's name. An
-    address cannot be rebound.
+    A page of another site whose name was made to resolve to this server (DNS rebinding) still sends that
+    site's name. An IP address cannot be rebound.
     """
     match = _HOST.fullmatch(host)
     if match is None:
@@ -34,7 +34,7 @@ def host_is_ours(host: str, names: frozenset[str]) -> bool:
 
 
 def is_cross_site(headers: Mapping[str, str]) -> bool:
-    """Say whether another site had a browser send this, by what the browser tells of it."""
+    """Return whether another site made the browser send this request, from the headers that browsers set."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = headers.get("origin")
@@ -42,21 +42,21 @@ def is_cross_site(headers: Mapping[str, str]) -> bool:
 
 
 def same(one: str, other: str) -> bool:
-    """Compare secrets, in a time that tells nothing of them."""
+    """Compare secrets in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
 def bearer(header: str) -> str:
-    """Return the token of an Authorization header; empty if it has none."""
+    """Return the token of an Authorization header; empty without one."""
     kind, _, token = header.partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
 
 
 def signed_in_key(token: str) -> str:
-    """Return what the cookie of somebody who knows the token holds; the token cannot be had from it."""
+    """Return the cookie's value for a visitor who knows the token. The token cannot be derived from it."""
     return hmac.digest(token.encode(), b"uncork: signed in", "sha256").hex()
 
 
 def form_key(secret: bytes, visitor: str) -> str:
-    """Return what a form must bring back, different for each visitor."""
+    """Return the key that a form must send back. It differs for each visitor."""
     return hmac.digest(secret, b"form " + visitor.encode(), hashlib.sha256).hex()

@@ -1,4 +1,4 @@
-"""Answers that are no page of the dashboard's own: reports with their script, files; and packing."""
+"""Responses other than template pages: reports with their script, files to download, and compression."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ MEDIA: Final = MappingProxyType(
         "csv": "text/csv; charset=utf-8",
     }
 )
-"""What each form of an export is."""
+"""The media type of each export format."""
 _EFFORT: Final = 5
-"""A list of a hundred runs becomes a tenth in 0.2 ms; more effort gains 2 %."""
+"""Gzip level. It compresses a list of a hundred runs to a tenth in 0.2 ms; a higher level gains 2 %."""
 
 
 def page_of(html: str) -> Response:
-    """Answer with a page of the report's: its own script runs, by its hash, and no other."""
+    """Return a report as a page. Only its own script may run, allowed by its hash."""
     return HTMLResponse(
         html, headers={"content-security-policy": f"{policy_of(html)}; frame-ancestors 'none'"}
     )
 
 
 def file_of(data: bytes, name: str, media: str) -> Response:
-    """Answer with a file to be saved."""
+    """Return a file to download."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", name)
     headers = {"content-disposition": f'attachment; filename="{quote(name)}"'}
-    if media == _SVG:  # opened by itself it must not run what it may hold
+    if media == _SVG:  # opened directly, it must not run scripts that it may contain
         headers["content-security-policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     return Response(data, media_type=media, headers=headers)
 
 
 def packed(request: Request, answer: Response) -> Response:
-    """Return the answer compressed, if the browser takes it so and no other site had it ask.
+    """Compress a response if the browser accepts that and no other site sent the request.
 
-    A site that has its words put into a page could guess by its size what else the page says.
+    A site that can put its own text into a page could guess the rest of the page from its compressed size.
     """
     answer.headers.add_vary_header("accept-encoding")
     if "gzip" in request.headers.get("accept-encoding", "") and not access.is_cross_site(request.headers):

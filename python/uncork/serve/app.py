@@ -1,4 +1,4 @@
-"""The addresses of the dashboard, and the application that answers them."""
+"""The routes of the dashboard, and its ASGI application."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["create_app"]
 
 
 def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -> App:
-    """Return the dashboard as an ASGI application; `started` is called once the runs were read."""
+    """Return the dashboard as an ASGI application; it calls `started` once it has read the runs."""
     context = AppContext(settings, RunCache(settings.root), ReportCache(), Metrics())
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What every page is made with: the runs, their reports, the templates."""
+"""The context of all pages: runs, reports, settings and templates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["AppContext", "context_of", "fragment", "message", "show"]
 
 @dataclass(slots=True)
 class SeriesSeen:
-    """The series of comparable runs, as they were when the cache had `number`."""
+    """The series of comparable runs, found when the run cache had this `number`."""
 
     number: int = -1
     found: tuple[LikeSeries, ...] = ()
@@ -35,7 +35,7 @@ class SeriesSeen:
 
 @dataclass(frozen=True, slots=True)
 class AppContext:
-    """What the pages of one dashboard share."""
+    """The state that all pages of one dashboard share."""
 
     settings: Settings
     cache: RunCache
@@ -45,18 +45,18 @@ class AppContext:
 
 
 def context_of(request: Request) -> AppContext:
-    """Return what the page is made with."""
+    """Return the context of the dashboard that received a request."""
     context: AppContext = request.app.state.context
     return context
 
 
 def show(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
-    """Return a page made from a template. All text in it is escaped; no template runs a script of its own."""
+    """Return a page rendered from a template. All text is escaped; no template contains a script."""
     return HTMLResponse(fragment(request, template, **values), status)
 
 
 def fragment(request: Request, template: str, **values: object) -> str:
-    """Return a part of a page made from a template, all text in it escaped."""
+    """Return a part of a page rendered from a template, with all text escaped."""
     context = context_of(request)
     key = access.form_key(context.settings.secret, request.state.visitor)
     return (
@@ -76,7 +76,7 @@ def fragment(request: Request, template: str, **values: object) -> str:
 def message(
     request: Request, status: int, heading: str, text: str, steps: Mapping[str, str] | None = None
 ) -> HTMLResponse:
-    """Return a page that says what is the matter and, as links, where to go on."""
+    """Return a page with a message and, as links, the next steps."""
     return show(
         request, "message.html.j2", status, heading=heading, text=text, steps=steps or {"All runs": "/"}
     )
@@ -109,7 +109,7 @@ def _minute(at: datetime | None) -> str:
 
 
 def _ago(seconds: Any) -> str:
-    """Say in words how long ago something was."""
+    """Return in words how long ago something was."""
     for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         number = int(seconds // size)
         if number >= 2 or (number == 1 and size > 1):

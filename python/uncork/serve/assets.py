@@ -1,4 +1,4 @@
-"""Style sheets and scripts, under addresses that change with their content: browsers may keep them."""
+"""Style sheets and scripts, at addresses that change with their content, so that browsers may cache them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ADDRESSES", "VENDORED", "static"]
 
 
 VENDORED: Final = ("htmx.min.js", "idiomorph-ext.min.js", "sse.min.js")
-"""Files of others, unchanged; where they are from is told beside them."""
+"""Third-party files, unchanged. `vendor/README.md` lists their origin."""
 
 
 def _own(*path: str) -> bytes:
@@ -40,7 +40,7 @@ ADDRESSES: Final = MappingProxyType(
 
 
 async def static(request: Request) -> Response:
-    """Answer with a style sheet or script: one of a few in memory, whatever the address says."""
+    """Return a style sheet or script. Only the few files in memory can be requested."""
     found = _FILES.get(request.path_params["name"])
     if found is None:
         return PlainTextResponse("There is no such file.\n", 404)

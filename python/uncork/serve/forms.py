@@ -1,4 +1,4 @@
-"""What a form may do: set and take away tags, and sign in. Only by POST, and only with the form's own key."""
+"""The dashboard's forms: set and remove tags, and sign in. Each needs POST and the form's own key."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from uncork.store.catalogue import set_tag
 __all__ = ["sign_in", "tag"]
 
 _WRONG_S: Final = 0.5
-"""Who guesses a token waits."""
+"""Delay after a wrong token."""
 _MOST_FIELDS: Final = 10
 Form = Mapping[str, str]
 
 
 async def tag(request: Request) -> Response:
-    """Set a tag of a run, or take it away."""
+    """Set or remove a tag of a run."""
     form = await _form(request)
     if form is None:
         return _refused(request)
@@ -46,7 +46,7 @@ async def tag(request: Request) -> Response:
 
 
 async def sign_in(request: Request) -> Response:
-    """Ask for the token, and remember who knew it."""
+    """Ask for the token, and set a cookie for a visitor who knows it."""
     settings = context_of(request).settings
     if settings.token is None:
         return RedirectResponse("/", 303)
@@ -72,7 +72,7 @@ async def sign_in(request: Request) -> Response:
 
 
 async def _form(request: Request) -> Form | None:
-    """Return the form, if it is one of ours: small, and with the key that was given to this visitor."""
+    """Return the form if it is valid: small, and with the key that this visitor was given. Otherwise None."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return None
     try:
@@ -85,7 +85,7 @@ async def _form(request: Request) -> Form | None:
 
 
 def _ours(address: str) -> str:
-    """Return an address if it is on this site, else that of the first page: nobody is led elsewhere."""
+    """Return an address if it is on this site, else ``/``, so that nobody is redirected elsewhere."""
     plain = address.isascii() and address.isprintable() and "\\" not in address
     return address if plain and address.startswith("/") and not address.startswith("//") else "/"
 
@@ -96,5 +96,5 @@ def _refused(request: Request) -> Response:
         request,
         403,
         "This form is no longer valid",
-        "It was made before the dashboard was started again, or it is not from here. Open the page again.",
+        "The dashboard restarted since the form was opened, or another site sent it. Open the page again.",
     )

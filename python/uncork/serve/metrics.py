@@ -1,4 +1,4 @@
-"""What the dashboard tells Prometheus: the runs, and how requests go."""
+"""The dashboard's metrics for Prometheus: stored runs, and requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.
 
 
 class Metrics:
-    """Counts and times of requests. `refused` counts by reason what was not let in; `streams` are open."""
+    """Counts and times of requests; `refused` counts refusals by reason, `streams` open event streams."""
 
     def __init__(self) -> None:
         self.streams = 0
@@ -26,16 +26,16 @@ class Metrics:
         self.sums: defaultdict[str, float] = defaultdict(float)
 
     def count(self, page: str, method: str, status: int, seconds: float) -> None:
-        """Note one request; methods that are no words of HTTP are put together."""
+        """Count one request. Methods other than GET, HEAD and POST count as ``other``."""
         method = method if method in ("GET", "HEAD", "POST") else "other"
         self.requests[page, method, status] += 1
-        if page != "events":  # a page that follows a run stays open for as long as it is looked at
+        if page != "events":  # the stream of a page that follows a run stays open as long as the page
             self.seconds[page][bisect.bisect_left(_BOUNDS_S, seconds)] += 1
             self.sums[page] += seconds
 
 
 def exposition(metrics: Metrics, runs: Sequence[StoredRun], damaged: int, now: datetime) -> str:
-    """Return everything in Prometheus's text format, version 0.0.4."""
+    """Return all metrics in Prometheus's text format, version 0.0.4."""
     return "\n".join((*_runs(runs, damaged, now), *_requests(metrics), ""))
 
 
@@ -59,7 +59,7 @@ def _requests(metrics: Metrics) -> Iterator[str]:
     yield from _head("uncork_serve_requests_total", "counter", "Requests answered.")
     for (page, method, status), number in sorted(metrics.requests.items()):
         yield f'uncork_serve_requests_total{{page="{page}",method="{method}",status="{status}"}} {number}'
-    yield from _head("uncork_serve_refused_total", "counter", "Requests that were not let in.")
+    yield from _head("uncork_serve_refused_total", "counter", "Requests refused.")
     for reason, number in sorted(metrics.refused.items()):
         yield f'uncork_serve_refused_total{{reason="{reason}"}} {number}'
     name = "uncork_serve_request_seconds"

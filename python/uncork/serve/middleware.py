@@ -1,4 +1,4 @@
-"""What stands before every page: limits, the Host header, the token, and the headers of every answer."""
+"""Middleware for every page: size limits, the Host header, the token, and response headers."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _HEADERS: Final = {
     "cache-control": "no-store",
 }
 _OPEN: Final = ("/sign-in", "/static/")
-"""What may be seen without the token."""
+"""Paths that need no token."""
 _YEAR_S: Final = 365 * 86_400
 
 
 class Guard:
-    """An ASGI application around another; also counts and times what passes."""
+    """An ASGI application that checks requests before another one; it also counts and times them."""
 
     def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
         self._app = app
@@ -53,7 +53,7 @@ class Guard:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or hand it on."""
+        """Refuse a request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -88,35 +88,35 @@ class Guard:
             )
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """Return the answer to what is refused; None if it may pass. Decides without touching the disk."""
+        """Return the answer to a refused request; None if it may pass. Does not touch the disk."""
         headers = Headers(scope=scope)
         if not access.host_is_ours(headers.get("host", ""), self._settings.names):
             return self._refused(
-                421, "host", "This name is not ours. If it should be: uncork serve --name NAME.\n"
+                421, "host", "This host name is not allowed. To allow it: uncork serve --name NAME.\n"
             )
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            return self._refused(405, "method", "Only GET, HEAD and POST are known here.\n")
+            return self._refused(405, "method", "Only GET, HEAD and POST are supported.\n")
         large = self._too_large(scope, headers)
         if large is not None:
             return large
         cookies = cookie_parser(headers.get("cookie", ""))
         self._recognise(scope, cookies)
         if scope["method"] == "POST" and access.is_cross_site(headers):
-            return self._refused(403, "cross-site", "Another site sent this form; it is not carried out.\n")
+            return self._refused(403, "cross-site", "The form was sent by another site, so it is ignored.\n")
         return self._unknown(scope, headers, cookies)
 
     def _too_large(self, scope: Scope, headers: Headers) -> Response | None:
         length = headers.get("content-length", "0")
         if len(scope["raw_path"] or b"") + len(scope["query_string"]) > _MAX_ADDRESS:
-            return self._refused(414, "address", f"An address has at most {_MAX_ADDRESS} bytes here.\n")
+            return self._refused(414, "address", f"The address is longer than {_MAX_ADDRESS} bytes.\n")
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_BODY:
-            return self._refused(431, "headers", f"Headers have at most {MAX_BODY} bytes here.\n")
+            return self._refused(431, "headers", f"The headers are longer than {MAX_BODY} bytes.\n")
         if not length.isascii() or not length.isdigit() or int(length) > MAX_BODY:
-            return self._refused(413, "size", f"A form has at most {MAX_BODY} bytes here.\n")
+            return self._refused(413, "size", f"The form is larger than {MAX_BODY} bytes.\n")
         return None
 
     def _unknown(self, scope: Scope, headers: Headers, cookies: dict[str, str]) -> Response | None:
-        """Return the answer to one who did not show the token."""
+        """Return the answer to a request without a valid token; None if the token is valid or not needed."""
         token = self._settings.token
         if token is None or scope["path"].startswith(_OPEN):
             return None
@@ -129,9 +129,9 @@ class Guard:
         self._metrics.refused["token"] += 1
         if scope["method"] == "POST" or "text/html" not in headers.get("accept", ""):
             return PlainTextResponse(
-                "A token is needed: Authorization: Bearer TOKEN.\n",
+                "A token is required: Authorization: Bearer TOKEN.\n",
                 401,
-                # A page that is renewed is loaded again instead, and so asks for the token.
+                # htmx reloads the whole page instead of a part, so that it asks for the token.
                 headers={"www-authenticate": "Bearer", "hx-refresh": "true"},
             )
         wanted = scope["path"] + (
@@ -144,7 +144,7 @@ class Guard:
         return PlainTextResponse(text, status, headers={"connection": "close"})
 
     def _recognise(self, scope: Scope, cookies: dict[str, str]) -> None:
-        """Give each visitor a number of their own, which forms are signed for."""
+        """Give each visitor a random id, for which forms are signed."""
         visitor = cookies.get(f"{self._settings.cookie}-visitor", "")
         scope["state"]["new_visitor"] = len(visitor) != 32 or not visitor.isalnum()
         scope["state"]["visitor"] = secrets.token_hex(16) if scope["state"]["new_visitor"] else visitor
@@ -161,7 +161,7 @@ def _encoded(address: str) -> str:
 
 
 def _limited(receive: Receive) -> Receive:
-    """Count a body that does not say how long it is; one that is too long is cut off."""
+    """Limit a body without a content length: disconnect when it becomes too long."""
     seen = 0
 
     async def receiving() -> Message:

@@ -1,4 +1,4 @@
-"""Pages beside those of runs: cases, metrics, and what is said when something is not there or broke."""
+"""Pages other than those of runs: cases, metrics, and error pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["broken", "case", "cases", "metrics", "not_allowed", "not_found", "st
 
 
 async def cases(request: Request) -> Response:
-    """Answer with the list of the published cases."""
+    """Return the page that lists the published cases."""
     seen = await context_of(request).cache.seen()
     latest = {
         case.name: next((run for run in seen.runs if run.case == case.name), None) for case in all_cases()
@@ -27,11 +27,11 @@ async def cases(request: Request) -> Response:
 
 
 async def case(request: Request) -> Response:
-    """Answer with a case: question, source, published figures, the commands, and its runs here."""
+    """Return the page of a case: question, source, published numbers, commands, and its runs here."""
     try:
         found = case_page(request.path_params["name"])
     except KeyError:
-        return message(request, 404, "There is no such case", "These are the cases.", {"Cases": "/cases"})
+        return message(request, 404, "There is no such case", "Choose one of the cases.", {"Cases": "/cases"})
     context = context_of(request)
     runs = [run for run in (await context.cache.seen()).runs if run.case == found.name]
     answer = ""
@@ -45,7 +45,7 @@ async def case(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    """Answer with figures for Prometheus."""
+    """Return the dashboard's metrics in Prometheus's format."""
     context = context_of(request)
     seen = await context.cache.seen()
     text = await asyncio.to_thread(
@@ -55,32 +55,32 @@ async def metrics(request: Request) -> Response:
 
 
 async def not_found(request: Request, _: Exception) -> Response:
-    """Answer that there is no such page."""
-    return message(request, 404, "There is no such page", "The address may be mistyped, or cut off.")
+    """Return the page for an unknown address."""
+    return message(request, 404, "There is no such page", "The address may be mistyped or incomplete.")
 
 
 async def not_allowed(request: Request, _: Exception) -> Response:
-    """Answer that the page knows no such method."""
-    return message(request, 405, "That cannot be done here", f"This page does not know {request.method}.")
+    """Return the page for an HTTP method that an address does not support."""
+    return message(request, 405, "That cannot be done here", f"This page does not support {request.method}.")
 
 
 async def still_drawing(request: Request, error: Exception) -> Response:
-    """Answer that a page takes long; the browser asks for it again by itself."""
+    """Return a page that the browser reloads until the wanted page has been drawn."""
     here = str(request.url.replace(scheme="", netloc=""))
-    text = f"It takes long: {error}. This page loads again by itself until it is there."
-    answer = message(request, 202, "It is being drawn", text, {"Load again": here, "All runs": "/"})
+    text = f"This takes a while: {error}. This page reloads by itself until it is ready."
+    answer = message(request, 202, "The page is being drawn", text, {"Reload": here, "All runs": "/"})
     answer.headers["refresh"] = "3"
     return answer
 
 
 async def broken(request: Request, error: Exception) -> Response:
-    """Answer that something broke; what exactly is for the terminal that serves, not for the browser."""
+    """Return the page for an internal error. Only the terminal that serves shows its details."""
     if isinstance(error, UncorkError):
         return message(request, 500, "The runs cannot be read", str(error))
     return message(
         request,
         500,
-        "Something broke while this page was made",
-        "The terminal in which uncork serve runs tells what. The runs themselves are not touched by it.",
+        "This page could not be made",
+        "The terminal that runs uncork serve shows the error. The stored runs are not affected.",
         {"Try again": request.url.path, "All runs": "/"},
     )

@@ -1,4 +1,4 @@
-"""A run while it is measured: what it has stored so far."""
+"""The progress of a run: what it has stored so far."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from uncork.store.query import RunReader
 __all__ = ["RunProgress", "run_progress"]
 
 _SHOWN: Final = 12
-"""Glances that the table lists."""
+"""Snapshots that the table lists."""
 _DRAWN: Final = 300
-"""Glances that are drawn: five minutes of a glance a second."""
+"""Snapshots that are drawn: five minutes, with a snapshot every second."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run is, in a sentence, in a table and drawn small; `idle_s`: how long nothing was stored.
+    """How far a run is: a sentence, a table and small charts. `idle_s` is the time since it last stored data.
 
     Columns from `numbers` on are numbers.
     """
@@ -51,16 +51,16 @@ def run_progress(run: StoredRun) -> RunProgress:
         glances = read_glances(run.folder)
         if not glances:
             return RunProgress(
-                "Nothing is told yet: the first glance comes after a second.", "", (), (), idle_s
+                "Nothing is stored yet: the first snapshot comes after a second.", "", (), (), idle_s
             )
-        told = _load if run.kind == "load" else _database
-        return told(run, glances, idle_s)
+        make = _load if run.kind == "load" else _database
+        return make(run, glances, idle_s)
     with closing(RunReader(run.folder)) as reader:
         if run.kind == "experiment":
             return _experiment(reader, idle_s)
         if run.kind == "sweep":
             return _sweep(reader, idle_s)
-    sentence = f"A run of kind {run.kind} stores its figures when it ends."
+    sentence = f"A run of kind {run.kind} stores its results when it ends."
     return RunProgress(sentence, "", (), (), idle_s)
 
 
@@ -77,7 +77,7 @@ def _experiment(reader: RunReader, idle_s: float) -> RunProgress:
     columns = ("workload", "cell", "variant", "trials", "failed", "median latency", "operations a second")
     return RunProgress(
         sentence,
-        "What is measured so far, without a verdict: the report gives that, with its interval",
+        "Measured so far; the report adds verdicts with their intervals",
         columns,
         tuple(_experiment_row(row) for row in rows),
         idle_s,
@@ -133,17 +133,17 @@ def _load(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: float) -
         sparks.append(
             _spark(f"Failed a second {now}", glances, lost, lambda value: format_count(round(value)))
         )
-    caption = f"The last {count_words(len(rows), 'glance')}, the newest first"
+    caption = f"The last {count_words(len(rows), 'snapshot')}, newest first"
     return RunProgress(sentence, caption, titles, rows, idle_s, tuple(sparks))
 
 
 def _database(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
     last = glances[-1]
     names = list(dict.fromkeys(name for one in glances for name, _ in one["classes"]))
-    told = ", ".join(f"{name} {number:.1f}" for name, number in last["classes"]) or "none"
+    classes = ", ".join(f"{name} {number:.1f}" for name, number in last["classes"]) or "none"
     sentence = (
         f"{format_duration(last['elapsed_ns'])}: {last['sessions']:.1f} sessions busy on average in the last "
-        f"second ({told})."
+        f"second ({classes})."
     )
     rows = tuple(
         (
@@ -154,8 +154,8 @@ def _database(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: floa
         for one in reversed(glances[-_SHOWN:])
     )
     busy = [one["sessions"] for one in glances]
-    spark = _spark(f"Sessions at work {_now(run)}", glances, busy, lambda value: f"{value:.1f}")
-    caption = f"The last {count_words(len(rows), 'glance')}, the newest first"
+    spark = _spark(f"Busy sessions {_now(run)}", glances, busy, lambda value: f"{value:.1f}")
+    caption = f"The last {count_words(len(rows), 'snapshot')}, newest first"
     return RunProgress(sentence, caption, ("at", "busy", *names), rows, idle_s, (spark,))
 
 
@@ -165,7 +165,7 @@ def _spark(
     values: Sequence[float],
     show: Callable[[float], str],
 ) -> Spark:
-    """Draw the newest values; the title tells the last one and the ends."""
+    """Return a small chart of the newest values; its title has the last, lowest and highest value."""
     shown, first = values[-_DRAWN:], glances[-len(values[-_DRAWN:])]
     words = f"{title}: {show(shown[-1])}, from {show(min(shown))} to {show(max(shown))}"
     ends = (format_duration(first["elapsed_ns"]), format_duration(glances[-1]["elapsed_ns"]))
@@ -185,7 +185,7 @@ def _failures(number: int) -> str:
 
 
 def _wanted_ns(folder: Path) -> int | None:
-    """Return how long a load is to last, if it ends by time."""
+    """Return the planned length of a load; None if it does not end by time."""
     try:
         wanted = json.loads((folder / "plan.json").read_text())["stop"].get("duration_ns")
     except (OSError, ValueError, KeyError, AttributeError):
@@ -195,8 +195,8 @@ def _wanted_ns(folder: Path) -> int | None:
 
 def _sweep(reader: RunReader, idle_s: float) -> RunProgress:
     rows = reader.ask(_VISITS)[1]
-    sentence = f"{count_words(len(rows), 'load')} stored." if rows else "No load is stored yet."
-    columns = ("load", "level", "operations a second", "median latency", "99th percentile", "failed")
+    sentence = f"{count_words(len(rows), 'load step')} stored." if rows else "No load step is stored yet."
+    columns = ("step", "level", "operations a second", "median latency", "99th percentile", "failed")
     shown = tuple(
         (
             *(str(number), f"{level:g}", format_count(round(rate or 0))),
@@ -205,17 +205,17 @@ def _sweep(reader: RunReader, idle_s: float) -> RunProgress:
         )
         for number, level, rate, p50_ns, p99_ns, failed in rows
     )
-    caption = "Loads so far, the last one first"
+    caption = "Load steps so far, newest first"
     return RunProgress(sentence, caption, columns, shown, idle_s, tuple(_visits(rows)), numbers=0)
 
 
 def _visits(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:
-    """Draw throughput by load, the first one at the left."""
+    """Yield a small chart of throughput by load step, the first step at the left."""
     rates = tuple(float(row[2] or 0) for row in reversed(rows))
     if rates:
         highest = f"at most {format_count(round(max(rates)))}"
-        ends = ("first load", f"load {len(rates)}")
-        yield Spark(f"Operations a second by load: {highest}", rates, ends)
+        ends = ("first step", f"step {len(rates)}")
+        yield Spark(f"Operations a second by load step: {highest}", rates, ends)
 
 
 def _last_change_s(folder: Path) -> float:

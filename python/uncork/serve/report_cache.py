@@ -1,4 +1,4 @@
-"""Reports as pages: drawn when they are asked for, and kept until the run changes or others need the room."""
+"""A cache of reports as pages: drawn on request, kept until the run changes or the cache is full."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ __all__ = [
 _MOST_BYTES: Final = 256 << 20
 _AT_ONCE: Final = 2
 _PATIENCE_S: Final = 8.0
-"""Who waits longer for a page is told so; the page goes on being drawn."""
+"""Longest time a request waits for a page. After it, the visitor is told to wait while drawing continues."""
 _WAITING: Final = 40
-"""Reports are drawn by two at a time, for they take processor time; more than these may not wait for it."""
+"""Most reports that may wait. Only `_AT_ONCE` are drawn at a time, because drawing takes processor time."""
 
 
 class TooBusyError(Exception):
-    """Too many reports wait to be drawn. It says nothing of the run, so that it is no error of uncork's."""
+    """Too many reports wait to be drawn. Not an `UncorkError`, because nothing is wrong with the run."""
 
 
 class StillDrawingError(Exception):
-    """A page takes long. It goes on being drawn; who asks again gets it."""
+    """A page takes long to draw. Drawing continues; a later request gets the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A page; of a report also what its exports are made of."""
+    """A drawn page; for a report, also the document and JSON for its exports."""
 
     html: str
     document: Document | None = None
@@ -62,13 +62,13 @@ class Drawn:
 
     @property
     def size(self) -> int:
-        """How much room it takes, about."""
+        """Return the approximate size in memory, in characters."""
         return len(self.html) + len(self.json)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryWanted:
-    """Which history is asked for: a figure, of what (empty: of the run as a whole), over runs like which."""
+    """A request for a history: metric, subject (empty: the whole run), and one run of the series (`like`)."""
 
     metric: str
     subject: str
@@ -76,12 +76,12 @@ class HistoryWanted:
 
     @property
     def query(self) -> str:
-        """The part of an address that asks for it."""
+        """Return the query string of its address."""
         return urlencode({"like": self.like, "metric": self.metric, "of": self.subject})
 
 
 class ReportCache:
-    """Draws reports, each once. To be used in one event loop."""
+    """Draws each report once and keeps it. Use it in one event loop only."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, str], Drawn] = OrderedDict()
@@ -93,9 +93,9 @@ class ReportCache:
         """Return a run's report.
 
         Raises:
-            UncorkError: if the run is damaged, or holds nothing to report.
-            TooBusyError: if too many wait.
-            StillDrawingError: if it takes long.
+            UncorkError: if the run is damaged, or has nothing to report.
+            TooBusyError: if too many reports wait.
+            StillDrawingError: if drawing takes long.
         """
         key = run.id, await asyncio.to_thread(_content_stamp, run.folder)
         return await self._made(key, lambda: _drawn(run))
@@ -107,24 +107,24 @@ class ReportCache:
             return kept
         if key not in self._drawing:
             if len(self._drawing) >= _WAITING:
-                raise TooBusyError("too many reports are being drawn; try again in a minute")
+                raise TooBusyError("Too many reports are being drawn; try again in a minute")
             self._drawing[key] = asyncio.create_task(self._draw(key, make))
             self._drawing[key].add_done_callback(_heard)
         try:
             return await asyncio.wait_for(asyncio.shield(self._drawing[key]), _PATIENCE_S)
         except TimeoutError as error:
             raise StillDrawingError(
-                "all that it shows is read and drawn the first time that it is wanted"
+                "everything on the page is read and drawn when it is first opened"
             ) from error
 
     async def comparison(
         self, root: Path, before: StoredRun, others: Sequence[StoredRun], manifests: Sequence[Manifest]
     ) -> Drawn:
-        """Return the page that sets runs beside one of them; `manifests` are those of all runs.
+        """Return the page that compares runs with one of them; `manifests` are the manifests of all runs.
 
         Raises:
-            UncorkError: if they cannot be compared.
-            TooBusyError: if too many wait.
+            UncorkError: if the runs cannot be compared.
+            TooBusyError: if too many reports wait.
         """
         runs = (before, *others)
         stamps = [await asyncio.to_thread(_content_stamp, run.folder) for run in runs]
@@ -134,27 +134,27 @@ class ReportCache:
     async def history(
         self, root: Path, wanted: HistoryWanted, manifests: Sequence[Manifest], stamp: str
     ) -> Drawn:
-        """Return the page that shows how a figure went; `stamp` changes whenever any run does.
+        """Return the page with the history of a metric; `stamp` changes whenever any run does.
 
         Raises:
-            UncorkError: if there is no such figure.
-            TooBusyError: if too many wait.
+            UncorkError: if there is no such metric.
+            TooBusyError: if too many reports wait.
         """
         key = f"history {wanted.query}", stamp
         return await self._made(key, lambda: _history(root, wanted, manifests))
 
     async def export(self, drawn: Drawn, number: int, form: str) -> bytes:
-        """Return a chart or table of a page as a file. Raises UncorkError, also if there is none."""
+        """Return a chart or table of a page as a file. Raises UncorkError, also if it does not exist."""
         async with self._places:
             return await asyncio.to_thread(export, document_of(drawn), number, form)
 
     async def markdown(self, run: StoredRun) -> str:
-        """Return a run's report as Markdown. Raises UncorkError as `report`."""
+        """Return a run's report as Markdown. Raises UncorkError as `report` does."""
         drawn = await self.report(run)
         return await asyncio.to_thread(markdown_text, document_of(drawn))
 
     async def telemetry(self, run: StoredRun) -> bytes:
-        """Return a run's series as lines of OTLP. Raises UncorkError if it has none."""
+        """Return a run's time series as lines of OTLP. Raises UncorkError if it has none."""
         async with self._places:
             return await asyncio.to_thread(_telemetry, run)
 
@@ -173,7 +173,7 @@ class ReportCache:
 
 
 def _heard(task: asyncio.Task[Drawn]) -> None:
-    """Take note of what went wrong: nobody may be waiting for it any more."""
+    """Retrieve the task's exception, because nobody may be waiting for the task any more."""
     if not task.cancelled():
         task.exception()
 
@@ -186,7 +186,7 @@ def document_of(drawn: Drawn) -> Document:
 
 
 def compared_query(before: StoredRun, others: Sequence[StoredRun]) -> str:
-    """Return what an address says to set runs beside one of them."""
+    """Return the query string of a comparison of runs with one of them."""
     return urlencode([("against", before.id), *(("run", run.id) for run in others)])
 
 
@@ -215,7 +215,7 @@ def _history(root: Path, wanted: HistoryWanted, manifests: Sequence[Manifest]) -
     links = [
         ("All runs", "/"),
         ("Histories", "/history"),
-        (f"Other figures of {wanted.like}", f"/history?{urlencode({'like': wanted.like})}"),
+        (f"Other metrics of {wanted.like}", f"/history?{urlencode({'like': wanted.like})}"),
     ]
     if made.result.changes:
         before, since = made.result.changes[-1].last, made.result.changes[-1].since
@@ -235,7 +235,7 @@ def _telemetry(run: StoredRun) -> bytes:
 
 
 def _content_stamp(folder: Path) -> str:
-    """Return what changes whenever something is added to a run."""
+    """Return a stamp that changes whenever something is added to a run."""
     newest, files = 0, 0
     for place in (folder, *(path for path in folder.iterdir() if path.is_dir())):
         newest, files = max(newest, place.stat().st_mtime_ns), files + 1

@@ -1,4 +1,4 @@
-"""The stored runs as the dashboard knows them: read again when the list is old, once at a time."""
+"""A cache of the stored runs. It reads the list again when it is old, one reader at a time."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from uncork.store.layout import Manifest
 __all__ = ["NoSuchRunError", "RunCache", "Seen"]
 
 _FRESH_S: Final = 1.0
-"""A list that is younger is shown as it is; an older one is shown too, and read again meanwhile."""
+"""Age up to which a list is fresh. An older one is shown too, and read again in the background."""
 _OLD_S: Final = 10.0
-"""Nobody is shown a list that is older."""
+"""Age above which a list is not shown any more."""
 _REST: Final = 4.0
-"""How many times as long as reading took, nothing is read: many readers of many runs must not wait for it."""
+"""Rest between two reads, as a multiple of the time the last read took, so that reading many runs does not
+slow down many visitors."""
 
 
 class NoSuchRunError(Exception):
-    """An address names a run that is not stored, or something that no run has."""
+    """An address names a run that is not stored, or a file that no run has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All runs at one moment, newest first; those by id; what is damaged; what they can be filtered by.
+    """All runs at one moment, newest first; the runs by id; damaged runs; the values to filter by.
 
-    `number` rises whenever any run has changed.
+    `number` increases whenever any run has changed.
     """
 
     list: RunList
@@ -50,7 +51,7 @@ class Seen:
 
 
 class RunCache:
-    """The runs of one folder. To be used in one event loop."""
+    """The runs of one folder. Use it in one event loop only."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -60,7 +61,7 @@ class RunCache:
         self._reading: asyncio.Task[Seen] | None = None
 
     async def seen(self, *, newest: bool = False) -> Seen:
-        """Return the runs; with `newest`, as they are now.
+        """Return the runs; with `newest`, the runs as they are now.
 
         Raises:
             StoreError: if the folder cannot be listed.
@@ -70,15 +71,15 @@ class RunCache:
             if age > max(_FRESH_S, _REST * self._took):
                 self._read_again()
             return self._seen
-        if newest and self._reading is not None:  # it may have begun before what is wanted happened
+        if newest and self._reading is not None:  # that read may have begun before the change
             await asyncio.wait([self._reading])
         return await asyncio.shield(self._read_again())
 
     async def find(self, id: str) -> StoredRun:
-        """Return a run by its id. What is asked for only ever selects among the runs that were listed.
+        """Return a run by its id. The id only selects among the listed runs; no path is made of it.
 
         Raises:
-            NoSuchRunError: if none has it.
+            NoSuchRunError: if no run has this id.
         """
         found = (await self.seen()).by_id.get(id)
         if found is None and time.monotonic() - self._at > _FRESH_S / 2:

@@ -1,4 +1,4 @@
-"""Pages about runs: the list, a report, its details and exports, and a run while it is measured."""
+"""Pages about runs: the list, a report, its details and exports, and a run in progress."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _A_PAGE: Final = 100
 _LONGEST_TEXT: Final = 200
 _POLL_S: Final = 1.0
 _LONGEST_STREAM_S: Final = 600.0
-"""A browser opens the stream again by itself."""
+"""Longest time a stream stays open. The browser reopens it automatically."""
 _MOST_STREAMS: Final = 50
 
 
@@ -59,14 +59,15 @@ _MOST_STREAMS: Final = 50
 
 
 async def all_runs(request: Request) -> Response:
-    """Answer with the list of runs, filtered as the address says."""
+    """Return the list of runs, filtered by the query."""
     return packed(request, show(request, "runs.html.j2", **await _listed(request)))
 
 
 async def rows(request: Request) -> Response:
-    """Answer with the part of the list that changes, for the page to put in place; with nothing if it has it.
+    """Return the rows of the list for the page to replace; 204 if the page already has them.
 
-    A page that follows says what it has. Filters do not: their answer brings the address of what it shows.
+    A page that updates itself sends what it has in `have`. Filters do not: their response has the new
+    address.
     """
     listed = await _listed(request)
     have = request.query_params.get("have")
@@ -79,24 +80,24 @@ async def rows(request: Request) -> Response:
 
 
 async def first(request: Request) -> Response:
-    """Have the page that waits for the first run loaded again once there is one."""
+    """Make the page that waits for the first run reload once there is one."""
     there = bool((await context_of(request).cache.seen()).runs)
     return Response(status_code=204, headers={"hx-refresh": "true"} if there else {})
 
 
 async def _listed(request: Request) -> dict[str, Any]:
-    asked = request.query_params
+    query = request.query_params
     wanted = RunFilter(
-        text=asked.get("q", "")[:_LONGEST_TEXT],
-        kind=asked.get("kind", ""),
-        status=asked.get("status", ""),
-        tag=asked.get("tag", ""),
-        case=asked.get("case", ""),
+        text=query.get("q", "")[:_LONGEST_TEXT],
+        kind=query.get("kind", ""),
+        status=query.get("status", ""),
+        tag=query.get("tag", ""),
+        case=query.get("case", ""),
     )
     seen = await context_of(request).cache.seen()
     found = select(seen.runs, wanted)
     pages = max(1, -(-len(found) // _A_PAGE))
-    number = asked.get("page", "1")
+    number = query.get("page", "1")
     page = min(pages, max(1, int(number))) if number.isascii() and number.isdigit() and len(number) < 7 else 1
     chosen = {name: getattr(wanted, name) for name in ("kind", "status", "tag", "case")} | {"q": wanted.text}
     chosen = {name: value for name, value in chosen.items() if value}
@@ -129,7 +130,7 @@ async def _listed(request: Request) -> dict[str, Any]:
 
 
 async def report(request: Request) -> Response:
-    """Answer with a run's report; with its live page while there is nothing to report yet."""
+    """Return a run's report; redirect to its live page while there is nothing to report yet."""
     run = await _run(request)
     try:
         drawn = await context_of(request).reports.report(run)
@@ -141,13 +142,13 @@ async def report(request: Request) -> Response:
             422,
             f"There is no report on {run.id}",
             str(error),
-            {"Its tags and what it was": f"/runs/{run.id}/details", "All runs": "/"},
+            {"About this run, and its tags": f"/runs/{run.id}/details", "All runs": "/"},
         )
     return page_of(drawn.html)
 
 
 async def details(request: Request) -> Response:
-    """Answer with what a run was, its tags, and its charts and tables as files."""
+    """Return a run's facts and tags, and its charts and tables as files."""
     run = await _run(request)
     try:
         drawn = await context_of(request).reports.report(run)
@@ -167,7 +168,7 @@ async def details(request: Request) -> Response:
 
 
 async def exported(request: Request) -> Response:
-    """Answer with a chart or table of a report as a file."""
+    """Return a chart or table of a report as a file."""
     run = await _run(request)
     form = request.path_params["form"]
     if form not in MEDIA:
@@ -184,7 +185,7 @@ async def exported(request: Request) -> Response:
 
 
 async def markdown(request: Request) -> Response:
-    """Answer with a run's report as Markdown."""
+    """Return a run's report as Markdown."""
     run = await _run(request)
     try:
         text = await context_of(request).reports.markdown(run)
@@ -194,7 +195,7 @@ async def markdown(request: Request) -> Response:
 
 
 async def result(request: Request) -> Response:
-    """Answer with a run's result as JSON, as `uncork report --json` prints it."""
+    """Return a run's result as JSON, as `uncork report --json` prints it."""
     run = await _run(request)
     try:
         drawn = await context_of(request).reports.report(run)
@@ -204,7 +205,7 @@ async def result(request: Request) -> Response:
 
 
 async def telemetry(request: Request) -> Response:
-    """Answer with a run's series as OpenTelemetry metrics, a line of JSON a request for export."""
+    """Return a run's time series as OpenTelemetry metrics, with one line of JSON per export request."""
     run = await _run(request)
     try:
         data = await context_of(request).reports.telemetry(run)
@@ -217,7 +218,7 @@ async def telemetry(request: Request) -> Response:
 
 
 async def live(request: Request) -> Response:
-    """Answer with what a run has stored so far; the page goes on by itself."""
+    """Return what a run has stored so far. The page updates itself."""
     run = await _run(request)
     if run.status != "running" and not read_glances(run.folder):
         return RedirectResponse(f"/runs/{run.id}", 303)
@@ -225,27 +226,27 @@ async def live(request: Request) -> Response:
 
 
 async def events(request: Request) -> Response:
-    """Answer with server-sent events: what a run has stored, whenever that changes, until it ends."""
+    """Return server-sent events: what a run has stored, whenever that changes, until the run ends."""
     run, context = await _run(request), context_of(request)
     if context.metrics.streams >= _MOST_STREAMS:
-        return PlainTextResponse("Too many pages follow runs at once.\n", 503, headers={"retry-after": "30"})
+        return PlainTextResponse("Too many pages follow runs.\n", 503, headers={"retry-after": "30"})
     return StreamingResponse(_followed(request, run.id), media_type="text/event-stream")
 
 
 async def _followed(request: Request, id: str) -> AsyncIterator[str]:
     context = context_of(request)
     context.metrics.streams += 1
-    told, until = "", time.monotonic() + _LONGEST_STREAM_S
+    sent, until = "", time.monotonic() + _LONGEST_STREAM_S
     try:
-        yield _event("following", "This page goes on by itself.")
+        yield _event("following", "This page updates automatically.")
         while time.monotonic() < until and not context.settings.ending.is_set():
             run = (await context.cache.seen()).by_id.get(id)
             if run is None or run.status != "running":
                 yield _event("ended", fragment(request, "ended.html.j2", run=run))
                 return
             text = fragment(request, "progress.html.j2", run=run, progress=await _progress(run))
-            if text != told:
-                told = text
+            if text != sent:
+                sent = text
                 yield _event("progress", text)
             else:
                 yield ": nothing new\n\n"
@@ -258,7 +259,7 @@ async def _progress(run: StoredRun) -> RunProgress:
     try:
         return await asyncio.to_thread(run_progress, run)
     except (UncorkError, OSError) as error:
-        return RunProgress(f"What it has stored cannot be read now: {error}", "", (), (), 0.0)
+        return RunProgress(f"Its stored data cannot be read right now: {error}", "", (), (), 0.0)
 
 
 def _event(name: str, text: str) -> str:
@@ -274,16 +275,16 @@ async def _run(request: Request) -> StoredRun:
 
 
 async def no_such_run(request: Request, _: Exception) -> Response:
-    """Answer that no such run is stored."""
+    """Return the page for a run that is not stored."""
     return message(
         request,
         404,
         "There is no such run here",
-        "It may have been pruned, or be in another folder. The list has all that there are.",
+        "It may have been pruned, or be stored in another folder. The list shows all runs of this folder.",
     )
 
 
 async def too_busy(request: Request, error: Exception) -> Response:
-    """Answer that too many reports wait to be drawn, whichever page wanted one."""
+    """Return the page for a request that came while too many reports waited to be drawn."""
     steps = {"Try again": str(request.url.replace(scheme="", netloc="")), "All runs": "/"}
-    return message(request, 503, "Too much at once", f"{error}.", steps)
+    return message(request, 503, "The dashboard is too busy", f"{error}.", steps)

@@ -1,4 +1,4 @@
-"""Pages over several runs: side by side, and how a figure went over those that are alike."""
+"""Pages over several runs: comparisons, and histories of metrics over comparable runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST: Final = 400
 
 
 async def compared(request: Request) -> Response:
-    """Answer with runs side by side: beside the one named by `against`, the baseline, or the oldest."""
+    """Return the page that compares runs with the run `against`, the baseline, or the oldest."""
     found = await _chosen(request)
     if isinstance(found, Response):
         return found
@@ -41,7 +41,7 @@ async def compared(request: Request) -> Response:
 
 
 async def compared_exported(request: Request) -> Response:
-    """Answer with a chart or table of a comparison as a file."""
+    """Return a chart or table of a comparison as a file."""
     found = await _chosen(request)
     if isinstance(found, Response):
         return found
@@ -53,23 +53,23 @@ async def compared_exported(request: Request) -> Response:
 
 
 async def _chosen(request: Request) -> list[StoredRun] | Response:
-    """Return the runs asked for, that to compare with first."""
-    context, asked = context_of(request), request.query_params
-    ids = list(dict.fromkeys([*asked.getlist("against")[:1], *asked.getlist("run")]))
-    if len(ids) == 1 and "against" not in asked:
+    """Return the requested runs, starting with the run to compare with, or a page that asks for runs."""
+    context, query = context_of(request), request.query_params
+    ids = list(dict.fromkeys([*query.getlist("against")[:1], *query.getlist("run")]))
+    if len(ids) == 1 and "against" not in query:
         named = next((run for run in (await context.cache.seen()).runs if BASELINE in run.names), None)
         if named is not None and named.id != ids[0]:
             return [named, await context.cache.find(ids[0])]
         text = (
-            f"One run is compared with the one called {BASELINE}: `uncork runs name RUN {BASELINE}` gives "
-            "a run that name. Or choose two runs in the list."
+            f"A single run is compared with the run named {BASELINE}. Give a run that name with "
+            f"`uncork runs name RUN {BASELINE}`, or select two runs in the list."
         )
-        return message(request, 400, "With which run?", text)
+        return message(request, 400, "There is no run to compare with", text)
     if not 1 < len(ids) <= _MOST_COMPARED:
-        text = f"Choose two runs in the list, or more, {_MOST_COMPARED} at most, and compare them."
-        return message(request, 400, "Choose runs to compare", text)
+        text = f"Select 2 to {_MOST_COMPARED} runs in the list, then compare them."
+        return message(request, 400, "Select runs to compare", text)
     found = [await context.cache.find(id) for id in ids]
-    if "against" not in asked:
+    if "against" not in query:
         found.sort(key=lambda run: (BASELINE not in run.names, run.started_at))
     return found
 
@@ -84,22 +84,22 @@ async def _comparison(request: Request, found: list[StoredRun]) -> Drawn:
 
 
 async def histories(request: Request) -> Response:
-    """Answer with the series there are, the figures of one, or how a figure of it went."""
-    asked = request.query_params
-    if "like" not in asked:
+    """Return the list of series, the metrics of one series, or the history of one metric."""
+    query = request.query_params
+    if "like" not in query:
         return await _series(request)
-    run = await context_of(request).cache.find(asked["like"])
-    if "metric" not in asked:
+    run = await context_of(request).cache.find(query["like"])
+    if "metric" not in query:
         return await _figures(request, run)
     try:
         return page_of((await _history(request)).html)
     except UncorkError as error:
-        steps = {"Its figures": f"/history?{urlencode({'like': run.id})}", "All runs": "/"}
+        steps = {"Its metrics": f"/history?{urlencode({'like': run.id})}", "All runs": "/"}
         return message(request, 404, "There is no such history", str(error), steps)
 
 
 async def history_exported(request: Request) -> Response:
-    """Answer with a chart or table of a history as a file."""
+    """Return a chart or table of a history as a file."""
     try:
         return await _export(request, await _history(request), "history")
     except UncorkError as error:
@@ -141,9 +141,9 @@ async def _figures(request: Request, run: StoredRun) -> Response:
 
 
 async def _history(request: Request) -> Drawn:
-    context, asked = context_of(request), request.query_params
-    run = await context.cache.find(asked.get("like", "")[:_LONGEST])
-    wanted = HistoryWanted(asked.get("metric", "")[:_LONGEST], asked.get("of", "")[:_LONGEST], run.id)
+    context, query = context_of(request), request.query_params
+    run = await context.cache.find(query.get("like", "")[:_LONGEST])
+    wanted = HistoryWanted(query.get("metric", "")[:_LONGEST], query.get("of", "")[:_LONGEST], run.id)
     seen = await context.cache.seen()
     return await context.reports.history(context.cache.root, wanted, seen.manifests(), str(seen.number))
 

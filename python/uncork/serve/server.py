@@ -31,21 +31,25 @@ def serve(
     token: str | None,
     started: Callable[[str], None],
 ) -> None:
-    """Serve until interrupted; `started` is told the address once connections are taken.
+    """Serve until interrupted; call `started` with the address once connections are accepted.
 
     Raises:
-        UsageError: if it would be open to others without a token, or the token is too short.
-        SetupError: if the folder cannot be read, or the address cannot be had.
+        UsageError: if other machines could connect without a token, or the token is too short.
+        SetupError: if the folder does not exist, or the address is not available.
     """
     if token is not None and (len(token) < _LEAST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise UsageError(f"the token must have {_LEAST_TOKEN} or more characters, printable ASCII all")
+        raise UsageError(
+            f"the token must have at least {_LEAST_TOKEN} characters, all of them printable ASCII"
+        )
     if token is None and not is_loopback(host):
         raise UsageError(
-            f"--host {host}: others could read every run here; give them a token: --token-file FILE, such as "
-            "one made by: openssl rand -hex 16 > FILE"
+            f"--host {host}: other machines could read every run; require a token with --token-file FILE "
+            "(create one with: openssl rand -hex 16 > FILE)"
         )
     if not root.is_dir():
-        raise SetupError(f"there is no folder {root}; --runs names another, and `uncork run FILE` makes runs")
+        raise SetupError(
+            f"there is no folder {root}; name another with --runs, or create runs with `uncork run FILE`"
+        )
     listener = _listener(host, port)
     bound = listener.getsockname()[1]
     own = {socket.gethostname().lower(), socket.getfqdn().lower()} if not is_loopback(host) else set()
@@ -64,13 +68,13 @@ def serve(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
     )
-    # It shuts down at a signal, then raises it once more: that is how a dashboard is meant to end.
+    # uvicorn shuts down at a signal, then raises it again: the normal end of a dashboard.
     with listener, contextlib.suppress(KeyboardInterrupt):
         _Server(configuration, settings.ending).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """Tells that it ends as soon as it knows; what is answered then has a moment before it is broken off."""
+    """A server that sets `ending` at a signal, so that open streams can finish before they are cut off."""
 
     def __init__(self, configuration: uvicorn.Config, ending: threading.Event) -> None:
         super().__init__(configuration)
@@ -82,7 +86,7 @@ class _Server(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -104,7 +108,7 @@ def _listener(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise SetupError(
-            f"cannot listen on {_shown(host)}:{port}: {error.strerror}; --port takes another"
+            f"cannot listen on {_shown(host)}:{port}: {error.strerror}; choose another port with --port"
         ) from error
     return listener
 

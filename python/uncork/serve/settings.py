@@ -1,4 +1,4 @@
-"""How a dashboard is served."""
+"""The settings of a dashboard."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is served, and to whom.
+    """What a dashboard serves, and to whom.
 
-    `names` are host names by which it may be asked for, besides addresses and this machine's own name. With a
-    `token` nobody sees anything without it. `secret` signs forms; a restart makes open forms void. `ending`
-    is set when serving ends: answers that would go on do not.
+    `names` are allowed host names, besides IP addresses and this machine's own name. If `token` is set, every
+    page requires it. `secret` signs forms; a restart invalidates open forms. `ending` is set when serving
+    ends, and stops event streams.
     """
 
     root: Path
@@ -28,5 +28,5 @@ class Settings:
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie; cookies know no ports, and two dashboards must not sign each other out."""
+        """Return the cookie's name. It has the port, because cookies of two dashboards share a host."""
         return f"uncork-{self.port}"

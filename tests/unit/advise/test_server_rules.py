@@ -220,7 +220,7 @@ def test_a_sick_server_gets_the_finding_that_fits_first(rule):
 def test_a_healthy_server_gets_no_finding_and_no_step(case):
     assert find_server_findings(HEALTHY[case]) == ()
     assert build_database_document(HEALTHY[case]).steps == ()
-    assert HEALTHY[case].reasons[0] == "Nothing needs a change: no fault takes enough of the time."
+    assert HEALTHY[case].reasons[0] == "No change is needed: no problem costs enough time to be worth fixing."
 
 
 @pytest.mark.parametrize(
@@ -232,41 +232,42 @@ def test_a_healthy_server_gets_no_finding_and_no_step(case):
         ),
         (
             "one-by-one",
-            "Application shop sends 60 000 statements one by one within transactions, 90 % of the busy",
+            "Application shop sends 60 000 statements one by one within transactions, which costs 90 %",
         ),
         (
             "missing-index",
-            "600 calls read the whole table item (100 000 rows) for 5 rows each, 100 % of the busy",
+            "600 calls read the whole table item (100 000 rows) for 5 rows each, which costs 100 % of",
         ),
         (
             "lock-wait",
-            "Up to 3 sessions at once waited for locks of application batch, open for up to 800 ms, 75 %",
+            "Up to 3 sessions at once waited for locks of application batch (its transaction was open for "
+            "up to 800 ms), which costs 75 %",
         ),
         (
             "row-by-row-commit",
-            "Application loader inserts 30 000 rows with a commit for each, 95 % of the busy time",
+            "Application loader inserts 30 000 rows with a commit for each, which costs 95 % of the",
         ),
         (
             "slow-statement",
-            "One statement took 600 calls of 200 ms, 100 % of the busy time (1.00 sessions on",
+            "One statement takes 200 ms per call (600 calls), which costs 100 % of the busy time (1.00",
         ),
         (
             "temporary-files",
-            "One statement wrote 8.19 MB of temporary files in each of 600 calls, 100 % of the busy",
+            "One statement wrote 8.19 MB of temporary files in each of 600 calls, which costs 100 %",
         ),
         (
             "jit",
-            "The server compiled repeated statements (jit), 33 % of the busy time (0.33 sessions on average)",
+            "Compiling repeated statements (jit) costs 33 % of the busy time (0.33 sessions on average)",
         ),
         ("bloat", "Table item is 75 % empty (157 MB of 210 MB)."),
-        ("dead-rows", "Table item holds 80 000 dead rows, 44 % of all, and autovacuum is off."),
+        ("dead-rows", "Table item has 80 000 dead rows (44 % of all), and autovacuum is off."),
         (
             "checkpoints",
-            "WAL forced 4 checkpoints, and 2.00 GB of 2.40 GB of WAL were full-page images after them.",
+            "The amount of WAL forced 4 checkpoints, and 2.00 GB of the 2.40 GB of WAL are full-page images",
         ),
     ],
 )
-def test_a_headline_tells_the_finding_with_its_numbers(rule, words):
+def test_a_headline_states_the_finding_with_its_numbers(rule, words):
     assert finding_headline(find_server_findings(SICK[rule])[0]).startswith(words)
 
 
@@ -320,7 +321,7 @@ def test_bloat_that_scans_read_is_ranked_by_its_time():
     (found,) = find_server_findings(server(templates=(read,), tables=(item(bloat_bytes=600 * BLOCK),)))
     assert (found.rule, found.share) == ("bloat", pytest.approx(0.6))
     assert finding_headline(found).endswith(
-        "reading that takes 60 % of the busy time (0.60 sessions on average)."
+        "reading the empty space costs 60 % of the busy time (0.60 sessions on average)."
     )
 
 
@@ -329,8 +330,8 @@ def test_an_old_idle_transaction_that_holds_vacuum_back_is_told_without_a_share_
     (found,) = find_server_findings(server(tree=tree(idle=1.0), transactions=(held,)))
     assert (found.rule, found.share) == ("forgotten-transaction", 0.0)
     assert finding_headline(found) == (
-        "Application shop left a transaction idle for 12 min 00 s, so that VACUUM cannot remove what 45 000 "
-        "later transactions left dead."
+        "Application shop left a transaction idle for 12 min 00 s, so VACUUM cannot remove the rows that "
+        "45 000 later transactions left dead."
     )
 
 

@@ -21,9 +21,9 @@ def nothing(**changes):
 
 def test_a_server_at_rest_is_told_as_such():
     result = nothing()
-    assert result.answer == "No session was busy in the 60.0 s watched, in 120 samples."
+    assert result.answer == "No session was busy in the 60.0 s watched (120 samples)."
     assert [step.text for step in build_database_document(result).steps] == [
-        "Watch it while it is slow, or for longer:"
+        "Watch the server while it is slow, or for longer:"
     ]
 
 
@@ -33,26 +33,27 @@ def test_a_role_that_may_not_see_is_told_that_it_does_not():
     assert result.answer.startswith("No session that this role may see was busy")
     assert result.answer.endswith("the server itself counted 2.40 active ones.")
     assert not any("processors" in one for one in result.warnings)
-    assert build_database_document(result).steps[0].text.startswith("Get what is lacking")
+    assert build_database_document(result).steps[0].text.startswith("Get the missing access")
     assert any(
-        "3.50 sessions on average, idle ones too, were of other roles" in one for one in result.warnings
+        "3.50 sessions on average, idle ones included, belong to other roles" in one
+        for one in result.warnings
     )
 
 
-def test_a_template_that_works_is_not_said_to_be_held_up():
+def test_a_template_that_works_is_not_reported_as_blocked():
     result = database_result()
     works = [one for one in result.templates if one.classes[0].name != "Lock"]
-    assert "held up" not in database_result(templates=tuple(works)).answer
+    assert "blocked by" not in database_result(templates=tuple(works)).answer
 
 
 @pytest.mark.parametrize(
     ("changes", "warning"),
     [
-        ({"resets": ("pg_stat_wal",)}, "The counters of pg_stat_wal were reset in between"),
+        ({"resets": ("pg_stat_wal",)}, "The counters of pg_stat_wal were reset during the watch"),
         ({"own_active": 9.0}, "The server itself counted 9.00 active sessions"),
         (
             {"counters": (CounterFacts("pg_stat_statements_info", "", "dealloc", 2.0),)},
-            "pg_stat_statements had no room",
+            "pg_stat_statements was full",
         ),
     ],
 )
@@ -67,7 +68,9 @@ def test_samples_that_were_missed_are_told_with_what_to_do():
     assert any("60 of 180 samples were missed" in one and "--rate" in one for one in result.warnings)
 
 
-@pytest.mark.parametrize(("status", "word"), [("failed", "went away"), ("interrupted", "interrupted")])
+@pytest.mark.parametrize(
+    ("status", "word"), [("failed", "connection to the server was lost"), ("interrupted", "interrupted")]
+)
 def test_how_it_ended_is_told(status, word):
     result = database_result()
     assert any(word in one for one in told(replace(result, run=replace(result.run, status=status))).warnings)
@@ -75,7 +78,7 @@ def test_how_it_ended_is_told(status, word):
 
 def test_what_lacks_is_one_line_with_its_remedy():
     lack = Lack("jit", "what it compiled", "jit = on")
-    said = "Not told: what it compiled, for jit is lacking (jit = on)."
+    said = "Missing: what it compiled, which needs jit; to get it: jit = on."
     assert said in build_database_document(database_result(lacks=(lack,))).reasons
 
 

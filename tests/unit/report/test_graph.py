@@ -66,9 +66,9 @@ def test_the_drawing_holds_tables_by_size_and_marks_keys_without_index():
         for one in drawing.iter(f"{SVG}path")
         if one.find(f"{SVG}title") is not None
     }
-    assert edges["invoice (account) refers to account: no index"].get("stroke-dasharray")
-    assert not edges["remark (invoice) refers to invoice"].get("stroke-dasharray")
-    assert "C" in edges["remark (answer) refers to remark"].get("d"), "one to itself is a loop"
+    assert edges["invoice (account) references account: no index"].get("stroke-dasharray")
+    assert not edges["remark (invoice) references invoice"].get("stroke-dasharray")
+    assert "C" in edges["remark (answer) references remark"].get("d"), "one to itself is a loop"
     assert "island 1: 3 tables, 11.9 GB" in "".join(drawing.itertext())
     style = drawing.findtext(f"{SVG}style")
     used = set(re.findall(r"var\(--(\w+)\)", foreign_key_svg(database_result())))
@@ -93,7 +93,7 @@ def test_without_foreign_keys_there_is_no_graph_and_the_export_is_empty():
 
 
 def test_of_many_tables_the_largest_islands_are_drawn():
-    assert foreign_key_graph(database_result(), most=1).note.endswith("with indexes.")
+    assert foreign_key_graph(database_result(), most=1).note.endswith("with its indexes.")
     key = ForeignKeyFacts("k", "event", 2, "event", 2, "parent", True)
     result = database_result()
     event = next(one for one in result.tables if one.name == "event")

@@ -64,10 +64,12 @@ def test_a_good_load_is_answered_in_one_sentence():
 def test_an_open_loop_tells_what_arrived_and_what_was_left():
     answer = open_result().answer
     assert answer.startswith(
-        "280 transactions a second over 5.00 s by 14 connections, of 300 that arrived; half"
+        "280 transactions a second over 5.00 s by 14 connections (300 a second arrived); half"
     )
     assert "from the intended start" in answer
-    assert answer.endswith("20 failed (1.41 %), 50 were skipped, 30 were never sent, 2 connections refused.")
+    assert answer.endswith(
+        "20 failed (1.41 %), 50 were skipped, 30 were never sent, 2 connections were refused."
+    )
 
 
 def test_a_refusal_names_its_reason():
@@ -82,8 +84,8 @@ def test_a_refusal_names_its_reason():
     ("outcome", "beginning"),
     [
         (LoadOutcome.INTERRUPTED, "Interrupted: 400 transactions a second"),
-        (LoadOutcome.CONNECTION_LOST, "The server went away: 400"),
-        (LoadOutcome.DEADLINE, "Cut short at its deadline: 400"),
+        (LoadOutcome.CONNECTION_LOST, "Connection lost: 400"),
+        (LoadOutcome.DEADLINE, "Stopped at its deadline: 400"),
     ],
 )
 def test_an_early_end_comes_first(outcome, beginning):
@@ -104,7 +106,7 @@ def test_nothing_succeeded_is_said_with_the_first_error():
         (closed_result, "coordinated omission"),
         (
             open_result,
-            "16 × 40001 serialization failure and 4 × 08006 connection lost; the first said: SELECT",
+            "16 × 40001 serialization failure and 4 × 08006 connection lost; first message: SELECT",
         ),
         (open_result, "30 of 1 500 arrivals (2 %) found no free connection before the end"),
         (open_result, "50 of 1 500 arrivals (3.33 %) were skipped"),

@@ -55,7 +55,7 @@ def test_executions_one_by_one_are_a_finding_if_they_take_time(waiting, found):
     assert bool(reasons) == found
     assert ("one by one" in steps(result)) == found
     if found:
-        assert "They and the waiting between them take 6.6 % of the time" in reasons[0]
+        assert "With the waits in between they take 6.6 % of the time" in reasons[0]
 
 
 def test_waits_for_locks_and_temporary_files_are_findings_if_they_take_time():
@@ -64,7 +64,7 @@ def test_waits_for_locks_and_temporary_files_are_findings_if_they_take_time():
         locks = replace(calm.server, lock_waits=(Tally("ShareLock", 1, micro, micro),))
         reasons = answer_log(replace(calm, server=locks)).reasons
         assert bool(reasons) == found
-    assert "100 ms in all (10 % of the time of statements)" in reasons[0]
+    assert "100 ms in total (10 % of statement time)" in reasons[0]
     dead = replace(calm.server, lock_waits=(Tally("ShareLock", 1, 1, 1),), deadlocks=1)
     assert "1 deadlock" in answer_log(replace(calm, server=dead)).reasons[0]
     files = replace(result.server, temporary_files=(Tally(result.templates[0].text, 1, 9, 9),))
@@ -80,7 +80,7 @@ def test_a_forgotten_transaction_is_told_from_one_of_many_statements():
     assert "800 ms in 2 pauses of over a second" in reason and "Idle in transaction" in reason
     busy = transaction(statements=5_000, statements_max=900)
     (reason,) = answer_log(quiet(transactions=(busy,))).reasons
-    assert "before each statement on average, and up to 900 statements each" in reason
+    assert "before each statement on average, and up to 900 statements per transaction" in reason
     assert "Idle in transaction" not in reason
 
 
@@ -103,11 +103,11 @@ def test_lines_that_belong_to_no_entry_are_told_with_the_first_one_and_the_remed
     (warning,) = answer_log(result).warnings
     assert warning == (
         "1 of 100 lines (1.0 %) belongs to no entry and is not counted; the first is a.log:7: "
-        "2026-01-01 00:00:00 UTC 7 LOG:  x (the file was read with -p '%m [%p] '). --rejected shows them. "
-        "If they are entries, give their log_line_prefix with -p."
+        "2026-01-01 00:00:00 UTC 7 LOG:  x (the file was read with -p '%m [%p] '). --rejected lists them. "
+        "If they are log entries, give their log_line_prefix with -p."
     )
     assert lines_words(result) == (
-        "100: 97 begin an entry or add to one, 2 are further lines of one, or empty, 1 belong to no entry"
+        "100: 97 start an entry or add to one, 2 continue one or are empty, 1 belong to no entry"
     )
     assert answer_log(quiet()).warnings == ()
     assert lines_words(quiet()) == ""
@@ -115,4 +115,4 @@ def test_lines_that_belong_to_no_entry_are_told_with_the_first_one_and_the_remed
 
 def test_what_uncork_itself_left_in_the_log_is_counted():
     (warning,) = answer_log(quiet(own=1_200)).warnings
-    assert warning == "1 200 entries of sessions with which uncork watched the server are left out."
+    assert warning == "1 200 entries of sessions with which uncork watched the server are not counted."

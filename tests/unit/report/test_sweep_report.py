@@ -48,9 +48,9 @@ RESULTS = {
 }
 
 
-def test_the_answer_says_where_it_bends_and_what_it_bears_there():
+def test_the_answer_names_the_knee_and_the_throughput_there():
     answer = RESULTS["bends"]().answer
-    assert answer.startswith("It bends between 3 and 6 clients: at 4 clients it bears 3 ")
+    assert answer.startswith("The knee is between 3 and 6 clients: at 4 clients the server handles 3 ")
     assert "transactions a second, 99 % under" in answer
 
 
@@ -69,9 +69,9 @@ def test_where_nothing_works_nothing_is_made_up():
     assert result.knee is None and result.law is None
 
 
-def test_an_end_that_still_grows_is_no_bend():
+def test_an_end_that_still_grows_is_no_knee():
     assert RESULTS["does not bend"]().answer.startswith(
-        "No bend is proven up to 64 clients, the highest level"
+        "No knee is proven up to 64 clients, the highest level: there the server handles "
     )
 
 
@@ -104,9 +104,9 @@ DOUBLED = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 def test_a_service_that_is_flat_from_two_clients_on_is_saturated_there():
     result = evidence(flat_from(2), DOUBLED, 6)
     assert result.answer == (
-        f"It bends between 1 and 4 clients: at 2 clients it bears {level_figures(result, 2)}; "
-        "from 2 clients on it is saturated; more clients only wait: "
-        f"at 64 clients it bears {level_figures(result, 64)}."
+        f"The knee is between 1 and 4 clients: at 2 clients the service handles {level_figures(result, 2)}; "
+        "from 2 clients on it is saturated: more clients only wait "
+        f"(at 64 clients it handles {level_figures(result, 64)})."
     )
     assert result.saturation.growth < 0.02
 
@@ -114,17 +114,18 @@ def test_a_service_that_is_flat_from_two_clients_on_is_saturated_there():
 def test_a_service_that_is_flat_from_the_first_level_on_is_saturated_there():
     result = evidence(flat_from(1), DOUBLED, 6)
     assert result.answer == (
-        f"It is saturated from 1 client, the lowest level, on: there it bears {level_figures(result, 1)}; "
-        f"more clients only wait: at 64 clients it bears {level_figures(result, 64)}."
+        "The service is saturated from the lowest level on: "
+        f"at 1 client it handles {level_figures(result, 1)}; "
+        f"more clients only wait (at 64 clients it handles {level_figures(result, 64)})."
     )
 
 
-def test_too_few_rounds_are_no_proof_that_nothing_bends():
+def test_too_few_rounds_do_not_prove_that_there_is_no_knee():
     """The row of the best level stood where the highest level's was promised."""
     result = evidence(flat_from(2), DOUBLED, 3)
     assert result.answer == (
-        "Where it bends is not known yet, as only 3 of at least 5 rounds were finished: "
-        f"at 2 clients it bears {level_figures(result, 2)}, "
+        "The knee is not known yet, because only 3 of at least 5 rounds finished: "
+        f"at 2 clients the service handles {level_figures(result, 2)}, "
         f"at 64 clients, the highest level, {level_figures(result, 64)}."
     )
     steps = markdown_text(build_sweep_document(result))
@@ -136,9 +137,10 @@ def test_too_few_rounds_are_no_proof_that_nothing_bends():
 def test_every_figure_of_the_headline_is_of_the_level_it_names(clients, rounds):
     result = evidence(flat_from(clients), DOUBLED, rounds)
     named = re.findall(
-        r"(?:at|up to|from) (\d+) clients?,? ?(?:, the (?:highest|lowest) level)?,?(?: on)?:?(?: there)?"
-        r"(?: it bears)? ([\d\N{NO-BREAK SPACE} .]+) requests a second, 99 % under ([\d.]+ \w+)",
-        result.answer.replace(", the highest level", "").replace(", the lowest level,", ""),
+        r"(?:at|up to) (\d+) clients?,?:?(?: there)?"
+        r"(?: (?:it|the service) handles)? ([\d\N{NO-BREAK SPACE} .]+) requests a second, "
+        r"99 % under ([\d.]+ \w+)",
+        result.answer.replace(", the highest level", ""),
     )
     assert named
     for level, rate, latency in named:
@@ -155,13 +157,15 @@ def test_a_load_by_http_is_told_in_its_own_words():
     visits = swept(processors(8), wanted, np.random.default_rng(5), noise=0.01)
     manifest = Manifest("s", "s", "?", "complete", "", 1, "", "http://h", "0.1.0")
     result = sweep_result(manifest, {"scripts": [{"name": "/a"}], "http": {}}, wanted, visits, {})
-    assert "streams a connection it bears" in result.answer and "requests a second" in result.answer
+    assert (
+        "streams per connection the service handles" in result.answer and "requests a second" in result.answer
+    )
     told = markdown_text(build_sweep_document(result))
     assert "transaction" not in told and "-T" not in told
     assert "one stream alone" in told
 
 
-def test_what_gave_out_past_the_bend_and_at_the_cliff_is_told_once_each():
+def test_the_bottlenecks_past_the_knee_and_at_the_cliff_are_reported_once_each():
     wanted = spec()
     visits = swept(processors(100), wanted, np.random.default_rng(5), noise=0.01, breaks_at=97)
     load = LoadUse(32.0, 2e7)
@@ -178,7 +182,7 @@ def test_what_gave_out_past_the_bend_and_at_the_cliff_is_told_once_each():
 def test_objectives_are_told_with_both_sides():
     result = result_of(processors(10), objectives=parse_objectives("p99<25ms, p50<1us"))
     assert "p99 < 25ms holds up to " in result.answer and " and fails at " in result.answer
-    assert "p50 < 1us fails already at 1 client, the lowest level" in result.answer
+    assert "p50 < 1us already fails at 1 client, the lowest level" in result.answer
 
 
 def test_a_law_that_does_not_fit_is_not_believed():
@@ -192,7 +196,7 @@ def test_a_busy_generator_is_named():
     visits = [replace(visit, busiest_thread=0.97) for visit in visits]
     manifest = Manifest("s", "s", "?", "complete", "", 1, "", "embedded", "0.1.0")
     result = sweep_result(manifest, {"scripts": [{"name": "x"}]}, wanted, visits, {})
-    assert result.warnings[0].startswith("At the bend the generator's busiest thread works 97 % of the time")
+    assert result.warnings[0].startswith("At the knee the generator's busiest thread works 97 % of the time")
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -202,7 +206,7 @@ def test_every_writer_takes_every_result(name):
     assert result.answer in html_page(build_sweep_document(result)).replace(
         "\N{NO-BREAK SPACE}", " "
     ).replace("&lt;", "<")
-    assert "## What each level bears" in markdown_text(build_sweep_document(result))
+    assert "## Results by level" in markdown_text(build_sweep_document(result))
     console = Console(file=io.StringIO(), width=80)
     render_sweep_terminal(result, console)
     assert max(map(len, console.file.getvalue().splitlines())) <= 80

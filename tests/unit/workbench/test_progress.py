@@ -27,7 +27,7 @@ def run(tmp_path):
 
 
 def test_a_load_says_how_it_goes(run):
-    assert run_progress(run).sentence.startswith("Nothing is told yet")
+    assert run_progress(run).sentence.startswith("Nothing is stored yet")
     for number in range(1, 21):
         add_glance(run.folder, asdict(replace(GLANCE, elapsed_ns=number * 10**9, succeeded=1000 + number)))
     told = run_progress(run)

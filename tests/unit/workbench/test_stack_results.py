@@ -68,7 +68,7 @@ def told(**changes):
 
 def test_the_answer_names_frames_and_the_kernels_share():
     assert told().answer == (
-        "60 % of the CPU is in exec_simple_query and what it calls; most in itself: ExecScan 50 %, "
+        "60 % of the CPU is in exec_simple_query and the functions it calls; hottest frames: ExecScan 50 %, "
         "submit_bio (kernel) 40 % and exc_page_fault (kernel) 10 %; the kernel takes 50 %."
     )
 
@@ -92,8 +92,8 @@ def test_without_frames_the_share_is_told_all_the_same():
     stacks = {"[user code]": 500, "[kernel]_[k]": 500}
     found = facts(tool="/proc", measures=(("cpu", "nanoseconds"),), cpu_ns=(500, 500))
     result = stack_result(RUN, found, tables(stacks, unit="nanoseconds"), None)
-    assert "50 % in user code, 50 % in the kernel; which functions cannot be seen here" in result.answer
-    assert "cannot be seen without perf" in result.findings[0].text
+    assert "50 % in user code, 50 % in the kernel; the functions cannot be seen here" in result.answer
+    assert "Run perf as root" in result.findings[0].text
 
 
 def test_a_comparison_tells_what_grew_whatever_the_length():
@@ -105,7 +105,7 @@ def test_a_comparison_tells_what_grew_whatever_the_length():
         ("ExecScan", 0.4, 0.9),
         ("ExecSort", 0.6, 0.1),
     ]
-    assert "Since cpu-shop-0, these grew most in their share: ExecScan 40 % → 90 %." in result.reasons
+    assert "Since cpu-shop-0, the share of these frames grew most: ExecScan 40 % → 90 %." in result.reasons
 
 
 def test_nothing_in_common_is_said():
@@ -123,7 +123,7 @@ def test_what_cannot_be_seen_stands_in_the_report():
 def test_nothing_seen_is_an_answer():
     empty = {name: table.slice(0, 0) for name, table in tables().items()}
     result = stack_result(RUN, facts(measures=()), empty, None)
-    assert result.answer == "Nothing ran in 10.0 s: the processes took no processor time."
+    assert result.answer == "Nothing ran in 10.0 s: the processes used no processor time."
     result = stack_result(RUN, facts(measures=(), cpu_ns=None), empty, None)
     assert result.answer == "Nothing was seen running in 10.0 s."
 

@@ -1,1 +1,1 @@
-"""The report of a watched database."""
+"""The report on a watched database server."""

@@ -1,4 +1,4 @@
-"""What watching a server tells, in sentences: the answer, what supports it, what to doubt."""
+"""The sentences of a report on a watched server: the answer, the findings that support it, the warnings."""
 
 from __future__ import annotations
 
@@ -29,33 +29,36 @@ __all__ = [
 
 _TOLD: Final = 3
 _LEAST_SHARE: Final = 0.05
-"""A smaller part of the time is not told in sentences."""
+"""Smallest share of the time that sentences mention."""
 _LEAST_HELD: Final = 0.05
-"""Sessions held up on average from which on their blocker is told."""
+"""Fewest sessions, on average, that a blocker must block to be mentioned."""
 _LEAST_PART: Final = 0.2
-"""Part of all that is held up from which on a blocker is told."""
+"""Smallest fraction of all blocked sessions that a blocker must block to be mentioned."""
 _TEMPORARY: Final = 10_000_000
 """Bytes of temporary files below which they are not worth a sentence."""
 _UNUSED: Final = 10_000_000
-"""Bytes of indexes below which their upkeep and room are not worth a sentence; tables name them anyway."""
+"""Bytes of indexes below which their upkeep and size are not worth a sentence; the tables list them
+anyway."""
 _SMALL: Final = 10_000
-"""Rows of a table that may be read whole without a word."""
+"""Rows below which full scans of a table are not mentioned."""
 _FREEZE: Final = 1_000_000_000
-"""Transactions that a table may be old; at 2 100 million the server stops taking writes."""
+"""Transactions since a table's last freeze that need a mention; at 2 100 million the server refuses
+writes."""
 _AGAINST: Final = 0.2
 _LEAST_MISSED: Final = 0.5
-"""Part of the server's own count of active sessions, and sessions, that samples may miss without a word."""
+"""Active sessions that samples may miss without a warning: as a fraction of the server's count, and in
+sessions."""
 
 
 def _compose_database_answer(result: DatabaseResult) -> str:
-    """Say in one sentence where the time of the server's sessions goes."""
+    """Return in one sentence where the time of the server's sessions goes."""
     seconds = format_duration((result.watch.ended_us - result.watch.begun_us) * 1000)
     if not result.tree.sessions:
         seen = " that this role may see" if result.watch.hidden else ""
-        looked = count_words(result.watch.samples, "sample")
+        samples = count_words(result.watch.samples, "sample")
         known = result.own_active if result.watch.hidden else None
         count = f"; the server itself counted {sessions_text(known)} active ones" if known else ""
-        return f"No session{seen} was busy in the {seconds} watched, in {looked}{count}."
+        return f"No session{seen} was busy in the {seconds} watched ({samples}){count}."
     parts = [_part(node) for node in result.tree.children[:_TOLD] if node.share >= _LEAST_SHARE]
     number = sessions_text(result.tree.sessions)
     verb = "session was" if number == "1.00" else "sessions were"
@@ -63,35 +66,36 @@ def _compose_database_answer(result: DatabaseResult) -> str:
     top = next((one for one in result.templates if one.number >= 0 and one.sessions), None)
     if top is None:
         return answer
-    held = _held_up(top, result)
-    return f"{answer}; one template takes {share_text(top.share)} of it{held}: {short_template(top.text)}"
+    blocked = _blocked(top, result)
+    return (
+        f"{answer}; one template takes {share_text(top.share)} of the time{blocked}: "
+        f"{short_template(top.text)}"
+    )
 
 
 def _part(node: TimeNode) -> str:
-    """Say one class of the tree with its event, if that is most of it."""
+    """Return one class of the tree in words, with its event if that is most of it."""
     event = next((child for child in node.children if child.kind == "event"), None)
     detail = f" ({event.name})" if event is not None and event.sessions >= node.sessions / 2 else ""
     return f"{share_text(node.share)} {class_words(node.name)}{detail}"
 
 
-def _held_up(top: TemplateActivity, result: DatabaseResult) -> str:
-    """Say who holds up the template that takes most, if it mostly waits for locks."""
+def _blocked(top: TemplateActivity, result: DatabaseResult) -> str:
+    """Return who blocks the costliest template, if it mostly waits for locks."""
     if not result.blockers or not top.classes or top.classes[0].name != "Lock":
         return ""
     blocker = result.blockers[0]
     if blocker.sessions < _LEAST_HELD or not blocker.application:
         return ""
-    did = {IDLE: "sat idle in transaction", CPU: "was at work"}.get(
-        blocker.state, f"was {class_words(blocker.state)}"
-    )
-    return f", held up by application {blocker.application} that {did}"
+    did = {IDLE: "idle in transaction", CPU: "running"}.get(blocker.state, class_words(blocker.state))
+    return f", blocked by application {blocker.application}, which was {did}"
 
 
 def _compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
-    """Return what is worth changing, the costliest first, then what else stands out of where time goes."""
+    """Return what is worth changing, the costliest first, then other large parts of the time."""
     found = [finding_headline(one) for one in result.findings]
     if result.tree.sessions and not found:
-        found = ["Nothing needs a change: no fault takes enough of the time."]
+        found = ["No change is needed: no problem costs enough time to be worth fixing."]
     return tuple([*found, *_blockers(result), *_waits(result), *_work(result)])
 
 
@@ -100,7 +104,7 @@ def _blockers(result: DatabaseResult) -> Iterator[str]:
     if sum(node.share for node in result.tree.children if node.name == "Lock") < _LEAST_SHARE:
         return
     if any(one.rule in ("forgotten-transaction", "lock-wait") and one.share for one in result.findings):
-        return  # a finding has said so
+        return  # a finding reports it
     for one in result.blockers[:_TOLD]:
         if one.sessions < max(_LEAST_HELD, _LEAST_PART * held):
             continue
@@ -108,7 +112,7 @@ def _blockers(result: DatabaseResult) -> Iterator[str]:
 
 
 def _held(one: BlockerFacts) -> str:
-    chain = f", up to {one.chain} in a row" if one.chain > 1 else ""
+    chain = f", in chains of up to {one.chain}" if one.chain > 1 else ""
     return f"{sessions_text(one.sessions)} sessions on average (at most {one.most}{chain})"
 
 
@@ -122,8 +126,8 @@ def _waits(result: DatabaseResult) -> Iterator[str]:
     for node in result.tree.children:
         if node.name == "Client" and node.share >= _LEAST_SHARE:
             yield (
-                f"{share_text(node.share)} of the time the server waited for the client to send or take more "
-                "(the network, or what the application does in between)."
+                f"{share_text(node.share)} of the time the server waited for the client to send or receive "
+                "data (the network, or work of the application in between)."
             )
 
 
@@ -135,28 +139,32 @@ def _work(result: DatabaseResult) -> Iterator[str]:
         read = sum(one.shared_read for _, one in counted)
         if read * block >= 100_000_000:
             yield (
-                f"{format_bytes(read * block)} were read from outside shared memory, "
-                f"{share_text(figures.shared_read / read)} of it by: {short_template(top.text)}"
+                f"Statements read {format_bytes(read * block)} from outside shared buffers, "
+                f"{share_text(figures.shared_read / read)} of it in: {short_template(top.text)}"
             )
         top, figures = max(counted, key=lambda item: item[1].temp_written)
         if figures.temp_written * block >= _TEMPORARY:
             yield (
-                f"{format_bytes(sum(one.temp_written for _, one in counted) * block)} of temporary files "
-                f"(sorts and hashes that did not fit work_mem), most by: {short_template(top.text)}"
+                "Sorts and hashes that did not fit work_mem wrote "
+                f"{format_bytes(sum(one.temp_written for _, one in counted) * block)} of temporary files, "
+                f"most of it in: {short_template(top.text)}"
             )
         compiled = sum(one.jit_ns or 0 for _, one in counted)
         total = sum(one.execution_ns for _, one in counted)
         if total and compiled / total >= _LEAST_SHARE:
-            yield f"{share_text(compiled / total)} of the time of statements went into compiling them (jit)."
+            yield f"Compiling statements (jit) took {share_text(compiled / total)} of statement time."
     scanned = [one for one in result.tables if (one.whole_reads or 0) >= 1 and (one.rows or 0) >= _SMALL]
     for table in sorted(scanned, key=lambda one: -one.seq_rows)[:_TOLD]:
         times = round(table.whole_reads or 0)
         scans = "once" if times == 1 else f"{format_count(times)} times"
-        yield f"Scans read the whole table {table.name} {scans} ({count_words(table.seq_rows, 'row')})."
+        yield (
+            f"Sequential scans read the whole table {table.name} {scans} "
+            f"({count_words(table.seq_rows, 'row')})."
+        )
 
 
 def _compose_upkeep(result: DatabaseResult) -> tuple[str, ...]:
-    """Return what tables and indexes need, whether it costs time now or not."""
+    """Return what tables and indexes need, whether or not it costs time now."""
     return tuple(_upkeep(result))
 
 
@@ -165,7 +173,8 @@ def _upkeep(result: DatabaseResult) -> Iterator[str]:
     if sum(one.bytes or 0 for one in same) >= _UNUSED:
         size = format_bytes(sum(one.bytes or 0 for one in same))
         yield (
-            f"{_indexes(len(same))} of {size} {'does' if len(same) == 1 else 'do'} what another does: "
+            f"{_indexes(len(same))} ({size}) "
+            f"{'duplicates another' if len(same) == 1 else 'duplicate others'}: "
             f"{_names(one.name for one in same)}."
         )
     unused = [one for one in result.indexes if one.doubt == "unused" and one.bytes]
@@ -177,23 +186,24 @@ def _upkeep(result: DatabaseResult) -> Iterator[str]:
         )
         size = format_bytes(sum(one.bytes or 0 for one in unused))
         yield (
-            f"{_indexes(len(unused))} of {size} {'was' if len(unused) == 1 else 'were'} never scanned "
+            f"{_indexes(len(unused))} ({size}) {'was' if len(unused) == 1 else 'were'} never scanned "
             f"{since}: {_names(one.name for one in unused)}."
         )
     bare = [one for one in result.foreign_keys if not one.indexed and _costs(one, result)]
     if bare:
         keys = count_words(len(bare), "foreign key")
         yield (
-            f"{keys} without an index: each deletion of a row referred to reads the whole table that refers: "
-            f"{_names(f'{one.table} ({one.columns})' for one in bare)}."
+            f"{keys} {'has' if len(bare) == 1 else 'have'} no index, so each delete of a referenced row "
+            f"scans the whole referencing table: {_names(f'{one.table} ({one.columns})' for one in bare)}."
         )
     for table in result.tables:
         if (table.frozen_age or 0) >= _FREEZE:
-            yield f"Table {table.name} is {format_count(table.frozen_age or 0)} transactions old: VACUUM it."
+            age = format_count(table.frozen_age or 0)
+            yield f"Table {table.name} was last frozen {age} transactions ago: VACUUM it."
 
 
 def _costs(key: ForeignKeyFacts, result: DatabaseResult) -> bool:
-    """Say whether rows were deleted for which a large table had to be read."""
+    """Return whether rows were deleted for which a large table had to be scanned."""
     tables = {one.oid: one for one in result.tables}
     refers, referred = tables.get(key.table_oid), tables.get(key.referred_oid)
     return bool(refers and referred and (refers.rows or 0) >= _SMALL and referred.deleted)
@@ -209,20 +219,24 @@ def _names(found: Iterable[str]) -> str:
 
 
 def _compose_database_warnings(result: DatabaseResult) -> tuple[str, ...]:
-    """Return what casts doubt on the figures."""
+    """Return the reasons to trust the numbers less."""
     return tuple(_warnings(result))
 
 
 def _warnings(result: DatabaseResult) -> Iterator[str]:
     watch = result.watch
     if result.run.status == "failed":
-        yield "The server went away: samples up to then are kept, and the counters' differences are lost."
+        yield (
+            "The connection to the server was lost: samples until then are kept, the growth of its counters "
+            "is missing."
+        )
     if result.run.status == "interrupted":
-        yield "Watching was interrupted: the figures are those of the time until then."
+        yield "Watching was interrupted: the numbers cover the time until then."
     if watch.hidden:
         yield (
-            f"{sessions_text(watch.hidden)} sessions on average, idle ones too, were of other roles and "
-            f'hidden from "{result.role}": they are in none of these figures.'
+            f"{sessions_text(watch.hidden)} sessions on average, idle ones included, belong to other roles "
+            "and "
+            f'are hidden from "{result.role}": these numbers exclude them.'
         )
     if result.system is not None:
         yield from (f"{text[:1].upper()}{text[1:]}." for text in system_doubts(result.system))
@@ -230,23 +244,23 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
     if watch.missed > _LEAST_SHARE * due:
         yield (
             f"{format_count(watch.missed)} of {format_count(due)} samples were missed: answers took "
-            f"{format_duration(watch.answer_ns)} on average; a lower --rate asks less of the server."
+            f"{format_duration(watch.answer_ns)} on average; a lower --rate loads the server less."
         )
     for name in result.resets:
-        yield f"The counters of {name} were reset in between: they count from then on."
+        yield f"The counters of {name} were reset during the watch: they count from the reset on."
     thrown = sum(one.delta for one in result.counters if one.counter == "dealloc")
     if thrown:
         yield (
-            "pg_stat_statements had no room and threw statements out: what rare ones took is lost "
-            "(pg_stat_statements.max)."
+            "pg_stat_statements was full and evicted statements, so the numbers of rare statements are "
+            "incomplete: raise pg_stat_statements.max."
         )
     active = result.tree.sessions - sum(one.sessions for one in result.tree.children if one.name == IDLE)
     missed = 0.0 if watch.hidden or result.own_active is None else result.own_active - active
     if result.own_active is not None and missed > max(_AGAINST * result.own_active, _LEAST_MISSED):
         yield (
             f"The server itself counted {sessions_text(result.own_active)} active sessions, samples saw "
-            f"{sessions_text(active)}: its processors were all busy, so that samples came late, or long "
-            "statements ended that had begun before."
+            f"{sessions_text(active)}: either all its processors were busy, so that samples came late, or "
+            "long statements ended that had started before the watch."
         )
 
 

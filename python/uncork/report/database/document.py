@@ -1,4 +1,4 @@
-"""From a watched server to a neutral document: where its time goes first, then the tables that support it."""
+"""Build the document of a watched server: where its time goes first, then the tables that support it."""
 
 from __future__ import annotations
 
@@ -52,21 +52,23 @@ __all__ = ["build_database_document"]
 
 _LINE: Final = 100
 _LAYERS: Final = 7
-"""Classes with a layer of their own in the chart: as many as the page has colours for."""
+"""Most wait classes with their own layer in the chart: as many as the page has colours."""
 _LEAST_STEPS: Final = 3
 _MOST: Final = 1_000
 _MOST_STEPS: Final = 3
-"""Findings with a step: the costliest first, and after a change the others may be gone."""
+"""Findings with a step: only the costliest, because a change may remove the others."""
 
 
 def build_database_document(result: DatabaseResult) -> Document:
-    """Return the report on a watched server; sections without content are left out."""
-    lacks = [f"Not told: {one.lost}, for {one.what} is lacking ({one.remedy})." for one in result.lacks]
+    """Return the report on a watched server, without empty sections."""
+    missing = [
+        f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}." for one in result.lacks
+    ]
     return Document(
         title=result.run.id,
         question=_question(result),
         answer=result.answer,
-        reasons=(*result.reasons, *result.warnings, *lacks),
+        reasons=(*result.reasons, *result.warnings, *missing),
         steps=tuple(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
@@ -93,33 +95,33 @@ def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:
     yield "missed", format_count(watch.missed)
     yield "busy sessions", sessions_text(result.tree.sessions)
     if result.own_active is not None:
-        yield "active, by the server's own count", sessions_text(result.own_active)
+        yield "active by the server's own count", sessions_text(result.own_active)
     if result.counted_ns:
-        yield "statements that ended took", format_duration(result.counted_ns)
+        yield "completed statements took", format_duration(result.counted_ns)
     share = watch.client_cpu_ns / max(1, (watch.ended_us - watch.begun_us) * 1000)
-    yield "watching took", f"{share_text(share)} of a processor here"
+    yield "watching took", f"{share_text(share)} of a local processor"
     if watch.server_ns is not None:
         there = watch.server_ns / max(1, (watch.ended_us - watch.begun_us) * 1000)
-        yield "and", f"{share_text(there)} of a session there"
+        yield "and", f"{share_text(there)} of a session on the server"
 
 
 def _steps(result: DatabaseResult) -> Iterator[Step]:
-    """Yield what to do about findings; nothing if there are none: a healthy server needs no change."""
+    """Yield what to do about the findings. Without findings the server is healthy and needs no change."""
     if not result.tree.sessions:
         if result.watch.hidden and result.lacks:
-            yield Step(f"Get what is lacking: {result.lacks[0].remedy}.")
-        yield Step("Watch it while it is slow, or for longer:", result.run.reproduce)
+            yield Step(f"Get the missing access: {result.lacks[0].remedy}.")
+        yield Step("Watch the server while it is slow, or for longer:", result.run.reproduce)
     for one in result.findings[:_MOST_STEPS]:
         yield finding_step(one)
     if result.findings:
-        yield Step("After a change, watch again:", result.run.reproduce)
+        yield Step("After a change, watch the server again:", result.run.reproduce)
 
 
 def _sections(result: DatabaseResult) -> Iterator[Section]:
     found: list[Block] = [tree_table(result, width=_LINE)]
     chart = activity_chart(result)
     yield Section("time", "Where the time goes", (*((chart,) if chart is not None else ()), *found))
-    yield from _section("blockers", "Who holds up whom", blockers_table(result, width=_LINE))
+    yield from _section("blockers", "Who blocks whom", blockers_table(result, width=_LINE))
     yield from _section(
         "templates",
         "Templates",
@@ -128,7 +130,7 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
     )
     usage = tuple(usage_tables(result))
     if usage:
-        yield Section("origins", "Whose time", (Beside(usage),))
+        yield Section("origins", "Who used the time", (Beside(usage),))
     yield from _section("background", "Other processes", background_table(result, width=_LINE))
     yield from _section(
         "schema",
@@ -149,17 +151,17 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
         yield Section("machine", "The machine", tuple(system_blocks(result.system)))
     yield from _section("settings", "Settings", settings_table(result))
     yield from _section(
-        "counters", "The server's counters", _folded("All that moved", counters_table(result))
+        "counters", "The server's counters", _folded("All counters that changed", counters_table(result))
     )
-    yield Section("watch", "How it was watched", tuple(_how(result)))
-    yield Section("reproduce", "How to watch it again", (Code(result.run.reproduce, "sh"),))
+    yield Section("watch", "How the server was watched", tuple(_how(result)))
+    yield Section("reproduce", "How to repeat this profile", (Code(result.run.reproduce, "sh"),))
     details = tuple(_details(result))
     if details:
         yield Section("details", "Template by template", details)
 
 
 def _section(id: str, title: str, *blocks: Block | None) -> Iterator[Section]:
-    """Yield a section of those blocks that there are; none without any."""
+    """Yield a section of the blocks that are not None; no section without any."""
     found = tuple(block for block in blocks if block is not None)
     if found:
         yield Section(id, title, found)
@@ -171,9 +173,9 @@ def _folded(summary: str, table: Table | None) -> Fold | None:
 
 def _how(result: DatabaseResult) -> Iterator[Block]:
     yield Paragraph(
-        "Each sample stands for the time around it, so that parts add up to the whole. A session that is "
-        "active and waits for nothing is on a processor or ready for one: the server does not tell which. "
-        "Nobody's counters were reset."
+        "Each sample represents the time around it, so the parts add up to the whole. A session that is "
+        "active and waits for nothing is on a processor or ready for one: the server does not report which. "
+        "Watching resets no counters."
     )
     lacks = lacks_table(result)
     if lacks is not None:
@@ -230,13 +232,13 @@ def _detail(one: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
     yield Facts(
         (
             ("calls", format_count(figures.calls)),
-            ("in all", format_duration(figures.execution_ns)),
+            ("total", format_duration(figures.execution_ns)),
             ("rows", format_count(figures.rows)),
             ("found in memory", format_bytes(figures.shared_hit * block)),
             ("read from outside", format_bytes(figures.shared_read * block)),
             ("dirtied", format_bytes(figures.shared_dirtied * block)),
             ("temporary files", format_bytes((figures.temp_read + figures.temp_written) * block)),
-            ("time of reading", format_duration(figures.read_ns)),
+            ("time spent reading", format_duration(figures.read_ns)),
             ("WAL", f"{format_bytes(figures.wal_bytes)}, {format_count(figures.wal_fpi)} full pages"),
         )
     )

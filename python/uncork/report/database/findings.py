@@ -1,4 +1,4 @@
-"""Findings on a watched server in words: a headline with its numbers, and what to do."""
+"""The sentences of findings on a watched server: a headline with its cost, and what to do."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ _SHOW_IDLE: Final = (
 
 
 def finding_headline(one: DatabaseFinding) -> str:
-    """Say what a finding is and what it costs."""
+    """Return what was found and what it costs."""
     return _HEADLINES[one.rule](one)
 
 
 def finding_step(one: DatabaseFinding) -> Step:
-    """Say what to do about a finding, with the command that helps."""
+    """Return what to do about a finding, with the command that helps."""
     return _STEPS[one.rule](one)
 
 
-def _time(one: DatabaseFinding) -> str:
-    """Return the share of the busy time, with the sessions that it stands for."""
-    return f"{share_text(one.share)} of the busy time ({sessions_text(one.sessions)} sessions on average)"
+def _cost(one: DatabaseFinding) -> str:
+    """Return the share of the busy time that a finding costs, with the sessions behind it."""
+    return (
+        f"costs {share_text(one.share)} of the busy time ({sessions_text(one.sessions)} sessions on average)"
+    )
 
 
 def _template(one: DatabaseFinding) -> str:
@@ -56,13 +58,13 @@ def _forgotten(one: DatabaseFinding) -> str:
     idle = format_duration(one.figures["idle_ns"])
     if one.share:
         return (
-            f"Application {one.subject} left a transaction idle for {idle} and blocked other sessions, "
-            f"{_time(one)}."
+            f"Application {one.subject} left a transaction idle for {idle} and blocked other sessions, which "
+            f"{_cost(one)}."
         )
     held = format_count(round(one.figures["held_age"]))
     return (
-        f"Application {one.subject} left a transaction idle for {idle}, so that VACUUM cannot remove what "
-        f"{held} later transactions left dead."
+        f"Application {one.subject} left a transaction idle for {idle}, so VACUUM cannot remove the rows "
+        f"that {held} later transactions left dead."
     )
 
 
@@ -72,7 +74,7 @@ def _one_by_one(one: DatabaseFinding) -> str:
     number = f"{format_count(calls)} statements" if calls else f"{per} statements or more"
     return (
         f"Application {one.subject} sends {number} one by one within {'' if calls else 'each of its '}"
-        f"transactions, {_time(one)}{_template(one)}"
+        f"transactions, which {_cost(one)}{_template(one)}"
     )
 
 
@@ -82,8 +84,8 @@ def _missing_index(one: DatabaseFinding) -> str:
     returned = "" if found is None else f" for {_few(found)}"
     calls = _calls(one)
     return (
-        f"{calls[:1].upper()}{calls[1:]} read the whole table {one.subject} ({rows} rows){returned}, "
-        f"{_time(one)}{_template(one)}"
+        f"{calls[:1].upper()}{calls[1:]} read the whole table {one.subject} ({rows} rows){returned}, which "
+        f"{_cost(one)}{_template(one)}"
     )
 
 
@@ -93,11 +95,11 @@ def _few(rows: float) -> str:
 
 def _lock_wait(one: DatabaseFinding) -> str:
     opened = one.figures.get("open_ns")
-    during = f", open for up to {format_duration(opened)}" if opened else ""
-    who = f"application {one.subject}" if one.subject else "a session that was not seen"
+    during = f" (its transaction was open for up to {format_duration(opened)})" if opened else ""
+    who = f"application {one.subject}" if one.subject else "an unknown session"
     most = count_words(round(one.figures["at_most"]), "session")
     return (
-        f"Up to {most} at once waited for locks of {who}{during}, {_time(one)}; it held them during"
+        f"Up to {most} at once waited for locks of {who}{during}, which {_cost(one)}; it held them during"
         f"{_template(one)}"
     )
 
@@ -105,27 +107,29 @@ def _lock_wait(one: DatabaseFinding) -> str:
 def _row_commits(one: DatabaseFinding) -> str:
     calls = round(one.figures.get("calls", 0))
     rows = f"{format_count(calls)} rows" if calls else "rows"
-    return f"Application {one.subject} inserts {rows} with a commit for each, {_time(one)}{_template(one)}"
+    return (
+        f"Application {one.subject} inserts {rows} with a commit for each, which {_cost(one)}{_template(one)}"
+    )
 
 
 def _slow(one: DatabaseFinding) -> str:
     mean = format_duration(one.figures["mean_ns"])
-    return f"One statement took {_calls(one)} of {mean}, {_time(one)}{_template(one)}"
+    return f"One statement takes {mean} per call ({_calls(one)}), which {_cost(one)}{_template(one)}"
 
 
 def _temporary(one: DatabaseFinding) -> str:
     size = format_bytes(one.figures["bytes_a_call"])
     files = f"{size} of temporary files in each of {_calls(one)}"
-    return f"One statement wrote {files}, {_time(one)}{_template(one)}"
+    return f"One statement wrote {files}, which {_cost(one)}{_template(one)}"
 
 
 def _jit(one: DatabaseFinding) -> str:
-    return f"The server compiled repeated statements (jit), {_time(one)}; most of it{_template(one)}"
+    return f"Compiling repeated statements (jit) {_cost(one)}; most of it in{_template(one)}"
 
 
 def _bloat(one: DatabaseFinding) -> str:
     empty, size = one.figures["bloat_bytes"], one.figures["bytes"]
-    cost = f"; reading that takes {_time(one)}" if one.share else ""
+    cost = f"; reading the empty space {_cost(one)}" if one.share else ""
     room = f"{format_bytes(empty)} of {format_bytes(size)}"
     return f"Table {one.subject} is {share_text(empty / size)} empty ({room}){cost}."
 
@@ -138,14 +142,14 @@ def _dead(one: DatabaseFinding) -> str:
     else:
         reason = f"and was last vacuumed {format_duration(since)} ago"
     part = share_text(dead / rows)
-    return f"Table {one.subject} holds {format_count(dead)} dead rows, {part} of all, {reason}."
+    return f"Table {one.subject} has {format_count(dead)} dead rows ({part} of all), {reason}."
 
 
 def _checkpoints(one: DatabaseFinding) -> str:
     full, whole = one.figures["full_bytes"], one.figures["wal_bytes"]
     return (
-        f"WAL forced {round(one.figures['forced'])} checkpoints, and {format_bytes(full)} of "
-        f"{format_bytes(whole)} of WAL were full-page images after them."
+        f"The amount of WAL forced {round(one.figures['forced'])} checkpoints, and {format_bytes(full)} of "
+        f"the {format_bytes(whole)} of WAL are full-page images, which follow checkpoints."
     )
 
 
@@ -169,10 +173,10 @@ _HEADLINES: Final[Mapping[Rule, Callable[[DatabaseFinding], str]]] = {
 def _end_transaction(one: DatabaseFinding) -> Step:
     blocks = bool(one.share)
     command = SHOW_BLOCKED if blocks else _SHOW_IDLE
-    asked = "Show who blocks whom right now" if blocks else "Show idle transactions right now"
+    shows = "Show who blocks whom right now" if blocks else "Show idle transactions right now"
     return Step(
-        f"Make application {one.subject} commit or roll back before it waits for anything else; "
-        f"idle_in_transaction_session_timeout ends a transaction that was forgotten. {asked}:",
+        f"Make application {one.subject} commit or roll back before it waits for anything else; set "
+        f"idle_in_transaction_session_timeout to end forgotten transactions. {shows}:",
         command,
     )
 
@@ -180,7 +184,8 @@ def _end_transaction(one: DatabaseFinding) -> Step:
 def _join(one: DatabaseFinding) -> Step:
     if one.text.startswith("insert"):
         return Step(
-            "Insert many rows with one statement (several VALUES, COPY), or send statements in a pipeline."
+            "Insert many rows with one statement (several VALUES, COPY), or send the statements in a "
+            "pipeline."
         )
     return Step(
         "Fetch all rows with one statement (a join, or WHERE key = ANY of a list), or send the statements in "
@@ -199,19 +204,19 @@ def _shorten(one: DatabaseFinding) -> Step:
     if one.figures["long"]:
         words = "Shorten the transaction that holds the locks, or move slow work out of it."
     else:
-        words = "Spread the updates over more rows, or update the row that all want last in the transaction."
+        words = "Spread the updates over more rows, or update the contended row last in the transaction."
     return Step(f"{words} Show who blocks whom right now:", SHOW_BLOCKED)
 
 
 def _batch(one: DatabaseFinding) -> Step:
     return Step(
-        f"Insert many rows with one statement or in one transaction in application {one.subject}; "
-        "synchronous_commit = off helps too, if the last moments may be lost in a crash."
+        f"In application {one.subject}, insert many rows with one statement or in one transaction; "
+        "synchronous_commit = off also helps, if a crash may lose the last moments."
     )
 
 
 def _explain(one: DatabaseFinding) -> Step:
-    return Step(f"Run EXPLAIN (ANALYZE, BUFFERS) of the statement{_template(one)}")
+    return Step(f"Run EXPLAIN (ANALYZE, BUFFERS) on the statement{_template(one)}")
 
 
 def _memory(one: DatabaseFinding) -> Step:
@@ -227,21 +232,22 @@ def _no_jit(_one: DatabaseFinding) -> Step:
 
 def _rewrite(one: DatabaseFinding) -> Step:
     return Step(
-        f"Rewrite table {one.subject} while nobody needs it (VACUUM FULL locks it), or with pg_repack; first "
-        "find out what kept autovacuum from making the space free for new rows."
+        "Find out what kept autovacuum from freeing the space for new rows. Then rewrite table "
+        f"{one.subject} with pg_repack, or with VACUUM FULL while nobody needs it (it locks the table)."
     )
 
 
 def _vacuum(one: DatabaseFinding) -> Step:
     if one.figures["disabled"]:
-        return Step(f"Turn autovacuum on for table {one.subject}, and VACUUM (ANALYZE) it once.")
+        return Step(f"Turn autovacuum on for table {one.subject}, and run VACUUM (ANALYZE) on it once.")
     return Step(
-        f"VACUUM (VERBOSE, ANALYZE) table {one.subject}: its output says what keeps rows from removal."
+        f"Run VACUUM (VERBOSE, ANALYZE) on table {one.subject}: its output shows why dead rows cannot be "
+        "removed."
     )
 
 
 def _larger(_one: DatabaseFinding) -> Step:
-    return Step("Raise max_wal_size, so that checkpoints come by checkpoint_timeout and not by size.")
+    return Step("Raise max_wal_size, so that checkpoint_timeout triggers checkpoints, not the amount of WAL.")
 
 
 _STEPS: Final[Mapping[Rule, Callable[[DatabaseFinding], Step]]] = {

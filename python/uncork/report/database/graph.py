@@ -1,4 +1,4 @@
-"""The graph of foreign keys: tables by size, islands, keys without index; as a block, as DOT and as SVG."""
+"""The graph of foreign keys, as a block, DOT and SVG: table sizes, islands, keys without an index."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from uncork.report.words import count_words
 __all__ = ["foreign_key_dot", "foreign_key_graph", "foreign_key_svg"]
 
 _MOST: Final = 150
-"""Tables drawn: of more nobody would read the names."""
+"""Most tables drawn. With more, nobody could read the names."""
 
 
 def foreign_key_graph(result: DatabaseResult, most: int = _MOST) -> Graph | None:
-    """Return the largest islands of up to `most` tables; None without any foreign key."""
+    """Return the graph of the largest islands, with up to `most` tables; None without foreign keys."""
     if not result.islands:
         return None
     shown: list[Island] = []
@@ -38,7 +38,7 @@ def foreign_key_graph(result: DatabaseResult, most: int = _MOST) -> Graph | None
         GraphEdge(
             one.table_oid,
             one.referred_oid,
-            f"{one.table} ({one.columns}) refers to {one.referred}{'' if one.indexed else ': no index'}",
+            f"{one.table} ({one.columns}) references {one.referred}{'' if one.indexed else ': no index'}",
             marked=not one.indexed,
         )
         for one in result.foreign_keys
@@ -48,11 +48,11 @@ def foreign_key_graph(result: DatabaseResult, most: int = _MOST) -> Graph | None
     left = sum(len(island.tables) for island in result.islands) - len(nodes)
     more = f"; {count_words(left, 'more table')} in islands not drawn" if left > 0 else ""
     return Graph(
-        title="Tables that foreign keys join",
+        title="Tables joined by foreign keys",
         description=f"{count_words(len(nodes), 'table')} in {count_words(len(shown), 'island')}, "
         f"{count_words(len(edges), 'foreign key')}, {bare} of them without an index",
-        note="An arrow leads from the table that refers; dashed: no index serves the foreign key. The area "
-        f"of a circle is the size of its table with indexes{more}.",
+        note="An arrow points from the referencing table; it is dashed if the foreign key has no index. The "
+        f"area of a circle is the size of the table with its indexes{more}.",
         islands=tuple(
             f"island {one.number}: {count_words(len(one.tables), 'table')}, {format_bytes(one.bytes)}"
             for one in shown
@@ -67,15 +67,15 @@ def _size(one: TableFacts) -> int:
 
 
 def foreign_key_svg(result: DatabaseResult) -> str:
-    """Return the graph as an SVG file; without any foreign key an empty drawing that says so."""
+    """Return the graph as an SVG file; without foreign keys, a drawing that says so."""
     return graph_file(foreign_key_graph(result) or _EMPTY)
 
 
-_EMPTY: Final = Graph("Tables that foreign keys join", "There are none", "", (), (), ())
+_EMPTY: Final = Graph("Tables joined by foreign keys", "There are none", "", (), (), ())
 
 
 def foreign_key_dot(result: DatabaseResult) -> str:
-    """Return all tables and foreign keys in the language of Graphviz, an island a cluster."""
+    """Return all tables and foreign keys as a Graphviz file, with a cluster per island."""
     lines = ["digraph tables {", '  graph [rankdir="LR"];', '  node [shape="box"];']
     for island in result.islands:
         title = f"island {island.number}, {format_bytes(island.bytes)}"
@@ -96,5 +96,5 @@ def _dot_node(one: TableFacts) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as Graphviz reads it, its ends of lines as it breaks lines."""
+    """Return a text quoted for Graphviz, with its line breaks."""
     return json.dumps(text, ensure_ascii=False)

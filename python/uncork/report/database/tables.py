@@ -1,4 +1,4 @@
-"""The tables of a watched server, the same for the terminal, Markdown and HTML."""
+"""The tables of a watched server. The terminal, Markdown and HTML share them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ __all__ = [
 
 _INDENT: Final = "\N{NO-BREAK SPACE}" * 2
 _LEAST_SHARE: Final = 0.01
-"""Smaller parts of the tree are told together."""
+"""Parts of the tree with a smaller share are grouped."""
 _PARTS: Final = 200
-"""Templates with a part of their own."""
+"""Most templates with a section of their own."""
 
 
 def _sessions(number: float) -> Value:
@@ -46,7 +46,7 @@ def _sessions(number: float) -> Value:
 
 
 def tree_table(result: DatabaseResult, *, width: int, least: float = _LEAST_SHARE) -> Table:
-    """Return the time of busy sessions as a tree: each part is the sum of those further in below it."""
+    """Return the time of busy sessions as a tree: each part is the sum of the indented parts below it."""
     return _tree(
         f"Where the time of busy sessions went{_left_out(least)}",
         result.tree,
@@ -90,28 +90,28 @@ def _tree_rows(
         words = f"{node_words(node, text, max(20, room - len(beside)))}{beside}"
         children = ()
     yield _sessions(node.sessions), share_cell(node.share), Value(_INDENT * depth + (root or words))
-    told = [child for child in children if child.share >= least]
-    for child in told:
+    large = [child for child in children if child.share >= least]
+    for child in large:
         yield from _tree_rows(child, depth + 1, texts, width, least)
     small = [child for child in children if child.share < least]
     left = sum(child.share for child in small)
-    if small and left >= least and (told or node.kind == "all"):
+    if small and left >= least and (large or node.kind == "all"):
         sessions = sum(child.sessions for child in small)
         yield _sessions(sessions), share_cell(left), Value(f"{_INDENT * (depth + 1)}{len(small)} smaller")
 
 
 def parts_of(result: DatabaseResult) -> tuple[TemplateActivity, ...]:
-    """Return the templates that have a part of their own."""
+    """Return the templates that have a section of their own."""
     return tuple(one for one in result.templates if one.number >= 0)[:_PARTS]
 
 
 def template_id(one: TemplateActivity) -> str:
-    """Return the id of the part that is about one template."""
+    """Return the id of a template's section."""
     return f"template-{one.number}"
 
 
 def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
-    """Return templates by the time of busy sessions, with what they mostly did in it; None without any."""
+    """Return templates by the time of busy sessions, with what they mostly did; None without any."""
     found = [one for one in result.templates if one.sessions]
     if not found:
         return None
@@ -163,7 +163,7 @@ def _calls(one: TemplateActivity) -> tuple[Value, Value]:
 
 
 def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
-    """Return templates by the time that pg_stat_statements counted; None where it counts nothing."""
+    """Return templates by the time that pg_stat_statements counted; None if it counted nothing."""
     counted = [(one, one.statements) for one in result.templates if one.statements is not None]
     if not counted:
         return None
@@ -173,9 +173,9 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
     block = result.block_bytes
     links = {one.number: template_id(one) for one in parts_of(result) if not one.sessions}
     return Table(
-        f"Templates by time of executions that ended, as pg_stat_statements counts{more}",
+        f"Templates by time of completed executions, from pg_stat_statements{more}",
         (
-            *(Column(name, number=True) for name in ("time", "share", "calls", "mean", "rows a call")),
+            *(Column(name, number=True) for name in ("time", "share", "calls", "mean", "rows per call")),
             *(Column(name, number=True) for name in ("in memory", "read", "temporary", "WAL", "planning")),
             Column("jit", number=True),
             Column("template", header=True),
@@ -201,7 +201,7 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
 
 
 def usage_tables(result: DatabaseResult) -> Iterator[Table]:
-    """Yield whose sessions were busy; a table of a single nameless row is left out."""
+    """Yield busy sessions by application, role and database; without tables of one unnamed row."""
     for name, found in (
         ("application", result.applications),
         ("role", result.users),
@@ -216,7 +216,7 @@ def _usage(name: str, found: Sequence[Usage]) -> Table:
         f"By {name}",
         (Column(name, header=True), Column("sessions", number=True), Column("share", number=True)),
         tuple(
-            (Value(one.name or "(not told)"), _sessions(one.sessions), share_cell(one.share)) for one in found
+            (Value(one.name or "(unknown)"), _sessions(one.sessions), share_cell(one.share)) for one in found
         ),
         sortable=True,
     )
@@ -225,16 +225,16 @@ def _usage(name: str, found: Sequence[Usage]) -> Table:
 def blockers_table(
     result: DatabaseResult, *, width: int, most: int | None = None, waiters: int | None = None
 ) -> Table | None:
-    """Return who holds up whom, those at the root first; None if nobody was held up.
+    """Return who blocks whom, by root blocker; None if nobody was blocked.
 
-    `most` bounds those at the root, `waiters` those told of each.
+    `most` limits the root blockers, `waiters` the blocked sessions listed for each.
     """
     if not result.blockers:
         return None
     rows: list[tuple[Value, ...]] = []
     shown = result.blockers[:most]
     left = len(result.blockers) - len(shown)
-    more = f"; {left} at the root of less are not shown" if left else ""
+    more = f"; {left} smaller root blockers not shown" if left else ""
     for one in shown:
         rows.append(
             (
@@ -246,16 +246,16 @@ def blockers_table(
             )
         )
         for waiter in one.waiters[:waiters]:
-            text = short_template(waiter.text, max(20, width - 40)) if waiter.text else "(statement not told)"
+            text = short_template(waiter.text, max(20, width - 40)) if waiter.text else "(unknown statement)"
             who = f"{waiter.application}: " if waiter.application else ""
-            words = f"{_INDENT}holds up {who}{text} ({waiter.event})"
+            words = f"{_INDENT}blocks {who}{text} ({waiter.event})"
             rows.append((_sessions(waiter.sessions), *[Value("")] * 3, Value(words)))
     return Table(
-        f"Who holds up whom{more}",
+        f"Who blocks whom: blocked sessions on average, and their root blockers{more}",
         (
-            Column("held up", number=True),
+            Column("blocked", number=True),
             Column("at most", number=True),
-            Column("in a row", number=True),
+            Column("chain", number=True),
             Column("open for", number=True),
             Column("by", header=True),
         ),
@@ -264,7 +264,7 @@ def blockers_table(
 
 
 def counters_table(result: DatabaseResult) -> Table | None:
-    """Return by how much the server's counters grew; None if none moved."""
+    """Return by how much the server's counters grew; None if none changed."""
     if not result.counters:
         return None
     seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
@@ -272,10 +272,10 @@ def counters_table(result: DatabaseResult) -> Table | None:
         "The server's own counters: by how much they grew",
         (
             Column("view", header=True),
-            Column("of"),
+            Column("object"),
             Column("counter"),
             Column("grew by", number=True),
-            Column("a second", number=True),
+            Column("per second", number=True),
         ),
         tuple(
             (
@@ -300,9 +300,9 @@ def _amount(counter: str, value: float) -> Value:
 
 
 def tables_table(result: DatabaseResult, most: int, *, brief: bool = False) -> Table | None:
-    """Return tables, the largest first, with what was done to them; None without any.
+    """Return tables, the largest first, with their activity; None without any.
 
-    A `brief` one leaves columns out, for a screen that is narrow.
+    `brief` leaves columns out for a narrow screen.
     """
     found = [one for one in result.tables if one.kind != "partitioned table"]
     if not found:
@@ -311,7 +311,7 @@ def tables_table(result: DatabaseResult, most: int, *, brief: bool = False) -> T
     more = f"; {count_words(left, 'other')} not shown" if left > 0 else ""
     columns = [name for name in _TABLE_COLUMNS if not (brief and name in _NOT_BRIEF)]
     return Table(
-        f"Tables by size, with what was done to them{more}",
+        f"Tables by size, with their activity{more}",
         (Column("table", header=True), *(Column(name, number=True) for name in columns)),
         tuple(
             (Value(one.name), *(cells[name] for name in columns))
@@ -322,11 +322,11 @@ def tables_table(result: DatabaseResult, most: int, *, brief: bool = False) -> T
 
 
 _TABLE_COLUMNS: Final = (
-    *("size", "indexes", "rows", "dead", "left empty", "read whole", "rows so", "index scans"),
+    *("size", "indexes", "rows", "dead", "left empty", "full scans", "rows scanned", "index scans"),
     *("inserted", "updated", "HOT", "deleted", "vacuumed"),
 )
 _UNKNOWN: Final = Value("unknown", sort=-1)
-_NOT_BRIEF: Final = frozenset({"rows so", "inserted", "deleted", "vacuumed"})
+_NOT_BRIEF: Final = frozenset({"rows scanned", "inserted", "deleted", "vacuumed"})
 
 
 def _table_cells(one: TableFacts) -> dict[str, Value]:
@@ -336,8 +336,8 @@ def _table_cells(one: TableFacts) -> dict[str, Value]:
         "rows": count_cell(None if one.rows is None else round(one.rows)),
         "dead": count_cell(one.dead),
         "left empty": _UNKNOWN if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
-        "read whole": count_cell(None if one.whole_reads is None else _rounded(one.whole_reads)),
-        "rows so": count_cell(one.seq_rows),
+        "full scans": count_cell(None if one.whole_reads is None else _rounded(one.whole_reads)),
+        "rows scanned": count_cell(one.seq_rows),
         "index scans": count_cell(one.index_scans),
         "inserted": count_cell(one.inserted),
         "updated": count_cell(one.updated),
@@ -352,7 +352,7 @@ def _rounded(times: float) -> float:
 
 
 def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) -> Table | None:
-    """Return indexes, the largest first; `doubtful` leaves only those that may not be worth their upkeep."""
+    """Return indexes, the largest first; `doubtful` keeps only indexes that may not be worth their upkeep."""
     found = [one for one in result.indexes if one.doubt or not doubtful]
     if not found:
         return None
@@ -361,7 +361,7 @@ def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) 
     more = f"; {count_words(left, 'other')} not shown" if left > 0 else ""
     words = {
         "": "",
-        "invalid": "invalid: left behind half built",
+        "invalid": "invalid: its creation failed",
         "duplicate": "the same as",
         "covered": "covered by",
         "unused": "never scanned",
@@ -371,8 +371,8 @@ def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) 
         (
             Column("index", header=True),
             Column("table"),
-            *(Column(name, number=True) for name in ("size", "left empty", "scans", "scans ever")),
-            Column("doubt"),
+            *(Column(name, number=True) for name in ("size", "left empty", "scans", "scans since reset")),
+            Column("reason"),
         ),
         tuple(
             (
@@ -391,13 +391,13 @@ def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) 
 
 
 def islands_table(result: DatabaseResult) -> Table | None:
-    """Return islands of tables that foreign keys join; None without any."""
+    """Return the islands of tables joined by foreign keys; None without any."""
     if not result.islands:
         return None
     alone = [one for one in result.tables if one.kind != "partitioned table"]
     total = sum((one.bytes or 0) + one.index_bytes for one in alone)
     return Table(
-        "Islands: tables that foreign keys join",
+        "Islands: tables joined by foreign keys",
         (
             Column("", number=True),
             Column("size", number=True),
@@ -417,13 +417,13 @@ def islands_table(result: DatabaseResult) -> Table | None:
 
 
 def foreign_keys_table(result: DatabaseResult) -> Table | None:
-    """Return foreign keys that no index supports; None without any."""
+    """Return foreign keys without an index; None without any."""
     bare = [one for one in result.foreign_keys if not one.indexed]
     if not bare:
         return None
     return Table(
         "Foreign keys without an index",
-        (Column("table", header=True), Column("columns"), Column("refers to"), Column("constraint")),
+        (Column("table", header=True), Column("columns"), Column("references"), Column("constraint")),
         tuple(
             (Value(one.table), Value(one.columns, code=True), Value(one.referred), Value(one.name))
             for one in bare
@@ -433,12 +433,12 @@ def foreign_keys_table(result: DatabaseResult) -> Table | None:
 
 
 def settings_table(result: DatabaseResult) -> Table | None:
-    """Return settings that differ from PostgreSQL's own; None without any."""
+    """Return settings that differ from PostgreSQL's defaults; None without any."""
     if not result.settings:
         return None
     return Table(
-        "Settings that differ from PostgreSQL's own",
-        (Column("setting", header=True), Column("value"), Column("PostgreSQL's"), Column("set in")),
+        "Settings that differ from PostgreSQL's defaults",
+        (Column("setting", header=True), Column("value"), Column("default"), Column("set in")),
         tuple(
             (
                 Value(one.name),
@@ -453,27 +453,27 @@ def settings_table(result: DatabaseResult) -> Table | None:
 
 
 def lacks_table(result: DatabaseResult) -> Table | None:
-    """Return what could not be told, and how to get it; None if nothing lacks."""
+    """Return what is missing from the report, and how to get it; None if nothing is missing."""
     if not result.lacks:
         return None
     return Table(
-        "What could not be told",
-        (Column("without", header=True), Column("is lost"), Column("how to get it")),
+        "What is missing",
+        (Column("needs", header=True), Column("missing"), Column("how to get it")),
         tuple((Value(one.what), Value(one.lost), Value(one.remedy)) for one in result.lacks),
     )
 
 
 def watch_table(result: DatabaseResult) -> Table:
-    """Return how the server was watched, and what that cost it and the machine that did."""
+    """Return how the server was watched, and what that cost the server and this machine."""
     watch = result.watch
     length = (watch.ended_us - watch.begun_us) * 1000
     rows = [
         ("watched", format_duration(length)),
-        ("samples", f"{format_count(watch.samples)}, {watch.rate_hz:g} a second asked for"),
+        ("samples", f"{format_count(watch.samples)}, {watch.rate_hz:g} a second requested"),
         ("missed", format_count(watch.missed)),
-        ("longest time between two", format_duration(watch.longest_ns)),
-        ("an answer took", f"{format_duration(watch.answer_ns)} on average"),
-        ("asked who holds up a session", f"{format_count(watch.blockers_asked)} times (pg_blocking_pids)"),
+        ("longest time between samples", format_duration(watch.longest_ns)),
+        ("time to answer", f"{format_duration(watch.answer_ns)} on average"),
+        ("lookups of blockers", f"{format_count(watch.blockers_asked)} (pg_blocking_pids)"),
         (
             "processor time of uncork",
             f"{format_duration(watch.client_cpu_ns)} ({_percent(watch.client_cpu_ns, length)} of one)",
@@ -482,19 +482,19 @@ def watch_table(result: DatabaseResult) -> Table:
     if watch.server_ns is not None:
         rows.append(
             (
-                "time of its statements on the server",
+                "time of uncork's statements on the server",
                 f"{format_duration(watch.server_ns)} ({_percent(watch.server_ns, length)} of one session)",
             )
         )
     return Table(
-        "How it was watched, and what that cost",
+        "How the server was watched, and what that cost",
         (Column("", header=True), Column("")),
         tuple((Value(name), Value(text)) for name, text in rows),
     )
 
 
 def clocks_table(result: DatabaseResult) -> Table | None:
-    """Return what samples say beside what the server's own clocks say; None where it has none."""
+    """Return samples next to the server's own clocks; None if the server has none."""
     seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
     idle = sum(one.sessions for one in result.tree.children if one.name == IDLE)
     rows = [
@@ -511,17 +511,17 @@ def clocks_table(result: DatabaseResult) -> Table | None:
             one.sessions for node in result.tree.children for one in node.children if one.name == "WalSync"
         )
         rows.append(("syncing the log", sum(seen), sum(synced)))
-    told = [(name, samples, own) for name, samples, own in rows if own is not None]
-    if not told:
+    known = [(name, samples, own) for name, samples, own in rows if own is not None]
+    if not known:
         return None
     return Table(
-        "Samples beside the server's own clocks: sessions on average",
+        "Samples compared with the server's own clocks: sessions on average",
         (
             Column("", header=True),
             Column("by samples", number=True),
             Column("by the server", number=True),
         ),
-        tuple((Value(name), _sessions(samples), _sessions(own)) for name, samples, own in told),
+        tuple((Value(name), _sessions(samples), _sessions(own)) for name, samples, own in known),
     )
 
 

@@ -1,4 +1,4 @@
-"""The terminal writer of a watched server: the answer in one sentence, what stands out, then the figures."""
+"""The terminal writer of a watched server: the answer in one sentence, the findings, then the numbers."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from uncork.report.write.terminal_text import (
 __all__ = ["render_database_terminal"]
 
 _TREE: Final = 20
-"""Characters of a line of the tree that its figures take."""
+"""Characters of a line of the tree that its numbers take."""
 _ROOTS: Final = 3
 _WAITERS: Final = 3
-"""Blockers, and those that each of them holds up, that are shown without --full."""
+"""Root blockers, and sessions that each of them blocks, shown without --full."""
 _FIGURES: Final = 90
-"""Characters that the figures of a statement take."""
+"""Characters that the numbers of a statement take."""
 _LEAST_TEXT: Final = 20
 _INDENT: Final = 4
 _COARSE: Final = 0.02
-"""Parts of the tree below this share are told together in the terminal."""
+"""Parts of the tree with a smaller share are grouped in the terminal."""
 
 
 def render_database_terminal(
@@ -85,7 +85,7 @@ def render_database_terminal(
 
 
 def _write_templates(result: DatabaseResult, console: Console, top: int) -> None:
-    """Print the templates of most time: their figures, and the template on a line of its own."""
+    """Print the costliest templates: a line of numbers, and the template on its own line."""
     table = templates_table(result, top, width=console.width - _INDENT)
     if table is None:
         return

@@ -1,4 +1,4 @@
-"""Classes of waits, sessions and blockers of a watched server in words for people."""
+"""Texts for the wait classes, sessions and blockers of a watched server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLASSES: Final = {
     CPU: "on CPU or ready for one",
     IDLE: "idle in transaction",
     "Lock": "waiting for locks",
-    "LWLock": "waiting for the server's inner locks",
+    "LWLock": "waiting for internal locks",
     "IO": "reading and writing files",
     "IPC": "waiting for other processes",
     "Client": "waiting for the client",
@@ -26,30 +26,30 @@ _CLASSES: Final = {
 
 
 def class_words(name: str) -> str:
-    """Say what a class of waits is."""
+    """Return a wait class in words."""
     return _CLASSES.get(name, name)
 
 
 def sessions_text(number: float) -> str:
-    """Show how many sessions there were on average: ``2.31``, ``0.04``, ``under 0.01``."""
+    """Format a number of sessions on average: ``2.31``, ``0.04``, ``under 0.01``."""
     if 0 < number < 0.01:
         return "under 0.01"
     return f"{number:.2f}" if number < 99.995 else f"{number:.0f}"
 
 
 def glance_line(sessions: float, classes: Sequence[tuple[str, float]], left_s: float) -> str:
-    """Say in a line what was seen a moment ago: busy sessions on average, and by class."""
+    """Return a progress line: the time left, and busy sessions on average, in total and by class."""
     parts = ", ".join(f"{sessions_text(number)} {class_words(name)}" for name, number in classes[:3])
     return f"{left_s:.0f} s left; {sessions_text(sessions)} sessions busy{f': {parts}' * bool(parts)}"
 
 
 def node_words(node: TimeNode, template: str, width: int) -> str:
-    """Name a part of the time tree; `template` is its text if it is one."""
+    """Return the name of a node of the time tree; `template` is its text if it is a template."""
     match node.kind:
         case "class":
             return class_words(node.name)
         case "template":
-            return short_template(template, width) if template else "(statement not told)"
+            return short_template(template, width) if template else "(unknown statement)"
         case "application":
             return f"application {node.name}" if node.name else "(no application name)"
         case "others":
@@ -59,18 +59,18 @@ def node_words(node: TimeNode, template: str, width: int) -> str:
 
 
 def blocker_words(one: BlockerFacts) -> str:
-    """Say who holds others up, and what it did: ``application batch, idle in transaction after …``."""
+    """Return who blocks others, and what it did: ``application batch, idle in transaction after …``."""
     if one.state in ("prepared transaction", "not seen"):
         what = {
-            "prepared transaction": "a prepared transaction that nobody ends",
-            "not seen": "a session that was idle, with a lock of its session, or was gone by then",
+            "prepared transaction": "a prepared transaction that was neither committed nor rolled back",
+            "not seen": "a session that was idle with a session-level lock, or had already ended",
         }
         return what[one.state]
     who = f"application {one.application}" if one.application else f"role {one.user}"
     several = f" ({count_words(one.processes, 'session')})" if one.processes > 1 else ""
     doing = {
         IDLE: "idle in transaction after",
-        CPU: "at work on",
+        CPU: "running",
     }.get(one.state, f"{class_words(one.state)} in")
-    text = short_template(one.text, 60) if one.text else "a statement that is not told"
+    text = short_template(one.text, 60) if one.text else "an unknown statement"
     return f"{who}{several}, {doing} {text}"

@@ -1,4 +1,4 @@
-"""The answer of a load: the first sentence a reader sees, and the doubts about it. Pure."""
+"""The answer of a load: the first sentence a reader sees, and the warnings about it. Pure."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from uncork.stats.load.stall import waits_for_acknowledgements
 __all__ = ["answer_load"]
 
 _SHORT_NS: Final = 10_000_000_000
-"""Below this, what happens to a server now and then (checkpoints, autovacuum, a cold cache) hardly shows."""
+"""A shorter load hardly shows occasional work of a server: checkpoints, autovacuum, a cold cache."""
 _FEW: Final = 1_000
-"""With fewer operations, the 0.99 quantile rests on less than ten of them."""
+"""With fewer operations, p99 rests on fewer than ten of them."""
 _SELDOM: Final = (
     "checkpoints, autovacuum and a cold cache hardly show; measure longer (-T 60)",
-    "what happens now and then hardly shows; measure longer (-D 60)",
+    "rare events hardly show; measure longer (-D 60)",
 )
 """What a short load does not show: of a database, and of a service by HTTP."""
 _LIMIT: Final = 10
-"""Connections that all end after the same number of requests, at least so many, end by a limit."""
+"""Connections that all end after the same number of requests, at least this many, reached a limit."""
 _STOLEN: Final = 0.01
-"""The part of the time that a hypervisor may take before it is said."""
+"""Fraction of the time that a hypervisor may take away without a warning."""
 
 
 def _compose_load_answer(result: LoadResult) -> str:
-    """Return what came of a load in one sentence: how many, how fast, how many went wrong."""
+    """Return the result of a load in one sentence: throughput, latency, failures."""
     counts, elapsed = result.counts, result.run.elapsed_ns
     outcome = result.run.outcome
     if outcome is LoadOutcome.REFUSED:
@@ -47,8 +47,8 @@ def _compose_load_answer(result: LoadResult) -> str:
     word = operation_word(result)
     opening = {
         LoadOutcome.INTERRUPTED: "Interrupted: ",
-        LoadOutcome.CONNECTION_LOST: "The server went away: ",
-        LoadOutcome.DEADLINE: "Cut short at its deadline: ",
+        LoadOutcome.CONNECTION_LOST: "Connection lost: ",
+        LoadOutcome.DEADLINE: "Stopped at its deadline: ",
     }.get(outcome, "")
     if not counts.succeeded:
         failed = f"none of {count_words(counts.started, word)} succeeded"
@@ -60,10 +60,10 @@ def _compose_load_answer(result: LoadResult) -> str:
 
 
 def _compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
-    """Return what would make an expert hesitate, one sentence each, the gravest first."""
+    """Return the reasons to trust the result less, one sentence each, the gravest first."""
     answers = _answers(result, result.http) if result.http else iter(())
-    lacks = (text.rstrip(".") for text in result.lacks)
-    parts = (_went_wrong(result), answers, lacks, _too_late(result), _thin(result))
+    missing = (text.rstrip(".") for text in result.lacks)
+    parts = (_went_wrong(result), answers, missing, _too_late(result), _thin(result))
     return tuple(_sentence(text) for part in parts for text in part)
 
 
@@ -82,7 +82,7 @@ def _by(result: LoadResult) -> str:
         return clients_words(settings)
     arrivals = result.counts.arrivals or 0
     seconds = result.run.elapsed_ns / 1e9
-    arrived = f", of {rate_text(arrivals / seconds)} that arrived" if seconds else ""
+    arrived = f" ({rate_text(arrivals / seconds)} a second arrived)" if seconds else ""
     return f"{count_words(result.connections.most, 'connection')}{arrived}"
 
 
@@ -104,37 +104,38 @@ def _errors(result: LoadResult) -> str:
         parts.append(f"{format_count(counts.unsent)} were never sent")
     refused = sum(counts.connect_errors.values())
     if refused:
-        parts.append(f"{count_words(refused, 'connection')} refused")
+        parts.append(f"{count_words(refused, 'connection')} {'was' if refused == 1 else 'were'} refused")
     return ", ".join(parts) if parts else "no errors"
 
 
 def _went_wrong(result: LoadResult) -> Iterator[str]:
-    """Yield what failed."""
+    """Yield the failures of operations and connections."""
     counts = result.counts
     if result.run.outcome is not LoadOutcome.COMPLETE and result.run.message and counts.started:
         yield f"the load ended early ({result.run.outcome}): {result.run.message}"
     if counts.errors:
-        first = f"; the first said: {counts.first_error}" if counts.first_error else ""
+        first = f"; first message: {counts.first_error}" if counts.first_error else ""
         what = f"failed {operation_word(result)}s by {code_name(result)}"
         yield f"{what}: {codes_words(counts.errors)}{first}"
     cut = counts.failed - sum(counts.errors.values())
     if cut > 0:
-        yield f"{count_words(cut, operation_word(result))} under way at the end counted as failed"
+        yield f"{count_words(cut, operation_word(result))} under way at the end count as failed"
     if counts.connect_errors and result.run.outcome is not LoadOutcome.REFUSED:
         yield f"connections that could not be opened: {codes_words(counts.connect_errors)}"
     if result.connections.lost:
         lost = count_words(result.connections.lost, "connection")
-        yield f"{lost} broke and had to be opened again; what they carried failed"
+        work = f"{operation_word(result)}s"
+        yield f"{lost} broke and had to be opened again; the {work} on them failed"
 
 
 def _answers(result: LoadResult, found: HttpFacts) -> Iterator[str]:
-    """Yield what the answers of an HTTP load, and the ends of its connections, tell."""
+    """Yield what stands out in the answers of an HTTP load and in how its connections ended."""
     lost = found.errored + found.timed_out
     if lost:
         perhaps = lost - found.unprocessed
         yield (
-            f"of {count_words(lost, 'request')} without a whole answer the server has surely not processed "
-            f"{format_count(found.unprocessed)}; {format_count(perhaps)} it may have"
+            f"{count_words(lost, 'request')} got no complete answer: the server did not process "
+            f"{format_count(found.unprocessed)} of them, and may have processed {format_count(perhaps)}"
         )
     if found.not_started:
         yield f"{_of(found.not_started, found.planned or 0)} requests were not started"
@@ -145,19 +146,19 @@ def _answers(result: LoadResult, found: HttpFacts) -> Iterator[str]:
         yield _closed_words(result, found)
     if result.counts.retried:
         yield (
-            f"{count_words(result.counts.retried, 'request')} had to be sent again, which the server had not "
-            f"processed, by its own word: {codes_words(result.counts.retries)}"
+            f"{count_words(result.counts.retried, 'request')} had to be sent again, because the server "
+            f"reported that it had not processed them: {codes_words(result.counts.retries)}"
         )
 
 
 def _stalled_words(stalls: Stalls, answers: int) -> str:
     many, share = _of(stalls.answers, answers), share_text(stalls.answers, answers)
     return (
-        f"{many} answers ({share}) stood still for 40 ms in their middle with nobody at work: the server "
-        "holds the rest back until the beginning is acknowledged, which receivers delay (Nagle's algorithm; "
-        f"acknowledged early, {_of(stalls.hastened_short, stalls.hastened)} went on at once, of the others "
-        f"{_of(stalls.kept_short, stalls.kept)}); set TCP_NODELAY on the server (nginx with HTTP/2: sendfile "
-        "off), or send more requests at once on each connection (-m)"
+        f"{many} answers ({share}) paused midway for 40 ms while nothing was busy: the server holds the rest "
+        "back until the receiver acknowledges the beginning, and receivers delay that (Nagle's algorithm; "
+        f"when acknowledged early, {_of(stalls.hastened_short, stalls.hastened)} continued at once, "
+        f"otherwise {_of(stalls.kept_short, stalls.kept)}); set TCP_NODELAY on the server (nginx with "
+        "HTTP/2: sendfile off), or send more requests at once on each connection (-m)"
     )
 
 
@@ -169,29 +170,29 @@ def _closed_words(result: LoadResult, found: HttpFacts) -> str:
     how = " with GOAWAY" if found.goaways else ""
     words = f"the server closed {many}{after}{how}"
     if same and found.closed_most >= _LIMIT:
-        words += ": that is its limit of requests a connection (nginx: keepalive_requests)"
+        words += ": its limit of requests per connection (nginx: keepalive_requests)"
     if result.settings.on_close == "stop":
-        return f"{words}; with --on-close reconnect the load would go on"
-    return f"{words}; what needed one opened it again and waited for it"
+        return f"{words}; with --on-close reconnect the load would continue"
+    return f"{words}; requests waited while uncork opened new ones"
 
 
 def _too_late(result: LoadResult) -> Iterator[str]:
-    """Yield what was not sent, or too late, or more than once."""
+    """Yield what was not sent, sent too late, or sent more than once."""
     counts = result.counts
     arrivals = counts.arrivals or 0
     limit = format_duration(result.settings.latency_limit_ns or 0)
     if counts.unsent:
         yield (
             f"{_of(counts.unsent, arrivals)} arrivals ({share_text(counts.unsent, arrivals)}) found no free "
-            "connection before the end: the server did not keep up with the rate, and as they are in no "
-            "latency here, the true ones are worse; lower the rate (-R), or allow more connections "
+            "connection before the end: the server did not keep up with the rate. The latencies shown "
+            "exclude them, so the true ones are worse; lower the rate (-R), or allow more connections "
             "(--max-clients)"
         )
     if counts.skipped:
         yield (
             f"{_of(counts.skipped, arrivals)} arrivals ({share_text(counts.skipped, arrivals)}) were "
-            f"skipped, for they were over {limit} late before they could start (-L); they are in no latency "
-            "here"
+            f"skipped, because they were over {limit} late before they could start (-L); the latencies shown "
+            "exclude them"
         )
     if counts.late:
         share = share_text(counts.late, counts.started)
@@ -203,29 +204,30 @@ def _too_late(result: LoadResult) -> Iterator[str]:
 
 
 def _thin(result: LoadResult) -> Iterator[str]:
-    """Yield why the figures may not be what they seem."""
+    """Yield reasons why the numbers may mislead."""
     succeeded, elapsed, generator = result.counts.succeeded, result.run.elapsed_ns, result.generator
     if succeeded and elapsed < _SHORT_NS:
         yield (
-            f"it lasted {format_duration(elapsed)}: under 10 s, {_SELDOM[result.http is not None]} before "
-            "you rely on it"
+            f"the load lasted {format_duration(elapsed)}: in under 10 s, {_SELDOM[result.http is not None]} "
+            "before you rely on these numbers"
         )
     if 0 < succeeded < _FEW:
         many = count_words(succeeded, operation_word(result))
-        yield f"with only {many}, the 99 % figure rests on fewer than ten"
+        yield f"with only {many}, p99 rests on fewer than ten of them"
     if result.system is not None:
         yield from system_doubts(result.system)
     elif elapsed and generator.steal_ns > _STOLEN * elapsed:
         stolen = format_duration(generator.steal_ns)
-        yield f"the hypervisor took {stolen} of processor time away meanwhile"
+        yield f"the hypervisor took {stolen} of processor time away during the load"
     if generator.throttled_ns and result.system is None:
         throttled = format_duration(generator.throttled_ns)
-        yield f"the control group was throttled for {throttled}: its processor limit shaped the figures"
+        yield f"the control group was throttled for {throttled}: its CPU quota affected the numbers"
     if succeeded and not result.settings.open_loop:
         yield (
-            "in a closed loop a stall of the server also holds back the "
-            f"{operation_word(result)}s that would have felt it "
-            "(coordinated omission), so high percentiles flatter; a fixed rate (-R) shows them"
+            "in a closed loop, a stall of the server also delays the start of the "
+            f"{operation_word(result)}s that it would have slowed "
+            "(coordinated omission), so the high percentiles understate what users see; a fixed rate (-R) "
+            "shows it"
         )
 
 

@@ -1,4 +1,4 @@
-"""Resources that gave out, as lines: a table would cut their evidence off."""
+"""Bottlenecks as a list: a table would cut off their evidence."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["bottleneck_lines"]
 
 
 def bottleneck_lines(found: Iterable[tuple[str, str, str, str]]) -> Bullets:
-    """Return a line for each: the resource, where it gave out (or nothing), the evidence, the remedy."""
+    """Return one item per (resource, level or "", evidence, remedy)."""
     return Bullets(
         tuple(
             f"{resource[:1].upper()}{resource[1:]}{f' at {where}' if where else ''}: {sentence}. "
-            f"What would raise it: {remedy}."
+            f"Remedy: {remedy}."
             for resource, where, sentence, remedy in found
         )
     )

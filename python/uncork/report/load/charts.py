@@ -25,16 +25,16 @@ __all__ = [
 SUCCEEDED, FAILED, HALF, MOST, ALL = "succeeded", "failed", "p50", "p99", "max"
 INTENDED, SERVICE = "from the intended start", "service time"
 SERIES: Final = (SUCCEEDED, FAILED, HALF, MOST, ALL, INTENDED, SERVICE)
-"""What the charts draw, in the order of the page's colours; statuses come after them."""
+"""Names of the lines, in the order of the page's colours; statuses follow them."""
 
 _MOST_POINTS: Final = 1_200
-"""Points of a line; more than this many intervals are put together."""
+"""Most points of a line; more intervals than this are merged."""
 _LEAST_NS: Final = 250_000_000
-"""A shorter last interval is left out: its rate would be chance."""
+"""A shorter last interval is left out, because its rate would be chance."""
 
 
 def throughput_chart(result: LoadResult) -> LineChart | None:
-    """Return transactions a second over time, or None when there is too little time."""
+    """Return throughput over time, or None when the load was too short."""
     seconds = _usable(result.series)
     points = _points(seconds, lambda group: _rate(group, lambda one: one.succeeded))
     if points is None:
@@ -42,7 +42,7 @@ def throughput_chart(result: LoadResult) -> LineChart | None:
     return LineChart(
         title="Throughput over time",
         description=_ends(
-            f"{operation_word(result).capitalize()}s that succeeded a second",
+            f"Successful {operation_word(result)}s a second",
             points,
             lambda y: format_count(round(y)),
         ),
@@ -58,7 +58,7 @@ def throughput_chart(result: LoadResult) -> LineChart | None:
 
 
 def percentiles_chart(result: LoadResult) -> LineChart | None:
-    """Return each interval's median, 0.99 quantile and greatest latency, or None when there is too little."""
+    """Return each interval's p50, p99 and maximum latency, or None when the load was too short."""
     seconds = [one for one in _usable(result.series) if one.succeeded]
     readings: tuple[tuple[str, Callable[[SecondFacts], int | None]], ...] = (
         (HALF, lambda one: one.p50_ns),
@@ -74,7 +74,7 @@ def percentiles_chart(result: LoadResult) -> LineChart | None:
     since = " from the intended start" if result.settings.open_loop else ""
     return LineChart(
         title="Percentiles over time",
-        description=_ends("The 0.99 quantile of each second", lines[1].points, format_duration),
+        description=_ends("p99 of each second", lines[1].points, format_duration),
         axis="time",
         x_title="seconds from the beginning",
         y_title=f"latency{since} of the {operation_word(result)}s that ended in each second",
@@ -86,7 +86,7 @@ def percentiles_chart(result: LoadResult) -> LineChart | None:
 
 
 def distribution_chart(result: LoadResult) -> LineChart | None:
-    """Return latency by percentile, in the form that HdrHistogram made usual; None when nothing succeeded."""
+    """Return latency by percentile, in the form of HdrHistogram's plots; None when nothing succeeded."""
     curves: list[tuple[str, Distribution]] = [(INTENDED, result.operation)]
     if result.settings.open_loop:
         curves.append((SERVICE, result.service))
@@ -121,7 +121,7 @@ def failures_chart(result: LoadResult) -> LineChart | None:
     return LineChart(
         title="Failures over time",
         description=_ends(
-            f"{operation_word(result).capitalize()}s that failed a second",
+            f"Failed {operation_word(result)}s a second",
             points,
             lambda y: format_count(round(y)),
         ),
@@ -137,7 +137,10 @@ def failures_chart(result: LoadResult) -> LineChart | None:
 
 
 def statuses_chart(result: LoadResult) -> LineChart | None:
-    """Return answers a second by status, over time; None when all had the same, or are known in sum only."""
+    """Return answers per second by status, over time.
+
+    None when all answers had the same status, or when only their total is known.
+    """
     seconds = _usable(result.series)
     statuses = {status for one in seconds for status in one.statuses}
     if len(statuses) < 2:
@@ -167,7 +170,7 @@ def _rate_of(statuses: frozenset[str], group: Sequence[SecondFacts]) -> float:
 
 
 def _span(line: Line) -> str:
-    """Tell how many of a status came a second, and when it first and last did if not always."""
+    """Describe the rate of one status, and when it first and last occurred, unless it always did."""
     came = [x for x, y in line.points if y]
     values = [y for _, y in line.points]
     text = f"{line.variant} from {format_count(round(min(values)))} to {format_count(round(max(values)))}"
@@ -185,7 +188,7 @@ def _usable(series: Sequence[SecondFacts]) -> list[SecondFacts]:
 def _points(
     seconds: Sequence[SecondFacts], value: Callable[[Sequence[SecondFacts]], float]
 ) -> tuple[tuple[float, float], ...] | None:
-    """Return a point for each interval, or for each few of them when there are many; None for under two."""
+    """Return a point per interval, or per group of intervals if there are many; None for under two."""
     size = max(1, math.ceil(len(seconds) / _MOST_POINTS))
     groups = [seconds[start : start + size] for start in range(0, len(seconds), size)]
     if len(groups) < 2:

@@ -1,4 +1,4 @@
-"""From a load to a neutral document: the answer first, then the charts and tables that support it."""
+"""Build the document of a load: the answer first, then the charts and tables that support it."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from uncork.report.system_blocks import system_blocks
 __all__ = ["build_load_document"]
 
 _STEADY_SHARE = 0.7
-"""The part of a closed loop's throughput at which latency is worth a look: below the limit, but busy."""
+"""Fraction of a closed loop's throughput at which to measure latency: below the limit, but busy."""
 
 
 def build_load_document(result: LoadResult) -> Document:
-    """Return the report on a load; sections without content are left out."""
+    """Return the report on a load, without empty sections."""
     return Document(
         title=result.run.id,
         question=_question(result),
@@ -69,9 +69,9 @@ def build_load_document(result: LoadResult) -> Document:
 
 
 def _reasons(result: LoadResult) -> Iterator[str]:
-    """Yield what gave out, whether the generator was the limit, and the doubts."""
+    """Yield the bottleneck, whether the generator was the limit, and the warnings."""
     for one in result.bottlenecks[:1]:
-        yield f"What holds it up: {one.sentence}."
+        yield f"Bottleneck: {one.sentence}."
     if result.generator.sentence:
         yield result.generator.sentence
     yield from result.warnings
@@ -97,20 +97,23 @@ def _steps(result: LoadResult) -> Iterator[Step]:
     settings, command = result.settings, result.run.reproduce
     if result.run.outcome is LoadOutcome.REFUSED:
         yield Step(
-            "See that the server runs and takes connections; then load it again:"
+            "Check that the server runs and accepts connections, then repeat the load:"
             if result.http
-            else "See that the server runs, takes connections and knows the role; then load it again:",
+            else "Check that the server runs, accepts connections and knows the role, then repeat the load:",
             command,
         )
         return
     for one in result.bottlenecks[:1]:
         yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
     if result.counts.unsent:
-        yield Step("Find the rate that the server keeps up with: lower -R until nothing is left unsent.")
+        yield Step("Find the rate that the server keeps up with: lower -R until nothing stays unsent.")
     elif not settings.open_loop and result.counts.succeeded:
         rate = _STEADY_SHARE * result.operations_per_second
         shown = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
-        yield Step("Measure latency at a fixed rate, some way below the limit:", f"{command} -R {shown}")
+        yield Step(
+            f"Measure latency at a fixed rate, {_STEADY_SHARE * 100:.0f} % of this throughput:",
+            f"{command} -R {shown}",
+        )
 
 
 def _facts(result: LoadResult) -> Iterator[tuple[str, str]]:
@@ -143,7 +146,7 @@ def _sections(result: LoadResult) -> Iterable[Section]:
         yield Section("series", "Over time", tuple(series))
     if result.bottlenecks:
         lines = bottleneck_lines((one.resource, "", one.sentence, one.remedy) for one in result.bottlenecks)
-        yield Section("bottlenecks", "What gives out", (lines,))
+        yield Section("bottlenecks", "Bottlenecks", (lines,))
     answers = answers_table(result)
     if answers is not None:
         yield Section("answers", "Answers", (answers,))
@@ -156,7 +159,7 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if sent:
         yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
     yield Section("connections", "Connections", (connections_table(result),))
-    yield Section("use", "What it used", (use_table(result),))
+    yield Section("use", "Resources used", (use_table(result),))
     if result.system is not None:
         blocks = tuple(system_blocks(result.system, result.counts.started))
         yield Section("machine", "The machine", (*_remote(result), *blocks))
@@ -166,7 +169,7 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     )
     if tables:
         yield Section("environment", "Environment", tables)
-    yield Section("reproduce", "How to load the same way again", (Code(result.run.reproduce, "sh"),))
+    yield Section("reproduce", "How to repeat this load", (Code(result.run.reproduce, "sh"),))
 
 
 def _drawn_statuses(result: LoadResult) -> tuple[str, ...]:
@@ -179,8 +182,7 @@ def _remote(result: LoadResult) -> Iterator[Block]:
         return
     if not any(one.role in (SERVER, SERVICE) for one in result.system.processes):
         yield Paragraph(
-            "This is the machine of the generator: the server's processes are not here, or not visible from "
-            "here."
+            "This is the generator's machine: the server's processes run elsewhere, or are not visible here."
         )
 
 
@@ -192,24 +194,20 @@ def _definitions(result: LoadResult) -> Iterator[Block]:
         ("threads", format_count(settings.threads)),
         ("protocol", settings.protocol),
         ("warm-up", format_duration(settings.warmup_ns) if settings.warmup_ns else ""),
-        ("timeout of a request", _time(settings.request_timeout_ns)),
+        ("request timeout", _time(settings.request_timeout_ns)),
         ("when the server closes a connection", settings.on_close or ""),
         ("arrivals", arrivals_words(settings)),
         ("ends after", stop_words(settings)),
         (
-            "tries of a transaction",
-            ""
-            if result.http
-            else format_count(settings.max_tries)
-            if settings.max_tries
-            else "without bound",
+            "tries per transaction",
+            "" if result.http else format_count(settings.max_tries) if settings.max_tries else "unlimited",
         ),
         ("random seed", str(settings.seed)),
         ("variables", json.dumps(settings.variables) if settings.variables else ""),
-        ("connections at most", format_count(settings.max_clients) if settings.open_loop else ""),
-        (f"{operation_word(result)}s under way a connection", str(settings.pipeline_depth)),
+        ("maximum connections", format_count(settings.max_clients) if settings.open_loop else ""),
+        (f"{operation_word(result)}s in flight per connection", str(settings.pipeline_depth)),
         ("latency limit", "" if limit is None else format_duration(limit)),
-        (f"a connection for each {operation_word(result)}", "yes" if settings.connect_each else ""),
+        (f"new connection for each {operation_word(result)}", "yes" if settings.connect_each else ""),
     ]
     yield _pairs("Settings", tuple((name, text) for name, text in pairs if text))
     for script in result.scripts:

@@ -18,15 +18,15 @@ _UNITS: Final = (
 
 
 def render_go_bench(result: LoadResult) -> str:
-    """Return a line for each script and one for all of them together, ending with a newline.
+    """Return one line per script and one for all scripts together, ending with a newline.
 
-    One load is one sample: append several files, then `benchstat` says how far they scatter.
+    One load is one sample: append several files, and `benchstat` reports how much they vary.
     """
     return "\n".join(_lines(result)) + "\n"
 
 
 def bench_environment(machine: Mapping[str, str], package: str) -> Iterator[str]:
-    """Yield the configuration that Go's own benchmarks begin with."""
+    """Yield the configuration lines with which Go's own benchmarks begin."""
     architecture = machine.get("architecture", "")
     yield "goos: linux"
     yield f"goarch: {_ARCHITECTURES.get(architecture, architecture or 'unknown')}"
@@ -36,12 +36,12 @@ def bench_environment(machine: Mapping[str, str], package: str) -> Iterator[str]
 
 
 def bench_word(text: str) -> str:
-    """Return a text without what separates words and keys in a benchmark's name."""
+    """Return a text without the characters that separate words and keys in a benchmark's name."""
     return re.sub(r"[^A-Za-z0-9._@+-]+", "_", text).strip("_") or "unnamed"
 
 
 def bench_number(value: float | None) -> str:
-    """Write a value as Go does; nothing is 0."""
+    """Format a value as Go does; None is 0."""
     return f"{value or 0:.10g}"
 
 
@@ -64,7 +64,7 @@ def _lines(result: LoadResult) -> Iterator[str]:
 def _line(
     result: LoadResult, script: str, found: Distribution, succeeded: int, failed: int, seconds: float
 ) -> Iterator[str]:
-    """Yield the line of a script, or nothing when none of its operations succeeded."""
+    """Yield the line of a script, or no line when none of its operations succeeded."""
     if not succeeded or found.mean_ns is None or not seconds:
         return
     settings = result.settings

@@ -1,4 +1,4 @@
-"""From a sweep's result to a neutral document: what the report says, in which order, before any writer."""
+"""Build the document of a sweep: what the report says and in which order, independent of the writer."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = ["build_sweep_document", "levels_table"]
 SUCCEEDED, LAW, HALF, MOST = "measured", "Universal Scalability Law", "p50", "p99"
 _CURVE_POINTS: Final = 60
 _STEADY: Final = 0.7
-"""The part of the bend's throughput at which a server is to be used, by custom."""
+"""Fraction of the knee's throughput at which to run a server, by convention."""
 
 
 def build_sweep_document(result: SweepResult) -> Document:
     """Return the report on a sweep, the answer first."""
     return Document(
         title=f"Sweep: {', '.join(result.scripts)}",
-        question=f"How much load does the server bear, and where does it bend? ({result.run.server})",
+        question=f"How much load does the server handle, and where is its knee? ({result.run.server})",
         answer=result.answer,
         reasons=result.warnings,
         steps=tuple(_steps(result)),
@@ -49,27 +49,27 @@ def build_sweep_document(result: SweepResult) -> Document:
         baseline="",
         sections=tuple(_sections(result)),
         version=result.run.uncork_version,
-        heading="What to keep in mind",
+        heading="What to know",
     )
 
 
 def levels_table(result: SweepResult, *, brief: bool = False) -> Table:
-    """Return what each level bears; in brief for a narrow place."""
+    """Return the results of each level; `brief` leaves columns out for a narrow place."""
     rate = "tps" if result.operation == "transaction" else "req/s"
     columns = [Column(result.axis, header=True, number=True), Column(rate, number=True)]
     quantiles = ("p50", "p99") if brief else ("p50", "p90", "p99", "longest")
-    columns += [Column(name, number=True) for name in (*quantiles, "wrong")]
+    columns += [Column(name, number=True) for name in (*quantiles, "failed")]
     visible = any(level.server_cpus is not None for level in result.levels)
     if visible:
         whose = "server's" if result.operation == "transaction" else "service's"
         columns.append(Column("cpus" if brief else f"{whose} processors", number=True))
     if not brief:
-        columns += [Column("generator's processors", number=True), Column("visits", number=True)]
+        columns += [Column("generator's processors", number=True), Column("load steps", number=True)]
     columns.append(Column(""))
-    caption = f"Levels: {result.operation}s a second ({rate}), latency, what went wrong"
+    caption = f"Levels: {result.operation}s a second ({rate}), latency, share failed or never sent"
     if visible:
         who = "the server" if result.operation == "transaction" else "the service and its database"
-        caption += f", processors that {who} used"
+        caption += f", processors used by {who}"
     return Table(caption, tuple(columns), tuple(_row(result, one, visible, brief) for one in result.levels))
 
 
@@ -94,13 +94,13 @@ def _row(result: SweepResult, level: LevelFacts, visible: bool, brief: bool) -> 
 
 
 def _marks(result: SweepResult, level: LevelFacts) -> Iterator[str]:
-    """Yield what is said of a level."""
+    """Yield the remarks on a level."""
     if result.knee is not None and result.knee.level == level.level:
-        yield "the bend" if result.knee.high is not None else "best so far"
+        yield "knee" if result.knee.high is not None else "best so far"
     if result.saturation is not None and result.saturation.level == level.level:
         yield "saturated from here on"
     if result.most == level.level:
-        yield "most"
+        yield "peak"
     if not level.works:
         yield "broken"
     for one in result.objectives:
@@ -115,9 +115,9 @@ def _sections(result: SweepResult) -> Iterator[Section]:
     if charts:
         drawn = tuple(dict.fromkeys(name for chart in charts for name in chart.variants))
         yield Section("load", "Throughput and latency against load", (Legend(drawn), *charts))
-    yield Section("levels", "What each level bears", (levels_table(result),))
+    yield Section("levels", "Results by level", (levels_table(result),))
     if result.bottlenecks:
-        yield Section("bottlenecks", "What gives out", (_bottlenecks(result),))
+        yield Section("bottlenecks", "Bottlenecks", (_bottlenecks(result),))
     if result.law is not None:
         yield Section("law", "How it scales", _law(result, result.law))
     yield Section("method", "How this was found", _method(result))
@@ -144,7 +144,7 @@ def _throughput(result: SweepResult) -> LineChart | None:
     best = max(works, key=lambda level: level.throughput)
     return LineChart(
         title=f"Throughput against {_axis(result)}",
-        description=f"Most is {rate_text(best.throughput)} a second at {level_words(result, best.level)}.",
+        description=f"Most: {rate_text(best.throughput)} a second at {level_words(result, best.level)}.",
         axis="factor",
         x_title=_axis(result),
         y_title=f"{result.operation}s a second",
@@ -162,7 +162,7 @@ def _latency(result: SweepResult) -> LineChart | None:
         return None
     return LineChart(
         title=f"Latency against {_axis(result)}",
-        description=f"The 0.99 quantile goes from {format_duration(works[0].p99_ns or 0)} to "
+        description=f"p99 goes from {format_duration(works[0].p99_ns or 0)} to "
         f"{format_duration(works[-1].p99_ns or 0)}.",
         axis="factor",
         x_title=_axis(result),
@@ -193,7 +193,9 @@ def _law(result: SweepResult, law: LawFacts) -> tuple[Block, ...]:
     )
     coherency = f"{law.coherency:.2g} ({law.coherency_low:.2g} to {law.coherency_high:.2g})"
     peak = (
-        "throughput never falls" if law.peak is None else f"most at {law.peak:.0f} {AXIS_WORDS[result.axis]}"
+        "throughput never falls"
+        if law.peak is None
+        else f"highest throughput at {law.peak:.0f} {AXIS_WORDS[result.axis]}"
     )
     if law.peak is not None and law.peak_low is not None:
         high = "any" if law.peak_high is None else f"{law.peak_high:.0f}"
@@ -201,14 +203,14 @@ def _law(result: SweepResult, law: LawFacts) -> tuple[Block, ...]:
     items = (
         f"one {'client' if result.axis == 'clients' else 'stream'} alone: {rate_text(law.alone)} "
         f"{result.operation}s a second",
-        f"contention (σ), the part of the work that only one can do at a time: {contention}",
-        f"coherency (κ), the cost of agreeing with each other: {coherency}",
+        f"contention (σ), the part of the work that must be done one at a time: {contention}",
+        f"coherency (κ), the cost of keeping each other up to date: {coherency}",
         peak,
     )
     believed = (
         "The Universal Scalability Law, fitted to all levels that work:"
         if law.describes
-        else f"The Universal Scalability Law misses a level by {law.misfit * 100:.0f} %: not to be believed."
+        else f"The Universal Scalability Law misses a level by {law.misfit * 100:.0f} %: ignore this fit."
     )
     return (Paragraph(believed), Bullets(items))
 
@@ -218,13 +220,14 @@ def _method(result: SweepResult) -> tuple[Block, ...]:
     rounds = 0 if result.knee is None else result.knee.rounds
     visits = sum(level.visits for level in result.levels)
     text = (
-        f"{visits} visits of {format_duration(result.visit_ns)}: levels were explored first, each twice "
-        f"the one before, then those around the bend and at edges were visited in {rounds} rounds, in random "
-        f"order within each (seed {result.seed}). The bend is where throughput over mean latency, the power, "
-        "is greatest: from there on latency grows faster than throughput (Kleinrock, 1979). Levels whose "
-        f"power another level is proven to exceed are out, at {share} over all of them, whenever one looks; "
-        "the bend lies between the neighbours of the remaining levels. A level is saturated when throughput "
-        f"at every higher level is proven to be less than {FLAT * 100:.0f} % above its own."
+        f"{visits} load steps of {format_duration(result.visit_ns)}. First the level was doubled step by "
+        f"step. Then levels near the knee and the limits were measured in {rounds} rounds, in random order "
+        f"within each round (seed {result.seed}). The knee is the level with the greatest power, which is "
+        "throughput divided by mean latency: beyond it, latency grows faster than throughput (Kleinrock, "
+        f"1979). A level is excluded once another is proven to have more power, with {share} confidence over "
+        "all levels and at any time; the knee lies between the neighbours of the remaining levels. A level "
+        f"is saturated when the throughput of every higher level is proven to be less than {FLAT * 100:.0f} "
+        "% above its own."
     )
     return (Paragraph(text),)
 
@@ -234,14 +237,14 @@ def _facts(result: SweepResult) -> Iterator[tuple[str, str]]:
     yield "run", run.id
     yield "server", run.server
     yield "took", format_duration(run.elapsed_ns)
-    yield "begun", run.started_at
+    yield "started", run.started_at
 
 
 def _steps(result: SweepResult) -> Iterator[Step]:
     run, knee = result.run, result.knee
     if not any(level.works for level in result.levels):
         yield Step(
-            "Mend what breaks it at the lowest level already, or begin lower. Sweep again:", run.reproduce
+            "Fix what already breaks it at the lowest level, or start lower. Sweep again:", run.reproduce
         )
         return
     if run.status != "complete":
@@ -249,7 +252,9 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         return
     if knee is None:
         visit = "-T" if result.operation == "transaction" else "-D"
-        yield Step(f"Give it more time (--budget), or shorter visits ({visit}). Sweep again:", run.reproduce)
+        yield Step(
+            f"Give it more time (--budget), or shorter load steps ({visit}). Sweep again:", run.reproduce
+        )
         return
     at = next(level for level in result.levels if level.level == knee.level)
     if is_undecided(result):
@@ -263,13 +268,15 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
     if result.operation == "transaction":
         yield Step(
-            "See what the server does at the bend: load it there, and meanwhile watch it:",
+            f"See what the server does at {level_words(result, knee.level)}: load it there, and watch it "
+            "meanwhile:",
             "uncork profile db",
         )
     steady = _STEADY * at.throughput
     minute = "-T 60" if result.operation == "transaction" else "-D 60"
     yield Step(
-        f"Run it below the bend: {_STEADY * 100:.0f} % of what it bears there is {rate_text(steady)} "
-        f"{result.operation}s a second. Whether that holds for a minute, with arrivals that do not wait, "
-        f"a load with -R {steady:.0f} {minute} shows."
+        f"Run it below its limit: {_STEADY * 100:.0f} % of the throughput at "
+        f"{level_words(result, knee.level)} is {rate_text(steady)} {result.operation}s a second. To check "
+        "that it sustains this for a minute with arrivals that do not wait, load it with "
+        f"-R {steady:.0f} {minute}."
     )

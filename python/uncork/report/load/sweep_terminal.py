@@ -1,4 +1,4 @@
-"""A sweep in the terminal, as a page, as Markdown and as JSON."""
+"""The terminal writer of a sweep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = [
 
 
 def render_sweep_terminal(result: SweepResult, console: Console) -> None:
-    """Print the report on a sweep: the answer, its doubts, the levels, what to do next."""
+    """Print the report on a sweep: the answer, its warnings, the levels, the next steps."""
     document = build_sweep_document(result)
     write_paragraph(console, document.answer, "bold")
     if document.reasons:

@@ -1,4 +1,4 @@
-"""The tables of a load, the same for the terminal, Markdown and HTML."""
+"""The tables of a load. The terminal, Markdown and HTML share them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = [
 
 
 def latency_table(result: LoadResult) -> Table:
-    """Return latencies side by side: in an open loop from the intended start, and from the start."""
+    """Return latencies side by side: in an open loop, from the intended start and from the actual start."""
     columns: list[tuple[str, Distribution]] = [("latency", result.operation)]
     caption = f"Latency of the {operation_word(result)}s that succeeded"
     if result.settings.open_loop:
         columns = [("from the intended start", result.operation), ("service time", result.service)]
         if result.lateness is not None:
             columns.append(("generator's lateness", result.lateness))
-        caption += ": what a user waits, what the server takes, and how late the generator was by itself"
+        caption += ": how long users wait, how long the server takes, and how late the generator itself was"
     if result.http is not None:
         columns.append(("to the first byte", result.http.first_byte))
         if result.connect.count:
@@ -48,7 +48,7 @@ def latency_table(result: LoadResult) -> Table:
     rows: list[tuple[str, list[float | None]]] = [
         ("mean", [found.mean_ns for _, found in columns]),
         ("standard deviation", [found.stddev_ns for _, found in columns]),
-        ("least", [found.min_ns for _, found in columns]),
+        ("shortest", [found.min_ns for _, found in columns]),
         *((_percentile(name), [getattr(found, f"{name}_ns") for _, found in columns]) for name in quantiles),
         ("longest", [found.max_ns for _, found in columns]),
     ]
@@ -60,7 +60,7 @@ def latency_table(result: LoadResult) -> Table:
 
 
 def counts_table(result: LoadResult) -> Table:
-    """Return what was counted, with what each count means."""
+    """Return the counts of operations, with the meaning of each."""
     rows = tuple(
         (Value(name), Value(format_count(number)), Value(meaning))
         for name, number, meaning in _counts(result)
@@ -91,7 +91,7 @@ def scripts_table(result: LoadResult) -> Table | None:
     )
     columns = (
         *(Column(what, header=True), Column("share", number=True), Column("count", number=True)),
-        *(Column("a second", number=True), Column("failed", number=True)),
+        *(Column("per second", number=True), Column("failed", number=True)),
         *_TIMES,
     )
     return Table(f"{what.capitalize()}s", columns, rows)
@@ -125,11 +125,11 @@ def statements_table(result: LoadResult) -> Table | None:
 
 
 def errors_table(result: LoadResult) -> Table | None:
-    """Return what went wrong by SQLSTATE; None when nothing did."""
+    """Return errors by SQLSTATE or kind; None when there are none."""
     counts = result.counts
     kinds = (
         (f"{operation_word(result)}s failed", counts.errors),
-        (f"{operation_word(result)}s tried again", counts.retries),
+        (f"{operation_word(result)}s retried", counts.retries),
         ("connections not opened", counts.connect_errors),
     )
     rows = tuple(
@@ -140,12 +140,13 @@ def errors_table(result: LoadResult) -> Table | None:
     if not rows:
         return None
     name = code_name(result)
-    caption = f"By {name}; the first message: {counts.first_error}" if counts.first_error else f"By {name}"
+    first = f"; first message: {counts.first_error}" if counts.first_error else ""
+    caption = f"Errors by {name}{first}"
     return Table(caption, (Column("what", header=True), Column(name), Column("count", number=True)), rows)
 
 
 def connections_table(result: LoadResult) -> Table:
-    """Return what happened to connections."""
+    """Return how many connections were opened, lost and refused, and how long opening took."""
     found = result.connections
     pairs = [("opened", format_count(found.opened)), ("open at once, at most", format_count(found.most))]
     if found.mean_ns is not None:
@@ -163,7 +164,7 @@ def connections_table(result: LoadResult) -> Table:
 
 
 def use_table(result: LoadResult) -> Table:
-    """Return bytes and processor time, in all and a transaction."""
+    """Return bytes and processor time, in total and per operation."""
     started = result.counts.started
     rows = []
     for name, total, show in _uses(result):
@@ -173,8 +174,8 @@ def use_table(result: LoadResult) -> Table:
     rows.append((Value("busiest thread of the generator"), Value(busiest), Value("")))
     if result.generator.steal_ns:
         rows.append((Value("taken by the hypervisor"), Value(_time(result.generator.steal_ns)), Value("")))
-    each = f"a {operation_word(result)}"
-    columns = (Column("", header=True), Column("in all", number=True), Column(each, number=True))
+    each = f"per {operation_word(result)}"
+    columns = (Column("", header=True), Column("total", number=True), Column(each, number=True))
     return Table("Bytes and processor time", columns, tuple(rows))
 
 
@@ -206,13 +207,13 @@ def _counts(result: LoadResult) -> Iterator[tuple[str, int, str]]:
     if http is not None:
         yield from _failures(http)
     if counts.arrivals is not None:
-        yield "skipped", counts.skipped, "over the latency limit late before they could start"
+        yield "skipped", counts.skipped, "late by more than the latency limit before they could start"
         yield "never sent", counts.unsent, "no connection became free before the end"
     if settings.latency_limit_ns is not None:
         limit = format_duration(settings.latency_limit_ns)
         yield "late", counts.late, f"succeeded, but took longer than {limit}"
     if settings.max_tries != 1 or counts.retried:
-        yield "tried again", counts.retried, f"{sum(counts.retries.values())} more tries in all"
+        yield "retried", counts.retried, f"{sum(counts.retries.values())} retries in total"
     if http is not None:
         return
     yield "statements", counts.statements, f"in {format_count(counts.round_trips)} round trips"
@@ -220,22 +221,26 @@ def _counts(result: LoadResult) -> Iterator[tuple[str, int, str]]:
 
 
 def _failures(http: HttpFacts) -> Iterator[tuple[str, int, str]]:
-    yield "… by the answer", http.failed, "its status, or a check of it"
-    yield "… without one", http.errored, "refused, reset, closed, …: see the kinds of errors"
-    yield "… timed out", http.timed_out, "not whole in time (--timeout)"
+    yield "… bad answer", http.failed, "wrong status, or a check failed"
+    yield "… no answer", http.errored, "refused, reset, closed, …: see the kinds of errors"
+    yield "… timed out", http.timed_out, "answer not complete in time (--timeout)"
     yield "… cut short", http.cut_short, "under way when the load ended"
-    yield "not processed", http.unprocessed, "of these, surely; the others without an answer may have been"
+    yield (
+        "not processed",
+        http.unprocessed,
+        "certainly; other requests without an answer may have been processed",
+    )
     if http.stalls.answers:
-        yield "stood still", http.stalls.answers, "answers in whose middle nothing came for 35 to 50 ms"
+        yield "paused", http.stalls.answers, "answers that paused midway for 35 to 50 ms"
 
 
 def answers_table(result: LoadResult) -> Table | None:
     """Return the answers of an HTTP load by status; None when there are none."""
     if result.http is None or not result.http.statuses:
         return None
-    all_of_them = sum(result.http.statuses.values())
+    total = sum(result.http.statuses.values())
     rows = tuple(
-        (Value(status), Value(format_count(number)), Value(share_text(number, all_of_them)))
+        (Value(status), Value(format_count(number)), Value(share_text(number, total)))
         for status, number in sorted(result.http.statuses.items())
     )
     columns = (Column("status", header=True), Column("count", number=True), Column("share", number=True))

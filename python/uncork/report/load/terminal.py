@@ -1,4 +1,4 @@
-"""The terminal writer of a load: the answer in one sentence, its doubts, then the figures."""
+"""The terminal writer of a load: the answer in one sentence, its warnings, then the numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["render_load_terminal"]
 
 
 def render_load_terminal(result: LoadResult, console: Console, *, statements: bool = False) -> None:
-    """Print the report on a load; `statements` adds a table of them."""
+    """Print the report on a load; `statements` adds a table of statements."""
     document = build_load_document(result)
     write_paragraph(console, document.answer, "bold")
     if document.reasons:

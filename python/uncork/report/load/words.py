@@ -1,4 +1,4 @@
-"""Counts, codes and settings of a load in words for people."""
+"""Texts for the counts, error codes and settings of a load."""
 
 from __future__ import annotations
 
@@ -57,33 +57,33 @@ _SQL_WIDTH: Final = 60
 
 
 def operation_word(result: LoadResult) -> str:
-    """Name one operation of a load: ``transaction``, and of HTTP ``request``."""
+    """Return the name of one operation: ``transaction``, or ``request`` for HTTP."""
     return "transaction" if result.http is None else "request"
 
 
 def code_name(result: LoadResult) -> str:
-    """Name what errors are told apart by: SQLSTATE, and of HTTP the kind."""
+    """Return the name of the error code: ``SQLSTATE``, or ``kind`` for HTTP."""
     return "SQLSTATE" if result.http is None else "kind"
 
 
 def code_words(code: str) -> str:
-    """Name an SQLSTATE: ``40001 serialization failure``; a rare one stays a bare code."""
+    """Return an SQLSTATE with its name: ``40001 serialization failure``; a rare one stays a bare code."""
     return f"{code} {_CODES[code]}" if code in _CODES else code
 
 
 def codes_words(counts: Mapping[str, int]) -> str:
-    """Count by SQLSTATE, most frequent first: ``16 × 40001 serialization failure and 4 × 08006 …``."""
+    """Return counts by SQLSTATE, most frequent first: ``16 × 40001 serialization failure and 4 × …``."""
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return series_words(f"{format_count(number)} × {code_words(code)}" for code, number in ranked)
 
 
 def rate_text(rate: float) -> str:
-    """Show a rate a second: ``51 234``, ``12.3``."""
+    """Format a rate per second: ``51 234``, ``12.3``."""
     return format_count(round(rate)) if rate >= 100 else format_count(rate)
 
 
 def share_text(part: float, whole: float) -> str:
-    """Show a part of a whole: ``1.3 %``, ``under 0.01 %``."""
+    """Format a part of a whole: ``1.3 %``, ``under 0.01 %``."""
     percent = 100 * part / whole if whole else 0.0
     if 0 < percent < 0.01:
         return "under 0.01 %"
@@ -91,9 +91,9 @@ def share_text(part: float, whole: float) -> str:
 
 
 def clients_words(settings: LoadSettings) -> str:
-    """Say by how many clients: ``8 clients``; in an open loop that may grow ``4 to 64 connections``.
+    """Return the number of clients: ``8 clients``; for a growing open loop ``4 to 64 connections``.
 
-    Of HTTP ``6 connections × 100 at once``.
+    For HTTP: ``6 connections × 100 at once``.
     """
     many = settings.pipeline_depth
     if settings.on_close is not None:
@@ -105,29 +105,29 @@ def clients_words(settings: LoadSettings) -> str:
 
 
 def arrivals_words(settings: LoadSettings) -> str:
-    """Say when operations start: ``closed loop``, ``open loop, 300 a second (Poisson)``."""
+    """Describe when operations start: ``closed loop: …``, ``open loop, 300 a second (Poisson)``."""
     if settings.arrivals is None:
-        return "closed loop: each client sends when its answer is there"
+        return "closed loop: each client waits for its answer before it sends again"
     if settings.arrivals == "trace":
-        return "open loop, as in the trace"
-    kind = {"poisson": "Poisson", "constant": "at equal distances", "bursts": "in bursts"}[settings.arrivals]
+        return "open loop, with the arrivals of the trace"
+    kind = {"poisson": "Poisson", "constant": "at equal intervals", "bursts": "in bursts"}[settings.arrivals]
     if settings.burst_size is not None:
         kind += f" of {settings.burst_size}"
     return f"open loop, {rate_text(settings.rate or 0)} a second ({kind})"
 
 
 def stop_words(settings: LoadSettings) -> str:
-    """Say when it was to end."""
+    """Describe when the load ends: after a count of operations, a time, or the trace."""
     if settings.operations is not None:
         return count_words(settings.operations, "request")
     if settings.duration_ns is not None:
         return format_duration(settings.duration_ns)
     if settings.operations_each is not None:
-        return f"{count_words(settings.operations_each, 'transaction')} of each client"
+        return f"{count_words(settings.operations_each, 'transaction')} per client"
     return "the end of the trace"
 
 
 def short_sql(text: str) -> str:
-    """Return the beginning of a statement on one line."""
+    """Return a statement on one line, shortened."""
     line = " ".join(text.split())
     return line if len(line) <= _SQL_WIDTH else f"{line[: _SQL_WIDTH - 1]}…"

@@ -1,1 +1,1 @@
-"""The report of logs."""
+"""The report on database and pooler logs."""

@@ -1,4 +1,4 @@
-"""What logs tell, in sentences: the answer, what supports it, what to doubt."""
+"""The sentences of a report on logs: the answer, the findings that support it, the warnings."""
 
 from __future__ import annotations
 
@@ -26,25 +26,22 @@ from uncork.report.words import count_words
 __all__ = ["answer_log", "compose_log_reasons"]
 
 _DOMINANT: Final = 0.5
-"""From this share of all time on, one application is named before any template."""
+"""Share of all time from which on the answer names the application before the template."""
 _BEGINNING: Final = 60
 """Characters shown of a line that belongs to no entry."""
 _SHOWN: Final = 3
 
 
 def _compose_log_answer(result: LogResult) -> str:
-    """Say in one sentence where the time went; without durations, what went wrong most."""
+    """Return in one sentence where the time went; without durations, the most frequent error."""
     if not result.executions.count and result.pool is not None:
         return pool_answer(result.pool)
     if not result.executions.count:
         return _without_durations(result)
     total = format_duration(result.executions.sum_ns)
     top = result.templates[0]
-    what = (
-        f"{share_text(top.share)} of the {total} that statements took went to one template, run "
-        f"{_often(top)}: "
-        f"{short_template(top.text)}"
-    )
+    of_total = f"of the {total} of statement time"
+    rest = f"in {_often(top)}: {short_template(top.text)}"
     application = next(iter(result.applications), None)
     if (
         application is not None
@@ -53,27 +50,30 @@ def _compose_log_answer(result: LogResult) -> str:
         and len(result.applications) > 1
     ):
         share = share_text(application.share)
-        return f"{share} of the time came from the application {application.name}; {what}"
-    return what
+        return (
+            f"Application {application.name} took {share} {of_total}; one template took "
+            f"{share_text(top.share)}, {rest}"
+        )
+    return f"One template took {share_text(top.share)} {of_total}, {rest}"
 
 
 def _often(one: TemplateFacts) -> str:
     if one.executions == 1:
-        return "once"
-    return f"{format_count(one.executions)} times at {format_duration(one.mean_ns)} on average"
+        return "1 execution"
+    return f"{format_count(one.executions)} executions of {format_duration(one.mean_ns)} on average"
 
 
 def _without_durations(result: LogResult) -> str:
-    hint = "no durations are logged (log_min_duration_statement = 0 would log them)"
+    hint = "The log has no durations (set log_min_duration_statement = 0 to log them)"
     if result.errors:
         top = result.errors[0]
         times = "once" if top.count == 1 else f"{format_count(top.count)} times"
-        return f"{hint[0].upper()}{hint[1:]}; the most frequent error came {times}: {top.message}"
-    return f"{hint[0].upper()}{hint[1:]}, and no errors."
+        return f"{hint}; the most frequent error occurred {times}: {top.message}"
+    return f"{hint}, and no errors."
 
 
 def compose_log_reasons(result: LogResult) -> tuple[str, ...]:
-    """Return what else stands out, the costliest first."""
+    """Return the other findings, the costliest first."""
     return tuple(_reasons(result))
 
 
@@ -89,8 +89,8 @@ def _reasons(result: LogResult) -> Iterator[str]:
         count = sum(one.count for one in errors)
         top = errors[0]
         yield (
-            f"{count_words(count, 'error')} of {count_words(len(errors), 'kind')}; most often "
-            f"({format_count(top.count)}): {top.message}."
+            f"{count_words(count, 'error')} of {count_words(len(errors), 'kind')}; the most frequent "
+            f"({format_count(top.count)} ×): {top.message}."
         )
     yield from _transactions(result)
 
@@ -104,11 +104,11 @@ def _locks(result: LogResult) -> Iterator[str]:
         return
     waited = sum(tally.sum for tally in server.lock_waits)
     ended = sum(tally.count for tally in server.lock_waits)
-    of_time = f" ({share_text(share)} of the time of statements)" if has_durations(result) else ""
+    of_time = f" ({share_text(share)} of statement time)" if has_durations(result) else ""
     deadlocks = f", {count_words(server.deadlocks, 'deadlock')}" if server.deadlocks else ""
     yield (
-        f"Sessions waited for locks: {count_words(ended, 'wait')} over deadlock_timeout that ended, "
-        f"{format_duration(waited)} in all{of_time}{deadlocks}."
+        f"Sessions waited for locks: {count_words(ended, 'completed wait')} longer than deadlock_timeout, "
+        f"{format_duration(waited)} in total{of_time}{deadlocks}."
     )
     yield from blocking_reasons(result.blocking)
 
@@ -122,13 +122,13 @@ def _files(result: LogResult) -> Iterator[str]:
     most = max(tally.max for tally in files)
     of_time = f" The templates that wrote them took {share_text(share)} of the time." if share else ""
     yield (
-        f"{count_words(count, 'temporary file')}, {format_bytes(size)} in all, the largest "
-        f"{format_bytes(most)}: sorts and hashes that did not fit work_mem.{of_time}"
+        f"Sorts and hashes that did not fit work_mem wrote {count_words(count, 'temporary file')}, "
+        f"{format_bytes(size)} in total, at most {format_bytes(most)} each.{of_time}"
     )
 
 
 def _repetitions(result: LogResult) -> Iterator[str]:
-    """Say which templates one session repeats, and what a single statement would save."""
+    """Yield templates that single sessions repeat, with what one statement instead would save."""
     found = [(one.repetition, one) for one in result.templates if one.repetition is not None]
     found.sort(key=lambda item: -(item[0].waiting_ns + item[0].sum_ns))
     for repetition, template in found[:_SHOWN]:
@@ -137,10 +137,10 @@ def _repetitions(result: LogResult) -> Iterator[str]:
             return
         saved = repetition.executions - repetition.rows
         yield (
-            f"One by one: {format_count(repetition.executions)} executions came in "
-            f"{count_words(repetition.rows, 'row')} of up to {format_count(repetition.longest)} by one "
-            f"session. They and the waiting between them take {share_text(share)} of the time; batched, "
-            f"they would save {format_count(saved)} round trips and up to "
+            f"One by one: single sessions sent {format_count(repetition.executions)} executions of one "
+            f"template in {count_words(repetition.rows, 'sequence')} of up to "
+            f"{format_count(repetition.longest)}. With the waits in between they take {share_text(share)} of "
+            f"the time; batching them would save {format_count(saved)} round trips and up to "
             f"{format_duration(repetition.waiting_ns)} of waiting: "
             f"{short_template(template.text)}"
         )
@@ -150,13 +150,13 @@ def _lists(result: LogResult) -> Iterator[str]:
     for template in result.templates[:_SHOWN]:
         if template.lists is not None and template.lists.max > 1 and template.share >= LEAST_SHARE:
             yield (
-                f"Lists of {format_count(round(template.lists.mean))} on average, "
-                f"{format_count(template.lists.max)} at most: {short_template(template.text)}"
+                f"Lists hold {format_count(round(template.lists.mean))} values on average, at most "
+                f"{format_count(template.lists.max)}: {short_template(template.text)}"
             )
 
 
 def _transactions(result: LogResult) -> Iterator[str]:
-    """Report what kept transactions open, except the waiting within rows, which is reported separately."""
+    """Yield what kept transactions open, except waits within sequences, which are reported separately."""
     for one in sorted(result.transactions, key=between_statements_ns, reverse=True)[:1]:
         waiting, share = between_statements_ns(one), transactions_share(result, one)
         if share < LEAST_SHARE or waiting <= one.working_ns or waiting <= one.repeated_wait_ns:
@@ -165,28 +165,28 @@ def _transactions(result: LogResult) -> Iterator[str]:
         was = "was" if one.count == 1 else "were"
         yield (
             f"{count_words(one.count, 'transaction')}{who} {was} open for "
-            f"{format_duration(one.elapsed_ns)}, {share_text(waiting / one.elapsed_ns)} of it waiting for "
-            f"the client ({share_text(share)} of the time): {_kept_open(one, waiting)}"
+            f"{format_duration(one.elapsed_ns)} in total, {share_text(waiting / one.elapsed_ns)} of it "
+            f"waiting for the client ({share_text(share)} of the time): {_kept_open(one, waiting)}"
         )
 
 
 def _kept_open(one: TransactionFacts, waiting_ns: int) -> str:
-    """Tell a transaction that was forgotten from one of many statements."""
+    """Describe what kept transactions open: long pauses, or many statements."""
     if 2 * one.pause_ns > waiting_ns:
         return (
             f"{format_duration(one.pause_ns)} in {count_words(one.pauses, 'pause')} of over a second, the "
-            f"longest {format_duration(one.pause_max_ns)}. Idle in transaction, a session keeps its locks "
-            "and old row versions; end the transaction before a pause."
+            f"longest {format_duration(one.pause_max_ns)}. Idle in transaction, a session holds its locks "
+            "and keeps VACUUM from removing dead rows: end the transaction before a pause."
         )
     gaps = one.statements + one.count
     return (
         f"{format_duration((waiting_ns - one.pause_ns) / gaps)} before each statement on average, and up to "
-        f"{count_words(one.statements_max, 'statement')} each. Fewer statements, one for many, shorten it."
+        f"{count_words(one.statements_max, 'statement')} per transaction. Combine statements to shorten it."
     )
 
 
 def _compose_log_warnings(result: LogResult) -> tuple[str, ...]:
-    """Return what casts doubt on the figures."""
+    """Return the reasons to trust the numbers less."""
     return tuple(_warnings(result))
 
 
@@ -195,34 +195,40 @@ def _warnings(result: LogResult) -> Iterator[str]:
         if file.trouble is not None:
             yield f"{file.name} was read only in part: {file.trouble}."
         elif file.dialect is None and file.bytes:
-            yield f"{file.name} is in no dialect that is known; it was left out (-p gives log_line_prefix)."
+            yield (
+                f"{file.name} has an unknown log format and was skipped; if it is a PostgreSQL log, give its "
+                "log_line_prefix with -p."
+            )
     yield from _rejected(result)
     if result.own:
         noun, verb = ("entry", "is") if result.own == 1 else ("entries", "are")
         yield (
-            f"{format_count(result.own)} {noun} of sessions with which uncork watched the server {verb} "
-            "left out."
+            f"{format_count(result.own)} {noun} of sessions with which uncork watched the server {verb} not "
+            "counted."
         )
     if result.run.status == "interrupted":
-        yield "Reading was interrupted: the figures are those of the part that was read."
-    untold, told = result.untold.count, result.executions.count
-    if untold > told:
+        yield "Reading was interrupted: the numbers cover only the part that was read."
+    without, executed = result.untold.count, result.executions.count
+    if without > executed:
         yield (
-            f"{count_words(untold, 'duration')} have no statement beside them (log_duration without "
-            "log_statement): log_min_duration_statement = 0 logs both together."
+            f"{count_words(without, 'duration')} have no statement (log_duration without log_statement): set "
+            "log_min_duration_statement = 0, which logs both together."
         )
     if result.rare:
         yield (
-            f"{count_words(result.rare, 'template')} of little time are told together, as (rare statements): "
-            "there are more than 50 000."
+            f"{count_words(result.rare, 'template')} of little time are grouped as (rare statements), "
+            "because the log has more than 50 000 templates."
         )
     cut = sum(one.cut for one in result.templates)
     if cut:
-        yield f"The log cuts {count_words(cut, 'statement')} short: their templates may fall apart."
+        yield (
+            f"The log truncates {count_words(cut, 'statement')}, so one statement may appear as several "
+            "templates."
+        )
 
 
 def _rejected(result: LogResult) -> Iterator[str]:
-    """Say how many lines belong to no entry, where the first one is, and what to do."""
+    """Yield how many lines belong to no entry, where the first one is, and what to do."""
     if not result.rejected:
         return
     lines = sum(one.lines for one in result.files) or result.entries + result.rejected
@@ -240,7 +246,7 @@ def _rejected(result: LogResult) -> Iterator[str]:
         prefix = next((one.prefix for one in result.files if one.name == first.file), None)
         if prefix is not None:
             text += f" (the file was read with -p '{prefix}')"
-    yield f"{text}. --rejected shows them. If they are entries, give their log_line_prefix with -p."
+    yield f"{text}. --rejected lists them. If they are log entries, give their log_line_prefix with -p."
 
 
 def answer_log(result: LogResult) -> LogResult:

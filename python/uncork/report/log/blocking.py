@@ -1,4 +1,4 @@
-"""Who waited for whom, in a sentence and as a table."""
+"""Lock waits in a log: who waited for whom, as a sentence and as a table."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ _UNKNOWN = "(still running, or not logged)"
 
 
 def blocking_reasons(found: Sequence[Blocking]) -> Iterator[str]:
-    """Say for whom the longest waits were."""
+    """Yield the lock holder for which sessions waited longest."""
     for one in found[:1]:
         who = f"of {one.holding_application} " if one.holding_application else ""
         held = (
-            f"by a transaction {who}whose last statement was {short_template(one.holding_text)}"
+            f"a transaction {who}whose last statement was {short_template(one.holding_text)}"
             if one.holding_text
-            else f"by a statement {who}that was still running, or is not logged"
+            else f"a statement {who}that was still running, or is not logged"
         )
         yield (
-            f"Locks were held up most {held}: {count_words(one.waits, 'wait')} for it, "
-            f"{format_duration(one.sum_ns)} in all, by {short_template(one.waiting_text) or 'others'}"
+            f"Sessions waited longest for {held}: {count_words(one.waits, 'wait')}, "
+            f"{format_duration(one.sum_ns)} in total, by {short_template(one.waiting_text) or 'others'}"
         )
 
 
 def blocking_table(found: Sequence[Blocking]) -> Table | None:
-    """Return who waited for whom; None where the log does not tell."""
+    """Return who waited for whom; None when the log does not show it."""
     if not found:
         return None
     return Table(
-        "Who waited for whom: waits over deadlock_timeout, and the holder's last statement",
+        "Who waited for whom: lock waits longer than deadlock_timeout, and the holder's last statement",
         (
-            Column("waiting", header=True),
+            Column("waiting statement", header=True),
             Column("application"),
-            Column("for", header=True),
-            Column("of application"),
+            Column("holder's statement", header=True),
+            Column("holder's application"),
             Column("waits", number=True),
             Column("waited", number=True),
             Column("longest", number=True),

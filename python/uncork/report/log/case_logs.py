@@ -1,4 +1,4 @@
-"""The log half of a case: whose queries made the spike, what became of them, and the published figures."""
+"""The log report of a case: who sent the queries of the spike, what a fix changed, the published numbers."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _INDENT: Final = 4
 
 
 def _compose_case_logs_answer(result: CaseLogs) -> str:
-    """Say in one sentence whose the queries of the spike were, and what became of batch and queries."""
+    """Return in one sentence who sent the queries of the spike, and how the fix changed the batch."""
     found = result.comparison.application(result.updater)
     if found is None:
-        return f"No query of {result.updater} stands in either log: there is nothing to compare."
+        return f"Neither log has a query of {result.updater}: there is nothing to compare."
     before, after = found.before, found.after
     lengths = (result.before.length_us * 1000, result.after.length_us * 1000)
     return (
-        f"{share_text(before.of_executions)} of the queries in the spike came from {result.updater} "
-        f"({format_count(before.executions)} of {format_count(result.comparison.before.executions)}), and "
-        f"{share_text(before.of_time)} of the time; sent another way ({result.after.title}) the same "
+        f"{result.updater} sent {share_text(before.of_executions)} of the queries in the spike "
+        f"({format_count(before.executions)} of {format_count(result.comparison.before.executions)}), which "
+        f"took {share_text(before.of_time)} of the time; sent differently ({result.after.title}), the same "
         f"{count_words(result.rows, 'row')} are {_queries(after.executions)}, and the batch took "
-        f"{format_duration(lengths[1])} in place of {format_duration(lengths[0])} "
+        f"{format_duration(lengths[1])} instead of {format_duration(lengths[0])} "
         f"({effect_text(lengths[1] / lengths[0])})."
     )
 
@@ -67,34 +67,32 @@ def _reasons(result: CaseLogs) -> Iterator[str]:
     if updater is not None and updater.before.mean_ns and updater.after.mean_ns:
         old, new = (format_duration(sent.length_us * 1000 / rows) for sent in (result.before, result.after))
         yield (
-            f"Judge by the time a row, not by the mean of a query: a row took {new} of the batch after "
-            f"{old}. A query of {result.updater} took {format_duration(updater.before.mean_ns)} on average "
-            f"before, {format_duration(updater.after.mean_ns)} after: it does the work of "
-            f"{count_words(round(rows / updater.after.executions), 'row')} now."
+            f"Judge by the time per row, not per query: a row of the batch took {old} before and {new} "
+            f"after. A query of {result.updater} took {format_duration(updater.before.mean_ns)} on average "
+            f"before and {format_duration(updater.after.mean_ns)} after, because it now handles "
+            f"{count_words(round(rows / updater.after.executions), 'row')}."
         )
     background = comparison.application(result.background)
     if background is not None:
         means = (result.idle_mean_ns, background.before.mean_ns, background.after.mean_ns)
         idle, spike, later = ("–" if mean is None else format_duration(mean) for mean in means)
         yield (
-            f"{result.background} went on beside it: a query took {idle} on average before the batch came, "
-            f"{spike} in the spike, {later} after."
+            f"{result.background} ran at the same time: its queries took {idle} on average before the batch "
+            f"started, {spike} during the spike, {later} with the fix."
         )
     length = format_duration(comparison.before.seconds * 1e9)
-    yield (
-        f"Of both logs the {length} from the batch's beginning are told: the spike, and the same time after."
-    )
+    yield f"Both logs cover {length} from the start of the batch: the length of the spike before the fix."
     sizes = (format_bytes(sent.log_bytes) for sent in (result.before, result.after))
-    yield (f"The server logged every statement, {' before and '.join(sizes)} after: the times hold that too.")
+    yield f"The server logged every statement ({' before, '.join(sizes)} after); the times include that cost."
     yield (
-        "This describes two logs of one batch each, on one machine, one after the other; it proves no cause. "
-        f"`uncork case run {result.case}` proves."
+        "This describes two logs of one batch each, on one machine, one after the other; it does not prove a "
+        f"cause. `uncork case run {result.case}` does."
     )
     yield from comparison.warnings
 
 
 def _templates_table(result: CaseLogs, most: int, width: int) -> Table:
-    """Return the templates of most time in either log, whole figures: both periods are of one length."""
+    """Return the costliest templates of either log, with absolute numbers: both periods are equally long."""
     found = sorted(
         result.comparison.templates, key=lambda one: (-max(one.before.sum_ns, one.after.sum_ns), one.text)
     )
@@ -129,12 +127,12 @@ def _pair(one: TemplateChange, read: Any, shown: Any) -> Value:
 
 def _figures_table(result: CaseLogs) -> Table:
     return Table(
-        "The source's figures, and those of these logs",
+        "Published numbers, and the numbers of these logs",
         (
             Column("", header=True),
             Column("published"),
-            Column("here"),
-            Column("change here", number=True),
+            Column("measured"),
+            Column("change measured", number=True),
         ),
         tuple(
             (
@@ -177,11 +175,13 @@ def _document(result: CaseLogs, width: int, most: int) -> Document:
         reasons=tuple(_reasons(result)),
         steps=(
             Step(
-                "Prove it: every way to send the batch, interleaved, over several lives of the server:",
+                "Prove it: compare all ways to send the batch, interleaved, over several starts of the "
+                "server:",
                 f"uncork case run {result.case}",
             ),
             Step(
-                "Look at your own spike: its log beside one of a quiet hour, or of after the change:",
+                "Look at your own spike: compare its log with the log of a quiet hour, or of after the "
+                "change:",
                 "uncork profile logs spike.log --against quiet.log",
             ),
         ),
@@ -193,7 +193,7 @@ def _document(result: CaseLogs, width: int, most: int) -> Document:
             Section("totals", "Both logs", tuple(comparison_tables(comparison))),
             Section("templates", "Template by template", (_templates_table(result, most, width),)),
             Section(
-                "published", "The published figures", (_figures_table(result), Bullets(_differences(result)))
+                "published", "Published numbers", (_figures_table(result), Bullets(_differences(result)))
             ),
         ),
         version=comparison.uncork_version,
@@ -202,7 +202,7 @@ def _document(result: CaseLogs, width: int, most: int) -> Document:
 
 
 def render_case_logs_terminal(result: CaseLogs, console: Console, *, top: int = 5) -> None:
-    """Print whose the spike was, what stands out, both logs side by side, and the published figures."""
+    """Print who caused the spike, the findings, both logs side by side, and the published numbers."""
     document = _document(result, console.width - _INDENT, top)
     write_paragraph(console, document.answer, "bold")
     write_items(console, document.reasons)
@@ -222,7 +222,7 @@ def _write_table(table: Table, console: Console) -> None:
 
 
 def _write_templates(table: Table, console: Console) -> None:
-    """Print templates with their figures, the template on a line of its own."""
+    """Print templates with their numbers, each template on its own line."""
     write_lines(console, wrapped(table.caption, console.width), "bold")
     console.print()
     for time, count, mean, longest, template in table.rows:
@@ -233,17 +233,17 @@ def _write_templates(table: Table, console: Console) -> None:
 
 
 def render_case_logs_html(result: CaseLogs) -> str:
-    """Return it as one self-contained page."""
+    """Return the report as one self-contained page."""
     return html_page(_document(result, 160, 100))
 
 
 def render_case_logs_markdown(result: CaseLogs) -> str:
-    """Return it as GitHub-flavoured Markdown."""
+    """Return the report as GitHub-flavoured Markdown."""
     return markdown_text(_document(result, 160, 100))
 
 
 def render_case_logs_json(result: CaseLogs) -> str:
-    """Return it as a JSON object that `case_logs_schema` describes, ending with a newline."""
+    """Return the result as a JSON object that `case_logs_schema` describes, ending with a newline."""
     return json_text(result)
 
 

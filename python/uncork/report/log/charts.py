@@ -1,4 +1,4 @@
-"""The charts of a log: executions a second, and statements at once, by template and by application."""
+"""The charts of a log: executions per second and concurrent statements, by template and application."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["EXECUTIONS", "busy_charts", "executions_chart", "rate_charts"]
 EXECUTIONS: Final = "executions"
 _LEAST_STEPS: Final = 3
 _LAYERS: Final = 7
-"""Templates or applications with a layer of their own: as many as the page has colours for."""
+"""Most templates or applications with their own layer: as many as the page has colours."""
 _WIDTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A template or an application with its executions over time; `link` is the id of the part about it."""
+    """A template or application with its executions over time; `link` is the id of its section."""
 
     name: str
     points: Sequence[Point]
@@ -35,7 +35,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Quantity:
-    """What is shown over time: the sum of what `read` returns, in so many parts of one (`scale`)."""
+    """A quantity over time: the sum of what `read` returns, divided by `scale`."""
 
     title: str
     what: str
@@ -49,13 +49,13 @@ _BUSY: Final = _Quantity(
     "seconds of statement time a second",
     lambda one: one.sum_ns,
     1_000_000_000,
-    "; a statement counts where it ended",
+    "; a statement counts when it ends",
 )
 _RATE: Final = _Quantity("Executions a second", "executions", lambda one: one.count, 1)
 
 
 def executions_chart(result: LogResult) -> LineChart | None:
-    """Return executions a second over time; None when the log is too short."""
+    """Return executions per second over time; None when the log is too short."""
     if len(result.series) < _LEAST_STEPS:
         return None
     begin, step = result.series[0].start_us, result.bucket_s * 1_000_000
@@ -83,15 +83,15 @@ def executions_chart(result: LogResult) -> LineChart | None:
 
 
 def busy_charts(result: LogResult) -> Iterator[StackChart]:
-    """Yield how many statements ran at once over time, by template and by application.
+    """Yield concurrent statements over time, by template and by application.
 
-    Nothing when the log is too short; nothing by application when it names no two.
+    Yields nothing when the log is too short, and no chart by application when it names fewer than two.
     """
     yield from _stacks(result, _BUSY)
 
 
 def rate_charts(result: LogResult) -> Iterator[StackChart]:
-    """Yield executions a second over time, as `busy_charts` does."""
+    """Yield executions per second over time, by template and by application, like `busy_charts`."""
     yield from _stacks(result, _RATE)
 
 
@@ -107,7 +107,7 @@ def _stacks(result: LogResult, quantity: _Quantity) -> Iterator[StackChart]:
     yield _stack(result, quantity, "template", templates, count_words(left, "other template"))
     if len(result.application_series) > 1:
         applications = [
-            _Part(one.name or "(not told)", one.points)
+            _Part(one.name or "(unknown)", one.points)
             for one in result.application_series
             if one.name != OTHERS
         ]
@@ -147,7 +147,7 @@ def _steps(result: LogResult) -> int:
 def _sums(
     points: Sequence[Point], begin: int, step: int, steps: int, read: Callable[[Point], int]
 ) -> list[int]:
-    """Add up what points tell within each of some steps of time; what lies outside of them is left out."""
+    """Return the sum of the points' values per step of time; points outside the steps are ignored."""
     sums = [0] * steps
     for one in points:
         place = (one.start_us - begin) // step

@@ -1,4 +1,4 @@
-"""Two logs side by side: the answer, the tables, the document and its writers."""
+"""The comparison of two logs: the answer, the tables, the document and its writers."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ _TERMINAL_WIDTH: Final = 4
 
 
 def _compose_comparison_answer(comparison: LogComparison) -> str:
-    """Say in one sentence how the time in statements changed, and through what."""
+    """Return in one sentence how statement time changed, and whether by number or by duration."""
     before, after = comparison.before, comparison.after
     if before.mean_ns is None or after.mean_ns is None:
-        return "One of the logs holds no durations: there is nothing to compare."
+        return "One of the logs has no durations: there is nothing to compare."
     busy, rate = _effect(before.busy, after.busy), _effect(before.rate, after.rate)
     mean = _effect(before.mean_ns, after.mean_ns)
     return (
-        f"Statements took {_busy(after.busy)} after {_busy(before.busy)} before ({busy}): executions a "
-        f"second {rate}, at a mean of {format_duration(after.mean_ns)} after "
-        f"{format_duration(before.mean_ns)} ({mean})."
+        f"Statement time went from {_seconds(before.busy)} to {_busy(after.busy)} ({busy}): executions "
+        f"went from {format_count(before.rate)} to {format_count(after.rate)} a second ({rate}), and their "
+        f"mean from {format_duration(before.mean_ns)} to {format_duration(after.mean_ns)} ({mean})."
     )
 
 
@@ -66,25 +66,26 @@ def _busy(seconds: float) -> str:
 
 def _reasons(comparison: LogComparison) -> Iterator[str]:
     for word, meaning in (
-        ("new", "only in the log after"),
-        ("gone", "only in the log before"),
-        ("slower", "of a mean at least 10 % higher"),
-        ("faster", "of a mean at least 10 % lower"),
+        ("new", "only in the second log"),
+        ("gone", "only in the first log"),
+        ("slower", "mean at least 10 % higher"),
+        ("faster", "mean at least 10 % lower"),
     ):
         found = [one for one in comparison.templates if one.change == word]
         if found:
             sign = "more" if sum(one.busy for one in found) > 0 else "less"
             yield (
-                f"{count_words(len(found), 'template')} {word} ({meaning}): "
-                f"{_busy(abs(sum(one.busy for one in found)))} {sign}. First: {short_template(found[0].text)}"
+                f"{count_words(len(found), 'template')} {'is' if len(found) == 1 else 'are'} {word} "
+                f"({meaning}): {_busy(abs(sum(one.busy for one in found)))} {sign}. "
+                f"Largest change: {short_template(found[0].text)}"
             )
     yield (
-        f"Of the change of time, {_signed(comparison.by_count)} is due to how many statements came, "
-        f"{_signed(comparison.by_mean)} to how long they took."
+        f"Of the change in statement time, {_signed(comparison.by_count)} comes from the number of "
+        f"statements and {_signed(comparison.by_mean)} from how long each took."
     )
     yield (
-        "This describes two logs; it proves no cause: whatever else changed between them is in it too. "
-        "`uncork run` proves."
+        "This describes two logs; it does not prove a cause, because it includes everything else that "
+        "changed between them. `uncork run` proves causes."
     )
     yield from comparison.warnings
 
@@ -98,7 +99,7 @@ def _signed(seconds: float) -> str:
 
 
 def comparison_tables(comparison: LogComparison) -> Iterator[Table]:
-    """Yield what stands side by side of both logs: figures in all, applications, the histogram."""
+    """Yield the tables that compare both logs: totals, applications, the histogram of durations."""
     yield _totals_table(comparison)
     applications = _applications_table(comparison)
     if applications is not None:
@@ -129,11 +130,11 @@ def _totals_table(comparison: LogComparison) -> Table:
         (
             row("length", lambda one: one.seconds, _seconds),
             row("executions", lambda one: one.executions, format_count),
-            row("executions a second", lambda one: one.rate, format_count),
+            row("executions per second", lambda one: one.rate, format_count),
             row("mean", lambda one: one.mean_ns, format_duration),
             row("longest", lambda one: one.max_ns, format_duration),
             row(
-                "time in statements a second",
+                "statement time per second",
                 lambda one: one.busy,
                 lambda value: format_duration(value * 1e9),
             ),
@@ -162,7 +163,7 @@ def _durations_table(comparison: LogComparison) -> Table:
 
 
 def _applications_table(comparison: LogComparison) -> Table | None:
-    """Return who sent how much in each log; None where the logs name no application."""
+    """Return both logs by application; None when the logs name no application."""
     if not any(one.name for one in comparison.applications):
         return None
 
@@ -187,7 +188,7 @@ def _applications_table(comparison: LogComparison) -> Table | None:
         ),
         tuple(
             (
-                Value(one.name or "(not told)"),
+                Value(one.name or "(unknown)"),
                 pair(one, lambda part: part.executions, format_count, lambda part: part.of_executions),
                 pair(one, lambda part: part.sum_ns, format_duration, lambda part: part.of_time),
                 pair(one, lambda part: part.mean_ns, format_duration),
@@ -205,10 +206,10 @@ def _templates_table(comparison: LogComparison, most: int, width: int) -> Table:
         f"Templates by change of time{more}",
         (
             Column("change"),
-            Column("time a second", number=True),
+            Column("time per second", number=True),
             Column("by count", number=True),
             Column("by mean", number=True),
-            Column("executions a second", number=True),
+            Column("executions per second", number=True),
             Column("mean", number=True),
             Column("template", header=True),
         ),
@@ -235,7 +236,7 @@ def _templates_table(comparison: LogComparison, most: int, width: int) -> Table:
 
 
 def _lists(one: TemplateChange) -> str:
-    """Say how the size of a batch changed, if there is one."""
+    """Return how the size of lists changed; empty for a template without lists."""
     sizes = [period.list_mean for period in (one.before, one.after)]
     if not any(size is not None and size > 1 for size in sizes):
         return ""
@@ -251,14 +252,14 @@ def _pair(one: TemplateChange, read: Any, shown: Any) -> str:
 
 
 def build_log_comparison_document(comparison: LogComparison) -> Document:
-    """Return two logs side by side as a neutral document."""
+    """Return the report that compares two logs."""
     return Document(
         title=f"{comparison.before_id} → {comparison.id}",
         question=f"What changed? {comparison.before_name} → {comparison.after_name}",
         answer=comparison.answer,
         reasons=tuple(_reasons(comparison)),
         steps=(
-            Step("Prove a suspicion by an experiment, on a copy of the data:", "uncork new question.toml"),
+            Step("Test a suspicion with an experiment, on a copy of the data:", "uncork new question.toml"),
         ),
         tally=(),
         facts=(("before", comparison.before_id), ("after", comparison.id)),
@@ -274,7 +275,7 @@ def build_log_comparison_document(comparison: LogComparison) -> Document:
 
 
 def render_comparison_terminal(comparison: LogComparison, console: Console, *, top: int = 10) -> None:
-    """Print what changed: the answer, what stands out, then the figures of the `top` templates."""
+    """Print what changed: the answer, the findings, then the numbers of the `top` templates."""
     document = build_log_comparison_document(comparison)
     write_paragraph(console, document.answer, "bold")
     write_items(console, document.reasons)

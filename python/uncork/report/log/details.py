@@ -1,4 +1,4 @@
-"""All that a log tells of one template: a part of the page for each."""
+"""The section of each template: everything that the log shows about it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from uncork.report.words import count_words, series_words
 __all__ = ["template_folds"]
 
 _WHOLE: Final = 200
-"""Templates whose examples are shown as the log has them; of the others the slowest and a plan, cut.
+"""Templates whose examples are shown in full. The others show the slowest example and a plan, shortened.
 
-Two thousand templates with three examples of 16 kB each would be a page of 100 MB.
+Two thousand templates with three examples of 16 kB each would make a page of 100 MB.
 """
 _CUT: Final = 1_000
 _LEAST_STEPS: Final = 3
@@ -56,7 +56,7 @@ def _detail(one: TemplateFacts, result: LogResult, *, whole: bool) -> Iterator[B
 
 
 def _figures(one: TemplateFacts) -> Iterator[tuple[str, str]]:
-    yield "in all", format_duration(one.sum_ns)
+    yield "total", format_duration(one.sum_ns)
     yield "share", share_text(one.share)
     yield "count", format_count(one.executions)
     yield "mean", format_duration(one.mean_ns)
@@ -65,13 +65,13 @@ def _figures(one: TemplateFacts) -> Iterator[tuple[str, str]]:
             yield name, format_duration(value)
     yield "longest", format_duration(one.max_ns)
     if one.rows is not None:
-        yield "rows, where plans tell", f"{format_count(round(one.rows))} on average"
+        yield "rows, from plans", f"{format_count(round(one.rows))} on average"
     if one.failed:
         yield "failed", format_count(one.failed)
     if one.lists is not None and one.lists.max > 1:
         yield (
             "lists",
-            f"{format_count(round(one.lists.mean))} on average, {format_count(one.lists.max)} at most",
+            f"{format_count(round(one.lists.mean))} values on average, at most {format_count(one.lists.max)}",
         )
     if one.first_us is not None:
         yield "first", f"{instant_text(one.first_us)} UTC"
@@ -81,18 +81,22 @@ def _figures(one: TemplateFacts) -> Iterator[tuple[str, str]]:
 def _words(one: TemplateFacts) -> Iterator[str]:
     if one.repetition is not None:
         yield (
-            f"One by one: {format_count(one.repetition.executions)} executions came in "
-            f"{count_words(one.repetition.rows, 'row')} of up to {format_count(one.repetition.longest)} "
-            f"by one session, with {format_duration(one.repetition.waiting_ns)} of waiting between them."
+            f"One by one: single sessions sent {format_count(one.repetition.executions)} executions in "
+            f"{count_words(one.repetition.rows, 'sequence')} of up to "
+            f"{format_count(one.repetition.longest)}, with {format_duration(one.repetition.waiting_ns)} of "
+            "waiting in between."
         )
     if one.parse.count or one.bind.count:
-        yield f"Parse {format_duration(one.parse.sum_ns)} in all, bind {format_duration(one.bind.sum_ns)}."
+        yield (
+            f"Parsing took {format_duration(one.parse.sum_ns)} in total, binding "
+            f"{format_duration(one.bind.sum_ns)}."
+        )
     if one.cut:
-        yield f"The log cuts {count_words(one.cut, 'execution')} of it short."
+        yield f"The log truncates {count_words(one.cut, 'execution')} of it."
 
 
 def _histogram(one: TemplateFacts) -> Table:
-    """Return how many executions took how long, from the shortest that came to the longest."""
+    """Return the histogram of durations, from the shortest execution to the longest."""
     places = [place for place, count in enumerate(one.histogram) if count]
     rows = [(DURATION_PARTS[place], one.histogram[place]) for place in range(places[0], places[-1] + 1)]
     return Table(
@@ -107,7 +111,7 @@ def _contributions(name: str, found: Sequence[Contribution]) -> Table:
         f"By {name}",
         (Column(name, header=True), Column("count", number=True), Column("time", number=True)),
         tuple(
-            (Value(of.name or "(not told)"), count_cell(of.executions), share_cell(of.share)) for of in found
+            (Value(of.name or "(unknown)"), count_cell(of.executions), share_cell(of.share)) for of in found
         ),
     )
 
@@ -123,20 +127,20 @@ def _timeline(one: TemplateFacts, result: LogResult) -> Spark:
 
 
 def _examples(examples: Sequence[Example], *, whole: bool) -> Iterator[Code]:
-    """Yield examples; an execution that is one of several kinds is shown once."""
+    """Yield the examples; an execution of several kinds (slowest and newest) appears once."""
     kinds: dict[tuple[bool, str, int], list[Example]] = {}
     for one in examples:
         if whole or one.kind in ("slowest", "plan"):
             kinds.setdefault((one.kind == "plan", one.file, one.offset), []).append(one)
-    for (is_plan, file, offset), alike in kinds.items():
-        one = alike[0]
+    for (is_plan, file, offset), same in kinds.items():
+        one = same[0]
         text = one.text if whole else _cut(one.text)
         if one.parameters:
             text += f"\n-- {one.parameters if whole else _cut(one.parameters)}"
         yield Code(
             text,
             "text" if is_plan else "sql",
-            f"{series_words(same.kind for same in alike)}: {format_duration(one.duration_ns)}, "
+            f"{series_words(each.kind for each in same)}: {format_duration(one.duration_ns)}, "
             f"{instant_text(one.time_us)}, {file} at byte {offset}",
         )
 

@@ -1,4 +1,4 @@
-"""From a log to a neutral document: where the time went first, then the tables that support it."""
+"""Build the document of a log: where the time went first, then the tables that support it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ _LINE: Final = 100
 
 
 PARTS_OF_MARKDOWN: Final = 200
-"""Templates with a part of their own in Markdown, which is read from its beginning to its end."""
+"""Most templates with their own section in Markdown, which people read from top to bottom."""
 
 
 def build_log_document(result: LogResult, *, parts: int | None = None) -> Document:
-    """Return the report on a log; sections without content are left out.
+    """Return the report on a log, without empty sections.
 
-    The first `parts` templates (all of them by default) have a part of their own; a table shows the others
-    too.
+    The first `parts` templates (by default all) have a section of their own; a table lists the others too.
     """
     parts = len(result.templates) if parts is None else parts
     return Document(
@@ -68,26 +67,27 @@ def _question(result: LogResult) -> str:
 
 def _steps(result: LogResult) -> Iterator[Step]:
     if not result.executions.count and result.pool is None:
-        yield Step("Let the server log durations for a while; then profile the log again:", _LOG_ALL)
+        yield Step("Make the server log durations for a while, then profile the log again:", _LOG_ALL)
         return
     if result.executions.count:
         yield Step(
-            "Begin with the first template: its part shows when it ran, for whom, and its slowest execution; "
-            "EXPLAIN (ANALYZE, BUFFERS) of that says what takes the time."
+            "Start with the first template: its section in the page shows when it ran, for whom, and its "
+            "slowest execution. Run EXPLAIN (ANALYZE, BUFFERS) on that statement to see what takes the time."
         )
     if any(
         one.repetition is not None and repetition_share(result, one.repetition) >= LEAST_SHARE
         for one in result.templates
     ):
         yield Step(
-            "Send what is repeated one by one as one statement; this compares ways:", "uncork case run clair"
+            "Send the statements repeated one by one as a single statement; this compares ways to do it:",
+            "uncork case run clair",
         )
     if result.events is not None:
         yield Step(
-            "Ask SQL of every entry, here or with any tool that reads Parquet:",
+            "Query every entry with SQL, here or with any tool that reads Parquet:",
             f'uncork sql {result.run.id} "{_COUNT_KINDS}"',
         )
-    yield Step("After a change, look at the same templates again:", result.run.reproduce)
+    yield Step("After a change, look at the same templates in a new log:", result.run.reproduce)
 
 
 _COUNT_KINDS: Final = "SELECT kind, count(*) FROM log_events GROUP BY kind"
@@ -104,9 +104,9 @@ def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
         yield "lines", lines
     yield "not understood", count_words(result.rejected, "line")
     if result.own:
-        yield "left out", f"{format_count(result.own)} entries of uncork's own watching"
+        yield "not counted", f"{format_count(result.own)} entries of uncork's own watching"
     yield "executions", format_count(result.executions.count)
-    yield "in all", format_duration(result.executions.sum_ns)
+    yield "statement time", format_duration(result.executions.sum_ns)
     yield "templates", format_count(len(result.templates) + result.templates_more)
     if result.anonymous:
         yield "anonymised", "no literals, parameters or details; pseudonyms for users and hosts"
@@ -119,8 +119,8 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
             "Where the time went",
             (templates_table(result, len(result.templates), width=_LINE),),
         )
-        yield Section("time", "Over time, and how long", tuple(_over_time(result)))
-        yield Section("origins", "Whose time", (Beside(tuple(contributions_tables(result))),))
+        yield Section("time", "Over time, and by duration", tuple(_over_time(result)))
+        yield Section("origins", "Who used the time", (Beside(tuple(contributions_tables(result))),))
     transactions = transactions_table(result)
     if transactions is not None:
         yield Section("transactions", "Transactions", (transactions,))
@@ -136,8 +136,8 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
     if notices is not None:
         yield Section("notices", "Other messages", (notices,))
     lost = rejected_table(result)
-    yield Section("files", "What was read", (files_table(result), *((lost,) if lost is not None else ())))
-    yield Section("reproduce", "How to read it again", (Code(result.run.reproduce, "sh"),))
+    yield Section("files", "Files read", (files_table(result), *((lost,) if lost is not None else ())))
+    yield Section("reproduce", "How to repeat this profile", (Code(result.run.reproduce, "sh"),))
     details = tuple(template_folds(result, parts))
     if details:
         yield Section("details", "Template by template", details)

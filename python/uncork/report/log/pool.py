@@ -1,4 +1,4 @@
-"""What a pooler's log tells, in a sentence and in tables."""
+"""The sentences and tables of a report on PgBouncer's log."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from uncork.report.words import count_words
 __all__ = ["pool_answer", "pool_reasons", "pool_tables"]
 
 _WAITING: Final = 0.1
-"""From this share of clients on that wait, of those with a transaction under way, waiting is the answer."""
+"""Share of clients in a transaction that must wait before waiting is the answer."""
 _SHORT_NS: Final = 1e9
 
 
 def pool_answer(pool: PoolFacts) -> str:
-    """Say in one sentence whether clients had to wait for a connection."""
+    """Return in one sentence whether clients had to wait for a connection."""
     if not pool.reports:
         opened = sum(one.count for one in pool.connections if one.side == "client" and not one.ended)
-        return f"PgBouncer let in {count_words(opened, 'client')}; it gives no reports (log_stats = 1)."
-    rate = f"{format_count(round(pool.queries_s))} queries a second of {format_duration(pool.query_ns)}"
+        came = count_words(opened, "client")
+        return f"PgBouncer accepted {came}, but logged no statistics (set log_stats = 1)."
+    rate = f"{format_count(round(pool.queries_s))} queries a second, {format_duration(pool.query_ns)} each"
     if _waits(pool):
         return (
-            f"Clients of PgBouncer waited for a server's connection: {_clients(pool.waiting)} of the "
-            f"{_clients(pool.working)} that had a transaction under way on average ({rate}, waiting "
-            "included)."
+            f"PgBouncer's clients waited for a server connection: on average {_clients(pool.waiting)} of the "
+            f"{_clients(pool.working)} clients in a transaction were waiting ({rate}, waiting included)."
         )
     return (
-        f"Clients of PgBouncer hardly waited for a server's connection: {rate}, {_clients(pool.working)} in "
-        f"a transaction on average, {_clients(pool.waiting)} waiting."
+        f"PgBouncer's clients hardly waited for a server connection: on average {_clients(pool.waiting)} of "
+        f"the {_clients(pool.working)} clients in a transaction were waiting ({rate})."
     )
 
 
@@ -45,31 +45,30 @@ def _clients(number: float) -> str:
 
 
 def pool_reasons(pool: PoolFacts) -> Iterator[str]:
-    """Yield what stands out: clients that wait, and clients that stay for a moment only."""
+    """Yield the findings: clients that wait, and clients that connect only briefly."""
     if pool.reports and _waits(pool):
         held = max(0.0, pool.working - pool.waiting) / max(pool.transactions_s, 1e-9) * 1e9
         yield (
-            "Either the pool is too small (default_pool_size), or transactions hold their connections for "
-            f"longer than they need them: {format_duration(held)} each, of "
-            f"{format_duration(pool.transaction_ns)} with the wait. In the worst period "
-            f"{_clients(pool.waiting_max)} clients waited."
+            "Either the pool is too small (default_pool_size), or transactions hold their connections too "
+            f"long: {format_duration(held)} each, {format_duration(pool.transaction_ns)} including the wait. "
+            f"In the worst period {_clients(pool.waiting_max)} clients waited."
         )
     closed = [one for one in pool.connections if one.side == "client" and one.ended]
     count = sum(one.count for one in closed)
     mean = sum(one.mean_ns * one.count for one in closed) / count if count else 0.0
     if count and mean < _SHORT_NS:
         yield (
-            f"{count_words(count, 'client')} stayed for less than a second on average: each is let in anew; "
-            "a connection that is kept open saves that."
+            f"{count_words(count, 'client')} stayed connected for less than a second on average: keep "
+            "connections open to save the cost of connecting."
         )
 
 
 def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
-    """Yield the tables: what each second was made of, and connections by why they ended."""
+    """Yield the tables: averages of PgBouncer's periods, and connections by why they ended."""
     if pool.reports:
         titles = (
-            *("transactions a second", "queries a second", "a transaction", "a query"),
-            *("clients in transactions", "of them waiting", "in the worst period"),
+            *("transactions per second", "queries per second", "time per transaction", "time per query"),
+            *("clients in transactions", "of them waiting", "waiting in the worst period"),
         )
         yield Table(
             f"PgBouncer, mean of {count_words(pool.reports, 'period')}",
@@ -99,7 +98,7 @@ def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
             ),
             tuple(
                 (
-                    Value(f"{one.side}: {one.ended or 'begun'}"),
+                    Value(f"{one.side}: {one.ended or 'opened'}"),
                     Value(one.database),
                     Value(one.user),
                     count_cell(one.count),
@@ -112,6 +111,6 @@ def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
 
 
 def _age(nanoseconds: float) -> Value:
-    """Show how long a connection was open: the log tells whole seconds."""
+    """Format how long a connection was open; the log has whole seconds."""
     text = format_duration(nanoseconds) if nanoseconds >= _SHORT_NS else "under 1 s"
     return Value(text, sort=round(nanoseconds))

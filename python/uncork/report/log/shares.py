@@ -1,7 +1,7 @@
-"""The share of time that stands behind what a report says of a log.
+"""Shares of time for the findings of a report on a log.
 
-The time is the sum of all statements, plus the time the server waited for a client: between the executions of
-a row, and between the statements of a transaction.
+The whole is the time of all statements plus the time the server waited for clients: between the executions of
+a sequence, and between the statements of a transaction.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ __all__ = [
 ]
 
 LEAST_SHARE: Final = 0.05
-"""What takes less of the time is in the tables, but is neither a finding nor something to act on."""
+"""Smallest share of time of a finding. Anything smaller appears only in the tables."""
 
 
 def repetition_share(result: LogResult, one: Repetition) -> float:
-    """Return the share of time that rows of executions take, with the waiting between them."""
+    """Return the share of time of executions sent one by one, including the waits between them."""
     return _share(one.sum_ns + one.waiting_ns, _accounted_ns(result))
 
 
 def transactions_share(result: LogResult, one: TransactionFacts) -> float:
-    """Return the share of time for which transactions waited for the client, rows of executions left out."""
+    """Return the share of time for which transactions waited for the client, except within sequences."""
     return _share(between_statements_ns(one), _accounted_ns(result))
 
 
 def between_statements_ns(one: TransactionFacts) -> int:
-    """Return for how long transactions waited for the client, apart from the waiting within rows."""
+    """Return how long transactions waited for the client, except within sequences of executions."""
     return max(0, one.elapsed_ns - one.working_ns - one.repeated_wait_ns)
 
 
 def locks_share(result: LogResult) -> float:
-    """Return the share of the time of statements for which they waited for locks."""
+    """Return the share of statement time spent waiting for locks."""
     return _share(sum(tally.sum for tally in result.server.lock_waits), result.executions.sum_ns)
 
 
 def files_share(result: LogResult) -> float:
-    """Return the share of time of the templates that wrote temporary files."""
+    """Return the share of statement time of the templates that wrote temporary files."""
     names = {tally.name for tally in result.server.temporary_files}
     return _share(sum(one.sum_ns for one in result.templates if one.text in names), result.executions.sum_ns)
 
 
 def has_durations(result: LogResult) -> bool:
-    """Say whether the log has durations: without them nothing has a share."""
+    """Return whether the log has durations; without them there are no shares."""
     return result.executions.sum_ns > 0
 
 

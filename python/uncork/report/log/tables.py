@@ -1,4 +1,4 @@
-"""The tables of a log, the same for the terminal, Markdown and HTML."""
+"""The tables of a log. The terminal, Markdown and HTML share them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _QUANTILES: Final = (
 
 
 def templates_table(result: LogResult, most: int, *, width: int) -> Table:
-    """Return the templates of most time, each on a line of `width` characters."""
+    """Return the costliest templates, each on a line of `width` characters."""
     executed = [one for one in result.templates if one.executions]
     shown = executed[:most]
     left = len(executed) + result.templates_more - len(shown)
@@ -75,7 +75,7 @@ def templates_table(result: LogResult, most: int, *, width: int) -> Table:
 
 
 def template_id(one: TemplateFacts) -> str:
-    """Return the id of the part that is about one template."""
+    """Return the id of a template's section."""
     return f"template-{one.number}"
 
 
@@ -91,7 +91,7 @@ def _notes(one: TemplateFacts) -> str:
 
 
 def contributions_tables(result: LogResult) -> Iterator[Table]:
-    """Yield who and what the time belongs to; a table of a single nameless row is left out."""
+    """Yield the time by application, user, database, host and kind; without tables of one unnamed row."""
     for name, found in (
         ("application", result.applications),
         ("user", result.users),
@@ -109,7 +109,7 @@ def _contributions(name: str, found: Sequence[Contribution]) -> Table:
         (Column(name, header=True), *_TIME, Column("longest", number=True)),
         tuple(
             (
-                Value(one.name or "(not told)"),
+                Value(one.name or "(unknown)"),
                 duration_cell(one.sum_ns),
                 share_cell(one.share),
                 count_cell(one.executions),
@@ -123,7 +123,7 @@ def _contributions(name: str, found: Sequence[Contribution]) -> Table:
 
 
 def histogram_table(result: LogResult) -> Table | None:
-    """Return how many executions took how long; None without any."""
+    """Return the histogram of durations; None without executions."""
     total = sum(result.histogram)
     if not total:
         return None
@@ -138,7 +138,7 @@ def histogram_table(result: LogResult) -> Table | None:
 
 
 def errors_table(errors: Sequence[ErrorFacts], most: int) -> Table | None:
-    """Return errors by kind, the most frequent first; None without any."""
+    """Return errors and warnings by kind, the most frequent first; None without any."""
     return _messages("Errors and warnings by kind", errors, most)
 
 
@@ -177,7 +177,7 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
 
 
 def transactions_table(result: LogResult) -> Table | None:
-    """Return transactions by who sent them; None where the log shows none."""
+    """Return transactions by application, user and database; None when the log shows none."""
     if not result.transactions:
         return None
     return Table(
@@ -188,14 +188,14 @@ def transactions_table(result: LogResult) -> Table | None:
             Column("database"),
             Column("count", number=True),
             Column("open", number=True),
-            Column("of it in statements", number=True),
+            Column("in statements", number=True),
             Column("in pauses over 1 s", number=True),
             Column("statements, median", number=True),
-            Column("most", number=True),
+            Column("statements, most", number=True),
         ),
         tuple(
             (
-                Value(one.application or "(not told)"),
+                Value(one.application or "(unknown)"),
                 Value(one.user),
                 Value(one.database),
                 count_cell(one.count),
@@ -212,15 +212,15 @@ def transactions_table(result: LogResult) -> Table | None:
 
 
 def activity_tables(result: LogResult) -> Iterator[Table]:
-    """Yield what the server tells of locks, files, checkpoints, autovacuum and cancellations."""
+    """Yield what the server logged about locks, files, checkpoints, autovacuum and cancellations."""
     server = result.server
     if server.lock_waits:
-        yield _tallies("Waits for locks that ended, over deadlock_timeout", "lock", server.lock_waits)
+        yield _tallies("Completed lock waits longer than deadlock_timeout", "lock", server.lock_waits)
     blocking = blocking_table(result.blocking)
     if blocking is not None:
         yield blocking
     if server.longest_waits:
-        yield _incidents("Longest waits for locks", "waited", server.longest_waits[:20], duration_cell)
+        yield _incidents("Longest lock waits", "waited", server.longest_waits[:20], duration_cell)
     if server.temporary_files:
         yield _tallies("Temporary files", "statement", server.temporary_files, size=True)
     if server.largest_files:
@@ -231,7 +231,7 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         yield Table(
             f"Checkpoints: {format_count(points.count)} completed, {mean} on average, "
             f"{format_duration(points.max_ns)} at most",
-            (Column("reason", header=True), Column("begun", number=True)),
+            (Column("reason", header=True), Column("started", number=True)),
             tuple((Value(one.name), count_cell(one.count)) for one in server.checkpoint_reasons),
         )
     if server.vacuums:
@@ -253,12 +253,12 @@ def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False)
         (
             Column(of, header=True),
             Column("count", number=True),
-            Column("in all", number=True),
+            Column("total", number=True),
             Column("largest" if size else "longest", number=True),
         ),
         tuple(
             (
-                Value(short_template(one.name) or "(not told)"),
+                Value(short_template(one.name) or "(unknown)"),
                 count_cell(one.count),
                 shown(one.sum),
                 shown(one.max),
@@ -304,7 +304,7 @@ def files_table(result: LogResult) -> Table:
             Column("log_line_prefix"),
             Column("entries", number=True),
             Column("lines", number=True),
-            Column("further lines", number=True),
+            Column("continuation lines", number=True),
             Column("not understood", number=True),
         ),
         tuple(
@@ -325,20 +325,20 @@ def files_table(result: LogResult) -> Table:
 
 
 def lines_words(result: LogResult) -> str:
-    """Say what each line is; nothing for runs of versions that did not count them."""
+    """Return what the lines are; an empty text for runs of versions that did not count them."""
     lines = sum(one.lines for one in result.files)
     if not lines:
         return ""
     parts = [
-        (sum(one.heads for one in result.files), "begin an entry or add to one"),
-        (sum(one.continuations for one in result.files), "are further lines of one, or empty"),
+        (sum(one.heads for one in result.files), "start an entry or add to one"),
+        (sum(one.continuations for one in result.files), "continue one or are empty"),
         (sum(one.foreign for one in result.files), "are records of other programs"),
         (result.rejected, "belong to no entry"),
     ]
-    told = ", ".join(
+    listed = ", ".join(
         f"{format_count(count)} {words}" for count, words in parts if count or words == parts[-1][1]
     )
-    return f"{format_count(lines)}: {told}"
+    return f"{format_count(lines)}: {listed}"
 
 
 def rejected_table(result: LogResult) -> Table | None:

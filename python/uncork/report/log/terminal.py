@@ -1,4 +1,4 @@
-"""The terminal writer of a log: the answer in one sentence, what stands out, then the figures."""
+"""The terminal writer of a log: the answer in one sentence, the findings, then the numbers."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _INDENT: Final = 4
 def render_log_terminal(
     result: LogResult, console: Console, *, top: int = 10, rejected: bool = False, full: bool = False
 ) -> None:
-    """Print the report on a log: the `top` templates; `rejected` adds the lines that were not understood.
+    """Print the report on a log with its `top` templates.
 
-    `full` adds all that the server tells of itself.
+    `rejected` adds the lines that were not understood; `full` adds all tables.
     """
     document = build_log_document(result, parts=0)
     write_paragraph(console, document.answer, "bold")
@@ -68,7 +68,7 @@ def render_log_terminal(
 
 
 def render_log_live(result: LogResult, console: Console, state: str, *, top: int) -> None:
-    """Show in the place of what is on the screen what a log has told so far, as far as there is room."""
+    """Replace the screen with what the log shows so far, as much as fits."""
     with console.capture() as captured:
         write_paragraph(console, state, "italic")
         write_paragraph(console, result.answer, "bold")
@@ -81,7 +81,7 @@ def render_log_live(result: LogResult, console: Console, state: str, *, top: int
 
 
 def _write_templates(result: LogResult, console: Console, top: int) -> None:
-    """Print the templates of most time: their figures, and the template on a line of its own."""
+    """Print the costliest templates: a line of numbers, and the template on its own line."""
     table = templates_table(result, top, width=console.width - _INDENT)
     write_lines(console, wrapped(table.caption, console.width), "bold")
     console.print()

@@ -1,1 +1,1 @@
-"""The report of sampled stacks."""
+"""The report on sampled stacks."""

@@ -1,4 +1,4 @@
-"""What stacks tell, in sentences: the answer, what supports it, and when the kernel takes too much."""
+"""The sentences of a report on stacks: the answer, the findings that support it, the kernel's share."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _LEAST: Final = 0.05
 
 
 def shown_measure(result: StackResult) -> MeasureFacts | None:
-    """Return the measure that the answer is about: processor time if there is any, else the first."""
+    """Return the measure that the answer describes: processor time if there is any, else the first."""
     named = next((one for one in result.measures if one.name == "cpu"), None)
     return named or (result.measures[0] if result.measures else None)
 
 
 def measure_words(measure: MeasureFacts) -> str:
-    """Name a measure in a sentence."""
+    """Return the name of a measure within a sentence."""
     known = {"cpu": "the CPU", "off-cpu": "the time asleep", "sessions": "the sessions' time"}
     return known.get(measure.name, measure.name)
 
 
 def amount_text(value: float, unit: str) -> str:
-    """Show an amount of a measure in people's units."""
+    """Format an amount of a measure with its unit."""
     if unit in ("nanoseconds", "ns"):
         return format_duration(value)
     if unit in ("bytes", "byte"):
@@ -48,12 +48,12 @@ def amount_text(value: float, unit: str) -> str:
 
 
 def frame_text(frame: FrameFacts) -> str:
-    """Name a frame, and say whether it is the kernel's."""
+    """Return the name of a frame, marked if it is in the kernel."""
     return f"{frame.name} (kernel)" if frame.kernel else frame.name
 
 
 def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
-    """Return the innermost frame that at least half of all is in, else the one with most in itself."""
+    """Return the innermost frame with at least half of the total, else the frame with the most self time."""
     named = [one for one in measure.frames if not one.name.startswith("[")]
     half = [one for one in named if one.total >= _HALF]
     calling = [one for one in half if one.own < one.total]
@@ -63,35 +63,35 @@ def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
 
 
 def _compose_stack_answer(result: StackResult) -> str:
-    """Say in one sentence where processor time goes, or whatever was counted."""
+    """Return in one sentence where processor time goes, or whatever was counted."""
     measure = shown_measure(result)
     if measure is None:
         watched = format_duration(result.method.watched_ns)
         if result.user_ns is not None:
-            return f"Nothing ran in {watched}: the processes took no processor time."
-        lack = f": {result.method.cannot_see[0]}" if result.method.cannot_see else ""
-        return f"Nothing was seen running in {watched}{lack}."
+            return f"Nothing ran in {watched}: the processes used no processor time."
+        reason = f": {result.method.cannot_see[0]}" if result.method.cannot_see else ""
+        return f"Nothing was seen running in {watched}{reason}."
     if result.method.tool == "/proc":
         used = (result.user_ns or 0) + (result.system_ns or 0)
         system = result.system_share or 0.0
         return (
-            f"{format_duration(used)} of CPU in {format_duration(result.method.watched_ns)}: "
-            f"{share_text(1 - system)} in user code, {share_text(system)} in the kernel; which functions "
-            "cannot be seen here."
+            f"The processes used {format_duration(used)} of CPU in "
+            f"{format_duration(result.method.watched_ns)}: {share_text(1 - system)} in user code, "
+            f"{share_text(system)} in the kernel; the functions cannot be seen here."
         )
     if result.method.tool == "sessions":
         top = next((one for one in measure.templates if one.name), None)
-        told = f": {share_text(top.share)} of their time goes into {short_template(top.name)}" if top else ""
-        return f"The server's processes cannot be seen from here, only what its sessions say they do{told}."
+        most = f": {share_text(top.share)} of their time goes into {short_template(top.name)}" if top else ""
+        return f"The server's processes cannot be seen from here, only what its sessions do{most}."
     leading = leading_frame(measure)
     parts = []
     if leading is not None and leading.own < leading.total:
         share, what = share_text(leading.total), measure_words(measure)
-        parts.append(f"{share} of {what} is in {frame_text(leading)} and what it calls")
+        parts.append(f"{share} of {what} is in {frame_text(leading)} and the functions it calls")
     own = [one for one in sorted(measure.frames, key=lambda one: -one.own) if one.own >= _LEAST][:_TOLD]
     if own:
         most = series_words([f"{frame_text(one)} {share_text(one.own)}" for one in own])
-        parts.append(f"most in itself: {most}")
+        parts.append(f"hottest frames: {most}")
     kernel = result.system_share if measure.name == "cpu" else None
     if kernel is not None:
         parts.append(f"the kernel takes {share_text(kernel)}")
@@ -100,7 +100,7 @@ def _compose_stack_answer(result: StackResult) -> str:
 
 
 def _compose_stack_reasons(result: StackResult) -> tuple[str, ...]:
-    """Return what else stands out."""
+    """Return the other findings."""
     return tuple([*(one.text for one in result.findings), *_changes(result), *_others(result)])
 
 
@@ -110,14 +110,14 @@ def _changes(result: StackResult) -> Iterator[str]:
         return
     grown = sorted(measure.changes, key=lambda one: (one.own_before or 0.0) - one.own)
     for word, frames in (("grew", grown), ("shrank", grown[::-1])):
-        told = [
+        changed = [
             f"{frame_text(one)} {share_text(one.own_before or 0.0)} → {share_text(one.own)}"
             for one in frames[:_TOLD]
             if abs(one.own - (one.own_before or 0.0)) >= 0.01
             and (one.own > (one.own_before or 0.0)) == (word == "grew")
         ]
-        if told:
-            yield f"Since {result.against}, these {word} most in their share: {series_words(told)}."
+        if changed:
+            yield f"Since {result.against}, the share of these frames {word} most: {series_words(changed)}."
 
 
 def _others(result: StackResult) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _others(result: StackResult) -> Iterator[str]:
         where = next((one for one in sorted(asleep.frames, key=lambda one: -one.own)), None)
         if where is not None:
             yield (
-                f"Processes with work slept {format_duration(asleep.total)} in all, "
+                f"Processes with work slept {format_duration(asleep.total)} in total, "
                 f"{share_text(where.own)} of it in {frame_text(where)}."
             )
     if result.syscalls:
@@ -141,7 +141,7 @@ def _others(result: StackResult) -> Iterator[str]:
         span = format_duration(result.syscalls_ns)
         yield (
             f"{format_count(calls)} system calls in {span} ({result.syscalls_by}), most of them "
-            f"{top_call.syscall} of {short_template(top_call.process)} ({format_count(top_call.calls)})."
+            f"{top_call.syscall} by {short_template(top_call.process)} ({format_count(top_call.calls)})."
         )
 
 

@@ -1,4 +1,4 @@
-"""From stacks to a neutral document: where processor time goes first, then the flame graph and the tables."""
+"""Build the document of a stack profile: where processor time goes, then the flame graph and the tables."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ __all__ = ["build_stack_document"]
 
 _MOST: Final = 200
 _SHALLOW: Final = 4
-"""Frames of a stack on average below which stacks are hardly whole."""
+"""Mean number of frames per stack below which stacks are probably incomplete."""
 _FEW: Final = 100
-"""Samples below which shares are rough."""
+"""Number of samples below which shares are rough."""
 
 
 def build_stack_document(result: StackResult, flames: Sequence[Flame] = ()) -> Document:
-    """Return the report on stacks, with the flame graphs that were drawn of them."""
-    lacks = [f"Not seen: {one}." for one in result.method.cannot_see]
+    """Return the report on stacks, with their flame graphs."""
+    missing = [f"Not seen: {one}." for one in result.method.cannot_see]
     return Document(
         title=result.run.id,
         question=_question(result),
         answer=result.answer,
-        reasons=(*result.reasons, *result.warnings, *_doubts(result), *lacks),
+        reasons=(*result.reasons, *result.warnings, *_warnings(result), *missing),
         steps=tuple(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
@@ -65,14 +65,14 @@ def _question(result: StackResult) -> str:
     return f"Where does {what} of {result.run.target} go{against}"
 
 
-def _doubts(result: StackResult) -> Iterator[str]:
+def _warnings(result: StackResult) -> Iterator[str]:
     method = result.method
     if method.tool == "perf" and 0 < method.samples < _FEW:
-        yield f"Only {method.samples} samples: shares are rough. Record for longer, or while there is load."
+        yield f"Only {method.samples} samples: shares are rough. Record for longer, or under load."
     if method.tool == "perf" and method.samples and method.frames < _SHALLOW:
         yield (
-            f"Stacks are {method.frames:.1f} frames deep on average, so that callers are missing: debug "
-            "symbols, or a build with frame pointers (-fno-omit-frame-pointer), make them whole."
+            f"Stacks are only {method.frames:.1f} frames deep on average, so callers are missing: install "
+            "debug symbols, or build with frame pointers (-fno-omit-frame-pointer)."
         )
 
 
@@ -93,7 +93,7 @@ def _facts(result: StackResult) -> Iterator[tuple[str, str]]:
     if method.samples:
         yield "samples", format_count(method.samples)
     if method.frames:
-        yield "frames a stack", f"{method.frames:.1f}"
+        yield "frames per stack", f"{method.frames:.1f}"
     if result.user_ns is not None and result.system_ns is not None:
         yield "user", format_duration(result.user_ns)
         yield "system", format_duration(result.system_ns)
@@ -106,23 +106,24 @@ def _facts(result: StackResult) -> Iterator[tuple[str, str]]:
 
 def _steps(result: StackResult) -> Iterator[Step]:
     if not result.measures:
-        yield Step("Record while it works, or for longer:", result.run.reproduce)
+        yield Step("Record under load, or for longer:", result.run.reproduce)
         return
     for finding in result.findings:
         if any("fault" in name for name in finding.frames):
             yield Step(
-                "Touch less new memory: page faults come from it. huge_pages, or less work_mem, may help."
+                "Touch less new memory, which causes the page faults: huge_pages, or a smaller work_mem, may "
+                "help."
             )
         else:
             who = finding.frames[0] if finding.frames else "it"
-            yield Step(f"See why {who} enters the kernel so often: fewer, larger calls cost less.")
+            yield Step(f"Find out why {who} enters the kernel so often: fewer, larger calls cost less.")
     if result.method.tool in ("/proc", "sessions") and result.method.cannot_see:
         yield Step(f"To see frames: {result.method.cannot_see[0]}.")
     if result.method.tool == "sessions":
-        yield Step("What sessions wait for, and who holds them up:", "uncork profile db DSN")
+        yield Step("See what sessions wait for, and who blocks them:", "uncork profile db DSN")
     if not result.against and result.method.tool != "import":
         yield Step(
-            "After a change, compare:",
+            "After a change, record again and compare:",
             f"{result.run.reproduce} --against {result.run.id}"
             if " -- " not in result.run.reproduce and "--command" not in result.run.reproduce
             else f"uncork report LATER --against {result.run.id}",
@@ -169,9 +170,9 @@ def _how(result: StackResult) -> Iterator[Block]:
     method = result.method
     if method.tool == "perf":
         yield Paragraph(
-            f"perf looked at running processes {method.rate_hz} times a second (cpu-clock); stacks by "
-            f"{method.call_graph}: {method.reason}. Off-CPU stacks are of the kernel, looked at 20 times a "
-            "second. A process is a session's by the server's own samples of the same moment."
+            f"perf sampled running processes {method.rate_hz} times a second (cpu-clock), with stacks by "
+            f"{method.call_graph}: {method.reason}. Off-CPU stacks are kernel stacks, sampled 20 times a "
+            "second. Processes are matched to sessions by the server's own samples of the same moment."
         )
     elif method.reason:
         yield Paragraph(f"{method.reason[0].upper()}{method.reason[1:]}.")

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def frames_table(measure: MeasureFacts, most: int, *, by: str = "own") -> Table | None:
-    """Return the hottest frames: by what is in themselves, or by their total."""
+    """Return the hottest frames, by self time or by total."""
 
     def key(one: FrameFacts) -> float:
         return one.own if by == "own" else one.total
@@ -30,22 +30,22 @@ def frames_table(measure: MeasureFacts, most: int, *, by: str = "own") -> Table 
     frames = sorted(filter(key, measure.frames), key=lambda one: (-key(one), one.name))[:most]
     if not frames:
         return None
-    words = "in themselves" if by == "own" else "with what they call"
+    words = "without what they call" if by == "own" else "including what they call"
     return Table(
-        caption=f"The hottest frames of {measure_words(measure)}, {words}",
-        columns=(Column("itself", number=True), Column("total", number=True), Column("frame")),
+        caption=f"Hottest frames of {measure_words(measure)}, {words}",
+        columns=(Column("self", number=True), Column("total", number=True), Column("frame")),
         rows=tuple((_share(one.own, bar=True), _share(one.total), _frame(one)) for one in frames),
         sortable=True,
     )
 
 
 def changes_table(measure: MeasureFacts, against: str, most: int) -> Table | None:
-    """Return the frames whose own share changed most since another run."""
+    """Return the frames whose self share changed most since another run."""
     frames = [one for one in measure.changes if one.own != (one.own_before or 0.0)][:most]
     if not frames:
         return None
     return Table(
-        caption=f"What changed most in its share of {measure_words(measure)} since {against}",
+        caption=f"Frames whose share of {measure_words(measure)} changed most since {against}",
         columns=(
             Column("change", number=True),
             Column("before", number=True),
@@ -70,7 +70,7 @@ def changes_table(measure: MeasureFacts, against: str, most: int) -> Table | Non
 
 
 def entries_table(measure: MeasureFacts, most: int) -> Table | None:
-    """Return who entered the kernel for what."""
+    """Return which functions entered the kernel, and for what."""
     if not any(one.user not in ("", "[kernel]") for one in measure.entries):
         return None
     return Table(
@@ -97,7 +97,7 @@ def labels_table(caption: str, title: str, labels: Sequence[LabelShare], most: i
         caption=caption,
         columns=(Column("share", number=True), Column(title)),
         rows=tuple(
-            (_share(one.share, bar=True), Value(short_template(one.name) if one.name else "(not told)"))
+            (_share(one.share, bar=True), Value(short_template(one.name) if one.name else "(unknown)"))
             for one in labels[:most]
         ),
         sortable=True,
@@ -105,12 +105,12 @@ def labels_table(caption: str, title: str, labels: Sequence[LabelShare], most: i
 
 
 def processes_table(result: StackResult, most: int) -> Table | None:
-    """Return processes with the processor time that the kernel counted of them."""
+    """Return the processor time of processes, as the kernel counted it."""
     found = [one for one in result.processes if one.user_ns or one.system_ns][:most]
     if not found:
         return None
     return Table(
-        caption="Processor time of processes, by the kernel's own count",
+        caption="Processor time by process, from the kernel's own count",
         columns=(
             Column("user", number=True),
             Column("system", number=True),
@@ -136,13 +136,13 @@ def syscalls_table(result: StackResult, most: int) -> Table | None:
         return None
     span = format_duration(result.syscalls_ns)
     return Table(
-        caption=f"System calls in {span} by {result.syscalls_by}, waiting included",
+        caption=f"System calls in {span}, counted by {result.syscalls_by}; time includes waiting",
         columns=(
             Column("time", number=True),
             Column("calls", number=True),
             Column("errors", number=True),
             Column("call"),
-            Column("of"),
+            Column("process"),
         ),
         rows=tuple(
             (

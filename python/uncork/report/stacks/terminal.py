@@ -1,4 +1,4 @@
-"""The report on stacks in a terminal: the answer, the hottest frames, what to do next."""
+"""The terminal writer of a stack profile: the answer, the hottest frames, the next steps."""
 
 from __future__ import annotations
 
