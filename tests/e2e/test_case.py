@@ -51,7 +51,7 @@ def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
     options = ["--set", "stored=10000", "--set", "rows=100", "--budget", "150s", "--precision", "50%"]
     done = uncork("case", "run", "clair", *options)
     assert done.returncode == 0, done.stderr
-    assert "Not only speed changes" in done.stdout
+    assert "Not only speed differs" in done.stdout
     (folder,) = uncork.runs
     assert "Costs per row" in (folder / "report.html").read_text()
     result = json.loads((folder / "result.json").read_text())
@@ -236,7 +236,7 @@ def test_message_archive_in_small_compares_environments_and_tells_what_their_key
     assert all(one["started"] >= 20 and one["mean_ns"] > 0 for one in counts.values())
     page = (folder / "report.html").read_text()
     assert "Requests at a glance" in page
-    assert "is told from three sizes and three rounds on" in page
+    assert "at least three sizes and three rounds" in page
     assert "/id: requests per second, one table and partitioned by id" in page
 
 

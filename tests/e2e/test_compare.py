@@ -83,7 +83,7 @@ def test_one_run_alone_wants_a_baseline(uncork, loads):
     done = uncork("compare", "last")
     assert done.returncode == 1
     assert done.stderr == (
-        "uncork: compare last with which run? Name two, or name a baseline once: "
+        "uncork: compare last with which run? Name two runs, or name a baseline once: "
         "uncork runs name RUN baseline\n"
     )
 

@@ -128,7 +128,7 @@ def test_processes_that_end_meanwhile_do_not_keep_the_others_from_being_recorded
     with subprocess.Popen([sys.executable, "-c", SPIN]) as spinning:
         found = perf.record(perf.find_perf(), "fp", 99, pids=[ended.pid, spinning.pid], seconds=0.5)
         assert len(found.samples) > 5
-    with pytest.raises(perf.PerfLack, match="ended before perf could look"):
+    with pytest.raises(perf.PerfLack, match="ended before perf could observe them"):
         perf.record(perf.find_perf(), "fp", 99, pids=[ended.pid, spinning.pid], seconds=0.5)
 
 

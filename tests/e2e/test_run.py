@@ -196,7 +196,7 @@ def test_a_server_that_crashes_in_mid_trial_is_reported_and_the_run_goes_on(unco
 
     os.kill(postmaster, signal.SIGQUIT)
     seen = uncork.wait_for(process, "crashed")
-    assert any("was started again" in line for line in seen)
+    assert any("was restarted" in line for line in seen)
     uncork.wait_for(process, "round 4:")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)

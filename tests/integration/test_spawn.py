@@ -262,7 +262,7 @@ def test_scratch_folders_are_removed_when_they_are_left():
 
 def test_a_python_that_cannot_be_run_is_named(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.raises(SetupError, match=r"/no/such/python: No such file or directory; start uncork with"):
+    with pytest.raises(SetupError, match=r"/no/such/python: No such file or directory; run uncork with"):
         child._Reaper().ready()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(SetupError, match="/bin/false: exit status 1"):
