@@ -19,6 +19,7 @@ import uncork
 from uncork.cli.app import app
 from uncork.cli.examples import EXAMPLES
 from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.verbs import LazyGroup
 from uncork.experiment.plan.order import PlanDocument
 from uncork.experiment.spec.schema import Spec
 from uncork.model.results.gate_metrics import GATE_METRICS
@@ -220,13 +221,13 @@ def _signature(name: str, verb: Callable[..., object]) -> str:
 
 
 def _described(text: str) -> str:
-    """Return a docstring as Markdown: its words and errors as lists."""
+    """Return a docstring as Markdown: its arguments and errors as lists."""
     lines = []
     for line in text.replace("``", "`").splitlines():
         heading = line in ("Args:", "Raises:")
         item = re.fullmatch(r"    ([\w, ]+): (.*)", line)
         if heading:
-            lines += [f"{'Words' if line == 'Args:' else 'Raises'}:", ""]
+            lines += [f"{'Arguments' if line == 'Args:' else 'Raises'}:", ""]
         elif item:
             lines.append(f"- {', '.join(f'`{one}`' for one in item[1].split(', '))}: {item[2]}")
         else:
@@ -245,17 +246,16 @@ def cli_reference() -> str:
         for parameter in command.params:
             if parameter.param_type_name == "option":
                 name = ", ".join(parameter.opts) + (f" {parameter.metavar}" if parameter.metavar else "")
+                name = name.replace("|", "\\|")
                 rows.append(f"| `{name}` | {(parameter.help or '').replace('|', chr(92) + '|')} |")
             else:
-                rows.append(
-                    f"| `{(parameter.metavar or parameter.name or '').upper()}` | "
-                    f"{getattr(parameter, 'help', '') or ''} |"
-                )
+                name = (parameter.metavar or parameter.name or "").upper().replace("|", "\\|")
+                rows.append(f"| `{name}` | {getattr(parameter, 'help', '') or ''} |")
         if rows:
             lines.append("| argument | meaning |\n|---|---|")
             lines += [*rows, ""]
     lines.append("## Exit status\n\n| status | meaning |\n|---|---|")
-    lines += [f"| {status.value} | {status.name.replace('_', ' ').lower()} |" for status in ExitStatus]
+    lines += [f"| {status.value} | {status.meaning} |" for status in ExitStatus]
     return "\n".join(lines) + "\n"
 
 
@@ -289,7 +289,8 @@ def _commands(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
         if command.invoke_without_command and len(path) > 1:  # the root alone only shows its help
             yield path, command
         for name, inner in command.commands.items():
-            yield from _commands(inner, [*path, name])
+            found = command.load(name) if isinstance(command, LazyGroup) else inner
+            yield from _commands(found, [*path, name])
     else:
         yield path, command
 

@@ -164,7 +164,7 @@ def test_a_run_of_others_is_shown_though_nothing_can_be_written_beside_it(denied
     told = denied(POWERLESS, "report")
     assert told.returncode == 0, told.stderr
     assert "throughput" in told.stdout
-    assert told.stderr.endswith("may only be read, so no page is written; --html FILE writes one elsewhere\n")
+    assert told.stderr.endswith("is read-only, so no page is written; --html FILE writes one elsewhere\n")
     assert denied(POWERLESS, "report", "--html", "page.html").returncode == 0
     assert (tmp_path / "page.html").is_file()
     assert sorted(path.name for path in folder.iterdir()) == ["figures", "manifest.json"]

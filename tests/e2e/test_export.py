@@ -113,7 +113,7 @@ def test_a_collector_is_sent_metrics_and_what_it_left_out_is_told(uncork, load):
     answer = b'{"partialSuccess": {"rejectedDataPoints": "7", "errorMessage": "old"}}'
     with collector(answer=answer) as (address, seen):
         done = uncork("export", load.name, "--otlp", address, "--header", "X-Scope: team")
-    assert done.returncode == 0 and "; it left out 7" in done.stderr
+    assert done.returncode == 0 and "; it rejected 7" in done.stderr
     ((path, headers, body),) = seen
     assert path == "/v1/metrics" and headers["content-type"] == "application/json"
     assert headers["x-scope"] == "team"
@@ -131,13 +131,13 @@ def test_a_collector_that_refuses_is_told_with_its_words(uncork, load, status):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "say where to: --otlp FILE"),
+        ((), "name a destination: --otlp FILE"),
         (("--otlp", "http://127.0.0.1:1"), "cannot reach the collector at http://127.0.0.1:1/v1/metrics"),
         (("--otlp", "ftp://host/"), "is no address of a collector"),
         (("--otlp", "http://user:secret@host/"), "is no address of a collector"),
         (("--otlp", "none/out"), "there is no folder"),
-        (("--otlp", "out", "--header", "a: b"), "--header is for a collector"),
-        (("--otlp", "http://127.0.0.1:1", "--header", "a"), 'a header is written "NAME: VALUE"'),
+        (("--otlp", "out", "--header", "a: b"), "--header requires a collector"),
+        (("--otlp", "http://127.0.0.1:1", "--header", "a"), 'write a header as "NAME: VALUE"'),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_left(uncork, load, words, told):

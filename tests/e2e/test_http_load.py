@@ -200,7 +200,7 @@ def test_an_answer_that_waits_for_an_acknowledgement_is_named_with_what_to_do(un
 def test_bad_words_end_with_one_message_and_leave_nothing(uncork, load):
     for words, message in (
         (("--var", "x"), "write NAME=1..1000"),
-        (("--cacert", "/nowhere.pem"), "about certificates"),
+        (("--cacert", "/nowhere.pem"), "require TLS"),
         (("-H", "Content-Length: 5"), "set by uncork"),
         (("--html", "/nowhere/page.html"), "there is no folder"),
     ):

@@ -167,7 +167,7 @@ def test_a_role_that_may_not_see_others_is_told_what_it_loses(uncork, database, 
     [
         (("--service-pid", "nginx"), "--service-pid"),
         (("--postgres", "no such words"), "--postgres"),
-        (("--sweep", "clients", "-n", 5), "-n/--requests does not go with --sweep clients"),
+        (("--sweep", "clients", "-n", 5), "-n/--requests cannot be combined with --sweep clients"),
     ],
 )
 def test_wrong_words_end_with_one_message_and_leave_nothing(uncork, words, said):

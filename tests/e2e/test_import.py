@@ -14,7 +14,7 @@ def test_results_of_all_tools_are_imported_and_reported(uncork):
     done = uncork("import", *files, "--as", "past", "--commit", "abc")
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == len(files)
-    assert "taken from its age" in done.stderr
+    assert "used the age of the file" in done.stderr
     again = uncork("import", *files, "--as", "past", "--commit", "abc")
     assert again.stdout.count("(imported before)") == len(files)
     listed = uncork("runs").stdout
@@ -37,8 +37,8 @@ def test_results_of_all_tools_are_imported_and_reported(uncork):
         (["nowhere.txt"], "cannot read nowhere.txt: No such file or directory"),
         (["."], "cannot read .: Is a directory"),
         (["own.txt"], "is not a result that uncork can import; it reads results of pgbench"),
-        (["wrk.txt", "--at", "yesterday"], '--at "yesterday" is no point in time'),
-        (["wrk.txt", "own.txt", "--at", "2026-01-01"], "--at says when one file was measured"),
+        (["wrk.txt", "--at", "yesterday"], '--at "yesterday" is not a time'),
+        (["wrk.txt", "own.txt", "--at", "2026-01-01"], "--at applies to one file"),
         (["wrk.txt", "own.txt"], "the file before it is imported"),
         (["wrk.txt", "--as", " "], "give the series a name"),
     ],

@@ -113,7 +113,7 @@ def test_ctrl_c_keeps_what_was_seen(uncork, server):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted; what was seen until then is kept" in err
+    assert "interrupted; what was recorded until then is kept" in err
     assert "Watching was interrupted" in " ".join(out.split())
     (folder,) = uncork.runs
     assert json.loads((folder / "manifest.json").read_text())["status"] == "interrupted"
@@ -127,9 +127,9 @@ def test_ctrl_c_keeps_what_was_seen(uncork, server):
         (["postgresql://127.0.0.1:1/x"], "Connection refused"),
         (["nonsense=1"], "the connection string is not valid"),
         (["x", "--for", "soon"], "--for: expected a time with a unit"),
-        (["x", "--for", "0s"], "--for must be above zero"),
+        (["x", "--for", "0s"], "--for must be above 0"),
         (["x", "--rate", "1000"], "--rate 1000: from 0.1 to 200 samples a second are possible"),
-        (["x", "-p", "here"], '--port "here" is no number'),
+        (["x", "-p", "here"], 'invalid value "here" for option -p/--port'),
         (["x", "--html", "no/such/page.html"], "there is no folder"),
         (["x", "--graph", "tables.png"], "--graph tables.png: end the name with .dot or .svg"),
     ],

@@ -346,10 +346,10 @@ def test_following_ends_by_itself_and_refuses_what_does_not_grow(uncork):
     done = uncork("profile", "logs", "none.log", "-f", "--for", "1s")
     assert done.returncode == 1 and "none of the files came to be" in done.stderr
     for arguments, words in (
-        (("-", "-f"), "standard input ends by itself"),
-        (("a.log", "--for", "1s"), "--for says how long --follow goes on"),
+        (("-", "-f"), "not standard input"),
+        (("a.log", "--for", "1s"), "--for requires --follow"),
         (("a.log", "-f", "--for", "soon"), "--for: expected a time with a unit"),
-        (("a.log", "-f", "--every", "0s"), "--every must be above zero"),
+        (("a.log", "-f", "--every", "0s"), "--every must be above 0"),
         (("a.log", "-f", "--against", "b.log"), "use one of them"),
         (("nowhere/a.log", "-f"), "there is no folder nowhere"),
     ):

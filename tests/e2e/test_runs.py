@@ -77,7 +77,7 @@ def test_pruning_shows_what_would_go_and_removes_only_that(uncork, runs):
     assert len(ids(uncork("runs"))) == 4
     assert "nothing to prune" in uncork("runs", "prune", "--older-than", "1d", "--keep", "3").stderr
     done = uncork("runs", "prune", "--older-than", "1d", "--kind", "experiment", "--yes")
-    assert done.returncode == 0 and "are removed" in done.stderr
+    assert done.returncode == 0 and "were removed" in done.stderr
     assert ids(uncork("runs")) == ["types-20260301-100000", "types-20260303-100000"]
     assert sorted(path.name for path in runs.iterdir()) == [
         ".names",
@@ -91,7 +91,7 @@ def test_pruning_shows_what_would_go_and_removes_only_that(uncork, runs):
     [
         (["--kind", "laod"], '--kind "laod": there is no such kind; did you mean "load"?'),
         (["--status", "gone"], '--status "gone": there is no such status; expected one of '),
-        (["prune"], "say what to keep"),
+        (["prune"], "name the runs to remove"),
         (["prune", "--older-than", "30"], '"12h", "30d" or "8w"'),
         (["prune", "--older-than", "-1d"], '"12h", "30d" or "8w"'),
         (["prune", "--keep", "-1"], "-1 is not in the range"),

@@ -121,14 +121,14 @@ def test_ctrl_c_keeps_what_was_visited(uncork, words_of):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("threads",), '--sweep "threads": what is raised is clients or rate'),
-        (("clients", "-R", 5), "-R/--rate does not go with --sweep clients"),
-        (("clients", "-t", 5), "-t/--transactions does not go with --sweep clients"),
-        (("clients", "-c", 9, "--to", 8), "the sweep ends at 8 (--to), which is not above its beginning, 9"),
-        (("clients", "--to", "many"), '--to "many": give a whole number'),
+        (("threads",), '--sweep "threads": expecting clients or rate'),
+        (("clients", "-R", 5), "-R/--rate cannot be combined with --sweep clients"),
+        (("clients", "-t", 5), "-t/--transactions cannot be combined with --sweep clients"),
+        (("clients", "-c", 9, "--to", 8), "--to 8 must be above the first level, 9"),
+        (("clients", "--to", "many"), 'invalid value "many" for option --to; expecting a number'),
         (("clients", "--objective", "p99<fast"), "--objective:"),
         (("clients", "--budget", "long"), "--budget:"),
-        (("clients", "-T", 0.01), "-T: a visit must last 200 ms at least"),
+        (("clients", "-T", 0.01), "-T: a load step must last at least 200 ms"),
     ],
 )
 def test_what_cannot_be_swept_is_refused_in_one_line(sweep, uncork, words, said):
@@ -142,7 +142,7 @@ def test_what_cannot_be_swept_is_refused_in_one_line(sweep, uncork, words, said)
 def test_options_of_a_sweep_need_one(uncork):
     ended = uncork("load", "sql", "--objective", "p99<5ms")
     assert ended.returncode == 1
-    assert "--objective belongs to a sweep" in ended.stderr
+    assert "--objective requires a sweep" in ended.stderr
 
 
 def test_an_unreachable_server_leaves_nothing(uncork, tmp_path):

@@ -81,7 +81,7 @@ def test_an_experiment_gives_verdicts_tables_and_reports(found, heard, runs):
     assert re.search(r"^key is .{1,12} (faster than|as fast as) scan", found.answer)
     assert repr(found) == f"<uncork run {found.id}: {found.answer}>"
     found.expect("key=faster")
-    with pytest.raises(KeyError, match="these are: key"):
+    with pytest.raises(KeyError, match="it compares: key"):
         found["kye"]
     assert json.loads(found.json())["answer"] == found.answer
     assert found.markdown().startswith("# ")
@@ -241,7 +241,7 @@ def test_what_the_doctor_says_is_made_of_a_stored_run(found):
             "Connection refused",
         ),
         (lambda runs: uncork.load_http("nope", runs=runs), UsageError, '"nope" names no server'),
-        (lambda runs: uncork.sweep_sql("x", to=0, runs=runs), UsageError, "^to 0 must lie between 1"),
+        (lambda runs: uncork.sweep_sql("x", to=0, runs=runs), UsageError, "^to 0 must be between 1"),
         (lambda runs: uncork.profile_db(rate=1000, runs=runs), UsageError, "^rate 1000: from 0.1 to 200"),
         (lambda runs: uncork.profile_logs(runs=runs), UsageError, "name a log to read"),
         (lambda runs: uncork.profile_cpu(runs=runs), UsageError, "say what to profile: pids, postgres"),
@@ -294,7 +294,7 @@ def test_ctrl_c_ends_a_run_leaves_no_server_and_the_run_goes_on_later(tmp_path):
     assert process.returncode == 0, error
     (folder,) = (tmp_path / "runs").glob("quick-*")
     kept, ended = out.splitlines()
-    assert kept == f"kept what was measured; go on with uncork.run(resume={folder.name!r})"
+    assert kept == f"kept what was measured; continue with uncork.run(resume={folder.name!r})"
     status, trials = ended.split()
     assert status == "complete"
     assert int(trials) >= 3 * 2 * 3

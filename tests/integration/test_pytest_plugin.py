@@ -130,7 +130,7 @@ def test_a_planted_slow_variant_is_caught_an_equal_one_passes_and_too_little_is_
     assert "    +Seq Scan on t" in text
     assert "expected same" not in text
     assert "runs.py" not in text  # the failure is told where the test stands, not within uncork
-    assert "what uncork found" in text
+    assert "uncork results" in text
     assert "scan on get: not enough evidence" in text
     runs = sorted(path.name for path in stored.glob("planted-*"))
     assert len(runs) == 2

@@ -1,5 +1,5 @@
-"""The hand for Python: the verbs of the command line as functions, for notebooks, scripts and tests.
+"""The Python interface: the commands as functions, for notebooks, scripts and tests.
 
-`import uncork` gives them, each loaded when it is first used. What they return is shown by notebooks and has
-its tables as Arrow, pandas and Polars. `uncork.api.pytest_plugin` is the fixture `uncork` of pytest.
+`import uncork` provides them and loads each on first use. Notebooks display the runs they return, and their
+tables convert to Arrow, pandas and Polars. `uncork.api.pytest_plugin` provides the pytest fixture `uncork`.
 """

@@ -1,4 +1,4 @@
-"""How notebooks show a report: the page in a frame of its own, or Markdown where frames are not shown."""
+"""Display of reports in notebooks: the HTML page in a frame, or Markdown where frames are not shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINK: Final = re.compile(r'(<a\b[^<>]*?\bhref=")#')
 
 
 class Shown(ABC):
-    """Something with a report. A notebook shows the page, a pull request the Markdown, a shell one line."""
+    """An object with a report. A notebook shows the page, a pull request the Markdown, a shell one line."""
 
     @property
     @abstractmethod
@@ -23,7 +23,7 @@ class Shown(ABC):
 
     @abstractmethod
     def html(self) -> str:
-        """Return the report as one page that needs no network."""
+        """Return the report as a self-contained HTML page."""
 
     @abstractmethod
     def markdown(self) -> str:
@@ -52,9 +52,9 @@ class Shown(ABC):
 
 
 def framed(page: str, title: str) -> str:
-    """Return a frame that holds a page: its styles stay inside, and its script cannot reach the notebook.
+    """Return a frame with the page: its styles stay inside, and its script cannot reach the notebook.
 
-    Links within the page name the frame's own document: a bare ``#part`` would lead to the notebook's.
+    Links within the page name the frame's document; a bare ``#part`` would lead to the notebook.
     """
     inside = _LINK.sub(r"\1about:srcdoc#", page)
     return (

@@ -1,30 +1,24 @@
-"""Experiments from Python: run, run_case, rerun, plan, doctor."""
+"""Experiments from Python: run, run_case, plan, doctor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from uncork.api.runs import ExperimentRun, Run, open_folder
-from uncork.api.words import (
-    Place,
-    Progress,
-    Quantity,
-    Tell,
-    calling,
-    duration_text,
-    level_texts,
-    runs_folder,
-    teller,
-)
+from uncork.api.signature import documented
+from uncork.api.words import Place, Progress, Quantity, Tell, calling, runs_folder, teller
 from uncork.errors import RunError, UsageError
+from uncork.requests.experiment_options import DoctorOptions, PlanOptions, RunOptions
+from uncork.requests.option import from_values
+from uncork.requests.server import ServerChoice
 from uncork.requests.source import (
     Options,
     Source,
     case_source,
-    changed_options,
+    changes_of,
     file_source,
     run_source,
     text_source,
@@ -38,100 +32,102 @@ if TYPE_CHECKING:
     from uncork.experiment.plan.order import PlanDocument
     from uncork.workbench.experiment.doctor import Diagnosis
 
-__all__ = ["DoctorRun", "changed", "doctor", "measure", "plan", "run", "run_case"]
+__all__ = ["DoctorRun", "ExperimentKeywords", "PlanKeywords", "doctor", "measure", "plan", "run", "run_case"]
 
 
+class PlanKeywords(TypedDict, total=False):
+    """Keywords that change an experiment, declared in `PlanOptions`."""
+
+    sets: Mapping[str, object] | None
+    workloads: Sequence[str] | None
+    budget: Quantity | None
+    precision: str | None
+    seed: int | None
+
+
+class ExperimentKeywords(PlanKeywords, total=False):
+    """Keywords of `run` and `run_case`, declared in `RunOptions`."""
+
+    dsn: str | None
+    pg_bin: Place | None
+    port: int | None
+
+
+class DoctorKeywords(TypedDict, total=False):
+    """Keywords of `doctor`, declared in `DoctorOptions`."""
+
+    budget: Quantity | None
+    dsn: str | None
+    pg_bin: Place | None
+    port: int | None
+
+
+@documented(RunOptions, ExperimentKeywords)
 def run(
     source: Place | None = None,
     *,
-    sets: Mapping[str, object] | None = None,
-    workloads: Sequence[str] = (),
-    budget: Quantity | None = None,
-    precision: str | None = None,
-    seed: int | None = None,
-    dsn: str | None = None,
-    pg_bin: Place | None = None,
-    port: int | None = None,
     resume: str | Run | None = None,
     progress: Progress = None,
     runs: Place | None = None,
+    **options: Unpack[ExperimentKeywords],
 ) -> ExperimentRun:
-    """Run an experiment, and return what it says.
+    """Run an experiment, and return the run with its verdicts.
 
     Args:
-        source: an experiment file, or the text of one (whatever has several lines).
-        sets: levels to keep of factors: ``{"rows": [1000, 10000], "index": "none"}``.
-        workloads: the workloads to keep; all, if none is named.
-        budget: the longest it may take, such as ``"5min"``.
-        precision: how narrow an interval must be, such as ``"3%"``.
-        seed: of everything random.
-        dsn: an existing server to measure on, in databases of its own; else a server is started.
-        pg_bin: the binaries of the server that is started, instead of our own.
-        port: its TCP port.
-        resume: a stored run to go on with, in place of a source.
-        progress: a function that takes a line at a time, or True for standard error.
-        runs: where runs are stored.
+        source: Experiment file, or the text of one (several lines).
+        options: see below.
+        resume: Stored run to continue, instead of a source.
+        progress: Function that takes a line at a time, or True for standard error.
+        runs: Where runs are stored.
 
     Raises:
-        UsageError: if what is asked for is wrong; an experiment's mistakes are all told at once.
-        SetupError, ConnectError: if the data cannot be made, or the server not be reached.
-        RunError: if something breaks while it is measured; what was measured is kept.
+        UsageError: if an option is invalid; all mistakes of an experiment file are reported at once.
+        SetupError, ConnectError: if the data cannot be created, or the server not be reached.
+        RunError: if the measurement breaks off; what was measured is kept.
         KeyboardInterrupt: on Ctrl-C; what was measured is kept.
     """
     with calling():
-        changes = changed(sets, workloads, budget, precision, seed)
-        server = choose_server(dsn, None if pg_bin is None else Path(pg_bin), port)
+        read = from_values(RunOptions, options)
         root = runs_folder(runs)
         if resume is None:
             if source is None:
                 raise UsageError("name an experiment file, give its text, or resume= a stored run")
-            return _measured(new_run(root, _source(source, changes), server), progress)
-        if source is not None or sets or workloads or seed is not None:
-            raise UsageError("--resume goes on with a run as it was: no source, --set, --workloads or --seed")
+            return _measured(new_run(root, _source(source, _changes(read)), _server(read)), progress)
+        if source is not None or read.sets or read.workloads or read.seed is not None:
+            raise UsageError(
+                "--resume continues a run unchanged: leave out the source, --set, --workload and --seed"
+            )
         folder = resume.folder if isinstance(resume, Run) else find_run(root, resume)
         with closing(RunReader(folder)) as reader:
-            stored = run_source(reader, changes)
-        return _measured(resume_run(folder, stored, server), progress)
+            stored = run_source(reader, _changes(read))
+        return _measured(resume_run(folder, stored, _server(read)), progress)
 
 
+@documented(RunOptions, ExperimentKeywords)
 def run_case(
     name: str,
     *,
     full: bool = False,
-    sets: Mapping[str, object] | None = None,
-    workloads: Sequence[str] = (),
-    budget: Quantity | None = None,
-    precision: str | None = None,
-    seed: int | None = None,
-    dsn: str | None = None,
-    pg_bin: Place | None = None,
-    port: int | None = None,
     progress: Progress = None,
     runs: Place | None = None,
+    **options: Unpack[ExperimentKeywords],
 ) -> ExperimentRun:
-    """Run a published case, with `full` its whole matrix; the published figures stand beside ours.
+    """Run a published case, or with `full` its full matrix; published figures stand beside the measured ones.
 
-    The other words, and what it raises, are those of `run`.
+    The other keywords, and the errors raised, are those of `run`.
     """
     with calling():
-        changes = changed(sets, workloads, budget, precision, seed)
-        server = choose_server(dsn, None if pg_bin is None else Path(pg_bin), port)
-        return _measured(new_run(runs_folder(runs), case_source(name, changes, full=full), server), progress)
+        read = from_values(RunOptions, options)
+        source = case_source(name, _changes(read), full=full)
+        return _measured(new_run(runs_folder(runs), source, _server(read)), progress)
 
 
-def plan(
-    source: Place,
-    *,
-    sets: Mapping[str, object] | None = None,
-    workloads: Sequence[str] = (),
-    budget: Quantity | None = None,
-    precision: str | None = None,
-    seed: int | None = None,
-    runs: Place | None = None,
-) -> PlanDocument:
-    """Check an experiment and return what it would run, and how precise it will be, without running it.
+@documented(PlanOptions, PlanKeywords)
+def plan(source: Place, *, runs: Place | None = None, **options: Unpack[PlanKeywords]) -> PlanDocument:
+    """Check an experiment; return its trials, duration and expected precision without running it.
 
-    The forecast uses the scatter of the newest run of the same experiment in `runs`, or else typical values.
+    The forecast uses the standard deviation of the newest run of the same experiment in `runs`, or typical
+    values if there is none. The keywords are those of `run`.
 
     Raises:
         UsageError: as `run`.
@@ -139,32 +135,29 @@ def plan(
     from uncork.workbench.experiment.forecasts import plan_with_forecast  # noqa: PLC0415 -- only here
 
     with calling():
-        wanted = _source(source, changed(sets, workloads, budget, precision, seed))
-        return plan_with_forecast(runs_folder(runs), wanted)
+        changes = _changes(from_values(RunOptions, options))
+        return plan_with_forecast(runs_folder(runs), _source(source, changes))
 
 
 class DoctorRun(ExperimentRun):
-    """A system compared with itself."""
+    """An experiment that compares a system with itself."""
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """What the doctor says: headings with findings, and how many false alarms there were."""
+        """The doctor's findings by heading, and the number of false alarms."""
         from uncork.load.sql import build_facts  # noqa: PLC0415 -- only here
         from uncork.workbench.experiment.doctor import diagnose  # noqa: PLC0415
 
         return diagnose(self.result, build_facts())
 
 
+@documented(DoctorOptions, DoctorKeywords)
 def doctor(
-    *,
-    budget: Quantity | None = None,
-    dsn: str | None = None,
-    pg_bin: Place | None = None,
-    port: int | None = None,
-    progress: Progress = None,
-    runs: Place | None = None,
+    *, progress: Progress = None, runs: Place | None = None, **options: Unpack[DoctorKeywords]
 ) -> DoctorRun:
-    """Compare this system with itself: what can be told apart here? `diagnosis` says it.
+    """Compare this system with itself; `diagnosis` holds the differences it can resolve and false alarms.
+
+    The keywords are those of `run`.
 
     Raises:
         UncorkError: as `run`.
@@ -172,27 +165,18 @@ def doctor(
     from uncork.workbench.experiment.doctor import doctor_source  # noqa: PLC0415 -- only here
 
     with calling():
-        source = doctor_source(changed(None, (), budget, None, None))
-        server = choose_server(dsn, None if pg_bin is None else Path(pg_bin), port)
-        source = source if dsn is None else source.without_server_settings()
-        return DoctorRun(_measured(new_run(runs_folder(runs), source, server), progress).folder)
+        read = from_values(RunOptions, options)
+        source = doctor_source(_changes(read))
+        source = source if read.dsn is None else source.without_server_settings()
+        return DoctorRun(_measured(new_run(runs_folder(runs), source, _server(read)), progress).folder)
 
 
-def changed(
-    sets: Mapping[str, object] | None,
-    workloads: Sequence[str],
-    budget: Quantity | None,
-    precision: str | None,
-    seed: int | None,
-) -> Options:
-    """Return what a call changes of an experiment."""
-    return changed_options(
-        level_texts(sets),
-        (workloads,) if isinstance(workloads, str) else workloads,
-        budget=duration_text(budget, "budget"),
-        precision=precision,
-        seed=seed,
-    )
+def _changes(options: RunOptions) -> Options:
+    return changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
+
+
+def _server(options: RunOptions) -> ServerChoice:
+    return choose_server(options.dsn, options.pg_bin, options.port)
 
 
 def _source(source: Place, changes: Options) -> Source:
@@ -202,9 +186,9 @@ def _source(source: Place, changes: Options) -> Source:
 
 
 def measure(session: RunSession, tell: Tell, then: str) -> None:
-    """Measure, telling how it goes; whatever ends it, no server is left and what was measured is kept.
+    """Measure and report progress; on any end, servers are stopped and what was measured is kept.
 
-    `then` is what to do with what was kept when it breaks off.
+    `then` is the advice for a run that breaks off.
     """
     steps = RunSteps(session.source.spec.stop.budget)
     try:
@@ -222,5 +206,5 @@ def measure(session: RunSession, tell: Tell, then: str) -> None:
 
 
 def _measured(session: RunSession, progress: Progress) -> ExperimentRun:
-    measure(session, teller(progress), "go on with uncork.run(resume={id!r})")
+    measure(session, teller(progress), "continue with uncork.run(resume={id!r})")
     return cast("ExperimentRun", open_folder(session.folder))

@@ -1,6 +1,6 @@
-"""pytest's fixture `uncork`: run an experiment in a test, and assert a verdict.
+"""The pytest fixture `uncork`: run an experiment in a test, and assert a verdict.
 
-pytest loads this module at every start, so it loads nothing of uncork until a test measures.
+pytest loads this module at every start, so it imports nothing else of uncork until a test measures.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ __all__ = ["Measuring", "uncork"]
 Kept = TypeVar("Kept", bound="Run")
 
 _RUN, _UNDECIDED = "uncork_run", "uncork_undecided"
-"""Properties of a test's report, also in JUnit's XML."""
+"""Properties of a test report, also in JUnit XML."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options; each is what tests take that say nothing themselves."""
+    """Add the options: defaults for tests that do not set their own."""
     group = parser.getgroup("uncork", "experiments that tests run (uncork)")
-    group.addoption("--uncork-budget", metavar="TIME", help='Longest that a run may take, such as "2min".')
-    group.addoption("--uncork-dsn", metavar="CONNINFO", help="Measure on this server; else one is started.")
+    group.addoption("--uncork-budget", metavar="TIME", help='Maximum duration of a run, such as "2min".')
+    group.addoption("--uncork-dsn", metavar="CONNINFO", help="Measure on this server. Default: start one.")
     group.addoption(
-        "--uncork-runs", metavar="DIR", help="Where runs are stored: UNCORK_RUNS, or .uncork/runs here."
+        "--uncork-runs", metavar="DIR", help="Where runs are stored. Default: UNCORK_RUNS, or .uncork/runs."
     )
     group.addoption(
         "--uncork-undecided",
         choices=("fail", "skip", "pass"),
         default="fail",
-        help="What becomes of a test whose expectation the evidence does not decide (fail).",
+        help="Outcome of a test if the evidence does not decide its expectation. Default: fail.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers",
         "uncork(budget=..., precision=..., sets=..., dsn=...): how the fixture uncork measures in this test; "
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that measures, so that ``-m uncork`` and ``-m "not uncork"`` choose."""
+    """Mark every test that uses the fixture, so that ``-m uncork`` and ``-m "not uncork"`` select."""
     for item in items:
         if "uncork" in getattr(item, "fixturenames", ()) and item.get_closest_marker("uncork") is None:
             item.add_marker(pytest.mark.uncork)
@@ -58,15 +58,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def uncork(request: pytest.FixtureRequest) -> Measuring:
-    """Run experiments and loads, and assert what they say: see docs/guides/pytest.md."""
+    """Run experiments and loads, and assert their results: see docs/guides/pytest.md."""
     return Measuring(request.node, request.config)
 
 
 class Measuring:
-    """Runs experiments and loads for one test, keeps them, and names them in its report.
+    """Runs experiments and loads for one test, stores them, and names them in the test's report.
 
-    Words that a call does not give are the marker's, then those of the command line. A file that is not found
-    from where pytest was started is looked for beside the test.
+    Keywords default to those of the marker, then to pytest's options. A file not found in the current folder
+    is looked up beside the test.
     """
 
     def __init__(self, item: pytest.Item, config: pytest.Config) -> None:
@@ -75,7 +75,7 @@ class Measuring:
         self.runs: list[Run] = []
 
     def run(self, source: str | Path, **words: Any) -> ExperimentRun:
-        """Run an experiment, from its file or its text; the words are those of `uncork.run`.
+        """Run an experiment, from its file or its text; the keywords are those of `uncork.run`.
 
         Raises:
             UncorkError: as `uncork.run`.
@@ -86,21 +86,21 @@ class Measuring:
         return self._kept(run, self._found(source), **{**self._given(), **words})
 
     def run_case(self, name: str, **words: Any) -> ExperimentRun:
-        """Run a published case; the words are those of `uncork.run_case`."""
+        """Run a published case; the keywords are those of `uncork.run_case`."""
         __tracebackhide__ = True
         from uncork.api.experiments import run_case  # noqa: PLC0415 -- as above
 
         return self._kept(run_case, name, **{**self._given(), **words})
 
     def guard(self, target: str | Path, **words: Any) -> GuardRun:
-        """Say whether a candidate is worse than its baseline; the words are those of `uncork.guard`."""
+        """Check whether a candidate is worse than its baseline; the keywords are those of `uncork.guard`."""
         __tracebackhide__ = True
         from uncork.api.guards import guard  # noqa: PLC0415 -- as above
 
         return self._kept(guard, self._found(target), **{**self._given("budget", "dsn"), **words})
 
     def load_sql(self, *database: str, **words: Any) -> LoadRun:
-        """Load a server; the words are those of `uncork.load_sql`."""
+        """Load a server; the keywords are those of `uncork.load_sql`."""
         __tracebackhide__ = True
         from uncork.api.loads import load_sql  # noqa: PLC0415 -- as above
 
@@ -108,17 +108,17 @@ class Measuring:
         return self._kept(load_sql, *database, **{**given, **words})
 
     def load_http(self, *urls: str, **words: Any) -> LoadRun:
-        """Load a service; the words are those of `uncork.load_http`."""
+        """Load a service; the keywords are those of `uncork.load_http`."""
         __tracebackhide__ = True
         from uncork.api.loads import load_http  # noqa: PLC0415 -- as above
 
         return self._kept(load_http, *urls, **words)
 
     def expect(self, run: ExperimentRun | GuardRun, *expectations: str) -> None:
-        """Assert what variants are, such as ``"uuid=not-slower"``; of a guard, that all its gates are kept.
+        """Assert expectations such as ``"uuid=not-slower"``, or for a guard that all its gates pass.
 
         Raises:
-            ExpectationError: if it is contradicted; the message shows verdict, interval, reason and plans.
+            ExpectationError: if one is contradicted; the message shows verdict, interval, reason and plans.
             UndecidedError: if the evidence does not decide, unless --uncork-undecided says skip or pass.
         """
         __tracebackhide__ = True
@@ -140,10 +140,10 @@ class Measuring:
         except ExpectationError as error:
             raise error.with_traceback(None) from None
 
-    # ---- what is asked for ----
+    # ---- keywords ----
 
     def _given(self, *only: str) -> dict[str, Any]:
-        """Return what the command line says, and over it the marker; with `only`, just these words."""
+        """Return the keywords of pytest's options, overridden by the marker; with `only`, just these."""
         typed = {name: self._config.getoption(f"--uncork-{name}") for name in ("budget", "dsn")}
         marker = self._item.get_closest_marker("uncork")
         words = {name: value for name, value in typed.items() if value is not None}
@@ -157,9 +157,9 @@ class Measuring:
         return beside if beside.exists() else source
 
     def _kept(self, measure: Callable[..., Kept], *what: Any, **words: Any) -> Kept:
-        """Measure alone on this machine, and name the run in the test's report.
+        """Measure while no other test measures, and name the run in the test's report.
 
-        What goes wrong is told where the test stands: its message says all, and our own frames nothing.
+        Errors are raised without our own frames, at the line of the test.
         """
         __tracebackhide__ = True
         from uncork.errors import UncorkError  # noqa: PLC0415 -- pytest starts without it
@@ -177,7 +177,7 @@ class Measuring:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Wait until nobody else of ours measures: trials beside each other disturb each other (pytest-xdist)."""
+    """Wait until no other test process measures: concurrent trials disturb each other (pytest-xdist)."""
     import fcntl  # noqa: PLC0415 -- pytest starts without it
     import os  # noqa: PLC0415
     import tempfile  # noqa: PLC0415
@@ -199,7 +199,7 @@ def _runs_folder(config: pytest.Config) -> str:
     return str(chosen or config.rootpath / ".uncork" / "runs")
 
 
-# ---- what the report of the tests says ----
+# ---- test report ----
 
 _RUNS = pytest.StashKey[list[Any]]()
 
@@ -208,16 +208,16 @@ _RUNS = pytest.StashKey[list[Any]]()
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what was found under a test that failed by an assertion of its own."""
+    """Show the results below a test that failed by its own assertion."""
     report = yield
     runs = item.stash.get(_RUNS, [])
     if report.when == "call" and report.failed and runs and not _told(call):
-        report.sections.append(("what uncork found", "\n\n".join(map(_story, runs))))
+        report.sections.append(("uncork results", "\n\n".join(map(_story, runs))))
     return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name the runs that were made, and the expectations that the evidence did not decide."""
+    """List the stored runs, and the expectations that the evidence did not decide."""
     lines = []
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -248,4 +248,4 @@ def _story(run: Run) -> str:
     lines = [f"{run.id}: {run.answer}"]
     if isinstance(run, ExperimentRun):
         lines += explained(run.result, run.comparisons)
-    return "\n".join([*lines, f"the whole report: uncork report {run.id}"])
+    return "\n".join([*lines, f"full report: uncork report {run.id}"])

@@ -1,4 +1,4 @@
-"""Stored runs as objects: what each kind of run says, its tables, its report."""
+"""Stored runs as objects, by kind: their results, tables and reports."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = [
 
 
 class Run(Shown):
-    """One stored run, as it was when it was opened.
+    """A stored run, as it was when it was opened.
 
     Raises:
         StoreError: from any method, if the run's files are damaged.
@@ -62,27 +62,27 @@ class Run(Shown):
 
     @property
     def id(self) -> str:
-        """The name of the run's folder, by which every verb finds it."""
+        """The name of the run's folder, which every command accepts."""
         return self._manifest.id
 
     @property
     def kind(self) -> str:
-        """What was run: experiment, load, sweep, log, database, cpu, import or guard."""
+        """The kind of run: experiment, load, sweep, log, database, cpu, import or guard."""
         return self._manifest.kind
 
     @property
     def status(self) -> str:
-        """How it went: running, complete, interrupted or failed."""
+        """The state of the run: running, complete, interrupted or failed."""
         return self._manifest.status
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question of the experiment, or a description of the run."""
         return self._manifest.question
 
     @property
     def result(self) -> StoredResult:
-        """Everything that the report says, typed."""
+        """The result with everything that the report shows, as typed values."""
         return self._said.result
 
     @property
@@ -94,7 +94,7 @@ class Run(Shown):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Name the tables in which the run has rows; docs/reference/tables.md describes each column."""
+        """The names of the tables with rows; docs/reference/tables.md describes each column."""
         with closing(RunReader(self.folder)) as reader:
             return tuple(reader.tables())
 
@@ -122,10 +122,10 @@ class Run(Shown):
         return self.table(name).polars()
 
     def sql(self, query: str) -> Table:
-        """Ask SQL of the run's tables (DuckDB's).
+        """Query the run's tables in DuckDB's SQL.
 
         Raises:
-            UsageError: if DuckDB refuses the query; its message says where.
+            UsageError: if DuckDB rejects the query; its message says where.
         """
         with closing(RunReader(self.folder)) as reader:
             return Table(reader.ask_arrow(query))
@@ -133,8 +133,8 @@ class Run(Shown):
     # ---- reports ----
 
     def html(self) -> str:
-        """Return the report as one page that needs no network."""
-        from uncork.report.write.html import html_page  # noqa: PLC0415 -- what draws charts takes long to load
+        """Return the report as a self-contained HTML page."""
+        from uncork.report.write.html import html_page  # noqa: PLC0415 -- charts take long to load
 
         return html_page(self._said.document)
 
@@ -168,11 +168,11 @@ class Run(Shown):
 
 
 class ExperimentRun(Run):
-    """The run of an experiment: variants beside their baseline, with verdicts."""
+    """The run of an experiment: variants compared with their baseline, with verdicts."""
 
     @cached_property
     def result(self) -> RunResult:
-        """Everything that the report says, typed."""
+        """The result with everything that the report shows, as typed values."""
         from uncork.workbench.documents.experiments import read_experiment  # noqa: PLC0415 -- keeps `import uncork` fast
 
         return read_experiment(self.folder)
@@ -189,21 +189,21 @@ class ExperimentRun(Run):
 
     @property
     def noise(self) -> NoiseFloor:
-        """What the baseline against itself showed."""
+        """The noise floor: the baseline compared with itself."""
         return self.result.noise
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Name the variants, in the order of the experiment."""
+        """The names of the variants, in the order of the experiment."""
         return tuple(variant.name for variant in self.result.variants)
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Name the tables in which the run has rows, and `comparisons`, which holds the verdicts."""
+        """The names of the tables with rows, and `comparisons`, which holds the verdicts."""
         return ("comparisons", *super().tables)
 
     def table(self, name: str) -> Table:
-        """Return one of the run's tables; `comparisons` is made of the verdicts.
+        """Return one of the run's tables; `comparisons` holds the verdicts.
 
         Raises:
             UsageError: if the run has no such table.
@@ -211,12 +211,12 @@ class ExperimentRun(Run):
         return comparisons_table(self.comparisons) if name == "comparisons" else super().table(name)
 
     def expect(self, *expectations: str) -> None:
-        """Check what variants are expected to be, such as ``"uuid=not-slower"``.
+        """Check expectations of variants, such as ``"uuid=not-slower"``.
 
         Raises:
-            ExpectationError: if it is contradicted; the message says by what. It is an AssertionError.
+            ExpectationError: if one is contradicted; the message shows the evidence. It is an AssertionError.
             UndecidedError: if the evidence does not decide; it is an ExpectationError.
-            UsageError: if an expectation cannot be understood.
+            UsageError: if an expectation is invalid.
         """
         from uncork.api.verdicts import met  # noqa: PLC0415 -- as above
         from uncork.api.words import calling  # noqa: PLC0415
@@ -229,16 +229,16 @@ class ExperimentRun(Run):
 
         names = [one.name for one in self.result.variants if not one.baseline]
         if variant not in names:
-            raise KeyError(f'"{variant}" is not compared in run {self.id}; these are: {", ".join(names)}')
+            raise KeyError(f'run {self.id} does not compare "{variant}"; it compares: {", ".join(names)}')
         return VariantVerdicts(self.result, variant)
 
 
 class LoadRun(Run):
-    """The run of a load by SQL or HTTP."""
+    """A load over SQL or HTTP."""
 
     @cached_property
     def result(self) -> LoadResult:
-        """Everything that the report says, typed."""
+        """The result with everything that the report shows, as typed values."""
         from uncork.workbench.documents.loads import read_load  # noqa: PLC0415 -- as above
 
         return read_load(self.folder)
@@ -250,18 +250,18 @@ class LoadRun(Run):
 
     @property
     def ok(self) -> bool:
-        """Nothing failed while it ran."""
+        """Whether nothing failed during the load."""
         from uncork.analysis.load.result import went_wrong  # noqa: PLC0415 -- as above
 
         return not went_wrong(self.result)
 
 
 class SweepRun(Run):
-    """The run of a sweep of loads over levels."""
+    """A sweep of loads over levels."""
 
     @cached_property
     def result(self) -> SweepResult:
-        """Everything that the report says, typed."""
+        """The result with everything that the report shows, as typed values."""
         from uncork.workbench.documents.sweeps import read_sweep  # noqa: PLC0415 -- as above
 
         return read_sweep(self.folder)
@@ -273,11 +273,11 @@ class SweepRun(Run):
 
 
 class LogRun(Run):
-    """The run of a profile of logs."""
+    """A profile of logs."""
 
     @cached_property
     def result(self) -> LogResult:
-        """Everything that the report says, typed."""
+        """The result with everything that the report shows, as typed values."""
         from uncork.workbench.documents.logs import read_log  # noqa: PLC0415 -- as above
 
         return read_log(self.folder)
@@ -289,11 +289,11 @@ class LogRun(Run):
 
 
 class DatabaseRun(Run):
-    """The run of a profile of a server that was watched."""
+    """A profile of a running server."""
 
     @cached_property
     def result(self) -> DatabaseResult:
-        """Everything that the report says, typed."""
+        """The result with everything that the report shows, as typed values."""
         from uncork.workbench.documents.databases import read_database  # noqa: PLC0415 -- as above
 
         return read_database(self.folder)
@@ -305,11 +305,11 @@ class DatabaseRun(Run):
 
 
 class CpuRun(Run):
-    """The run of a profile of stacks."""
+    """A profile of CPU time by stack."""
 
     @cached_property
     def result(self) -> StackResult:
-        """Everything that the report says, typed."""
+        """The result with everything that the report shows, as typed values."""
         from uncork.workbench.documents.stacks import read_stacks  # noqa: PLC0415 -- as above
 
         return read_stacks(self.folder).result
@@ -325,18 +325,18 @@ class ImportedRun(Run):
 
     @cached_property
     def result(self) -> RunFigures:
-        """Everything that the report says, typed."""
+        """The result with everything that the report shows, as typed values."""
         from uncork.analysis.runs.figures import run_figures  # noqa: PLC0415 -- as above
 
         return run_figures(self.folder)
 
 
 class GuardRun(Run):
-    """What a guard found: every gate, and whether it is kept."""
+    """A guard: every gate, and its outcome."""
 
     @cached_property
     def result(self) -> GuardResult:
-        """Everything that the report says, typed."""
+        """The result with everything that the report shows, as typed values."""
         from uncork.workbench.guard.store import stored_guard  # noqa: PLC0415 -- as above
 
         return stored_guard(self.folder)
@@ -348,25 +348,25 @@ class GuardRun(Run):
 
     @property
     def passed(self) -> bool:
-        """All gates are kept; where one is not decided, this is false and `undecided` is true."""
+        """Whether all gates pass; if one is undecided, this is false and `undecided` is true."""
         return self.result.status == 0
 
     @property
     def undecided(self) -> bool:
-        """No gate is broken, but one is not decided."""
+        """Whether no gate is broken, but one is undecided."""
         return self.result.status == 4
 
     @property
     def checks(self) -> tuple[GateCheck, ...]:
-        """Each gate in each cell and workload: what became of it, and why."""
+        """Each gate in each cell and workload, with its outcome and reason."""
         return self.result.checks
 
     def check(self) -> None:
-        """Raise unless all gates are kept.
+        """Raise an error unless all gates pass.
 
         Raises:
-            ExpectationError: if one is broken; the message names each that is not kept, and why.
-            UndecidedError: if one is not decided.
+            ExpectationError: if one is broken; the message names each gate that does not pass, and why.
+            UndecidedError: if one is undecided.
         """
         if self.passed:
             return
@@ -375,12 +375,12 @@ class GuardRun(Run):
             if one.outcome.value in ("broken", "not decided"):
                 where = f"{one.workload}{Cell(one.cell).at}"
                 lines.append(f"  {one.gate.text} on {where}: {one.outcome.value}: {one.reason}")
-        lines.append(f"the whole report: uncork report {self.id}")
+        lines.append(f"full report: uncork report {self.id}")
         raise (UndecidedError if self.undecided else ExpectationError)("\n".join(lines))
 
 
 class Runs(Sequence[Run]):
-    """Stored runs, oldest first; each is opened when it is asked for."""
+    """Stored runs, oldest first; each is opened on access."""
 
     def __init__(self, stored: Sequence[StoredRun]) -> None:
         self.stored = tuple(stored)
@@ -401,7 +401,7 @@ class Runs(Sequence[Run]):
         return (open_folder(run.folder) for run in self.stored)
 
     def table(self) -> Table:
-        """Return what is known of each run as a table."""
+        """Return a table with one row per run."""
         import pyarrow as pa  # noqa: PLC0415 -- as above
 
         return Table(pa.Table.from_pylist([_facts(run) for run in self.stored], schema=_schema()))
@@ -432,14 +432,14 @@ _KINDS: Final[dict[str, type[Run]]] = {
 
 
 def open_folder(folder: Path) -> Run:
-    """Return the run that a folder holds, as its kind is.
+    """Return the run in a folder, as an object of its kind.
 
     Raises:
         StoreError: if its manifest cannot be read.
     """
     kind = read_manifest(folder).kind
     if kind == "experiment" and (folder / GUARD_FILE).is_file():
-        kind = "guard"  # an experiment that a guard ran
+        kind = "guard"  # an experiment run by a guard
     return _KINDS.get(kind, Run)(folder)
 
 

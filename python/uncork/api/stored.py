@@ -23,10 +23,10 @@ __all__ = ["Compared", "FigureHistory", "compare", "history", "name", "open", "r
 
 
 def open(run: str = "last", *, runs: Place | None = None) -> Run:
-    """Open a stored run: by its id, the beginning of one, a name given to it, its folder, or ``"last"``.
+    """Open a stored run by its id, the beginning of an id, its name, its folder, or ``"last"``.
 
     Raises:
-        SetupError: if there is none, or several begin so.
+        SetupError: if no run matches, or several do.
         StoreError: if it is damaged.
     """
     return open_folder(find_run(runs_folder(runs), run))
@@ -41,12 +41,12 @@ def runs(
     last: int | None = None,
     runs: Place | None = None,
 ) -> Runs:
-    """List the stored runs, oldest first: with these words, of this kind, status and tag, the `last` ones.
+    """List the stored runs, oldest first, filtered by words, kind, status and tag; `last` limits the number.
 
-    Damaged ones are left out; `uncork runs` tells what is wrong with them.
+    Damaged runs are left out; `uncork runs` reports what is wrong with them.
 
     Raises:
-        UsageError: if there is no such kind or status.
+        UsageError: if the kind or status does not exist.
         StoreError: if the folder cannot be listed.
     """
     check_filter("kind", kind)
@@ -57,10 +57,10 @@ def runs(
 
 
 def name(run: str | Run, called: str, *, runs: Place | None = None) -> None:
-    """Give a run a name by which every verb finds it; `compare` of a single run looks for ``"baseline"``.
+    """Name a run, so that every command finds it; `compare` with one run uses the run named ``"baseline"``.
 
     Raises:
-        UsageError: if the name is none, or means something else.
+        UsageError: if the name is invalid or reserved.
         SetupError: if there is no such run.
     """
     with calling():
@@ -68,7 +68,7 @@ def name(run: str | Run, called: str, *, runs: Place | None = None) -> None:
 
 
 class Compared(Shown):
-    """Stored runs side by side; `result` holds every figure with its ratio, interval and verdict."""
+    """A comparison of stored runs; `result` holds every metric with its ratio, interval and verdict."""
 
     def __init__(self, document: RunDocument[ComparedResult]) -> None:
         self._document, self.result = document, document.result
@@ -79,7 +79,7 @@ class Compared(Shown):
         return self.result.answer
 
     def html(self) -> str:
-        """Return the comparison as one page that needs no network."""
+        """Return the comparison as a self-contained HTML page."""
         from uncork.report.write.html import html_page  # noqa: PLC0415 -- only here
 
         return html_page(self._document.document)
@@ -105,10 +105,10 @@ def compare(
     any_machine: bool = False,
     runs: Place | None = None,
 ) -> Compared:
-    """Compare stored runs that were made at different times with the first of them, or with `against`.
+    """Compare stored runs with the first of them, or with `against`.
 
-    A single run is compared with the one named ``"baseline"``. `practical` is the smallest difference that
-    matters; `any_machine` compares runs of unlike machines too, without verdicts.
+    A single run is compared with the run named ``"baseline"``. `practical` is the smallest difference that
+    matters. `any_machine` includes runs of different machines, without verdicts.
 
     Raises:
         UsageError: if they cannot be compared.
@@ -130,7 +130,7 @@ def compare(
 
 
 class FigureHistory(Shown):
-    """How a figure went over comparable runs, and where it changed."""
+    """The history of a metric over comparable runs, and its changes."""
 
     def __init__(self, result: History) -> None:
         self.result = result
@@ -142,11 +142,11 @@ class FigureHistory(Shown):
 
     @property
     def changes(self) -> tuple[HistoryChange, ...]:
-        """Where it moved to another level, and how sure that is; the suspected one last."""
+        """The changes of level, with their confidence; a suspected change comes last."""
         return self.result.changes
 
     def table(self) -> Table:
-        """Return a row a run: its value, and the level of the stretch that it lies in."""
+        """Return one row per run: its value, and the level of its segment."""
         import pyarrow as pa  # noqa: PLC0415 -- only here
 
         names = ("number", "id", "started_at", "commit", "value", "level")
@@ -154,7 +154,7 @@ class FigureHistory(Shown):
         return Table(pa.Table.from_pylist(rows))
 
     def html(self) -> str:
-        """Return the history as one page that needs no network."""
+        """Return the history as a self-contained HTML page."""
         from uncork.report.runs.history import build_history_document  # noqa: PLC0415 -- charts take long to load
         from uncork.report.write.html import html_page  # noqa: PLC0415 -- as above
 
@@ -186,14 +186,14 @@ def history(
     everything: bool = False,
     runs: Place | None = None,
 ) -> FigureHistory:
-    """Show how a figure, such as ``"p99"``, went over comparable stored runs, and where it changed.
+    """Show how a metric, such as ``"p99"``, changed over comparable stored runs, and when.
 
-    `of` says of which statement, variant or command, where several have it; `like` is a run that the others
-    are like, else the newest that has the figure. Runs that a guard found broken are left out, unless
-    `everything` is asked for.
+    `of` names the statement, variant or command, where several have the metric. `like` is the run that the
+    others must be comparable to; the default is the newest run with the metric. `any_machine` includes runs
+    of different machines. `everything` includes runs in which a guard found a broken gate.
 
     Raises:
-        UsageError: if no run has such a figure, or several things have it.
+        UsageError: if no run has the metric, or several subjects have it.
         SetupError: if there are no runs.
     """
     from uncork.analysis.runs.history import stored_history  # noqa: PLC0415 -- only here
@@ -213,13 +213,13 @@ def history(
 
 
 def sql(query: str = "SHOW TABLES", *, run: str | Run | None = None, runs: Place | None = None) -> Table:
-    """Ask SQL (DuckDB's) of all stored runs, or of one.
+    """Query all stored runs, or one, in DuckDB's SQL.
 
-    Of all runs, each table has the column run besides, and the table runs has a row a run. What is damaged is
-    left out; `uncork sql` tells what that is.
+    Across all runs, each table has the additional column run, and the table runs has one row per run. Damaged
+    runs are left out; `uncork sql` reports them.
 
     Raises:
-        UsageError: if DuckDB refuses the query; its message says where.
+        UsageError: if DuckDB rejects the query; its message says where.
         SetupError: if there are no runs.
     """
     from uncork.store.query_all import AllRunsReader  # noqa: PLC0415 -- only here

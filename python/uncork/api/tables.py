@@ -1,4 +1,4 @@
-"""Tables as people of Python take them: Arrow, pandas, Polars, or rows."""
+"""Tables as Arrow, pandas, Polars, or rows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _SHOWN: Final = 20
 class Table:
     """Rows with named, typed columns.
 
-    Libraries that speak Arrow take it as it is (``polars.DataFrame(rows)``, ``duckdb.sql("FROM rows")``);
-    iterating gives a dict a row.
+    Libraries that support Arrow accept it directly (``polars.DataFrame(rows)``, ``duckdb.sql("FROM rows")``).
+    Iteration yields one dict per row.
     """
 
     def __init__(self, data: pa.Table) -> None:
@@ -35,7 +35,7 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """Name the columns, in their order."""
+        """The names of the columns, in order."""
         return list(self._data.column_names)
 
     def arrow(self) -> pa.Table:
@@ -84,7 +84,7 @@ class Table:
 
 
 def drawn(columns: Sequence[str], rows: Sequence[dict[str, Any]], total: int) -> str:
-    """Return rows as an HTML table in the notebook's own style; `total` says how many there are."""
+    """Return rows as an HTML table in the notebook's own style; `total` is the number of all rows."""
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join("<tr>" + "".join(_cell(row[name]) for name in columns) + "</tr>" for row in rows)
     more = f"<p>{len(rows)} of {total} rows</p>" if len(rows) < total else ""
@@ -92,7 +92,7 @@ def drawn(columns: Sequence[str], rows: Sequence[dict[str, Any]], total: int) ->
 
 
 def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
-    """Return comparisons as a table: one row each, with the cell as the stored tables write it."""
+    """Return comparisons as a table, one row each; cells are named as in the stored tables."""
     rows = [
         {name: getattr(one, name) for name in _COMPARISON.names}
         | {"cell": Cell(one.cell).name, "verdict": one.verdict.value, "doubts": list(one.doubts)}
@@ -125,7 +125,7 @@ def _cell(value: object) -> str:
 
 
 def _loaded(name: str) -> Any:
-    """Load a library that not everybody has.
+    """Import an optional library.
 
     Raises:
         UsageError: if it is not installed.
@@ -134,5 +134,5 @@ def _loaded(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise UsageError(
-            f"{name} is not installed; take the rows with .arrow(), or install it: {install_extra(name)}"
+            f"{name} is not installed; use .arrow(), or install it: {install_extra(name)}"
         ) from error

@@ -1,4 +1,4 @@
-"""What a run says of one variant, and whether it is what it was expected to be."""
+"""Verdicts of a run on one variant, and checks of expectations."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from uncork.workbench.experiment.gate import Expectation, check, parse_expectati
 __all__ = ["VariantVerdicts", "explained", "met"]
 
 _LINES = 40
-"""Lines of a difference of plans that are shown; the report has all of them."""
+"""Maximum lines shown of a difference between plans; the report has all of them."""
 
 
 class VariantVerdicts:
-    """What was found of a variant against the baseline, in each cell and workload.
+    """The comparisons of a variant with the baseline, in each cell and workload.
 
-    `faster`, `slower`, `not_slower` and `no_difference` are true if it is so in all of them, beyond doubt:
-    where the evidence does not decide they are false, and `undecided` is true.
+    `faster`, `slower`, `not_slower` and `no_difference` are true if the verdict holds in all of them. If the
+    evidence does not decide, they are false and `undecided` is true.
     """
 
     def __init__(self, result: RunResult, variant: str) -> None:
@@ -31,37 +31,37 @@ class VariantVerdicts:
 
     @property
     def faster(self) -> bool:
-        """It is faster everywhere."""
+        """Whether the variant is faster everywhere."""
         return self._is("faster")
 
     @property
     def slower(self) -> bool:
-        """It is slower everywhere."""
+        """Whether the variant is slower everywhere."""
         return self._is("slower")
 
     @property
     def not_slower(self) -> bool:
-        """It is faster, or makes no practical difference, everywhere."""
+        """Whether the variant is faster, or makes no practical difference, everywhere."""
         return self._is("not-slower")
 
     @property
     def no_difference(self) -> bool:
-        """It makes no practical difference anywhere."""
+        """Whether the variant makes no practical difference anywhere."""
         return self._is("no-difference")
 
     @property
     def undecided(self) -> bool:
-        """Somewhere there is not enough evidence, or it was not measured."""
+        """Whether some comparison lacks evidence or was not measured."""
         open_ones = {Verdict.NOT_ENOUGH_EVIDENCE, Verdict.SKIPPED}
         return not self.comparisons or any(one.verdict in open_ones for one in self.comparisons)
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
-        """The verdicts that were reached, of all cells and workloads."""
+        """The set of verdicts over all cells and workloads."""
         return frozenset(one.verdict for one in self.comparisons)
 
     def explain(self) -> str:
-        """Return each verdict with its interval, its reason, and what differs in the plans."""
+        """Return each verdict with its interval, its reason, and differences between plans."""
         return "\n".join(explained(self._result, self.comparisons))
 
     def __iter__(self) -> Iterator[Comparison]:
@@ -82,9 +82,9 @@ def met(result: RunResult, expectations: Sequence[str]) -> None:
     """Check expectations such as ``uuid=not-slower``.
 
     Raises:
-        ExpectationError: if one of them is contradicted; the message says by what.
-        UndecidedError: if none is contradicted, but for one of them the evidence does not decide.
-        UsageError: if one cannot be understood.
+        ExpectationError: if one is contradicted; the message shows the evidence.
+        UndecidedError: if none is contradicted, but the evidence does not decide one.
+        UsageError: if one is invalid.
     """
     names = [variant.name for variant in result.variants]
     baseline = next((variant.name for variant in result.variants if variant.baseline), None)
@@ -102,12 +102,12 @@ def met(result: RunResult, expectations: Sequence[str]) -> None:
                 f"expected {text}: {'it is not' if status == 3 else 'the evidence does not decide'}",
                 *(f"  {line}" for line in explained(result, about)),
             ]
-    lines.append(f"the whole report: uncork report {result.run.id}")
+    lines.append(f"full report: uncork report {result.run.id}")
     raise (ExpectationError if worst == 3 else UndecidedError)("\n".join(lines))
 
 
 def explained(result: RunResult, comparisons: Sequence[Comparison]) -> list[str]:
-    """Return what was found, a line each, with the difference of plans below."""
+    """Return one line per comparison, followed by differences between plans."""
     lines: list[str] = []
     for one in comparisons:
         lines.append(f"{_line(one)}: {one.reason}")

@@ -1,4 +1,4 @@
-"""What callers write in Python, turned into what the workbench reads; and its messages, turned back."""
+"""Types and helpers that the functions share: places, progress, messages and repeatable calls."""
 
 from __future__ import annotations
 
@@ -6,30 +6,24 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from uncork.errors import UsageError
 from uncork.model.redaction import redact_word
 from uncork.model.stored_run import DEFAULT_RUNS
-from uncork.model.units import parse_duration
+from uncork.requests.experiment_options import RunOptions
+from uncork.requests.guard_options import GuardOptions
+from uncork.requests.http_options import HttpOptions
+from uncork.requests.option import options_of
+from uncork.requests.profile_options import CpuOptions, DatabaseOptions, LogOptions
+from uncork.requests.sql_options import SqlOptions
 
-__all__ = [
-    "Place",
-    "Progress",
-    "Quantity",
-    "Tell",
-    "call_text",
-    "calling",
-    "duration_text",
-    "level_texts",
-    "runs_folder",
-    "seconds_text",
-    "teller",
-]
+__all__ = ["Place", "Progress", "Quantity", "Tell", "call_text", "calling", "runs_folder", "teller"]
 
 Place = str | os.PathLike[str]
 """A file or folder."""
@@ -37,30 +31,19 @@ Quantity = str | timedelta
 """A length of time: ``"30s"``, ``"5min"``, or a timedelta."""
 Tell = Callable[[str], None]
 Progress = bool | Tell | None
-"""What hears how it goes: a function that takes a line, True for standard error; None: only in a terminal."""
+"""Where progress goes: a function that takes a line, or True for standard error; None: only in a terminal."""
 
-_KEYWORDS: Final = {
-    "client": "clients",
-    "connect": "connect_each",
-    "for": "lasting",
-    "import": "imports",
-    "max_concurrent_streams": "streams",
-    "pid": "pids",
-    "set": "sets",
-    "warm_up_time": "warm_up",
-}
-"""Options whose keyword is another word than the option's own."""
 _LONGEST: Final = 500
 
 
 def runs_folder(runs: Place | None) -> Path:
-    """Return where runs are stored: as given, else UNCORK_RUNS, else the folder of the command line.
+    """Return the folder of runs: `runs`, or UNCORK_RUNS, or the default of the command line.
 
-    For an address, such as s3://BUCKET/PREFIX, it is the folder that mirrors it here.
+    For an address, such as s3://BUCKET/PREFIX, return the local folder that mirrors it.
 
     Raises:
-        UsageError: if an address can be no store.
-        SetupError: if the folder that mirrors it cannot be made.
+        UsageError: if an address is invalid.
+        SetupError: if the mirror folder cannot be created.
     """
     place = str(runs if runs is not None else os.environ.get("UNCORK_RUNS") or DEFAULT_RUNS)
     if "://" not in place:
@@ -71,7 +54,7 @@ def runs_folder(runs: Place | None) -> Path:
 
 
 def teller(progress: Progress) -> Tell:
-    """Return what hears how it goes."""
+    """Return a function that takes progress lines."""
     if progress is None:
         progress = sys.stderr.isatty()
     if callable(progress):
@@ -79,51 +62,8 @@ def teller(progress: Progress) -> Tell:
     return _say if progress else _keep_quiet
 
 
-def duration_text(quantity: Quantity | None, word: str) -> str | None:
-    """Return a length of time as text with its unit; `word` is the keyword that gave it.
-
-    Raises:
-        UsageError: if it is a bare number.
-    """
-    if isinstance(quantity, timedelta):
-        return f"{quantity.total_seconds():.9f}s"
-    if quantity is None or isinstance(quantity, str):
-        return quantity
-    raise UsageError(f'{word}={quantity!r}: write a time with its unit, such as "10s"')
-
-
-def seconds_text(quantity: Quantity | None, word: str, per_second: float = 1.0) -> str | None:
-    """Return a length of time as a number of seconds, or with `per_second` 1000 of milliseconds.
-
-    Raises:
-        UsageError: if it cannot be understood.
-    """
-    text = duration_text(quantity, word)
-    if text is None:
-        return None
-    try:
-        return repr(parse_duration(text) / 1e9 * per_second)
-    except ValueError as error:
-        raise UsageError(f"{word}: {error}") from error
-
-
-def level_texts(sets: Mapping[str, object] | None) -> dict[str, list[str]]:
-    """Return the levels to keep of each factor, as an experiment file writes them.
-
-    Raises:
-        UsageError: if of a factor no level is named.
-    """
-    chosen: dict[str, list[str]] = {}
-    for factor, levels in (sets or {}).items():
-        many = [levels] if isinstance(levels, str) or not isinstance(levels, Iterable) else levels
-        chosen[factor] = [str(level) for level in many]
-        if not chosen[factor]:
-            raise UsageError(f'sets: no level is left of "{factor}"; name one, or leave the factor out')
-    return chosen
-
-
 def call_text(verb: str, words: Mapping[str, object], positional: Sequence[object] = ()) -> str:
-    """Return the call that repeats a request, without secrets."""
+    """Return the Python call that repeats a request, without secrets."""
     given = [_shown(value) for value in positional]
     given += [f"{name}={_shown(value)}" for name, value in words.items() if value not in (None, False, ())]
     return f"uncork.{verb}({', '.join(given)})"
@@ -131,7 +71,7 @@ def call_text(verb: str, words: Mapping[str, object], positional: Sequence[objec
 
 @contextmanager
 def calling() -> Iterator[None]:
-    """Surround a verb: its messages speak of keywords, and what it wrote for an address is sent there."""
+    """Wrap a function: messages name keywords, and runs written for an address are uploaded at the end."""
     try:
         yield
     except UsageError as error:
@@ -143,7 +83,7 @@ def calling() -> Iterator[None]:
 
 
 def _send() -> None:
-    """Send what was written for an address; warn of what stays here, for nothing of it is lost."""
+    """Upload the runs written for an address; warn about runs that remain local, which are not lost."""
     from uncork.store.remote.mirrors import opened  # noqa: PLC0415 -- as above
 
     if not any(mirror.wrote for mirror in opened()):
@@ -155,16 +95,31 @@ def _send() -> None:
             warnings.warn(str(trouble), RuntimeWarning, stacklevel=4)
         if sent.left:
             later = f"uncork runs push --runs {sent.shown}"
-            text = f"runs not stored at {sent.shown} yet: {sent.left}; kept in {sent.root}, sent by `{later}`"
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
+            text = f"runs not stored at {sent.shown} yet: {sent.left}; kept in {sent.root}"
+            warnings.warn(f"{text}; upload them with `{later}`", RuntimeWarning, stacklevel=4)
 
 
 def _in_python(message: str) -> str:
+    """Replace the options that a message names by their keywords."""
+    keywords = _keywords()
+
     def word(found: re.Match[str]) -> str:
-        name = found["name"].replace("-", "_")
-        return _KEYWORDS.get(name, name)
+        return keywords.get(found["name"], found["name"].replace("-", "_"))
 
     return re.sub(r"(?<![\w-])(?:-\w/)?--(?P<name>[a-z][a-z0-9-]+)", word, message)
+
+
+@cache
+def _keywords() -> dict[str, str]:
+    """Return the keyword of each long option of the verbs that are also functions."""
+    verbs = (SqlOptions, HttpOptions, LogOptions, DatabaseOptions, CpuOptions, RunOptions, GuardOptions)
+    return {
+        flag.removeprefix("--"): one.field
+        for options in verbs
+        for one in options_of(options)
+        for flag in one.flags
+        if flag.startswith("--")
+    }
 
 
 def _shown(value: object) -> str:
@@ -178,7 +133,7 @@ def _shown(value: object) -> str:
 
 
 def _secret(name: str, value: object) -> str:
-    """Show the value of a header or variable, unless it is one that must stay secret."""
+    """Show the value of a header or variable, unless it is secret."""
     line = f"{name}: {value}"
     return _shown(value) if redact_word(line) == line else "'...'"
 

@@ -1,84 +1,56 @@
-"""The doctor: how small a difference can this machine resolve, and are there false alarms here?"""
+"""Measure how small a difference this machine can resolve: `uncork doctor`."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from uncork.cli import console, options
-from uncork.cli.examples import examples_of
+from uncork.analysis.experiment.result import build_result
+from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.run import run_session
 from uncork.errors import UsageError
+from uncork.load.sql import build_facts
 from uncork.model.units import format_duration
+from uncork.requests.experiment_options import DoctorOptions
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import changes_of
+from uncork.workbench.experiment.doctor import diagnose, doctor_source
+from uncork.workbench.experiment.resolution import (
+    DEFAULT_BUDGET_NS,
+    LEAST_BUDGET_NS,
+    Resolution,
+    measure_resolution,
+)
+from uncork.workbench.experiment.session import choose_server, new_run
 
-if TYPE_CHECKING:
-    from uncork.requests.server import ServerChoice
-    from uncork.workbench.experiment.resolution import Resolution
-
-__all__ = ["register"]
+__all__ = ["doctor"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("doctor", epilog=examples_of("doctor"))(doctor)
-
-
-def doctor(
-    self_test: Annotated[
-        bool,
-        typer.Option(
-            "--self-test",
-            help="Run a whole experiment that compares the system with itself, and store it: noise floor, "
-            "steal, throttling, the generator's cost. Exit with 3 if it raises a false alarm.",
-        ),
-    ] = False,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget", metavar="TIME", help="How long to measure: 20s, or 60s with --self-test, if absent."
-        ),
-    ] = None,
-    dsn: options.Dsn = None,
-    pg_bin: options.PgBin = None,
-    port: options.Port = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-    runs: options.Runs = options.DEFAULT_RUNS,
-) -> None:
-    """Measure for 20 s how small a difference this machine can resolve in 1, 5 and 30 minutes.
-
-    The same statement runs against itself, over several restarts of the server: a short statement, then a
-    long one.
-    """
-    choice = options.server(dsn, pg_bin, port)
-    if self_test:
-        if as_json:
+def doctor(options: DoctorOptions) -> None:
+    """Measure the resolution of this machine, or run the self-test, and show the result."""
+    server = choose_server(options.dsn, options.pg_bin, options.port)
+    if options.self_test:
+        if options.as_json:
             raise UsageError("--json shows the resolution; `uncork report --json` shows a self-test's run")
-        _self_test(choice, budget, runs)
+        _self_test(options, server)
     else:
-        _resolution(choice, budget, as_json=as_json, quiet=quiet)
+        _resolution(options, server)
 
 
-def _resolution(choice: ServerChoice, budget: str | None, *, as_json: bool, quiet: bool) -> None:
-    from uncork.workbench.experiment.resolution import (  # noqa: PLC0415 -- keeps `uncork --help` fast
-        DEFAULT_BUDGET_NS,
-        LEAST_BUDGET_NS,
-        measure_resolution,
-    )
-
-    asked = options.collect(None, None, budget, None, None).budget_ns
-    if asked is not None and asked < LEAST_BUDGET_NS:
+def _resolution(options: DoctorOptions, server: ServerChoice) -> None:
+    budget = DEFAULT_BUDGET_NS if options.budget is None else options.budget
+    if budget < LEAST_BUDGET_NS:
         least = format_duration(LEAST_BUDGET_NS)
-        raise UsageError(f"--budget {budget}: the doctor needs {least} for three lives of the server")
-    tell = (lambda _: None) if quiet else console.note
-    found = measure_resolution(choice, DEFAULT_BUDGET_NS if asked is None else asked, tell)
-    if as_json:
+        raise UsageError(
+            f"--budget {format_duration(budget)}: the doctor restarts the server three times and needs "
+            f"at least {least}"
+        )
+    found = measure_resolution(server, budget, (lambda _: None) if options.quiet else console.note)
+    if options.as_json:
         typer.echo(json.dumps(asdict(found), indent=2))
     else:
         _show(found)
@@ -104,16 +76,11 @@ def _show(found: Resolution) -> None:
     output.print(f"{measured}; {found.server}", markup=False, soft_wrap=True)
 
 
-def _self_test(choice: ServerChoice, budget: str | None, runs: Path) -> None:
-    from uncork.analysis.experiment.result import build_result  # noqa: PLC0415
-    from uncork.load.sql import build_facts  # noqa: PLC0415 -- keeps `uncork --help` fast
-    from uncork.workbench.experiment.doctor import diagnose, doctor_source  # noqa: PLC0415
-    from uncork.workbench.experiment.session import new_run  # noqa: PLC0415
-
-    source = doctor_source(options.collect(None, None, budget, None, None))
-    if choice.dsn is not None:
+def _self_test(options: DoctorOptions, server: ServerChoice) -> None:
+    source = doctor_source(changes_of(None, None, options.budget, None, None))
+    if server.dsn is not None:
         source = source.without_server_settings()
-    session = new_run(runs, source, choice)
+    session = new_run(options.runs, source, server)
     run_session(session)
     diagnosis = diagnose(build_result(session.folder), build_facts())
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -123,7 +90,9 @@ def _self_test(choice: ServerChoice, budget: str | None, runs: Path) -> None:
     if diagnosis.false_alarms:
         console.output.print(
             f"\n{diagnosis.false_alarms} of {diagnosis.comparisons} comparisons of the system with itself "
-            "came out as different. One run in twenty may; if it happens again, do not trust this machine."
+            "came out as different. One run in twenty may do so; if it recurs, do not trust this machine."
         )
         raise typer.Exit(ExitStatus.GATE_FAILED)
-    console.output.print("\nno false alarm: trust comparisons on this machine as far as they are precise")
+    console.output.print(
+        "\nno false alarm: comparisons on this machine can be trusted within their intervals"
+    )

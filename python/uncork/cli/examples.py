@@ -1,4 +1,4 @@
-"""Examples under the help of each verb: commands to copy, the most usual first."""
+"""Examples in the help of each verb: commands to copy, the most common first."""
 
 from __future__ import annotations
 

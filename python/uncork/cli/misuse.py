@@ -1,4 +1,4 @@
-"""What is wrong with the words of a command line, in one line."""
+"""Describe an error in a command line in one line."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typer.exceptions import TyperException
 
 from uncork.experiment.spec.problems import hint
 
-__all__ = ["misuse_words"]
+__all__ = ["misuse_message"]
 
 
-def misuse_words(error: TyperException) -> str:
-    """Say what is wrong, what was perhaps meant, and which help tells more; empty if the help is shown.
+def misuse_message(error: TyperException) -> str:
+    """Return what is wrong, a suggestion, and the help command; empty if the help is shown anyway.
 
-    The help is that of the verb whose words they are, as far as the verb is known.
+    The help is that of the verb, as far as the verb is known.
     """
-    told = error.format_message().strip().rstrip(".").replace("'", '"')
-    if not str(error) or not told:
+    message = error.format_message().strip().rstrip(".").replace("'", '"')
+    if not str(error) or not message:
         return ""
     near = getattr(error, "possibilities", None)
     if near:
-        told = f"{told.partition(' (')[0]}{hint(getattr(error, 'option_name', ''), set(near))}"
-    told = told.replace(". Did you mean", "; did you mean")
-    told = re.sub(r"is not a valid (?:int range|integer|int)\b", "is no whole number", told)
-    end = " " if told.endswith("?") else "; "
-    return f"{told[0].lower()}{told[1:]}{end}`{_verb(error)} --help` says what there is"
+        message = f"{message.partition(' (')[0]}{hint(getattr(error, 'option_name', ''), set(near))}"
+    message = message.replace(". Did you mean", "; did you mean")
+    message = re.sub(r"is not a valid (?:int range|integer|int)\b", "is not a whole number", message)
+    remedy = " Try" if message.endswith("?") else "; try"
+    return f"{message[0].lower()}{message[1:]}{remedy} `{_verb(error)} --help`"
 
 
 def _verb(error: TyperException) -> str:

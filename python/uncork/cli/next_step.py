@@ -1,4 +1,4 @@
-"""The command to type next, as it works in this shell."""
+"""The next command to type, as it works in this shell."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ import shutil
 import sys
 from pathlib import Path
 
-from uncork.cli import console, options
+from uncork.cli import console
+from uncork.model.stored_run import DEFAULT_RUNS
 
 __all__ = ["next_command", "say_next", "serve_command"]
 
 
 def serve_command(runs: Path) -> str:
-    """Return the command that serves the runs of a folder, or of the address that it mirrors."""
+    """Return the command that serves the runs of a folder, or of the address it mirrors."""
     from uncork.store.remote.mirrors import shown  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     place = shown(runs)
-    is_found = place == os.environ.get("UNCORK_RUNS", str(options.DEFAULT_RUNS))
+    is_found = place == os.environ.get("UNCORK_RUNS", str(DEFAULT_RUNS))
     return next_command("serve", *([] if is_found else ["--runs", place]))
 
 
 def next_command(*words: str) -> str:
-    """Return a command of uncork as this shell runs it: by path unless `uncork` on the PATH is this one."""
+    """Return an uncork command that works in this shell: by path unless `uncork` on the PATH is this one."""
     return shlex.join([_program(), *words])
 
 
 def _program() -> str:
-    """Return ``uncork``, else the path of the program beside the Python that runs."""
+    """Return ``uncork`` if it is on the PATH, or the path of the program beside the running Python."""
     beside = Path(sys.executable).with_name("uncork")
     found = shutil.which("uncork")
     if not beside.is_file() or (found is not None and Path(found).samefile(beside)):
@@ -38,7 +39,7 @@ def _program() -> str:
 
 
 def say_next(runs: Path) -> None:
-    """Say how to see this run among the others, and what makes every printed command work as typed."""
+    """Print how to browse the runs, and how to put uncork on the PATH if it is not there."""
     console.note(f"to browse all runs: {serve_command(runs)}")
     if _program() != "uncork":
         folder = shlex.quote(str(Path(sys.executable).parent))

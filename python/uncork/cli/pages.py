@@ -1,4 +1,4 @@
-"""In which form a run is shown, and how all forms of it are written beside it: page, Markdown and JSON."""
+"""Print a run in one form, and write all forms into its folder: HTML page, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import typer
 
 from uncork.cli import console
 from uncork.errors import StoreError, UsageError
+from uncork.report.load.gobench import render_go_bench
+from uncork.store.layout import write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,24 +37,24 @@ _DENIED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 Form = Literal["terminal", "json", "markdown"]
 BenchForm = Form | Literal["go-bench"]
-"""As `Form`, where there are figures that benchstat reads."""
+"""As `Form`, and the format that benchstat reads."""
 
 
-def check_forms(**wanted: bool) -> None:
-    """Refuse two forms of what is printed, each named as its option; raises UsageError."""
-    chosen = [f"--{name.replace('_', '-')}" for name, is_wanted in wanted.items() if is_wanted]
+def check_forms(**requested: bool) -> None:
+    """Raise UsageError if two output formats are requested; each is named as its option."""
+    chosen = [f"--{name.replace('_', '-')}" for name, is_set in requested.items() if is_set]
     if len(chosen) > 1:
         raise UsageError(f"{chosen[0]} and {chosen[1]} both print the result: choose one")
 
 
 def chosen_form(*, as_json: bool, markdown: bool) -> Form:
-    """Return in which form a run is shown; raises UsageError if two are asked for."""
+    """Return the output format; raise UsageError if two are requested."""
     check_forms(json=as_json, markdown=markdown)
     return "json" if as_json else "markdown" if markdown else "terminal"
 
 
 def check_page(page: Path | None) -> None:
-    """Refuse a file that could not be written, before anything is done for it; raises UsageError."""
+    """Raise UsageError if the folder of an output file does not exist, before any work is done."""
     if page is not None and not page.absolute().parent.is_dir():
         raise UsageError(f"cannot write {page}: there is no folder {page.absolute().parent}")
 
@@ -67,9 +69,9 @@ def write_pages(
     names: tuple[str, str] = ("report", "result"),
     tell: bool,
 ) -> None:
-    """Write three forms of a report into a run's folder, the page elsewhere if `page` says so.
+    """Write three forms of a report into a run's folder, and the HTML page to `page` if it is given.
 
-    `names` are those of the report and of the JSON document; `tell` says in the terminal where the page is.
+    `names` are the file names of the report and of the JSON document. `tell` prints the path of the page.
 
     Raises:
         StoreError: if one of them cannot be written.
@@ -91,10 +93,10 @@ def report(
     terminal: Callable[[Found, Console], None] | None = None,
     keep: bool = True,
 ) -> None:
-    """Print a report in a form, and write all forms of it beside its run (the page to `page`, if named).
+    """Print a report in a form, and write all forms into the run's folder (the page to `page`, if given).
 
-    `terminal` prints it otherwise than its kind does by default. Without `keep`, files are written only with
-    the form of the terminal, which says where the page is, or where `page` is named.
+    `terminal` replaces the default terminal output of the kind. Without `keep`, files are written only with
+    the terminal form, which prints the path of the page, or if `page` is given.
 
     Raises:
         StoreError: if one of them cannot be written.
@@ -102,8 +104,6 @@ def report(
     if form == "terminal":
         (terminal or kind.terminal)(found, console.output)
     elif form == "go-bench":
-        from uncork.report.load.gobench import render_go_bench  # noqa: PLC0415 -- only for this form
-
         typer.echo(render_go_bench(kind.result(found)), nl=False)
     else:
         typer.echo(kind.json(found) if form == "json" else kind.text(found), nl=False)
@@ -114,22 +114,20 @@ def report(
 def write_forms(
     kind: Kind[Found], folder: Path, found: Found, page: Path | None = None, *, tell: bool = False
 ) -> None:
-    """Write all forms of a report beside its run: see `write_pages`."""
+    """Write all forms of a report into the run's folder: see `write_pages`."""
     html, markdown, json = kind.forms(folder, found)
     write_pages(folder, page, html=html, markdown=markdown, json=json, tell=tell)
 
 
 def write_beside(folder: Path, files: Mapping[str, str], html: str, page: Path) -> Path | None:
-    """Write files into a run's folder, and the page; return where that is.
+    """Write files into a run's folder, and the HTML page; return the path of the page.
 
-    A run of others may only be read: then a page elsewhere is all that is written, and without one None is
-    returned, after saying so. What was measured is shown all the same.
+    If the folder is read-only, write only a page elsewhere; without one, print a note and return None. The
+    result is shown either way.
 
     Raises:
-        StoreError: if something else is wrong with the place, such as a full disk.
+        StoreError: if a file cannot be written for another reason, such as a full disk.
     """
-    from uncork.store.layout import write_atomically  # noqa: PLC0415 -- keeps `uncork --help` fast
-
     try:
         for name, text in files.items():
             write_atomically(folder / name, text)
@@ -137,9 +135,7 @@ def write_beside(folder: Path, files: Mapping[str, str], html: str, page: Path) 
         if getattr(error.__cause__, "errno", None) not in _DENIED:
             raise
         if page.parent == folder:
-            console.note(
-                f"{folder} may only be read, so no page is written; --html FILE writes one elsewhere"
-            )
+            console.note(f"{folder} is read-only, so no page is written; --html FILE writes one elsewhere")
             return None
     write_atomically(page, html)
     return page

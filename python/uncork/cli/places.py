@@ -1,24 +1,25 @@
-"""Where runs are: the option that names a folder or an address, and what is sent when a verb ends."""
+"""The folder or address of runs, and uploads to an address when a verb ends."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from uncork.cli import console
 from uncork.errors import UncorkError
 from uncork.model.units import format_count
+from uncork.requests.shared_options import RUNS_HELP
 
 if TYPE_CHECKING:
     from uncork.workbench.publishing import Sent
 
-__all__ = ["HELP", "place_of_runs", "say_sent", "say_unsent", "send_written"]
-
-HELP = "Where runs are stored: a folder, or an address such as s3://BUCKET/PREFIX."
+__all__ = ["RunsOfGroup", "RunsOfVerb", "place_of_runs", "say_sent", "say_unsent", "send_written"]
 
 
 def place_of_runs(text: str | Path) -> Path:
-    """Return the folder of runs that an option names; for an address that which mirrors it here."""
+    """Return the folder of runs that an option names; for an address, the local folder that mirrors it."""
     if "://" not in str(text):
         return Path(text)
     from uncork.workbench.publishing import open_runs  # noqa: PLC0415 -- keeps `uncork --help` fast
@@ -26,8 +27,25 @@ def place_of_runs(text: str | Path) -> Path:
     return open_runs(str(text))
 
 
+RunsOfGroup = Annotated[
+    Path,
+    typer.Option(
+        "--runs",
+        metavar="DIR",
+        envvar="UNCORK_RUNS",
+        parser=place_of_runs,
+        help=RUNS_HELP,
+    ),
+]
+RunsOfVerb = Annotated[
+    Path | None,
+    typer.Option("--runs", metavar="DIR", parser=place_of_runs, help=RUNS_HELP, show_default=False),
+]
+"""As `RunsOfGroup`, for verbs of `uncork runs`: it overrides the option before the verb."""
+
+
 def send_written() -> None:
-    """Send what this process wrote for an address, and say how that went; what fails stays here."""
+    """Upload the runs that this process wrote for an address, and report; failed ones remain local."""
     from uncork.store.remote.mirrors import opened  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     if not any(mirror.wrote for mirror in opened()):
@@ -38,11 +56,11 @@ def send_written() -> None:
         for sent in publishing.send_written():
             say_sent(sent)
     except (UncorkError, KeyboardInterrupt) as error:
-        console.note(f"{error or 'interrupted'}; `uncork runs push` sends what was not sent")
+        console.note(f"{error or 'interrupted'}; `uncork runs push` uploads the remaining runs")
 
 
 def say_sent(sent: Sent) -> None:
-    """Say what was sent, and what stays here and how to send it later."""
+    """Report which runs were uploaded, which remain local, and how to upload them later."""
     if sent.runs:
         names = ", ".join(sent.runs) if len(sent.runs) <= 3 else format_count(len(sent.runs)) + " runs"
         console.note(f"stored at {sent.shown}: {names}")
@@ -54,7 +72,7 @@ def say_sent(sent: Sent) -> None:
 
 
 def say_unsent(root: Path) -> None:
-    """Say how many runs wait here to be sent to an address."""
+    """Report how many local runs have not been uploaded to their address."""
     from uncork.store.remote.mirrors import mirror_of, shown  # noqa: PLC0415 -- keeps `uncork --help` fast
 
     if mirror_of(root) is not None:
@@ -66,8 +84,8 @@ def say_unsent(root: Path) -> None:
 
 
 def _left(left: int, shown: str, root: Path) -> str:
-    """Say how many runs stay here, and how to send them; nothing if there are none."""
+    """Describe how many runs remain local, and how to upload them; empty if there are none."""
     if not left:
         return ""
     runs = "1 run is" if left == 1 else f"{format_count(left)} runs are"
-    return f"{runs} not stored at {shown} yet; kept in {root}, sent by `uncork runs push --runs {shown}`"
+    return f"{runs} not stored at {shown} yet; kept in {root}; upload with `uncork runs push --runs {shown}`"

@@ -1,4 +1,4 @@
-"""Show a run while it goes: a live line in a terminal, plain lines elsewhere."""
+"""Progress of a run: a live line in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class View(Protocol):
 
 @contextmanager
 def progress_view(name: str, budget_ns: int) -> Iterator[View]:
-    """Open the view that suits standard error."""
+    """Open the view for standard error: live in a terminal, otherwise plain."""
     note(f"run {name}")
     if not talk.is_terminal:
         yield PlainView(budget_ns)
@@ -40,13 +40,13 @@ def progress_view(name: str, budget_ns: int) -> Iterator[View]:
 
 
 class PlainView:
-    """One line for each step, so that a log of it stays short."""
+    """One line per step, which keeps logs short."""
 
     def __init__(self, budget_ns: int) -> None:
         self._steps = RunSteps(budget_ns)
 
     def show(self, event: Event) -> None:
-        """Write a line for steps and rounds; single trials are not worth one."""
+        """Write a line for each step and round; single trials get none."""
         line = self._steps.line(event)
         if line is not None:
             note(line)

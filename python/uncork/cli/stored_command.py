@@ -1,4 +1,4 @@
-"""The command that made a run, as it is stored with the run."""
+"""The command line that made a run, as stored with the run."""
 
 from __future__ import annotations
 

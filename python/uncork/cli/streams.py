@@ -1,4 +1,4 @@
-"""Standard output and error whose reader may go away, whose disk may be full, or which are not in UTF-8."""
+"""Standard output and error that handle closed pipes, full disks and encodings other than UTF-8."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _UTF: Final = "utf"
 
 
 class _Output(io.FileIO):
-    """Standard output. Once nobody reads it (``| head -1``) the rest goes nowhere.
+    """Standard output. Once its reader is gone (``| head -1``), further output is discarded.
 
-    The verb goes on and ends as it would have: what it writes elsewhere is written, and a broken gate keeps
-    its exit status. A disk that is full is told once.
+    The verb completes as usual: it writes its files, and a broken gate keeps its exit status. A full disk is
+    reported once.
     """
 
     _lost = False
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write some bytes; raises StoreError the first time that they cannot be written."""
+        """Write bytes; raise StoreError the first time that they cannot be written."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -40,15 +40,15 @@ class _Output(io.FileIO):
 
 
 class _Talk(io.FileIO):
-    """Standard error. Once nobody reads it (``2>&1 | head -1``) the verb is interrupted, as by Ctrl-C.
+    """Standard error. Once its reader is gone (``2>&1 | head -1``), the verb is interrupted, as by Ctrl-C.
 
-    Otherwise a run would go on for as long as its budget, and nobody would know.
+    Otherwise a run would continue unnoticed until its budget ends.
     """
 
     _ended = False
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write some bytes; raises KeyboardInterrupt the first time that nobody reads them."""
+        """Write bytes; raise KeyboardInterrupt the first time that there is no reader."""
         try:
             return super().write(data)
         except OSError as error:
@@ -60,7 +60,7 @@ class _Talk(io.FileIO):
 
 
 def open_streams() -> None:
-    """Put these in the place of Python's own, which end in a traceback; a stream that is closed stays so."""
+    """Replace Python's streams, which fail with a traceback; a closed stream stays closed."""
     if sys.stdout is not None:
         sys.stdout = _opened(sys.stdout, _Output)
     if sys.stderr is not None:
@@ -68,7 +68,7 @@ def open_streams() -> None:
 
 
 def _opened(stream: TextIO, kind: type[io.FileIO]) -> io.TextIOWrapper:
-    """Return a stream of text to the same place. What its encoding lacks becomes a question mark."""
+    """Return a text stream to the same file; characters missing from its encoding become question marks."""
     encoding = stream.encoding or "utf-8"
     errors = stream.errors if encoding.lower().startswith(_UTF) else "replace"
     return io.TextIOWrapper(

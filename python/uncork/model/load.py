@@ -169,7 +169,7 @@ class Stalls:
 
     `answers` counts those in which nothing arrived for 35 to 50 ms in the middle, as happens when the
     receiver delays its acknowledgement. If there are any, a few silences of over 10 ms are drawn at random:
-    in `hastened` ones, uncork acknowledged the received data after 10 ms; `kept` ones were left alone. Of
+    in `hastened` ones, the generator acknowledged the data after 10 ms; `kept` ones were left alone. Of
     each, the `…_short` ones ended within 35 ms.
     """
 

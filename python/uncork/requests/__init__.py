@@ -1,1 +1,1 @@
-"""Words or values in, typed jobs out; what is refused is refused by the option's name."""
+"""Options of the verbs, and the typed requests made from them; refusals name the option."""

@@ -1,4 +1,4 @@
-"""What a guard is asked, whether of an experiment file or of a stored run."""
+"""The request of a guard, for an experiment file or a stored run."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from uncork.errors import UsageError
-from uncork.experiment.guard.sides import Side
+from uncork.experiment.guard.sides import Side, parse_side
 from uncork.model.evidence import EvidenceKind
 from uncork.model.redaction import is_secret, redact
+from uncork.requests.guard_options import GuardOptions
 from uncork.requests.server import ServerChoice
-from uncork.requests.source import Options
+from uncork.requests.source import Options, changes_of
 
-__all__ = ["GuardRequest", "Tell", "command_text", "headers_of"]
+__all__ = ["GuardRequest", "Tell", "command_text", "guard_request", "headers_of"]
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class GuardRequest:
-    """What is asked.
+    """What to guard, and how.
 
-    `target` is an experiment file, or a stored run's id, name or path. `variant` names the file's variant
-    that both sides are; the file's baseline if None. `gates` go before those of the file. `acknowledged` is
-    the file of known changes; the one that the experiment file names if None. `same` lets two sides through
-    that come out the same (an A/A test of the guard itself). `words` are the command's arguments as written,
-    to repeat it; secrets are taken out where they are shown. Of a stored load only: `times` it is measured
-    again, sent to `url` with `headers` in place of its own, or `stored` compares it without measuring; of any
-    stored run `everything` takes those for its past, too, that a guard found broken. With `resume`, `target`
-    is the run of a guard that was interrupted and goes on.
+    `target` is an experiment file, or a stored run's id, name or path. `variant` names the variant of the
+    file that both sides run; None is the file's baseline. `gates` come before those of the file.
+    `acknowledged` is the file of acknowledged changes; None is the one that the experiment file names. `same`
+    allows two identical sides (an A/A test of the guard itself). `words` are the command's arguments, to
+    repeat it; secrets are removed where they are shown.
+
+    For a stored load only: it is measured `times` times, sent to `url` with `headers` instead of its own; or
+    `stored` judges it without measuring. For any stored run, `everything` includes runs with broken gates in
+    its history. With `resume`, `target` is the run of an interrupted guard, which continues.
     """
 
     target: str
@@ -48,33 +49,53 @@ class GuardRequest:
     stored: bool = False
     times: int = 1
     url: str | None = None
-    headers: tuple[str, ...] = field(default=(), repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     everything: bool = False
     resume: bool = False
 
     @property
     def two_sides(self) -> bool:
-        """Whether sides were named, or are to be the same, and not one thing is held against its history."""
+        """Return whether two sides are compared, rather than a stored run with its history."""
         return bool(self.baseline.says or self.candidate.says or self.same)
 
 
-def headers_of(wanted: GuardRequest) -> list[tuple[str, str]]:
-    """Return the headers that were given again.
+def guard_request(
+    options: GuardOptions, target: str, server: ServerChoice, *, words: Sequence[str]
+) -> GuardRequest:
+    """Return the request that the options describe, on `target` and `server`; `words` repeat it.
 
     Raises:
-        UsageError: if one is none.
+        UsageError: if a side cannot be understood.
     """
-    found = []
-    for text in wanted.headers:
-        name, colon, value = text.partition(":")
-        if not colon or not name.strip():
-            raise UsageError("--header: write it as NAME: VALUE, such as Authorization: Bearer ...")
-        found.append((name.strip(), value.strip()))
-    return found
+    return GuardRequest(
+        target=target,
+        baseline=parse_side("baseline", options.baseline or ()),
+        candidate=parse_side("candidate", options.candidate or ()),
+        gates=tuple(options.gates or ()),
+        variant=options.variant,
+        options=changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed),
+        choice=server,
+        acknowledged=options.acknowledged,
+        confirm=options.confirm,
+        evidence=options.evidence or (),
+        same=options.same,
+        words=tuple(words),
+        stored=options.stored,
+        times=options.times,
+        url=options.url,
+        headers=tuple(options.header or ()),
+        everything=options.everything,
+        resume=options.resume is not None,
+    )
+
+
+def headers_of(request: GuardRequest) -> list[tuple[str, str]]:
+    """Return the headers that replace those of a stored load."""
+    return list(request.headers)
 
 
 def command_text(words: Sequence[str]) -> str:
-    """Return a command line that repeats a guard, without secrets: of servers, variables and headers."""
+    """Return a command line that repeats a guard, without the secrets of servers, variables and headers."""
     return shlex.join(map(_shown, words))
 
 

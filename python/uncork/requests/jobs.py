@@ -1,4 +1,4 @@
-"""What a load by SQL, by HTTP or a sweep is asked to do."""
+"""Requests for loads over SQL or HTTP, for sweeps, and for pgbench's tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["HttpJob", "LoadJob", "ServerOptions", "SweepRequest", "TablesJob", "
 
 
 Vacuum = Literal["none", "usual", "all"]
-"""What is vacuumed before the load: nothing, pgbench's small tables, or all four."""
+"""Tables to vacuum before the load: none, pgbench's small tables, or all four."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Which server: one of our own (`embedded`), or the one that libpq would take with these words."""
+    """The server: a temporary one (`embedded`), or the one that libpq would connect to with these options."""
 
     dsn: str | None = None
     host: str | None = None
@@ -32,10 +32,10 @@ class ServerOptions:
     binaries: Path | None = None
 
     def address(self) -> Address:
-        """Resolve the words to an address, without touching the network.
+        """Resolve the options to an address, without network access.
 
         Raises:
-            ConnectError, UsageError: if they are wrong, or demand what load cannot fulfil.
+            ConnectError, UsageError: if they are invalid, or require a feature that load does not support.
         """
         conninfo, database = self.dsn or "", self.database
         if database is not None and re.match(r"postgres(ql)?://|[^/]*=", database):
@@ -45,7 +45,7 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True)
 class TablesOptions:
-    """How pgbench's tables are made: see `engines.tpcb.initialise`."""
+    """How to create pgbench's tables: see `engines.tpcb.initialise`."""
 
     scale: int = 1
     steps: str = "dtgvp"
@@ -60,7 +60,7 @@ class TablesOptions:
 
 @dataclass(frozen=True, slots=True)
 class TablesJob:
-    """Make pgbench's tables, and nothing else."""
+    """Create pgbench's tables, and nothing else."""
 
     server: ServerOptions
     tables: TablesOptions
@@ -70,9 +70,9 @@ class TablesJob:
 class LoadJob:
     """Load a server.
 
-    `tables` are made before, on a server of our own. `needs_tables` says that a script uses them, so that
-    their scale is asked for; `scale` is what scripts see when none does. `command` repeats the job and holds
-    no secret.
+    `tables` are created first, on a temporary server. `needs_tables`: a script uses pgbench's tables, so
+    their scale is read from the server; `scale` is the value for scripts otherwise. `command` repeats the job
+    and contains no secret.
     """
 
     spec: LoadSpec
@@ -86,10 +86,10 @@ class LoadJob:
 
 @dataclass(frozen=True, slots=True)
 class HttpJob:
-    """Load a service. `command` repeats the job and holds no secret.
+    """Load a service. `command` repeats the job and contains no secret.
 
-    `service_pids` are the service's processes, found by its port where none is named; `postgres` is how to
-    reach the database behind it.
+    `service_pids` are the service's processes; if empty, they are found by its port. `postgres` is the
+    connection string of the database behind the service.
     """
 
     spec: HttpSpec
@@ -100,7 +100,7 @@ class HttpJob:
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """A sweep as asked for; `start` is None for rates whose beginning a short closed loop finds."""
+    """A requested sweep; `start` is None if a short closed loop finds the first rate."""
 
     spec: SweepSpec
     start: float | None

@@ -1,4 +1,4 @@
-"""Which server an experiment runs on."""
+"""The server that an experiment runs on."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["ServerChoice"]
 
 @dataclass(frozen=True, slots=True)
 class ServerChoice:
-    """Where to measure: an existing server (`dsn`), or one of our own from `binaries`, on `port`.
+    """The server to measure on: an existing one (`dsn`), or one started from `binaries` on `port`.
 
-    `apart` are existing servers of single variants, by name, `own` the settings of servers that are started
-    for single variants.
+    `apart` maps variants to existing servers of their own. `own` maps variants to the settings of servers
+    started for them.
     """
 
     dsn: str | None = field(default=None, repr=False)
@@ -36,12 +36,12 @@ class ServerChoice:
         return "embedded" if self.binaries is None else f"embedded from {self.binaries}"
 
     def server(self, settings: Mapping[str, object]) -> PostgresServer:
-        """Make the server, not yet started."""
+        """Return the server, not yet started."""
         if self.dsn is not None or self.apart:
             if settings:
                 raise UsageError(
-                    "[server.settings] cannot be set on an existing server (--dsn); take them out of the "
-                    "experiment, or set them there yourself"
+                    "[server.settings] cannot be set on an existing server (--dsn); remove them from the "
+                    "experiment, or set them on the server yourself"
                 )
             return existing_server(self.dsn or "")
         return embedded_server(settings, binaries=self.binaries, port=self.port)

@@ -1,4 +1,4 @@
-"""Find an experiment (a file, a case, a stored run) and apply what the command line changed of it."""
+"""Read an experiment from a file, a case or a stored run, and apply the changes of the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "Source",
     "case_folder",
     "case_source",
-    "changed_options",
+    "changes_of",
     "file_source",
     "file_text",
     "made_source",
@@ -37,9 +37,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line, or the part of a case, changes of an experiment; None or empty leaves it.
+    """Changes to an experiment by the command line or a part of a case; None or empty changes nothing.
 
-    `variants` are kept with the baseline; `operations` are those of a trial, where it counts them.
+    `variants` are kept in addition to the baseline. `operations` replaces the operations of a trial, where
+    trials count them.
     """
 
     levels: Mapping[str, list[str]] = field(default_factory=dict)
@@ -51,7 +52,7 @@ class Options:
     seed: int | None = None
 
     def stored(self) -> dict[str, Any]:
-        """Return the options as plain data for the manifest."""
+        """Return the changes as plain data for the manifest."""
         return {
             "levels": {factor: list(levels) for factor, levels in self.levels.items()},
             "workloads": list(self.workloads),
@@ -64,7 +65,7 @@ class Options:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Options:
-        """Read options back from a manifest."""
+        """Read the changes back from a manifest."""
         return cls(
             levels=stored.get("levels", {}),
             workloads=tuple(stored.get("workloads", ())),
@@ -76,35 +77,25 @@ class Options:
         )
 
 
-def changed_options(
-    levels: Mapping[str, list[str]],
-    workloads: Sequence[str],
-    *,
-    budget: str | None = None,
-    precision: str | None = None,
-    seed: int | None = None,
+def changes_of(
+    sets: Sequence[tuple[str, Sequence[str]]] | None,
+    workloads: Sequence[str] | None,
+    budget_ns: int | None,
+    precision: float | None,
+    seed: int | None,
 ) -> Options:
-    """Read what is to be changed of an experiment, as people write it: ``30min``, ``3%``.
-
-    Raises:
-        UsageError: if something cannot be understood.
-    """
-    try:
-        budget_ns = None if budget is None else parse_duration(budget)
-    except ValueError as error:
-        raise UsageError(f"--budget: {error}") from error
-    try:
-        share = None if precision is None else parse_share(precision)
-    except ValueError as error:
-        raise UsageError(f"--precision: {error}") from error
-    if budget_ns == 0 or share == 0:
-        raise UsageError("--budget and --precision must be above zero")
-    return Options(levels=levels, workloads=tuple(workloads), budget_ns=budget_ns, precision=share, seed=seed)
+    """Return the changes to an experiment; levels of a factor given more than once are joined."""
+    levels: dict[str, list[str]] = {}
+    for factor, chosen in sets or ():
+        levels.setdefault(factor, []).extend(chosen)
+    return Options(
+        levels=levels, workloads=tuple(workloads or ()), budget_ns=budget_ns, precision=precision, seed=seed
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An experiment ready to run: what was written (`text`, `files`), and what it says (`spec`)."""
+    """An experiment ready to run: its text and files, and the parsed specification."""
 
     spec: Spec
     text: str
@@ -113,16 +104,16 @@ class Source:
     case: str | None = None
 
     def without_server_settings(self) -> Source:
-        """Leave the server's settings out, for a server that is not ours to configure."""
+        """Return the source without server settings, for a server that uncork does not configure."""
         return replace(self, spec=self.spec.model_copy(update={"server": Server()}))
 
 
 def file_source(path: Path, options: Options, *, case: str | None = None, alone: bool = False) -> Source:
-    """Read an experiment file and the SQL files that it names; `alone` takes one of a single variant.
+    """Read an experiment file and its SQL files; `alone` allows a single variant.
 
     Raises:
         UsageError: if the file cannot be read.
-        SpecError: if it is wrong.
+        SpecError: if it is invalid.
     """
     return text_source(file_text(path), options, file=str(path), folder=path.parent, case=case, alone=alone)
 
@@ -131,7 +122,7 @@ def file_text(path: Path) -> str:
     """Return the text of a file.
 
     Raises:
-        UsageError: if it cannot be read, or is no text.
+        UsageError: if it cannot be read, or is not text.
     """
     try:
         return path.read_text()
@@ -150,12 +141,12 @@ def text_source(
     case: str | None = None,
     alone: bool = False,
 ) -> Source:
-    """Read an experiment's text and the SQL files that it names, which are in `folder`.
+    """Read an experiment from text, and its SQL files from `folder`.
 
-    `file` is what messages call it.
+    `file` is the name used in messages.
 
     Raises:
-        SpecError: if it is wrong.
+        SpecError: if it is invalid.
     """
     files: dict[str, str] = {}
 
@@ -170,10 +161,10 @@ def text_source(
 
 
 def made_source(text: str, files: Mapping[str, str], options: Options, file: str) -> Source:
-    """Return the experiment that a text says; `files` are those that it names, `file` its name in messages.
+    """Return the experiment in a text; `files` are its SQL files, `file` the name used in messages.
 
     Raises:
-        SpecError: if it is wrong.
+        SpecError: if it is invalid.
     """
     known = dict(files)
 
@@ -189,7 +180,7 @@ def made_source(text: str, files: Mapping[str, str], options: Options, file: str
 def case_source(name: str, options: Options, *, full: bool) -> Source:
     """Return a case's experiment: its default part, or with `full` all of it.
 
-    What the command line gives goes over the part's own settings.
+    Options of the command line override the settings of the part.
 
     Raises:
         UsageError: if there is no such case.
@@ -223,7 +214,7 @@ def case_folder(name: str) -> Path:
 
 
 def run_source(reader: RunReader, changes: Options | None = None) -> Source:
-    """Return the experiment of a stored run, as it was run."""
+    """Return the experiment of a stored run, as it ran."""
     stored = Options.of(reader.manifest.options)
     if changes is not None:
         stored = Options(
@@ -242,7 +233,7 @@ def run_source(reader: RunReader, changes: Options | None = None) -> Source:
         files[name] = reader.read_file(name)
         return files[name]
 
-    # The database may have changed since: a stored run has the rows that it was made with.
+    # The time zone database may have changed since: use the rows stored with the run.
     spec = _parse(
         text, str(reader.folder / "experiment.toml"), read, stored, lambda name, _: read(_MADE.format(name))
     )
@@ -250,14 +241,14 @@ def run_source(reader: RunReader, changes: Options | None = None) -> Source:
 
 
 _MADE = "time_zones.{}.sql"
-"""What the rows of an entry of ``[time_zones]`` are called beside a stored experiment."""
+"""File name of the rows of a ``[time_zones]`` entry in a stored run."""
 
 Published = Mapping[tuple[str, str, str], float]
 """Published values of a case's metric in nanoseconds, by cell name, workload and variant."""
 
 
 def published_figures(case: str | None) -> tuple[Published, str | None]:
-    """Return a case's published figures and their source; nothing for other experiments."""
+    """Return a case's published figures and their source; empty for other experiments."""
     if case is None or case not in cases.names():
         return {}, None
     data = tomllib.loads((cases.path(case) / "expected.toml").read_text())
@@ -270,7 +261,7 @@ def published_figures(case: str | None) -> tuple[Published, str | None]:
 
 
 def _make_zones(files: dict[str, str], name: str, wanted: TimeZones) -> str:
-    """Make the rows of an entry of ``[time_zones]``, and keep them among the files."""
+    """Create the rows of a ``[time_zones]`` entry, and add them to the files."""
     zones = {zone: _zone(zone) for zone in wanted.zones}
     files[_MADE.format(name)] = offset_values(zones, wanted.first_year, wanted.last_year)
     return files[_MADE.format(name)]
@@ -312,17 +303,17 @@ def _parse(
     spec = spec.model_copy(update=changes)
     if least_ns(spec) >= spec.stop.budget:
         raise SpecError(
-            f"{file}: stop.budget: {format_duration(spec.stop.budget)} holds not one block: a block of each "
-            f"workload in a single cell measures {format_duration(least_ns(spec))} already; raise the "
-            "budget or shorten the trials"
+            f"{file}: stop.budget: {format_duration(spec.stop.budget)} is too short for one block: a block "
+            f"of each workload in a single cell takes {format_duration(least_ns(spec))}; raise the budget or "
+            "shorten the trials"
         )
     return spec
 
 
 def _kept(spec: Spec, options: Options) -> dict[str, Any]:
-    """Return the workloads and variants that are left, with the operations that trials then count.
+    """Return the remaining workloads and variants, with the changed operations.
 
-    Services run for requests by HTTP: where none is left, none of them is.
+    Services run for HTTP requests: if no HTTP workload remains, no service does.
     """
     workloads = {}
     for name, workload in spec.workloads.items():
@@ -343,5 +334,5 @@ def _kept(spec: Spec, options: Options) -> dict[str, Any]:
 
 
 def starter(name: str) -> str:
-    """Return the text of an experiment file that comes with uncork: `experiment`, `doctor`, `resolution`."""
+    """Return a bundled experiment file: `experiment`, `doctor` or `resolution`."""
     return (Path(experiment.__file__).parent / "starters" / f"{name}.toml").read_text()

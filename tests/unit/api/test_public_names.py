@@ -3,7 +3,6 @@
 import inspect
 import subprocess
 import sys
-from typing import get_type_hints
 
 import pytest
 
@@ -31,13 +30,18 @@ def test_the_import_loads_nothing():
     assert done.stdout.strip() == "['uncork']"
 
 
-@pytest.mark.parametrize(("verb", "words"), [("load_sql", loads.SqlWords), ("load_http", loads.HttpWords)])
-def test_sweeps_take_the_words_of_loads_with_the_same_types(verb, words):
-    hints = get_type_hints(getattr(loads, verb))
-    own = {name: hints[name] for name in inspect.signature(getattr(loads, verb)).parameters}
-    for name in ("database", "urls", "progress", "runs"):
-        own.pop(name, None)
-    assert own == get_type_hints(words)
+@pytest.mark.parametrize(
+    ("verb", "keywords"), [("load_sql", loads.SqlKeywords), ("load_http", loads.HttpKeywords)]
+)
+def test_loads_show_their_keywords_with_types_defaults_and_help(verb, keywords):
+    function = getattr(loads, verb)
+    parameters = inspect.signature(function).parameters
+    assert set(parameters) - {"database", "urls", "progress", "runs"} == set(keywords.__annotations__)
+    assert parameters["clients"].default is None
+    assert parameters["connect_each"].default is False
+    for name in parameters:
+        assert f"\n        {name}: " in function.__doc__, name
+    assert " -" not in function.__doc__, "keywords are named, not options"
 
 
 def test_a_module_of_a_user_is_checked_strictly(tmp_path):
@@ -69,3 +73,8 @@ def test_a_module_of_a_user_is_checked_strictly(tmp_path):
     assert len(errors) == 2
     assert 'Unexpected keyword argument "clints"' in errors[0]
     assert 'Module has no attribute "frobnicate"' in errors[1]
+
+
+def test_an_unknown_keyword_is_a_type_error_as_always():
+    with pytest.raises(TypeError, match=r"load_sql\(\) got an unexpected keyword argument 'clints'"):
+        uncork.load_sql(clints=2)

@@ -38,7 +38,7 @@ def test_a_missing_library_is_told_in_one_line(monkeypatch, name):
     with pytest.raises(UsageError) as caught:
         getattr(TABLE, name)()
     assert str(caught.value) == (
-        f"{name} is not installed; take the rows with .arrow(), or install it: {install_extra(name)}"
+        f"{name} is not installed; use .arrow(), or install it: {install_extra(name)}"
     )
 
 

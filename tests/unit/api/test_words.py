@@ -9,32 +9,35 @@ import uncork
 from fakes.stored_loads import store_load
 from uncork.api import words
 from uncork.errors import SpecError, UsageError
+from uncork.requests.experiment_options import RunOptions
+from uncork.requests.option import from_values, quantity_ns
+from uncork.requests.sql_options import SqlOptions
 from uncork.workbench.publishing import unsent
 
 
 def test_times_are_texts_with_units_or_timedeltas():
-    assert words.seconds_text("1.5s", "time") == "1.5"
-    assert words.seconds_text(timedelta(minutes=2), "time") == "120.0"
-    assert words.seconds_text("20ms", "latency_limit", 1000) == "20.0"
-    assert words.seconds_text(None, "time") is None
+    assert quantity_ns("1.5s", "time") == 1_500_000_000
+    assert quantity_ns(timedelta(minutes=2, microseconds=1), "time") == 120_000_001_000
+    assert from_values(SqlOptions, {"latency_limit": "20ms"}).latency_limit == 20_000_000
+    assert from_values(SqlOptions, {"time": None}).time is None
 
 
 @pytest.mark.parametrize("wrong", [5, 5.0, "5", "soon"])
 def test_a_time_without_a_unit_is_refused_by_the_name_of_its_word(wrong):
     with pytest.raises(UsageError, match=r"^time(=5|:).* with (its|a) unit"):
-        words.seconds_text(wrong, "time")
+        from_values(SqlOptions, {"time": wrong})
 
 
 def test_levels_are_one_or_many_of_any_type():
-    chosen = words.level_texts({"rows": [1000, 10_000], "index": "none", "clients": 4, "sizes": range(2)})
-    assert chosen == {
-        "rows": ["1000", "10000"],
-        "index": ["none"],
-        "clients": ["4"],
-        "sizes": ["0", "1"],
+    sets = {"rows": [1000, 10_000], "index": "none", "clients": 4, "sizes": range(2)}
+    assert dict(from_values(RunOptions, {"sets": sets}).sets) == {
+        "rows": ("1000", "10000"),
+        "index": ("none",),
+        "clients": ("4",),
+        "sizes": ("0", "1"),
     }
     with pytest.raises(UsageError, match='no level is left of "rows"'):
-        words.level_texts({"rows": []})
+        from_values(RunOptions, {"sets": {"rows": []}})
 
 
 @pytest.mark.parametrize(

@@ -1,45 +1,72 @@
-"""What the shared options become, and what they refuse."""
+"""The options that several verbs share: how they are read, and what they refuse."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from uncork.cli.options import collect, seconds, server
 from uncork.errors import UsageError
+from uncork.requests.experiment_options import RunOptions
+from uncork.requests.option import from_values, from_words
+from uncork.requests.profile_options import LogOptions
+from uncork.requests.source import changes_of
+from uncork.workbench.experiment.session import choose_server
+
+
+def changes(options: RunOptions):
+    return changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
 
 
 def test_levels_are_collected_by_factor():
-    options = collect(["rows=10,20", "index=none", "rows=30"], None, "2min", "5%", 7)
-    assert options.levels == {"rows": ["10", "20", "30"], "index": ["none"]}
-    assert (options.budget_ns, options.precision, options.seed) == (120 * 10**9, 0.05, 7)
+    words = {
+        "sets": ["rows=10,20", "index=none", "rows=30"],
+        "budget": "2min",
+        "precision": "5%",
+        "seed": "7",
+    }
+    read = changes(from_words(RunOptions, words))
+    assert read.levels == {"rows": ["10", "20", "30"], "index": ["none"]}
+    assert (read.budget_ns, read.precision, read.seed) == (120 * 10**9, 0.05, 7)
+
+
+def test_python_values_become_the_same_options_as_words():
+    values = {"sets": {"rows": [10, 20], "index": "none"}, "budget": timedelta(minutes=2), "precision": "5%"}
+    words = {"sets": ["rows=10,20", "index=none"], "budget": "2min", "precision": "5%"}
+    assert from_values(RunOptions, values) == from_words(RunOptions, words)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("words", "message"),
     [
-        ((["rows"], None, None, None, None), "--set rows: write FACTOR=LEVEL"),
-        ((["rows="], None, None, None, None), "--set rows=: write FACTOR=LEVEL"),
-        ((None, None, "5", None, None), "--budget: expected a time with a unit"),
-        ((None, None, "0s", None, None), "must be above zero"),
-        ((None, None, None, "3", None), "--precision: expected a percentage"),
+        ({"sets": ["rows"]}, "--set rows: write FACTOR=LEVEL"),
+        ({"sets": ["rows="]}, "--set rows=: write FACTOR=LEVEL"),
+        ({"budget": "5"}, "--budget: expected a time with a unit"),
+        ({"budget": "0s"}, "--budget must be above 0; found 0s"),
+        ({"precision": "3"}, "--precision: expected a percentage"),
+        ({"precision": "0%"}, "--precision must be above 0; found 0%"),
+        ({"seed": "-1"}, "--seed must be in range 0"),
+        ({"port": "80"}, "--port must be in range 1024..65535; found 80"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(arguments, message):
+def test_options_that_make_no_sense_are_refused(words, message):
     with pytest.raises(UsageError, match=message):
-        collect(*arguments)
+        from_words(RunOptions, words)
 
 
 def test_an_existing_server_and_one_of_our_own_exclude_each_other(tmp_path):
     with pytest.raises(UsageError, match="leave out --pg-bin and --port"):
-        server("service=x", tmp_path, None)
+        choose_server("service=x", tmp_path, None)
     with pytest.raises(UsageError, match="leave out --pg-bin and --port"):
-        server("service=x", None, 5555)
-    assert server("", None, None).dsn == "", "an empty string means the environment: PGHOST and the like"
+        choose_server("service=x", None, 5555)
+    assert choose_server("", None, None).dsn == "", (
+        "an empty string means the environment: PGHOST and the like"
+    )
 
 
-def test_a_time_to_last_is_above_zero_and_has_a_unit():
-    assert seconds("1.5min", "--for") == 90
+def test_a_time_to_last_is_above_zero_and_has_a_unit(tmp_path):
+    assert from_words(LogOptions, {"files": [tmp_path], "lasting": "1.5min"}).lasting == 90 * 10**9
     with pytest.raises(UsageError, match="--every: expected a time with a unit"):
-        seconds("5", "--every")
-    with pytest.raises(UsageError, match="--for must be above zero"):
-        seconds("0s", "--for")
+        from_words(LogOptions, {"files": [tmp_path], "every": "5"})
+    with pytest.raises(UsageError, match="--for must be above 0"):
+        from_words(LogOptions, {"files": [tmp_path], "lasting": "0s"})

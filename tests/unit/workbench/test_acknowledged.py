@@ -188,9 +188,7 @@ def test_the_command_appends_and_says_what_it_wrote(command, tmp_path):
 
 
 def test_the_command_refuses_a_run_that_is_no_guard(command):
-    with pytest.raises(
-        UsageError, match="run orders-1 is no guard, or did not end; `uncork guard` makes one"
-    ):
+    with pytest.raises(UsageError, match="run orders-1 is not a completed guard; `uncork guard` makes one"):
         command("orders-1", "p99 < +5%", "--reason", "stock", stored=False)
 
 

@@ -77,8 +77,8 @@ def test_a_plan_of_turns_counts_the_blocks_and_the_time_that_the_budget_holds():
     ("half_width", "needed_ns", "words"),
     [
         (0.021, 45e9, "±2.1% in 60.0 s; ±3.0% takes about 45.0 s (--budget)"),
-        (None, 90e9, "no interval in 60.0 s: it holds 8 rounds; ±3.0% takes about 90.0 s (--budget)"),
-        (0.04, None, "±4.0% in 60.0 s; ±3.0% is out of reach even in a day"),
+        (None, 90e9, "no interval in 60.0 s: enough for only 8 rounds; ±3.0% takes about 90.0 s (--budget)"),
+        (0.04, None, "±4.0% in 60.0 s; ±3.0% would take more than a day"),
     ],
 )
 def test_a_forecast_in_words(half_width, needed_ns, words):

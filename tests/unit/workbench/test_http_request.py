@@ -15,8 +15,9 @@ from uncork.errors import UsageError
 from uncork.load.http import http_plan, without_secrets
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable, request_text
 from uncork.model.load import Arrivals
-from uncork.requests.http import HttpOptions, read_http, read_pids, sweep_of_http
-from uncork.requests.sweep import sweep_wanted
+from uncork.requests.http import read_http, sweep_of_http
+from uncork.requests.http_options import HttpOptions
+from uncork.requests.sweep import sweep_request
 
 FILES = {
     "urls.txt": b"# a list\nhttp://h:8080/a\n/b?c=d\n\n",
@@ -35,7 +36,7 @@ def asked_for(monkeypatch):
 
     def read(words: str) -> tuple[HttpOptions, HttpSpec]:
         seen: list[HttpOptions] = []
-        monkeypatch.setattr(verbs, "_load", lambda asked, *_: seen.append(asked))
+        monkeypatch.setattr(verbs, "load_http", seen.append)
         done = CliRunner().invoke(app, ["load", "http", *shlex.split(words)], catch_exceptions=False)
         assert done.exit_code == 0, done.output
 
@@ -58,7 +59,7 @@ def spec_of(asked_for):
 @pytest.fixture
 def sweep_of(asked_for):
     """Return the sweep that a command line asks for."""
-    return lambda words: sweep_wanted(sweep_of_http(*asked_for(words), hdr_log=False))
+    return lambda words: sweep_request(sweep_of_http(*asked_for(words)))
 
 
 def test_one_address_is_sent_one_request(spec_of):
@@ -128,12 +129,12 @@ def test_timeouts_and_arrivals(spec_of):
         ("/a", "names no server; write http://HOST:PORT/a"),
         ("ftp://h/", 'found "ftp://"'),
         ("http:///a", "names no host"),
-        ("http://h:99999/", "port is no number"),
+        ("http://h:99999/", "port must be a number"),
         ("http://u:secret@h/", "leave out user and password"),
         ("http://h/a http://other/b", "a load goes to one server"),
         ("-i other.txt", "a load goes to one server"),
-        ("-i bad.txt", 'bad.txt:2: "b" is no address'),
-        ("-i empty.txt", "empty.txt holds no address"),
+        ("-i bad.txt", 'bad.txt:2: invalid address "b"'),
+        ("-i empty.txt", "empty.txt contains no addresses"),
         ("-i nowhere.txt", 'could not open file "nowhere.txt"'),
         ("http://h/a http://h/a", "given twice"),
         ("http://h/a@0", "no address has a weight above 0"),
@@ -146,7 +147,7 @@ def test_timeouts_and_arrivals(spec_of):
         ("--expect-status 99 http://h/", "--expect-status must be in range"),
         ("--expect-sha256 abc http://h/", "64 hexadecimal digits"),
         ("--expect-json a=1 http://h/", "write /POINTER=VALUE"),
-        ("--h1 --h2 http://h/", "both demanded"),
+        ("--h1 --h2 http://h/", "both requested"),
         ("-p spdy http://h/", "expecting h2c or http/1.1"),
         ("--on-close cry http://h/", "expecting reconnect or stop"),
         ("-C -m 2 http://h/", "leave out -m"),
@@ -160,7 +161,7 @@ def test_timeouts_and_arrivals(spec_of):
         ("--rps 1 -R 1 http://h/", "leave one out"),
         ("--arrivals poisson http://h/", "needs a rate"),
         ("--arrivals weekly -R 1 http://h/", "invalid arrivals"),
-        ("--max-clients 5 http://h/", "is for an open loop"),
+        ("--max-clients 5 http://h/", "requires an open loop"),
         ("--json --go-bench http://h/", "choose one"),
     ],
 )
@@ -202,13 +203,13 @@ def test_a_sweep_begins_where_the_load_is_and_ends_somewhere(sweep_of, spec_of):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--sweep threads http://h/", "what is raised is clients, rate or streams"),
-        ("--sweep clients -n 5 http://h/", "-n/--requests does not go with --sweep clients"),
-        ("--sweep clients -R 5 http://h/", "-R/--rate does not go with --sweep clients"),
-        ("--sweep streams -C http://h/", "-C/--connect does not go with --sweep streams"),
-        ("--sweep rate --rps 5 http://h/", "--rps does not go with --sweep rate"),
+        ("--sweep threads http://h/", "expecting clients, rate or streams"),
+        ("--sweep clients -n 5 http://h/", "-n/--requests cannot be combined with --sweep clients"),
+        ("--sweep clients -R 5 http://h/", "-R/--rate cannot be combined with --sweep clients"),
+        ("--sweep streams -C http://h/", "-C/--connect cannot be combined with --sweep streams"),
+        ("--sweep rate --rps 5 http://h/", "--rps cannot be combined with --sweep rate"),
         ("--sweep streams --to 2.5 http://h/", "give a whole number"),
-        ("--sweep clients -D 1ms http://h/", "-D: a visit must last 200 ms at least"),
+        ("--sweep clients -D 1ms http://h/", "-D: a load step must last at least 200 ms"),
         ("--budget 5s http://h/", "add --sweep clients or --sweep rate or --sweep streams"),
     ],
 )
@@ -217,8 +218,7 @@ def test_what_cannot_be_swept_is_refused(sweep_of, words, said):
         sweep_of(words)
 
 
-def test_processes_are_numbers():
-    assert read_pids(None) == ()
-    assert read_pids(["7", "8", "7"]) == (7, 8)
+def test_processes_are_numbers(asked_for):
+    assert asked_for("--service-pid 7 --service-pid 8 http://h/")[0].service_pid == [7, 8]
     with pytest.raises(UsageError, match="--service-pid"):
-        read_pids(["nginx"])
+        asked_for("--service-pid nginx http://h/")

@@ -12,7 +12,8 @@ from uncork.cli.load import sql as verbs
 from uncork.errors import UsageError
 from uncork.model.load import Arrivals, LoadLog
 from uncork.requests.jobs import LoadJob, ServerOptions, TablesJob, TablesOptions
-from uncork.requests.sql import SqlOptions, read_request
+from uncork.requests.sql import read_request
+from uncork.requests.sql_options import SqlOptions
 
 FILES = {"a.sql": "SELECT 1;\n", "b.sql": "SELECT 2;\n", "trace.txt": "0\n0.5\n1\n"}
 
@@ -23,7 +24,7 @@ def request_of(monkeypatch):
 
     def read(words: str) -> LoadJob | TablesJob:
         seen: list[SqlOptions] = []
-        monkeypatch.setattr(verbs, "_load", lambda asked, _runs: seen.append(asked))
+        monkeypatch.setattr(verbs, "load_sql", seen.append)
         done = CliRunner().invoke(app, ["load", "sql", *shlex.split(words)], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return understood(seen[0])
@@ -31,14 +32,14 @@ def request_of(monkeypatch):
     return read
 
 
-def understood(asked: SqlOptions) -> LoadJob | TablesJob:
+def understood(options: SqlOptions) -> LoadJob | TablesJob:
     def read(name: str) -> str:
         if name not in FILES:
             raise UsageError(f'could not open file "{name}": No such file or directory')
         return FILES[name]
 
     return read_request(
-        asked, read=read, draw_seed=lambda: 11, now_seed=22, log_id="99", command="uncork load sql"
+        options, read=read, draw_seed=lambda: 11, now_seed=22, log_id="99", command="uncork load sql"
     )
 
 
@@ -187,17 +188,17 @@ OURS = [
     ("-R 5 --arrivals bursts", "expecting poisson, constant, bursts:SIZE or trace:FILE"),
     ("-R 5 --arrivals bursts:0", "--arrivals bursts must be in range"),
     ("--arrivals trace:a.sql", 'a.sql:1: expected seconds .*found "SELECT 1;"'),
-    ("--max-clients 9", "--max-clients is for an open loop"),
+    ("--max-clients 9", "--max-clients requires an open loop"),
     ("-R 5 -c 9 --max-clients 8", "--max-clients 8 is below the 9 clients of -c"),
-    ("--pipeline 4", "--pipeline needs -M extended or -M prepared"),
-    ("--pipeline 4 -M prepared --max-tries 2", "cannot try again"),
+    ("--pipeline 4", "--pipeline requires -M extended or -M prepared"),
+    ("--pipeline 4 -M prepared --max-tries 2", "cannot retry"),
     ("--pipeline 4 -M prepared -C", "keeps its connections"),
     ("--json --go-bench", "choose one"),
-    ("--embedded -h x", "--embedded starts a server of our own: leave out -h/--host"),
+    ("--embedded -h x", "--embedded starts a temporary server: leave out -h/--host"),
     ("--embedded --dsn x", "leave out --dsn"),
-    ("--dsn service=x -p 5432", "--dsn says where to connect: put -p/--port into it"),
-    ("--pg-bin /", "--pg-bin names what --embedded starts"),
-    ("--embedded --pg-bin /no/such/folder", "there is no such folder"),
+    ("--dsn service=x -p 5432", "--dsn already gives the connection: put -p/--port into it"),
+    ("--pg-bin /", "--pg-bin requires --embedded"),
+    ("--embedded --pg-bin /no/such/folder", "no such directory"),
     ("-d one two", "two databases are named"),
     ("-p 99999", "-p/--port must be in range"),
     ("--random-seed=-1", "unrecognized random seed option"),

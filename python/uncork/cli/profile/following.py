@@ -1,4 +1,4 @@
-"""How logs are followed, and how that is shown."""
+"""Follow logs and show their metrics: `uncork profile logs --follow`."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ import glob
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from uncork.cli import console
 from uncork.errors import UsageError
 from uncork.model.units import format_bytes, format_count, format_duration
-
-if TYPE_CHECKING:
-    from uncork.profile.logs import LogReading, LogRequest
-    from uncork.workbench.profile.following import Glance
+from uncork.profile.logs import LogReading, LogRequest
+from uncork.report.log.terminal import render_log_live
+from uncork.workbench.profile.following import Glance, follow_logs
+from uncork.workbench.profile.log_files import is_log
 
 __all__ = ["Following"]
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """How logs are followed: which, how often figures are shown, for how long, and how many templates."""
+    """Logs to follow, with the refresh interval, the end, and the number of templates to show."""
 
     files: list[Path]
     every_s: float
@@ -29,16 +28,14 @@ class Following:
     top: int
 
     def read(self, request: LogRequest, *, quiet: bool) -> LogReading:
-        """Follow logs until Ctrl-C, or until their time is over; return what they have told.
+        """Follow logs until Ctrl-C or until the time is over; return the entries read.
 
         Raises:
             UsageError: if one of the files cannot be followed.
             SetupError: if events cannot be written.
         """
-        from uncork.workbench.profile.following import follow_logs  # noqa: PLC0415 -- keeps `uncork --help` fast
-
         if Path("-") in self.files:
-            raise UsageError("standard input ends by itself: --follow reads files and folders")
+            raise UsageError("--follow reads files and folders, not standard input")
         for path in self.files:
             if not path.parent.is_dir():
                 raise UsageError(f"{path}: there is no folder {path.parent}")
@@ -52,7 +49,7 @@ class Following:
 
         if not quiet:
             until = "" if self.end_s is None else f" for {format_duration(self.end_s * 1e9)}"
-            console.note(f"following{until}; Ctrl-C ends and writes the report")
+            console.note(f"following{until}; Ctrl-C stops and writes the report")
         try:
             request = replace(request, paths=())
             return follow_logs(request, find=self._find, every_s=self.every_s, end_s=self.end_s, show=show)
@@ -61,9 +58,7 @@ class Following:
                 console.output.clear()
 
     def _find(self) -> Iterator[Path]:
-        """Yield the files that are there by now: folders and globs may have new ones."""
-        from uncork.workbench.profile.log_files import is_log  # noqa: PLC0415
-
+        """Yield the current files: folders and globs may have new ones."""
         for path in self.files:
             if path.is_dir():
                 yield from sorted(one for one in path.iterdir() if is_log(one))
@@ -82,11 +77,9 @@ class Following:
             f"{format_duration(glance.seconds * 1e9)}, {format_bytes(glance.bytes)}, "
             f"{format_count(result.entries)} entries; in the last {format_duration(passed * 1e9)} "
             f"{format_count(count)} executions that took {format_duration(took)}"
-            f"{'; not all is read yet' if glance.behind else ''}"
+            f"{'; still catching up' if glance.behind else ''}"
         )
         if not console.output.is_terminal:
             console.note(line)
             return
-        from uncork.report.log.terminal import render_log_live  # noqa: PLC0415
-
         render_log_live(result, console.output, line, top=self.top)

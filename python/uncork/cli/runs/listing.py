@@ -1,4 +1,4 @@
-"""The stored runs: `uncork runs` lists them, `uncork runs name` names one; see `keep`, `move`."""
+"""List and name stored runs: `uncork runs` and `uncork runs name`."""
 
 from __future__ import annotations
 
@@ -7,41 +7,40 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from uncork.cli import console, options, places
+from uncork.cli import console, places
 from uncork.cli.examples import examples_of
 from uncork.cli.runs import keep, move
+from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import count_words, format_duration
 
 if TYPE_CHECKING:
     from uncork.model.stored_run import StoredRun
 
-__all__ = ["register"]
+__all__ = ["app"]
 
 _control: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-"""What a terminal would take for orders; a run's question may be anybody's."""
-_app = typer.Typer(invoke_without_command=True)
+"""Terminal control characters; the question of a run may come from anybody."""
+app = typer.Typer(invoke_without_command=True)
+for _verb, _function in (
+    *(("tag", keep.tag), ("prune", keep.prune)),
+    *(("push", move.push), ("pull", move.pull)),
+):
+    app.command(_verb, epilog=examples_of(f"runs {_verb}"))(_function)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    keep.register(_app)
-    move.register(_app)
-    app.add_typer(_app, name="runs")
-
-
-@_app.callback(epilog=examples_of("runs"))
+@app.callback(epilog=examples_of("runs"))
 def list_stored_runs(
     context: typer.Context,
     text: Annotated[
-        str, typer.Option("--search", metavar="TEXT", help="Only runs with these words in what they are.")
+        str, typer.Option("--search", metavar="TEXT", help="Only runs whose listing contains TEXT.")
     ] = "",
     kind: Annotated[str, typer.Option("--kind", metavar="KIND", help="Only runs of this kind.")] = "",
     status: Annotated[str, typer.Option("--status", metavar="STATUS", help="Only runs of this status.")] = "",
     tag: Annotated[str, typer.Option("--tag", metavar="TAG", help="Only runs with this tag or name.")] = "",
     last: Annotated[
-        int | None, typer.Option("--last", metavar="N", min=1, help="Only the newest N of them.")
+        int | None, typer.Option("--last", metavar="N", min=1, help="Only the newest N runs.")
     ] = None,
-    runs: options.Runs = options.DEFAULT_RUNS,
+    runs: places.RunsOfGroup = DEFAULT_RUNS,
 ) -> None:
     """List the stored runs, oldest first."""
     if context.invoked_subcommand is not None:
@@ -62,7 +61,7 @@ def list_stored_runs(
         return
     chosen = select(found.runs, RunFilter(text=text, kind=kind, status=status, tag=tag))
     if not chosen:
-        console.note(f"none of the {count_words(len(found.runs), 'run')} in {shown(runs)} is like that")
+        console.note(f"none of the {count_words(len(found.runs), 'run')} in {shown(runs)} matches")
         return
     _write(chosen[-last:] if last else chosen)
 
@@ -81,19 +80,19 @@ def _write(runs: list[StoredRun]) -> None:
         typer.echo(_control.sub("\N{REPLACEMENT CHARACTER}", line.rstrip()))
 
 
-@_app.command("name", epilog=examples_of("runs name"))
+@app.command("name", epilog=examples_of("runs name"))
 def name(
     context: typer.Context,
     run_id: Annotated[
-        str, typer.Argument(metavar="RUN", help="A stored run: its id, the beginning of one, or last.")
+        str, typer.Argument(metavar="RUN", help="Stored run: its id, the beginning of one, or last.")
     ],
     called: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="What to call it, such as baseline; another run loses the name."),
+        typer.Argument(metavar="NAME", help="The name, such as baseline; it moves if another run has it."),
     ],
-    runs: options.RunsOfVerb = None,
+    runs: places.RunsOfVerb = None,
 ) -> None:
-    """Give a run a name by which all verbs find it; `uncork compare RUN` looks for one named baseline."""
+    """Name a run, so that every command finds it; `uncork compare RUN` uses the run named baseline."""
     from uncork.store.layout import name_run  # noqa: PLC0415
 
     id, before = name_run(runs or context.obj, run_id, called)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 from uncork.errors import UsageError
-from uncork.model.evidence import EvidenceKind
 from uncork.model.results.guard import GuardResult
 from uncork.requests.guard import GuardRequest, Tell
 from uncork.store.layout import find_run
@@ -14,7 +12,7 @@ from uncork.workbench.guard.experiment import Measure, guard_experiment
 from uncork.workbench.guard.resuming import resume_guard
 from uncork.workbench.guard.runs import guard_load
 
-__all__ = ["carry_out_guard", "evidence_kinds", "guard_target"]
+__all__ = ["carry_out_guard", "guard_target"]
 
 
 def carry_out_guard(
@@ -49,16 +47,6 @@ def guard_target(target: str | None, resume: str | None) -> str:
     if found is None:
         raise UsageError("name an experiment file or a stored run, or --resume a guard that was interrupted")
     return found
-
-
-def evidence_kinds(evidence: str | None) -> tuple[EvidenceKind, ...]:
-    """Return the kinds of evidence that a list of them names, such as ``waits,stacks``; raises UsageError."""
-    known: dict[str, EvidenceKind] = {kind: kind for kind in get_args(EvidenceKind)}
-    asked = [one.strip() for one in (evidence or "").split(",") if one.strip()]
-    for one in asked:
-        if one not in known:
-            raise UsageError(f"--evidence {one}: there is no such kind; there are {', '.join(known)}")
-    return tuple(known[one] for one in dict.fromkeys(asked))
 
 
 def _refuse_beside_resume(wanted: GuardRequest) -> None:

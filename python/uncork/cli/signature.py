@@ -1,0 +1,56 @@
+"""Build a verb's command from its options dataclass."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from uncork.cli import places
+from uncork.requests.option import Option, from_words, options_of
+
+__all__ = ["command_of"]
+
+
+def command_of(options: type[Any], run: str) -> Callable[..., Any]:
+    """Return a function for Typer that reads `options` from the command line and passes them to `run`.
+
+    `run` is a dotted module and a function, ``module:function``; it is imported when the verb runs. Values
+    arrive as text, so that `requests` reads them and words the refusals.
+    """
+
+    def command(**words: Any) -> Any:
+        read: object = from_words(options, words)
+        module, _, function = run.partition(":")
+        return getattr(import_module(module), function)(read)
+
+    parameters = [_parameter(one) for one in options_of(options)]
+    signature: Any = command
+    signature.__signature__ = inspect.Signature(parameters)
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__doc__ = options.__doc__
+    return command
+
+
+def _parameter(one: Option) -> inspect.Parameter:
+    opt = one.opt
+    facts: dict[str, Any] = {"help": opt.help, "rich_help_panel": opt.panel, "show_default": opt.show_default}
+    if opt.envvar == "UNCORK_RUNS":
+        facts["parser"] = places.place_of_runs
+    kind: Any = one.type if one.type in (bool, Path) else str
+    default = one.default if kind in (bool, Path) and not one.many else None
+    kind = list[kind] if one.many else kind
+    kind = kind if one.required or default is not None else kind | None
+    declared = (
+        typer.Option(*one.flags, metavar=one.metavar, envvar=opt.envvar, **facts)
+        if one.flags
+        else typer.Argument(metavar=one.metavar, **facts)
+    )
+    default = inspect.Parameter.empty if one.required else default
+    return inspect.Parameter(
+        one.field, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared]
+    )

@@ -1,0 +1,231 @@
+"""The verbs of the command line: one row each, and a group that imports a verb when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info, get_group_from_info
+from typer.models import CommandInfo, TyperInfo
+
+from uncork.cli.examples import examples_of
+from uncork.cli.signature import command_of
+
+__all__ = ["VERBS", "LazyGroup", "Verb"]
+
+_MARKUP: Final = "markdown"
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb: its line in the help of its group, and where its code is, as ``module:name``.
+
+    `target` is a function, or a Typer with verbs of its own. With `options`, a dataclass of options, help and
+    refusals need only that dataclass; `target` is imported when the verb runs, and called with the options.
+    A verb with `verbs` is a group.
+    """
+
+    summary: str
+    target: str = ""
+    options: str = ""
+    verbs: Mapping[str, Verb] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+_PROFILE: Final = {
+    "logs": Verb(
+        "Report where the time went, from PostgreSQL's logs: templates, applications, errors, locks, files.",
+        "uncork.cli.profile.logs:profile_logs",
+        "uncork.requests.profile_options:LogOptions",
+    ),
+    "db": Verb(
+        "Profile a running PostgreSQL server: CPU time, waits, blocking sessions and query templates.",
+        "uncork.cli.profile.database:profile_db",
+        "uncork.requests.profile_options:DatabaseOptions",
+    ),
+    "cpu": Verb(
+        "Profile CPU time by stack: of processes, a server, a command, or another profiler's file.",
+        "uncork.cli.profile.cpu:profile_cpu",
+        "uncork.requests.profile_options:CpuOptions",
+        settings={"allow_interspersed_args": False},  # words behind the command are its own
+    ),
+}
+_LOAD: Final = {
+    "sql": Verb(
+        "Load-test a PostgreSQL server with pgbench's scripts or your own.",
+        "uncork.cli.load.sql:load_sql",
+        "uncork.requests.sql_options:SqlOptions",
+    ),
+    "http": Verb(
+        "Load-test a service over HTTP/1.1 or HTTP/2.",
+        "uncork.cli.load.http:load_http",
+        "uncork.requests.http_options:HttpOptions",
+    ),
+}
+_CASE: Final = {
+    "list": Verb(
+        "List the cases with their questions.",
+        "uncork.cli.case:list_cases",
+        "uncork.requests.experiment_options:CaseListOptions",
+    ),
+    "run": Verb(
+        "Run a case, and show its published figures beside the measured ones.",
+        "uncork.cli.case:run_case",
+        "uncork.requests.experiment_options:CaseOptions",
+    ),
+    "logs": Verb(
+        "Reproduce a case's finding in server logs, before and after the fix, and compare both logs.",
+        "uncork.cli.case:case_logs",
+        "uncork.requests.experiment_options:CaseLogsOptions",
+    ),
+}
+VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
+    "Find the bottleneck": {
+        "profile": Verb("Find where a database spends its time.", verbs=_PROFILE),
+        "load": Verb("Load-test a server or a service.", verbs=_LOAD),
+        "observe-cost": Verb(
+            "Measure the overhead of each observer: off and on, side by side, under load and idle.",
+            "uncork.cli.observe_cost:observe_cost",
+            "uncork.requests.experiment_options:CostOptions",
+        ),
+    },
+    "Prove the fix": {
+        "new": Verb(
+            "Write a commented experiment file to start from.",
+            "uncork.cli.new:new",
+            "uncork.requests.experiment_options:NewOptions",
+        ),
+        "plan": Verb(
+            "Check an experiment file; show its trials, duration and expected precision without running it.",
+            "uncork.cli.run:plan",
+            "uncork.requests.experiment_options:PlanOptions",
+        ),
+        "run": Verb(
+            "Run an experiment and report which variant is better, by how much, and why.",
+            "uncork.cli.run:run",
+            "uncork.requests.experiment_options:RunOptions",
+        ),
+        "rerun": Verb(
+            "Run a stored run's experiment again, as a new run with the same file, SQL, levels and seed.",
+            "uncork.cli.run:rerun",
+            "uncork.requests.experiment_options:RerunOptions",
+        ),
+        "doctor": Verb(
+            "Measure in 20 s how small a difference this machine can resolve in 1, 5 and 30 minutes.",
+            "uncork.cli.doctor:doctor",
+            "uncork.requests.experiment_options:DoctorOptions",
+        ),
+        "case": Verb("Run published investigations from end to end.", verbs=_CASE),
+    },
+    "Keep it fixed": {
+        "guard": Verb(
+            "Check whether a candidate is worse than its baseline, measured side by side.",
+            "uncork.cli.guard:guard",
+            "uncork.requests.guard_options:GuardOptions",
+        ),
+        "acknowledge": Verb(
+            "Acknowledge a change that broke a gate, with a reason: it no longer alarms.",
+            "uncork.cli.acknowledge:acknowledge",
+            "uncork.requests.stored_options:AcknowledgeOptions",
+        ),
+        "compare": Verb(
+            "Compare stored runs: what differs, by how much, and how certain that is.",
+            "uncork.cli.compare:compare",
+            "uncork.requests.stored_options:CompareOptions",
+        ),
+        "history": Verb(
+            "Show how a metric changed over comparable stored runs, and when.",
+            "uncork.cli.runs.history:history",
+            "uncork.requests.stored_options:HistoryOptions",
+        ),
+    },
+    "Stored runs": {
+        "runs": Verb("List the stored runs, oldest first.", "uncork.cli.runs.listing:app"),
+        "report": Verb(
+            "Show the report of a stored run, in the terminal and as a self-contained HTML page.",
+            "uncork.cli.report:report",
+            "uncork.requests.stored_options:ReportOptions",
+        ),
+        "serve": Verb(
+            "Serve the stored runs as web pages: list, reports, runs in progress, cases and /metrics.",
+            "uncork.cli.serve:serve",
+            "uncork.requests.stored_options:ServeOptions",
+        ),
+        "sql": Verb(
+            "Query a stored run, or all runs, in SQL; without a query, list the tables that have rows.",
+            "uncork.cli.sql:sql",
+            "uncork.requests.stored_options:QueryOptions",
+        ),
+        "import": Verb(
+            "Store results of other tools as runs, to compare them and follow their history.",
+            "uncork.cli.runs.imports:import_files",
+            "uncork.requests.stored_options:ImportOptions",
+        ),
+        "export": Verb(
+            "Export a stored run's time series to a file or an OpenTelemetry collector.",
+            "uncork.cli.runs.export:export",
+            "uncork.requests.stored_options:ExportOptions",
+        ),
+    },
+}
+"""The verbs in the order of the help, by panel. A test compares each summary with the verb's own help."""
+
+
+class LazyGroup(TyperGroup):
+    """A group that imports a verb when it is asked for; its own help needs only the summaries."""
+
+    def __init__(
+        self, *, panels: Mapping[str, Mapping[str, Verb]] = VERBS, path: tuple[str, ...] = (), **facts: Any
+    ) -> None:
+        super().__init__(**facts)
+        self.path = path
+        self.verbs = {name: verb for verbs in panels.values() for name, verb in verbs.items()}
+        for panel, verbs in panels.items():
+            for name, verb in verbs.items():
+                shown = TyperCommand(
+                    name, help=verb.summary, rich_help_panel=panel or None, rich_markup_mode=_MARKUP
+                )
+                self.commands[name] = shown
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Import the verb that the words name, and return it."""
+        if args and args[0] in self.verbs:
+            self.commands[args[0]] = self.load(args[0])
+        return super().resolve_command(ctx, args)
+
+    def load(self, name: str) -> Any:
+        """Return the command or group of a verb."""
+        verb, path = self.verbs[name], (*self.path, name)
+        if verb.verbs:
+            return LazyGroup(
+                panels={"": verb.verbs},
+                path=path,
+                name=name,
+                help=verb.summary,
+                no_args_is_help=True,
+                rich_markup_mode=_MARKUP,
+            )
+        found = command_of(_imported(verb.options), verb.target) if verb.options else _imported(verb.target)
+        if isinstance(found, typer.Typer):
+            return get_group_from_info(
+                TyperInfo(found, name=name),
+                pretty_exceptions_short=True,
+                suggest_commands=True,
+                rich_markup_mode=_MARKUP,
+            )
+        info = CommandInfo(
+            name=name,
+            callback=found,
+            epilog=examples_of(" ".join(path)),
+            context_settings=dict(verb.settings) or None,
+        )
+        return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=_MARKUP)
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

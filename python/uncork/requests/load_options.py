@@ -1,0 +1,55 @@
+"""Options that `uncork load sql` and `uncork load http` share."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from uncork.requests.option import Opt, duration
+from uncork.requests.shared_options import RUNS_HELP
+
+__all__ = [
+    "CONNECT",
+    "HOW",
+    "INITIALIZE",
+    "OUTPUT",
+    "SWEEP",
+    "WHAT",
+    "WHEN",
+    "AsJson",
+    "GoBench",
+    "HdrLog",
+    "Html",
+    "Objective",
+    "ProgressEvery",
+    "RunsOutput",
+    "SweepBudget",
+]
+
+CONNECT, WHAT, HOW, WHEN = "Where to connect", "What to send", "How to send it", "When and how long"
+SWEEP, OUTPUT, INITIALIZE = "Load sweep", "Output", "Initialization (-i), as in pgbench -i"
+
+
+_sweep = partial(Opt, panel=SWEEP)
+_output = partial(Opt, panel=OUTPUT)
+
+Objective = Annotated[
+    str | None,
+    _sweep("--objective TEXT", 'Find the highest load that meets these limits: "p99<250ms, errors<0.1%".'),
+]
+SweepBudget = Annotated[
+    int | None, _sweep("--budget TIME", "Maximum duration of the sweep. Default: 3min.", duration())
+]
+ProgressEvery = Annotated[
+    int | None, _output("-P, --progress SECONDS", "Report progress every SECONDS seconds.")
+]
+AsJson = Annotated[bool, _output("--json", "Print the result as JSON.")]
+GoBench = Annotated[bool, _output("--go-bench", "Print the result in the format that benchstat reads.")]
+Html = Annotated[Path | None, _output("--html FILE", "Write the HTML report to FILE.")]
+HdrLog = Annotated[
+    Path | None, _output("--hdr-log FILE", "Write one histogram per second in HdrHistogram's log format.")
+]
+RunsOutput = Annotated[
+    Path, Opt("--runs DIR", RUNS_HELP, panel=OUTPUT, envvar="UNCORK_RUNS", show_default=True)
+]

@@ -1,0 +1,175 @@
+"""The options of `uncork profile logs`, `profile db` and `profile cpu`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from uncork.model.results.stacks import ProfileFormat
+from uncork.model.stored_run import DEFAULT_RUNS
+from uncork.requests.load_options import CONNECT
+from uncork.requests.option import choice, duration, opt, whole
+from uncork.requests.shared_options import AsJson, Full, Html, Markdown, Quiet, Runs, Top
+
+__all__ = ["CpuOptions", "DatabaseOptions", "LogOptions"]
+
+_connect = partial(opt, panel=CONNECT)
+_FORMATS: Final = get_args(ProfileFormat)
+_TEN_S, _MINUTE, _EVERY = 10_000_000_000, 60_000_000_000, 5_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Report where the time went, from PostgreSQL's logs: templates, applications, errors, locks, files.
+
+    Reads stderr logs with any log_line_prefix, csvlog and jsonlog. The run is stored; `uncork report` shows
+    it again.
+    """
+
+    files: list[Path] = opt(
+        "FILES...",
+        "Logs in the order they were written: files, globs, folders, or - for standard input; compressed "
+        "files and archives work.",
+        required=True,
+    )
+    prefix: str | None = opt("-p, --prefix TEXT", "The server's log_line_prefix. Default: detect it.")
+    begin: str | None = opt(
+        "-b, --begin TIME",
+        "Read only entries at or after TIME, in UTC.",
+        python='Read only entries at or after this time, in UTC: ``"2026-05-31 08:30"``.',
+    )
+    end: str | None = opt("-e, --end TIME", "Read only entries before TIME, in UTC.")
+    against: list[Path] | None = opt(
+        "--against OTHER", "Compare with this earlier log: a file, glob or folder; repeatable."
+    )
+    against_begin: str | None = opt(
+        "--against-begin TIME", "Start of the earlier period, in the --against log or in FILES."
+    )
+    against_end: str | None = opt("--against-end TIME", "End of the earlier period.")
+    top: Top = 10
+    full: Full = False
+    rejected: bool = opt("--rejected", "Show the lines that could not be parsed.", default=False)
+    jobs: int = opt(
+        "-j, --jobs NUM", "Number of threads. Default: 0, one per processor.", whole(0), default=0
+    )
+    events: Path | None = opt(
+        "--events DIR", "Write every entry as Parquet to the new folder DIR, for `uncork sql` or any tool."
+    )
+    follow: bool = opt(
+        "-f, --follow", "Keep reading as files grow and are rotated, until Ctrl-C.", default=False
+    )
+    lasting: int | None = opt("--for TIME", 'With --follow: stop after TIME, such as "10min".', duration())
+    every: int = opt(
+        "--every TIME", "With --follow: refresh interval. Default: 5s.", duration(), default=_EVERY
+    )
+    anonymize: bool = opt(
+        "--anonymize",
+        "Drop literals, parameters and details; replace users and hosts by pseudonyms.",
+        default=False,
+    )
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
+    quiet: Quiet = False
+    runs: Runs = DEFAULT_RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseOptions:
+    """Profile a running PostgreSQL server: CPU time, waits, blocking sessions and query templates.
+
+    Reads the statistics views before and after, and samples active sessions in between. It changes nothing
+    and resets no counters. The run is stored; `uncork report` shows it again.
+    """
+
+    database: str | None = opt(
+        "[DSN]",
+        "Database, or connection string: a URI or key=value pairs. PG* variables, service files and "
+        ".pgpass apply.",
+    )
+    host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
+    port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
+    user: str | None = _connect("-U, --username USER", "Role to connect as.")
+    lasting: int = opt(
+        "--for TIME",
+        'Duration of the profile, such as "10min". Default: 60s.',
+        duration(),
+        python="Duration of the profile.",
+        default=_MINUTE,
+    )
+    rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
+    top: Top = 10
+    full: Full = False
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
+    graph: Path | None = opt("--graph FILE", "Write the graph of foreign keys to FILE.dot or FILE.svg.")
+    quiet: Quiet = False
+    runs: Runs = DEFAULT_RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class CpuOptions:
+    """Profile CPU time by stack: of processes, a server, a command, or another profiler's file.
+
+    Uses perf where the machine allows it, and otherwise reports what cannot be recorded. The run is stored;
+    `uncork report` shows it again, and --against shows what changed.
+    """
+
+    arguments: list[str] | None = opt("[COMMAND...]", "With --command: the command and its arguments.")
+    pids: list[int] | None = opt(
+        "--pid PID",
+        "Profile this process and its children; repeatable.",
+        python="Processes to profile, with their children.",
+    )
+    postgres: str | None = opt(
+        "--postgres DSN",
+        "Profile the processes of this server, by session. DSN is a URI or key=value pairs.",
+        python="Connection string of a server whose processes to profile, by session.",
+    )
+    command: bool = opt(
+        "--command", "Run COMMAND, which must come last, and profile it until it exits.", default=False
+    )
+    imports: list[str] | None = opt(
+        "--import FILE|URL",
+        "Read another profiler's profile: pprof, perf script, folded, speedscope or Pyroscope; - is "
+        "standard input; repeatable.",
+        python="Profiles of other tools to read: pprof, perf script, folded, speedscope or Pyroscope.",
+    )
+    form_of: ProfileFormat | None = opt(
+        "--format NAME",
+        f"Format of --import: {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}. Default: detect it.",
+    )
+    lasting: int = opt(
+        "--for TIME",
+        'Duration of the recording, such as "30s". Default: 10s.',
+        duration(),
+        python="Duration of the recording.",
+        default=_TEN_S,
+    )
+    rate: int = opt(
+        "--rate HZ", "Samples a second of each running process, 1 to 1000. Default: 99.", default=99
+    )
+    call_graph: Literal["dwarf", "fp"] | None = opt(
+        "--call-graph HOW", "How to unwind stacks: dwarf or fp. Default: try both.", choice("dwarf", "fp")
+    )
+    syscalls: bool = opt(
+        "--syscalls",
+        "Count system calls afterwards for up to 3 s; strace slows the processes down.",
+        default=False,
+    )
+    against: str | None = opt("--against RUN", "Compare with this stored profile: its id, or last.")
+    flame: Path | None = opt("--flame FILE.svg", "Write the flame graph to FILE.svg.")
+    folded: Path | None = opt("--folded FILE", "Write folded stacks to FILE.")
+    speedscope: Path | None = opt("--speedscope FILE", "Write speedscope JSON to FILE.")
+    pprof: Path | None = opt("--pprof FILE", "Write a pprof protocol buffer to FILE.")
+    measure: str | None = opt("--measure NAME", "The measure to write to these files. Default: cpu.")
+    top: int = opt("--top N", "Number of frames to show in the terminal. Default: 10.", default=10)
+    full: Full = False
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
+    quiet: Quiet = False
+    runs: Runs = DEFAULT_RUNS

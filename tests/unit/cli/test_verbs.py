@@ -1,0 +1,45 @@
+"""The table of verbs, and the command lines that option dataclasses make."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from uncork.cli.app import app
+from uncork.cli.examples import EXAMPLES
+from uncork.cli.verbs import LazyGroup
+
+
+def loaded(group, path=()):
+    for name in group.commands:
+        command = group.load(name) if isinstance(group, LazyGroup) else group.commands[name]
+        yield (*path, name), group.commands[name], command
+        if hasattr(command, "commands"):
+            yield from loaded(command, (*path, name))
+
+
+COMMANDS = list(loaded(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize(
+    ("path", "shown", "command"), COMMANDS, ids=[" ".join(path) for path, _, _ in COMMANDS]
+)
+def test_the_summary_of_a_verb_is_the_first_line_of_its_help(path, shown, command):
+    assert shown.help.splitlines()[0] == command.help.splitlines()[0]
+    if not hasattr(command, "commands"):
+        assert " ".join(path) in EXAMPLES
+
+
+def test_the_help_of_the_program_imports_no_verb():
+    code = (
+        "import sys; from uncork.cli.app import app\n"
+        "try: app(['--help'], standalone_mode=False)\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith(('uncork.workbench', 'uncork.requests.sql', "
+        "'uncork.cli.run', 'pyarrow', 'numpy'))], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
