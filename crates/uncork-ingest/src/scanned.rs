@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memchr::memchr_iter;
-use uncork_log::{Dialect, Event, Gathered, Sequence};
+use uncork_log::{Dialect, Event, Gathered, Replay};
 
 use crate::blocks::Block;
 use crate::crew::FileReport;
@@ -70,7 +70,7 @@ pub(crate) struct Scanned {
 /// What the order tells, and counts by file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ordered {
-    sequence: Sequence,
+    replay: Replay,
     counts: BTreeMap<u32, Counts>,
 }
 
@@ -85,13 +85,13 @@ impl Ordered {
         }
         count.lines += next.count;
         for event in next.events {
-            self.sequence.follow(event);
+            self.replay.follow(event);
         }
     }
 
     /// Adds what the order has told to what was gathered, and counts to files.
     pub(crate) fn finish(self, gathered: &mut Gathered, files: &mut [FileReport]) {
-        self.sequence.finish(gathered);
+        self.replay.finish(gathered);
         for (number, count) in self.counts {
             if let Some(file) = files.get_mut(number as usize) {
                 (file.entries, file.lines, file.kinds) = (count.entries, count.lines, count.kinds);

@@ -3,28 +3,33 @@
 pub(crate) mod activity;
 pub(crate) mod blocking;
 pub(crate) mod errors;
+pub(crate) mod event;
 pub(crate) mod example;
 pub(crate) mod histogram;
 pub(crate) mod own;
 pub(crate) mod pool;
+pub(crate) mod replay;
 pub(crate) mod sequence;
 pub(crate) mod series;
+pub(crate) mod templates;
+pub(crate) mod times;
 pub(crate) mod told;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use crate::gather::activity::{Activity, Wait, When};
 use crate::gather::blocking::{Blocking, Party, holders};
 use crate::gather::errors::{Errors, Kind};
+use crate::gather::event::Event;
 use crate::gather::example::{Execution, Explained, Place};
 use crate::gather::own::is_own;
 use crate::gather::pool::Pool;
-use crate::gather::sequence::{Control, Event, Repetitions, Transactions};
+use crate::gather::sequence::{Repetitions, Transactions};
 use crate::gather::series::{Scale, Series};
+use crate::gather::templates::Templates;
+use crate::gather::times::Times;
 use crate::gather::told::{Told, parameters};
-use crate::hash::HashedMap;
 use crate::read::bouncer::Side;
 use crate::read::entry::{Entry, Sink};
 use crate::read::message::{LockState, Message, Step};
@@ -32,7 +37,7 @@ use crate::read::origin::Origins;
 use crate::read::prefix::Severity;
 use crate::read::time::Micros;
 use crate::read::unwrap::FOREIGN;
-use crate::template::templates::{Templates, Times};
+use crate::template::control::Control;
 
 /// How many rejected lines are kept to be shown.
 const REJECTED: usize = 100;
@@ -145,7 +150,7 @@ impl Gathered {
         self.file = file;
     }
 
-    /// What happened since this was last asked, for [`crate::Sequence`].
+    /// What happened since this was last asked, for [`crate::Replay`].
     pub fn take_events(&mut self) -> Vec<Event> {
         let next = Vec::with_capacity(self.events.len());
         std::mem::replace(&mut self.events, next)
@@ -319,55 +324,11 @@ impl Gathered {
         self.errors.add_to(kind, place, severity, text, template);
     }
 
-    /// Keeps what the order of entries has told, by the identities of templates and origins.
-    pub(crate) fn order(
-        &mut self,
-        repetitions: &HashedMap<Repetitions>,
-        transactions: &HashedMap<Transactions>,
-        blocking: &HashMap<(Party<u64>, Party<u64>), Times>,
-    ) {
-        let templates = (0..).zip(self.templates.all());
-        self.repetitions = templates
-            .filter_map(|(number, template)| {
-                Some((number, *repetitions.get(&template.more.identity.0)?))
-            })
-            .collect();
-        let origins = (0..).zip(self.origins.all());
-        self.transactions = origins
-            .filter_map(|(number, _)| {
-                let of = transactions.get(&self.origins.identity(number))?;
-                Some((number, of.clone()))
-            })
-            .collect();
-        if !blocking.is_empty() {
-            self.order_blocking(blocking);
-        }
-    }
-
-    fn order_blocking(&mut self, blocking: &HashMap<(Party<u64>, Party<u64>), Times>) {
-        let templates: HashedMap<u32> = self.templates.identities().zip(0..).collect();
-        let origins: HashedMap<u32> = (0..)
-            .zip(self.origins.all())
-            .map(|(number, _)| (self.origins.identity(number), number))
-            .collect();
-        let party = |of: Party<u64>| Party {
-            template: of.template.and_then(|id| templates.get(&id).copied()),
-            origin: of.origin.and_then(|id| origins.get(&id).copied()),
-        };
-        let all = blocking.iter().map(|((waiting, holding), waits)| Blocking {
-            waiting: party(*waiting),
-            holding: party(*holding),
-            waits: *waits,
-        });
-        self.blocking = all.collect();
-        self.blocking
-            .sort_unstable_by_key(|one| (one.waiting, one.holding));
-    }
-
     /// Gathers what took a time.
     fn duration(&mut self, entry: &Entry<'_>, place: Place, step: Step, micros: u64, text: &[u8]) {
         if step == Step::Untold {
-            self.events.push(Event::took(&entry.head, place, micros));
+            self.events
+                .push(Event::duration(&entry.head, place, micros));
             return;
         }
         let explained = (step == Step::Plan).then(|| Explained::read(text));
@@ -390,7 +351,8 @@ impl Gathered {
             self.events
                 .push(Event::ran(&entry.head, place, identity, origin, micros));
         } else if matches!(step, Step::Parse | Step::Bind) {
-            self.events.push(Event::spent(&entry.head, place, micros));
+            self.events
+                .push(Event::preparation(&entry.head, place, micros));
         }
     }
 
@@ -433,16 +395,16 @@ impl Gathered {
         let activity = &mut self.activity;
         match *message {
             Message::Statement { what, text } => {
-                let event = Event::said(head, place, what, text, parameters(entry.detail).0);
+                let event = Event::statement(head, place, what, text, parameters(entry.detail).0);
                 self.events.push(event);
             }
             Message::Received { host } => {
                 activity.receive(host, &when);
-                self.events.push(Event::changed(head, place));
+                self.events.push(Event::boundary(head, place));
             }
             Message::Disconnected { micros } => {
                 activity.end(micros);
-                self.events.push(Event::changed(head, place));
+                self.events.push(Event::boundary(head, place));
             }
             Message::TemporaryFile { bytes } => {
                 activity.file(bytes, template, entry, &when);
@@ -535,7 +497,7 @@ impl Sink for Gathered {
         let place = (self.file, entry.offset);
         if entry.stands_alone() {
             self.events
-                .push(Event::added(&entry.head, place, entry.message));
+                .push(Event::addition(&entry.head, place, entry.message));
             return;
         }
         let is_error = entry.head.severity >= Severity::Warning;

@@ -5,10 +5,9 @@
 //! scanner's answer, made at the speed of reading; it knows tokens and no grammar, so it also takes
 //! statements that were cut short.
 
+pub(crate) mod control;
 pub(crate) mod secret;
 pub(crate) mod skeleton;
-pub(crate) mod templates;
-pub(crate) mod texts;
 
 /// Removes literals from statements, one at a time, into a buffer that is used again.
 #[derive(Debug, Clone, Default)]

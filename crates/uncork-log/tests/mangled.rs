@@ -13,7 +13,7 @@
 use std::time::{Duration, Instant};
 
 use uncork_log::{
-    Dialect, Entry, Gathered, Prefix, Sequence, Side, Sink, Texts, Told, Unwrapper, Written,
+    Dialect, Entry, Gathered, Prefix, Replay, Side, Sink, Texts, Told, Unwrapper, Written,
 };
 
 /// By default so many.
@@ -156,7 +156,7 @@ impl Sink for Showing {
 /// Reads a log in blocks of random sizes with one dialect; returns how many entries and rejected lines there were.
 fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
     let mut showing = Showing(Gathered::default());
-    let mut sequence = Sequence::default();
+    let mut replay = Replay::default();
     let (mut begin, mut end) = (0, 0);
     let mut scanner = dialect.clone();
     while begin < log.len() {
@@ -170,13 +170,13 @@ fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
             assert!(cut <= end - begin);
             scanner.scan(&log[begin..begin + cut], begin as u64, &mut showing);
             for event in showing.0.take_events() {
-                sequence.follow(event);
+                replay.follow(event);
             }
             begin += cut;
         }
     }
     let mut gathered = showing.0;
-    sequence.finish(&mut gathered);
+    replay.finish(&mut gathered);
     let lines = log.split_inclusive(|byte| *byte == b'\n').count() as u64;
     assert_eq!(
         gathered.heads + gathered.continuations + gathered.foreign + gathered.rejected,

@@ -7,10 +7,10 @@ use std::hash::Hash;
 use crate::gather::example::Place;
 use crate::gather::histogram::Histogram;
 use crate::gather::series::{Scale, Series};
+use crate::gather::times::Times;
 use crate::read::entry::Entry;
 use crate::read::message::LockState;
 use crate::read::time::Micros;
-use crate::template::templates::Times;
 
 /// How many of the longest waits and largest files are kept one by one.
 const KEPT: usize = 100;

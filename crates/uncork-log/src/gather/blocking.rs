@@ -1,6 +1,6 @@
 //! Who waited for whom: the waiting statement, and what the session that held the lock had done last.
 
-use crate::template::templates::Times;
+use crate::gather::times::Times;
 
 /// One side of a wait, by the identities of its template and its origin, or by their numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

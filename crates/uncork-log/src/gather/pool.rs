@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::gather::series::{Scale, Series};
+use crate::gather::times::Times;
 use crate::read::bouncer::{PoolMessage, Side, Stats};
 use crate::read::entry::Entry;
-use crate::template::templates::Times;
 
 /// How many kinds of connections are told apart.
 const KINDS: usize = 10_000;

@@ -1,15 +1,16 @@
 use super::*;
-use crate::{Lines, Prefix};
+use crate::read::message::Step;
+use crate::{Gathered, Lines, Prefix, Replay};
 
 fn read(log: &str) -> Gathered {
     let mut gathered = Gathered::default();
     let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
     Lines::new(prefix).scan(log.as_bytes(), 0, &mut gathered);
-    let mut sequence = Sequence::default();
+    let mut replay = Replay::default();
     for event in gathered.take_events() {
-        sequence.follow(event);
+        replay.follow(event);
     }
-    sequence.finish(&mut gathered);
+    replay.finish(&mut gathered);
     gathered
 }
 
@@ -29,24 +30,6 @@ fn number_of(gathered: &Gathered, text: &str) -> u32 {
         .iter()
         .position(|one| *one.more.text == *text.as_bytes());
     u32::try_from(found.unwrap_or_else(|| panic!("{text}"))).expect("is small")
-}
-
-#[test]
-fn control_statements_are_told_apart() {
-    for (template, control) in [
-        ("begin", Control::Begin),
-        ("begin isolation level serializable", Control::Begin),
-        ("start transaction", Control::Begin),
-        ("commit", Control::End),
-        ("end", Control::End),
-        ("rollback", Control::End),
-        ("rollback to savepoint a", Control::None),
-        ("commit prepared ?", Control::None),
-        ("select ?", Control::None),
-        ("start_things ( )", Control::None),
-    ] {
-        assert_eq!(Control::of(template.as_bytes()), control, "{template}");
-    }
 }
 
 #[test]

@@ -6,47 +6,19 @@ use std::collections::hash_map::Entry;
 
 use crate::gather::example::{Drawn, Example, Execution, rows_of, ticket};
 use crate::gather::histogram::Histogram;
-use crate::gather::sequence::Control;
 use crate::gather::series::{Scale, Series};
+use crate::gather::times::Times;
 use crate::hash::{Hash, HashedMap};
 use crate::read::message::Step;
 use crate::read::time::Micros;
 use crate::template::Stripper;
+use crate::template::control::Control;
 use crate::template::skeleton::skeleton;
 
 /// How many statements are known by their skeletons; beyond, they are stripped again.
 const SKELETONS: usize = 200_000;
 /// So many origins are searched one by one.
 const FEW_ORIGINS: usize = 32;
-
-/// How often something happened, and how long it took.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Times {
-    /// How often.
-    pub count: u64,
-    /// In sum, in microseconds.
-    pub micros: u64,
-    /// The longest, in microseconds.
-    pub max: u64,
-}
-
-impl Times {
-    /// Counts one of them.
-    pub fn add(&mut self, micros: u64) {
-        self.merge(&Self {
-            count: 1,
-            micros,
-            max: micros,
-        });
-    }
-
-    /// Counts others.
-    pub fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.micros += other.micros;
-        self.max = self.max.max(other.max);
-    }
-}
 
 /// How long the lists of a template's executions were: the size of its batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

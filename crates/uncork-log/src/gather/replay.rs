@@ -1,0 +1,117 @@
+//! Replays events in the order of the log, and gathers entries whose meaning only that order shows.
+
+use crate::gather::Gathered;
+use crate::gather::blocking::{Blocking, Party};
+use crate::gather::event::{Event, Ran, Statement};
+use crate::gather::example::{Execution, Place};
+use crate::gather::sequence::{Found, Resolved, Sequence};
+use crate::hash::HashedMap;
+use crate::read::message::Step;
+use crate::read::time::Micros;
+
+/// Joins what scanners gathered apart: put in the events of all blocks in the order of the log, then finish.
+#[derive(Debug, Clone, Default)]
+pub struct Replay {
+    sequence: Sequence,
+    /// Statements whose duration stood in another entry, and additions that stood alone.
+    late: Gathered,
+}
+
+impl Replay {
+    /// Process the next event.
+    pub fn follow(&mut self, event: Event) {
+        let (session, time, place) = (event.session, event.time, event.place);
+        match self.sequence.follow(event) {
+            None => {}
+            Some(Resolved::Duration(micros)) => self.late.took(Step::Untold, micros),
+            Some(Resolved::Statement(statement, micros)) => {
+                let ran = self.gather(&statement, micros, time, place);
+                self.sequence.ran(session, ran, time, place);
+            }
+            Some(Resolved::Addition {
+                kind,
+                place,
+                severity,
+                text,
+            }) => self.late.add_to_error(kind, place, severity, &text),
+        }
+    }
+
+    /// Gather a statement whose duration stood in another entry.
+    fn gather(
+        &mut self,
+        statement: &Statement,
+        micros: u64,
+        time: Option<Micros>,
+        place: Place,
+    ) -> Ran {
+        let execution = Execution {
+            step: statement.step,
+            micros,
+            time,
+            origin: self.late.origins.adopt(&statement.origin),
+            place,
+            text: &statement.text,
+            parameters: &statement.parameters,
+        };
+        let (template, control) = self.late.execution(&execution, &statement.text);
+        Ran {
+            template,
+            origin: self.late.origins.identity(execution.origin),
+            micros,
+            control,
+        }
+    }
+
+    /// End all sessions, and add the results to `gathered`.
+    pub fn finish(self, gathered: &mut Gathered) {
+        let found = self.sequence.finish();
+        gathered.merge(self.late);
+        gathered.order(&found);
+    }
+}
+
+impl Gathered {
+    /// Keep what the order of entries has shown, by the numbers of templates and origins.
+    fn order(&mut self, found: &Found) {
+        let templates = (0..).zip(self.templates.all());
+        self.repetitions = templates
+            .filter_map(|(number, template)| {
+                Some((number, *found.repetitions.get(&template.more.identity.0)?))
+            })
+            .collect();
+        let origins = (0..).zip(self.origins.all());
+        self.transactions = origins
+            .filter_map(|(number, _)| {
+                let of = found.transactions.get(&self.origins.identity(number))?;
+                Some((number, of.clone()))
+            })
+            .collect();
+        if !found.blocking.is_empty() {
+            self.order_blocking(found);
+        }
+    }
+
+    fn order_blocking(&mut self, found: &Found) {
+        let templates: HashedMap<u32> = self.templates.identities().zip(0..).collect();
+        let origins: HashedMap<u32> = (0..)
+            .zip(self.origins.all())
+            .map(|(number, _)| (self.origins.identity(number), number))
+            .collect();
+        let party = |of: Party<u64>| Party {
+            template: of.template.and_then(|id| templates.get(&id).copied()),
+            origin: of.origin.and_then(|id| origins.get(&id).copied()),
+        };
+        let all = found
+            .blocking
+            .iter()
+            .map(|((waiting, holding), waits)| Blocking {
+                waiting: party(*waiting),
+                holding: party(*holding),
+                waits: *waits,
+            });
+        self.blocking = all.collect();
+        self.blocking
+            .sort_unstable_by_key(|one| (one.waiting, one.holding));
+    }
+}
