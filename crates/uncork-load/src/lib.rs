@@ -25,6 +25,7 @@ mod recorder;
 mod run;
 mod socket;
 mod thread_cpu;
+mod tls;
 mod worker;
 
 pub use answers::Answers;

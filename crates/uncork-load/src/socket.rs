@@ -1,11 +1,13 @@
-//! Sockets, plain and encrypted, and waking up at a moment: what drivers of real servers share.
+//! Sockets, plain and encrypted, and waiting for them: what the drivers of real servers share.
 
 mod counted;
 mod encrypted;
+mod poller;
 mod stream;
 mod timer;
 
 pub(crate) use counted::Counted;
 pub(crate) use encrypted::TlsStream;
+pub(crate) use poller::Poller;
 pub(crate) use stream::{BlockingStream, Stream};
-pub(crate) use timer::Timer;
+use timer::Timer;

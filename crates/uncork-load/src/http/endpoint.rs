@@ -8,9 +8,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use mio::{Events, Poll, Token};
+use mio::Token;
 use uncork_model::Connections;
 
 use super::State;
@@ -19,11 +18,9 @@ use super::link::{Came, Ended, Link, Shared, Stage, not_connected, seconds};
 use super::request::Room;
 use super::stall::{Lots, SILENCE_NS};
 use crate::recorder::Shape;
-use crate::socket::Timer;
+use crate::socket::Poller;
 use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
 
-/// The timer's token.
-const TIMER: Token = Token(usize::MAX - 2);
 /// How much is read at once.
 const READ_BYTES: usize = 128 * 1024;
 /// How many connections a thread opens at once at the start: more would overflow the queue in which
@@ -39,9 +36,7 @@ const LOOK_NS: u64 = 20_000_000;
 #[derive(Debug)]
 pub struct HttpEndpoint {
     state: Arc<State>,
-    poll: Poll,
-    events: Events,
-    timer: Timer,
+    poller: Poller,
     share: Share,
     links: Vec<Link>,
     /// The links that the worker knows, in the order of their slots. Additional ones join it as they
@@ -72,7 +67,7 @@ macro_rules! shared {
     ($self:ident, $recorder:expr) => {
         Shared {
             state: &$self.state,
-            registry: $self.poll.registry(),
+            registry: $self.poller.registry(),
             recorder: $recorder,
             happened: &mut $self.happened,
             room: &mut $self.room,
@@ -89,15 +84,12 @@ impl HttpEndpoint {
             action: "watch its sockets",
             source,
         };
-        let poll = Poll::new().map_err(system)?;
-        let timer = Timer::new(poll.registry(), TIMER).map_err(system)?;
+        let poller = Poller::new(share.count()).map_err(system)?;
         let depth = state.depth;
         let lots = Lots::new(state.seed ^ share.thread as u64);
         let mut endpoint = Self {
             state,
-            poll,
-            events: Events::with_capacity(share.count().clamp(64, 1024)),
-            timer,
+            poller,
             share,
             links: (0..share.count())
                 .map(|number| Link::new(Token(number), Some(number), share.client(number), depth))
@@ -169,7 +161,7 @@ impl HttpEndpoint {
         else {
             return;
         };
-        match self.links[link].connect(address, now_ns, self.poll.registry()) {
+        match self.links[link].connect(address, now_ns, self.poller.registry()) {
             Ok(()) => self.looks_ns = self.looks_ns.min(now_ns + LOOK_NS),
             Err(error) => {
                 let fault = not_connected(&self.state, &error);
@@ -430,38 +422,6 @@ impl HttpEndpoint {
         // Not more often than makes sense.
         self.expires_ns = oldest_ns.saturating_add(timeout_ns).max(now_ns + 1_000_000);
     }
-
-    /// Waits for sockets, to the microsecond where a moment is near.
-    fn wait(&mut self, until_ns: u64, now_ns: u64) -> io::Result<()> {
-        /// The poll's own clock counts in milliseconds, and rounds up.
-        const COARSE_NS: u64 = 1_000_000;
-        let wait_ns = until_ns - now_ns;
-        let timeout_ns = if wait_ns > 10 * COARSE_NS {
-            // The rest of the way is gone with the timer. Most often something happens before.
-            wait_ns - 2 * COARSE_NS
-        } else {
-            self.timer.arm(until_ns, now_ns)?;
-            wait_ns + COARSE_NS
-        };
-        match self
-            .poll
-            .poll(&mut self.events, Some(Duration::from_nanos(timeout_ns)))
-        {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        for event in &self.events {
-            match event.token() {
-                TIMER => self.timer.fired(),
-                Token(link) => {
-                    self.links[link].woken(event.is_read_closed() || event.is_error());
-                    self.ready.push_back(link);
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Endpoint for HttpEndpoint {
@@ -530,7 +490,10 @@ impl Endpoint for HttpEndpoint {
                 .min(silence_ns)
                 .min(until_ns);
             let wake_ns = wake_ns.max(now_ns + 1);
-            self.wait(wake_ns, now_ns)?;
+            self.poller.wait(wake_ns, now_ns, |link, closed| {
+                self.links[link].woken(closed);
+                self.ready.push_back(link);
+            })?;
         }
     }
 

@@ -5,19 +5,17 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::client::Resumption;
+use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use uncork_model::{HttpPlan, HttpTls, HttpVersion};
 
 use super::fault::{Fault, Kind};
 use crate::ConnectError;
 use crate::socket::TlsStream;
+use crate::tls::{NameCheck, Roots, Verifier};
 
 /// HTTP/2 by name, where protocols are agreed on.
 pub(crate) const TWO: &[u8] = b"h2";
@@ -36,14 +34,13 @@ impl Tls {
     pub(crate) fn new(plan: &HttpTls, http: &HttpPlan) -> Result<Self, ConnectError> {
         let setup = |problem: String| ConnectError::TlsSetup(problem);
         let provider = Arc::new(ring::default_provider());
-        let verifier: Arc<dyn ServerCertVerifier> = if plan.verify {
-            let roots = Arc::new(roots(plan.roots.as_deref())?);
-            WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
-                .build()
-                .map_err(|error| setup(format!("certificates cannot be verified: {error}")))?
+        let (roots, name) = if plan.verify {
+            let (store, listed) = (roots(plan.roots.as_deref())?, None);
+            (Some(Roots { store, listed }), NameCheck::Web)
         } else {
-            Arc::new(Trusting(Arc::clone(&provider)))
+            (None, NameCheck::None)
         };
+        let verifier = Arc::new(Verifier::new(roots, name, &provider));
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| setup(format!("TLS cannot be used: {error}")))?
@@ -140,45 +137,4 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, ConnectError> {
         )));
     }
     Ok(store)
-}
-
-/// Trusts whoever answers.
-#[derive(Debug)]
-struct Trusting(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Trusting {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -5,9 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use mio::{Events, Poll, Token, Waker};
+use mio::Waker;
 use uncork_model::Connections;
 
 use super::State;
@@ -16,13 +15,9 @@ use super::lane::Step;
 use super::link::{Link, Read, Surroundings};
 use super::login::Session;
 use super::opener::Opener;
-use crate::socket::Timer;
+use crate::socket::Poller;
 use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
 
-/// The waker's token: a connection was opened in the background.
-const OPENED: Token = Token(usize::MAX - 1);
-/// The timer's token.
-const TIMER: Token = Token(usize::MAX - 2);
 /// What the opener is asked for when it is not the connection of a link.
 const NEW: usize = usize::MAX;
 /// How many connections a thread opens at once in the background.
@@ -33,9 +28,8 @@ const OPENERS: usize = 2;
 pub struct PostgresEndpoint {
     driver: Arc<State>,
     share: Share,
-    poll: Poll,
-    events: Events,
-    timer: Timer,
+    poller: Poller,
+    /// Wakes the poller when a connection was opened in the background.
     waker: Arc<Waker>,
     /// Started with the first connection that is opened while operations run.
     opener: Option<Opener>,
@@ -67,15 +61,12 @@ impl PostgresEndpoint {
             action: "watch its sockets",
             source,
         };
-        let poll = Poll::new().map_err(system)?;
-        let timer = Timer::new(poll.registry(), TIMER).map_err(system)?;
-        let waker = Waker::new(poll.registry(), OPENED).map_err(system)?;
+        let poller = Poller::new(sessions.len()).map_err(system)?;
+        let waker = poller.waker().map_err(system)?;
         let mut endpoint = Self {
             driver,
             share,
-            poll,
-            events: Events::with_capacity(sessions.len().clamp(64, 1024)),
-            timer,
+            poller,
             waker: Arc::new(waker),
             opener: None,
             links: Vec::with_capacity(sessions.len()),
@@ -109,7 +100,7 @@ impl PostgresEndpoint {
         } = session;
         let surroundings = Surroundings {
             program: &self.driver.program,
-            registry: self.poll.registry(),
+            registry: self.poller.registry(),
             origin: self.driver.origin,
         };
         let prepared = self.driver.prepares_ahead;
@@ -179,7 +170,7 @@ impl PostgresEndpoint {
         {
             let surroundings = Surroundings {
                 program: &self.driver.program,
-                registry: self.poll.registry(),
+                registry: self.poller.registry(),
                 origin: self.driver.origin,
             };
             match self.links[number].read(surroundings, recorder) {
@@ -205,7 +196,7 @@ impl PostgresEndpoint {
                 Timed::Wake { link, lane } => {
                     let surroundings = Surroundings {
                         program: &self.driver.program,
-                        registry: self.poll.registry(),
+                        registry: self.poller.registry(),
                         origin: self.driver.origin,
                     };
                     let step = self.links[link].wake(lane, now_ns, surroundings, recorder);
@@ -293,40 +284,6 @@ impl PostgresEndpoint {
             });
         }
     }
-
-    /// Waits for sockets, to the microsecond where a moment is near.
-    fn wait(&mut self, until_ns: u64, now_ns: u64) -> io::Result<()> {
-        /// The poll's own clock counts in milliseconds, and rounds up.
-        const COARSE_NS: u64 = 1_000_000;
-        let wait_ns = until_ns - now_ns;
-        let timeout_ns = if wait_ns > 10 * COARSE_NS {
-            // The rest of the way is gone with the timer. Most often something happens before.
-            wait_ns - 2 * COARSE_NS
-        } else {
-            self.timer.arm(until_ns, now_ns)?;
-            wait_ns + COARSE_NS
-        };
-        let timeout = Duration::from_nanos(timeout_ns);
-        match self.poll.poll(&mut self.events, Some(timeout)) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        for event in &self.events {
-            match event.token() {
-                TIMER => self.timer.fired(),
-                OPENED => {}
-                Token(number) => {
-                    let link = &mut self.links[number];
-                    link.woken(event.is_read_closed() || event.is_error());
-                    if link.is_open() {
-                        self.ready.push_back(number);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Endpoint for PostgresEndpoint {
@@ -343,7 +300,7 @@ impl Endpoint for PostgresEndpoint {
         let (link, lane) = (slot / self.depth(), slot % self.depth());
         let surroundings = Surroundings {
             program: &self.driver.program,
-            registry: self.poll.registry(),
+            registry: self.poller.registry(),
             origin: self.driver.origin,
         };
         let step = self.links[link].begin(lane, task, surroundings, recorder);
@@ -379,7 +336,13 @@ impl Endpoint for PostgresEndpoint {
             }
             let timed_ns = self.timed.peek().map(|Reverse((at_ns, _))| *at_ns);
             let wake_ns = timed_ns.unwrap_or(u64::MAX).min(until_ns).max(now_ns + 1);
-            self.wait(wake_ns, now_ns)?;
+            self.poller.wait(wake_ns, now_ns, |number, closed| {
+                let link = &mut self.links[number];
+                link.woken(closed);
+                if link.is_open() {
+                    self.ready.push_back(number);
+                }
+            })?;
         }
     }
 

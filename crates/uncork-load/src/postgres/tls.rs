@@ -1,8 +1,6 @@
 //! TLS as libpq means it: whose certificates are trusted, what is checked in which `sslmode`, and
 //! what to tell people when it fails.
 
-mod certificate;
-
 #[cfg(test)]
 pub(crate) mod test_server;
 
@@ -12,25 +10,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature,
-    verify_tls13_signature, verify_tls13_signature_with_raw_key,
-};
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{
-    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore,
-    SignatureScheme,
-};
+use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 use uncork_model::{Connection, SslMode, SslNegotiation};
 
 use crate::ConnectError;
 use crate::socket::TlsStream;
-use certificate::{Doubt, Names, date, end_point, public_key, vouched_for};
+use crate::tls::certificate::{date, end_point, public_key};
+use crate::tls::{NameCheck, Roots, Verifier, WrongName};
 
 /// What PostgreSQL's protocol is called where protocols are agreed on.
 const PROTOCOL: &[u8] = b"postgresql";
@@ -63,11 +54,12 @@ impl Tls {
         let provider = Arc::new(ring::default_provider());
         let roots = roots(connection)?;
         let own = own_certificate(connection, &provider)?;
-        let verifier = Arc::new(Verifier {
-            host: (mode == SslMode::VerifyFull).then(|| connection.host.clone()),
-            roots,
-            algorithms: provider.signature_verification_algorithms,
-        });
+        let name = if mode == SslMode::VerifyFull {
+            NameCheck::Libpq(connection.host.clone())
+        } else {
+            NameCheck::None
+        };
+        let verifier = Arc::new(Verifier::new(roots, name, &provider));
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| ConnectError::TlsSetup(format!("TLS cannot be used: {error}")))?
@@ -206,14 +198,6 @@ pub(crate) fn binding_data(certificate: &[u8]) -> Option<Vec<u8>> {
     end_point(certificate)
 }
 
-/// Whose word counts for a server's certificate.
-#[derive(Debug)]
-struct Roots {
-    store: RootCertStore,
-    /// Those of a file, as they are.
-    given: Vec<CertificateDer<'static>>,
-}
-
 fn roots(connection: &Connection) -> Result<Option<Roots>, ConnectError> {
     let mode = connection.sslmode;
     let Some(place) = connection.sslrootcert.as_deref() else {
@@ -241,12 +225,13 @@ fn roots(connection: &Connection) -> Result<Option<Roots>, ConnectError> {
                     .to_owned(),
             );
         }
-        let given = Vec::new();
-        return Ok(Some(Roots { store, given }));
+        let listed = Some(Vec::new());
+        return Ok(Some(Roots { store, listed }));
     }
-    let given = certificates("sslrootcert", Path::new(place))?;
-    store.add_parsable_certificates(given.iter().cloned());
-    Ok(Some(Roots { store, given }))
+    let listed = certificates("sslrootcert", Path::new(place))?;
+    store.add_parsable_certificates(listed.iter().cloned());
+    let listed = Some(listed);
+    Ok(Some(Roots { store, listed }))
 }
 
 fn roots_name(place: &str) -> String {
@@ -347,117 +332,4 @@ fn setup<T>(message: String) -> Result<T, ConnectError> {
 
 fn shown(path: &Path) -> String {
     format!("\"{}\"", path.display())
-}
-
-/// A certificate for other names.
-#[derive(Debug, thiserror::Error)]
-#[error("it is for {0}")]
-struct WrongName(Names);
-
-/// Checks a server's certificate as far as the options ask.
-#[derive(Debug)]
-struct Verifier {
-    /// `None` trusts whoever answers.
-    roots: Option<Roots>,
-    /// The name to be found in the certificate; `None` does not look.
-    host: Option<String>,
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl Verifier {
-    fn check_chain(
-        &self,
-        roots: &Roots,
-        certificate: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<(), rustls::Error> {
-        let checked = ParsedCertificate::try_from(certificate).and_then(|parsed| {
-            let algorithms = self.algorithms.all;
-            verify_server_cert_signed_by_trust_anchor(
-                &parsed,
-                &roots.store,
-                others,
-                now,
-                algorithms,
-            )
-        });
-        let Err(error) = checked else {
-            return Ok(());
-        };
-        let refused_unseen = matches!(
-            error,
-            rustls::Error::InvalidCertificate(
-                CertificateError::UnknownIssuer
-                    | CertificateError::BadEncoding
-                    | CertificateError::Other(_)
-            )
-        );
-        if !refused_unseen {
-            return Err(error);
-        }
-        vouched_for(certificate, &roots.given, &self.algorithms, now).map_err(|doubt| {
-            rustls::Error::InvalidCertificate(match doubt {
-                Doubt::Unknown => CertificateError::UnknownIssuer,
-                Doubt::Expired(not_after) => CertificateError::ExpiredContext {
-                    time: now,
-                    not_after,
-                },
-                Doubt::NotYet(not_before) => CertificateError::NotValidYetContext {
-                    time: now,
-                    not_before,
-                },
-            })
-        })
-    }
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if let Some(roots) = &self.roots {
-            self.check_chain(roots, end_entity, intermediates, now)?;
-        }
-        if let Some(host) = &self.host {
-            let names = Names::read(end_entity).map_err(|_| CertificateError::BadEncoding)?;
-            if !names.fit(host) {
-                let other = rustls::OtherError(Arc::new(WrongName(names)));
-                return Err(CertificateError::Other(other).into());
-            }
-        }
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        if ParsedCertificate::try_from(certificate).is_ok() {
-            return verify_tls13_signature(message, certificate, signature, &self.algorithms);
-        }
-        // A certificate of version 1: the library does not read it, but its key is as good.
-        let key = public_key(certificate).map_err(|_| CertificateError::BadEncoding)?;
-        verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
 }

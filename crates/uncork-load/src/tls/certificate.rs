@@ -19,7 +19,7 @@ use x509_cert::spki::AlgorithmIdentifierOwned;
 
 /// The names that a certificate is for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Names {
+pub(crate) struct Names {
     dns: Vec<String>,
     addresses: Vec<IpAddr>,
     /// The first common name of the subject.
@@ -28,7 +28,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Reads the names of a certificate.
-    pub(super) fn read(certificate: &[u8]) -> der::Result<Self> {
+    pub(crate) fn read(certificate: &[u8]) -> der::Result<Self> {
         let certificate = Certificate::from_der(certificate)?;
         let certificate = certificate.tbs_certificate();
         let mut names = Self::default();
@@ -48,7 +48,7 @@ impl Names {
 
     /// Whether a host is meant. The common name counts only if there is no other name of the
     /// host's kind; a wildcard stands for the whole leftmost label.
-    pub(super) fn fit(&self, host: &str) -> bool {
+    pub(crate) fn fit(&self, host: &str) -> bool {
         let address: Option<IpAddr> = host.parse().ok();
         let of_its_kind = match address {
             Some(_) => !self.addresses.is_empty(),
@@ -102,7 +102,7 @@ fn name_fits(name: &str, host: &str) -> bool {
 
 /// The binding data `tls-server-end-point` (RFC 5929): the certificate's hash by its signature's
 /// algorithm, but never by MD5 or SHA-1. `None` if the algorithm has no hash of its own.
-pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let parsed = Certificate::from_der(certificate).ok()?;
     Some(match signature_hash(parsed.signature_algorithm())? {
         Hash::Sha224 => Sha224::digest(certificate).to_vec(),
@@ -167,7 +167,7 @@ fn hash_by_name(oid: ObjectIdentifier) -> Option<Hash> {
 }
 
 /// The public key of a certificate of any version.
-pub(super) fn public_key(certificate: &[u8]) -> der::Result<SubjectPublicKeyInfoDer<'static>> {
+pub(crate) fn public_key(certificate: &[u8]) -> der::Result<SubjectPublicKeyInfoDer<'static>> {
     let certificate = Certificate::from_der(certificate)?;
     let key = certificate.tbs_certificate().subject_public_key_info();
     Ok(SubjectPublicKeyInfoDer::from(key.to_der()?))
@@ -175,7 +175,7 @@ pub(super) fn public_key(certificate: &[u8]) -> der::Result<SubjectPublicKeyInfo
 
 /// Why a certificate is not vouched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(crate) enum Doubt {
     /// Its time has passed; when.
     Expired(UnixTime),
     /// Its time has not come; when it will.
@@ -187,7 +187,7 @@ pub(super) enum Doubt {
 /// Whether a trusted root speaks for a certificate that the library refuses to look at: one that
 /// is itself among the roots, as a self-signed one is; or one of version 1, signed by a root that
 /// may sign, as `openssl x509 -req` makes them by default.
-pub(super) fn vouched_for(
+pub(crate) fn vouched_for(
     certificate: &CertificateDer<'_>,
     roots: &[CertificateDer<'_>],
     algorithms: &WebPkiSupportedAlgorithms,
@@ -263,7 +263,7 @@ fn content(sequence: &[u8]) -> Option<&[u8]> {
 }
 
 /// A time for people.
-pub(super) fn date(time: UnixTime) -> String {
+pub(crate) fn date(time: UnixTime) -> String {
     DateTime::from_unix_duration(Duration::from_secs(time.as_secs()))
         .map_or_else(|_| "an unknown time".to_owned(), |date| date.to_string())
 }
