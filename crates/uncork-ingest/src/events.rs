@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use uncork_log::{Entry, Gathered, Side, Sink, Texts, Told};
+use uncork_log::{Entry, EntryRow, Gathered, Side, Sink, Texts};
 
 /// Rows that are handed over at a time, and the bytes of texts.
 const BATCH: usize = 8_192;
@@ -111,14 +111,14 @@ impl Events {
         if let Some(trouble) = self.trouble {
             return Err(trouble);
         }
-        self.writer.close().map_err(told)?;
+        self.writer.close().map_err(row)?;
         Ok(())
     }
 
     fn push(
         &mut self,
         entry: &Entry<'_>,
-        told: &Told<'_>,
+        row: &EntryRow<'_>,
         file: u32,
         lines: bool,
         id: Option<u64>,
@@ -129,27 +129,27 @@ impl Events {
         self.pids.append_option((head.pid != 0).then_some(head.pid));
         let [offsets, durations, sizes, statements] = &mut self.numbers;
         offsets.append_value(entry.offset);
-        durations.append_option(told.micros);
-        sizes.append_option(told.bytes);
+        durations.append_option(row.micros);
+        sizes.append_option(row.bytes);
         statements.append_option(id);
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let values: [String; TEXTS.len()] = [
             head.severity.name().to_owned(),
             lossy(head.sqlstate),
-            told.kind.to_owned(),
-            told.step.map_or("", uncork_log::Step::name).to_owned(),
+            row.kind.to_owned(),
+            row.step.map_or("", uncork_log::Step::name).to_owned(),
             lossy(head.session),
             texts.name("user", head.user),
             lossy(head.database),
             lossy(head.application),
             texts.name("host", head.host),
-            texts.statement(told.statement, lines),
-            texts.data(&told.parameters, lines),
-            texts.message(told.message, lines),
-            texts.data(told.detail, lines),
+            texts.statement(row.statement, lines),
+            texts.data(&row.parameters, lines),
+            texts.message(row.message, lines),
+            texts.data(row.detail, lines),
             texts.data(entry.hint, lines),
             texts.data(entry.context, lines),
-            texts.plan(told.plan, lines),
+            texts.plan(row.plan, lines),
         ];
         for (column, value) in self.columns.iter_mut().zip(values) {
             self.bytes += value.len();
@@ -184,16 +184,16 @@ impl Events {
 
     fn write(&mut self, arrays: Vec<ArrayRef>) -> io::Result<()> {
         let batch = RecordBatch::try_new(self.schema.clone(), arrays).map_err(io::Error::other)?;
-        self.writer.write(&batch).map_err(told)?;
+        self.writer.write(&batch).map_err(row)?;
         if self.writer.in_progress_size() >= GROUP_BYTES {
-            self.writer.flush().map_err(told)?;
+            self.writer.flush().map_err(row)?;
         }
         Ok(())
     }
 }
 
 /// The reason that the system gave, without the library's words around it.
-fn told(error: parquet::errors::ParquetError) -> io::Error {
+fn row(error: parquet::errors::ParquetError) -> io::Error {
     match error {
         parquet::errors::ParquetError::External(source) => match source.downcast::<io::Error>() {
             Ok(error) => *error,
@@ -217,14 +217,14 @@ impl Sink for Recording<'_> {
         let own = self.gathered.own;
         self.gathered.entry(entry);
         if !self.gathered.is_outside(entry.head.time) {
-            let told = Told::read(entry);
+            let row = EntryRow::read(entry);
             // Nothing is gathered of uncork's own watching; a table of all entries has it.
             let id = if self.gathered.own > own {
                 None
             } else {
-                self.gathered.statement_id(&told)
+                self.gathered.statement_id(&row)
             };
-            self.events.push(entry, &told, self.file, self.lines, id);
+            self.events.push(entry, &row, self.file, self.lines, id);
         }
     }
 
@@ -239,8 +239,8 @@ impl Sink for Recording<'_> {
     fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {
         self.gathered.pooler(entry, side);
         if !self.gathered.is_outside(entry.head.time) {
-            let told = Told::pooler(entry);
-            self.events.push(entry, &told, self.file, false, None);
+            let row = EntryRow::pooler(entry);
+            self.events.push(entry, &row, self.file, false, None);
         }
     }
 

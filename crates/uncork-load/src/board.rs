@@ -44,7 +44,7 @@ struct State {
     reached: Vec<u64>,
     shares: Vec<IntervalShare>,
     /// How many intervals were told as progress.
-    told: u64,
+    reported: u64,
 }
 
 impl Board {
@@ -75,12 +75,12 @@ impl Board {
     pub fn progress(&self, intervals: u64) -> Option<Progress> {
         let mut state = self.state();
         let reached = state.reached.iter().copied().min()?;
-        let until = state.told + intervals;
+        let until = state.reported + intervals;
         if intervals == 0 || reached < until || reached == u64::MAX {
             return None;
         }
-        let progress = state.progress(state.told, until);
-        state.told = until;
+        let progress = state.progress(state.reported, until);
+        state.reported = until;
         Some(progress)
     }
 

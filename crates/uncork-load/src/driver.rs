@@ -174,7 +174,7 @@ pub struct End {
     /// A hash of the answers, where digests are asked for.
     pub hash: u128,
     /// The connection ended with the operation, and why; it is opened again by itself.
-    pub farewell: Option<Box<Failure>>,
+    pub connection_failure: Option<Box<Failure>>,
 }
 
 /// An error, and where it happened.

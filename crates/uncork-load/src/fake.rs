@@ -119,7 +119,7 @@ impl FakeEndpoint {
     fn end(&mut self, slot: usize, operation: Operation, failure: Option<Box<Failure>>) {
         self.slots[slot] = None;
         let end = End {
-            farewell: None,
+            connection_failure: None,
             failure,
             retries: 0,
             hash: operation.hash,

@@ -1,23 +1,23 @@
 //! The HTTP driver: HTTP/1.1 and HTTP/2 over TCP, with TLS or without.
 //!
-//! A connection has as many lanes as requests may be under way on it: pipelined in HTTP/1.1, as
+//! A connection has as many slots as requests may be under way on it: pipelined in HTTP/1.1, as
 //! streams in HTTP/2. What is read and written is decided without I/O (`one`, `two`, `hpack`,
-//! `request`, `template`, `check`); `link` and `endpoint` join it to sockets.
+//! `request`, `template`, `check`); `connection` and `endpoint` join it to sockets.
 
 mod check;
+mod connection;
 mod endpoint;
 mod fault;
-#[cfg(test)]
-mod gathered;
 mod hpack;
-mod lane;
-mod link;
-mod one;
+mod http1;
+mod http2;
+#[cfg(test)]
+mod recording_sink;
 mod request;
-mod stall;
+mod slot;
+mod stall_probe;
 mod template;
 mod tls;
-mod two;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -118,8 +118,8 @@ impl State {
     }
 
     /// Whether HTTP/2 is spoken where there is no encryption to agree on it.
-    fn speaks_two(&self) -> bool {
-        self.plan.version == HttpVersion::Two
+    fn speaks_http2(&self) -> bool {
+        self.plan.version == HttpVersion::Http2
     }
 
     fn place(&self) -> String {

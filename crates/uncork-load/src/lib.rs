@@ -9,7 +9,6 @@
 
 mod answers;
 mod board;
-mod cut;
 mod digest;
 mod driver;
 mod error;
@@ -24,13 +23,13 @@ mod postgres;
 mod recorder;
 mod run;
 mod socket;
+mod stop_signal;
 mod thread_cpu;
 mod tls;
 mod worker;
 
 pub use answers::Answers;
 pub use board::Board;
-pub use cut::Interrupt;
 pub use digest::{Digest, RowsDigest};
 pub use driver::{Driver, End, Endpoint, Event, Failure, Share, Task, Traffic};
 pub use error::{ConnectError, LoadError, PrepareFailure};
@@ -41,3 +40,4 @@ pub use measure::Measure;
 pub use postgres::{PostgresDriver, PostgresEndpoint};
 pub use recorder::{Load, Recorder, Shape, StatementFacts};
 pub use run::{BlockReport, Control, Report, check, run, run_block};
+pub use stop_signal::Interrupt;

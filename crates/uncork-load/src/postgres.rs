@@ -3,10 +3,9 @@
 mod buffer;
 mod captured;
 mod connect;
+mod connection;
 mod endpoint;
 mod frame;
-mod lane;
-mod link;
 mod literal;
 mod login;
 mod opener;
@@ -14,6 +13,7 @@ mod program;
 mod reach;
 mod request;
 mod rows;
+mod slot;
 pub(crate) mod tls;
 
 use std::sync::Arc;
@@ -136,8 +136,8 @@ impl State {
     fn script_sessions(&self, client: usize) -> Vec<ScriptSession> {
         let symbols = &self.program.symbols;
         (0..self.depth)
-            .map(|lane| {
-                let stream = self.streams.client(client * self.depth + lane);
+            .map(|local_slot| {
+                let stream = self.streams.client(client * self.depth + local_slot);
                 let mut session = ScriptSession::new(symbols, stream.function);
                 session.define_defaults(
                     symbols,

@@ -16,12 +16,12 @@ use uncork_schedule::{Arrivals, Pattern};
 use uncork_script::{Prng, Streams};
 
 use crate::board::Board;
-use crate::cut::Cut;
 use crate::log::Log;
 use crate::pin::{pin_backends, pin_thread};
 use crate::recorder::Shape;
+use crate::stop_signal::StopSignal;
 use crate::thread_cpu::thread_cpu;
-use crate::worker::{Hand, Phase, work};
+use crate::worker::{Phase, WorkerContext, work};
 use crate::{
     Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, LoadError, PostgresDriver, Recorder,
     Share, Traffic,
@@ -131,7 +131,7 @@ fn run_with<D: Driver>(
     };
     let mut recorder = trial.recorder(false);
     let mut system = None;
-    if !trial.cut.is_set() {
+    if !trial.stop_signal.is_set() {
         (recorder, system) = trial.measure(&mut threads, &mut totals)?;
         recorder.take_over_connections(&warmup);
     }
@@ -141,11 +141,13 @@ fn run_with<D: Driver>(
         totals.client_user_ns += user_ns;
         totals.client_system_ns += system_ns;
     }
-    if trial.cut.interrupted() {
+    if trial.stop_signal.interrupted() {
         if !plan.keep_interrupted {
             return Err(LoadError::Interrupted);
         }
-        trial.cut.set(Outcome::Interrupted, "stopped on request");
+        trial
+            .stop_signal
+            .set(Outcome::Interrupted, "stopped on request");
     }
     Ok(Report {
         system,
@@ -178,7 +180,7 @@ struct Trial<'a> {
     weights: Vec<u32>,
     pattern: Option<Pattern>,
     next_operation: AtomicU64,
-    cut: Cut<'a>,
+    stop_signal: StopSignal<'a>,
     board: &'a Board,
 }
 
@@ -208,7 +210,7 @@ impl<'a> Trial<'a> {
             weights: plan.scripts.iter().map(|script| script.weight).collect(),
             pattern: plan.arrivals.as_ref().map(pattern),
             next_operation: AtomicU64::new(0),
-            cut: Cut::new(&control.interrupt),
+            stop_signal: StopSignal::new(&control.interrupt),
             board: &control.board,
         }
     }
@@ -227,7 +229,7 @@ impl Trial<'_> {
             weights: &self.weights,
             next_operation: &self.next_operation,
             first_operation,
-            cut: &self.cut,
+            stop_signal: &self.stop_signal,
             board: board.map(|_| self.board),
             stop,
         }
@@ -277,9 +279,10 @@ impl Trial<'_> {
     fn not_connected(&self, error: LoadError) -> Result<Report, LoadError> {
         let mut totals = Totals::default();
         match error {
-            LoadError::Deadline(_) => self.cut.set(Outcome::Deadline, error.to_string()),
+            LoadError::Deadline(_) => self.stop_signal.set(Outcome::Deadline, error.to_string()),
             LoadError::Interrupted if self.plan.keep_interrupted => {
-                self.cut.set(Outcome::Interrupted, "stopped on request");
+                self.stop_signal
+                    .set(Outcome::Interrupted, "stopped on request");
             }
             LoadError::Connect(_)
                 if self.plan.on_lost == OnLost::Reconnect || self.shape.answers =>
@@ -287,7 +290,7 @@ impl Trial<'_> {
                 let failure = error.into_failure();
                 totals.connect_errors = BTreeMap::from([(failure.code.clone(), 1)]);
                 totals.first_error = Some(failure.message.clone());
-                self.cut.set(Outcome::Refused, failure.message);
+                self.stop_signal.set(Outcome::Refused, failure.message);
             }
             error => return Err(error),
         }
@@ -316,14 +319,14 @@ impl Trial<'_> {
                         scope.spawn(move || {
                             pin_thread(self.plan.pin_cpu)?;
                             let mut recorder = self.recorder(false);
-                            let hand = Hand {
+                            let context = WorkerContext {
                                 share: thread.share,
                                 endpoint: &mut thread.endpoint,
                                 choice: &mut thread.choice,
                                 arrivals: None,
                                 log: None,
                             };
-                            work(phase, hand, &mut recorder)?;
+                            work(phase, context, &mut recorder)?;
                             Ok(recorder)
                         })
                     })
@@ -376,7 +379,8 @@ impl Trial<'_> {
             // Even if it fails the threads wait for us.
             let before = self.snapshot();
             if let Err(error) = &before {
-                self.cut.set(Outcome::ConnectionLost, error.to_string());
+                self.stop_signal
+                    .set(Outcome::ConnectionLost, error.to_string());
             }
             let sampler = self.plan.sample.as_ref().map(Sampler::start);
             go.wait();
@@ -397,7 +401,9 @@ impl Trial<'_> {
                 totals.throttled_ns = cost.throttled_ns;
             }
             // The server is gone: what it cost is not known, what was measured is.
-            Err(error) => self.cut.set(Outcome::ConnectionLost, error.to_string()),
+            Err(error) => self
+                .stop_signal
+                .set(Outcome::ConnectionLost, error.to_string()),
         }
         let mut recorder = self.recorder(true);
         for (share, counted) in &shares {
@@ -441,14 +447,14 @@ impl Trial<'_> {
         };
         let traffic = thread.endpoint.traffic();
         let (user_ns, system_ns) = thread_cpu();
-        let hand = Hand {
+        let context = WorkerContext {
             share,
             endpoint: &mut thread.endpoint,
             choice: &mut thread.choice,
             arrivals,
             log,
         };
-        let elapsed_ns = work(phase, hand, recorder)?;
+        let elapsed_ns = work(phase, context, recorder)?;
         let (user_end_ns, system_end_ns) = thread_cpu();
         let traffic_end = thread.endpoint.traffic();
         Ok(Done {
@@ -480,7 +486,7 @@ impl Trial<'_> {
     }
 
     fn report(&self, mut totals: Totals, recorder: &Recorder) -> Report {
-        if let Some((outcome, message)) = self.cut.cause() {
+        if let Some((outcome, message)) = self.stop_signal.cause() {
             totals.outcome = *outcome;
             totals.message = Some(message.clone());
         }

@@ -25,20 +25,20 @@ use uncork_schedule::{Arrivals, ClosedLoop, Decision, Schedule};
 use uncork_script::Prng;
 
 use crate::board::Board;
-use crate::cut::Cut;
 use crate::log::Log;
 use crate::open_loop::OpenLoop;
 use crate::recorder::Load;
+use crate::stop_signal::StopSignal;
 use crate::{End, Endpoint, Event, Failure, LoadError, Recorder, Share, Task};
 
 /// The longest wait without looking whether the trial was cut short.
-const GLANCE_NS: u64 = 20_000_000;
+const CHECK_INTERVAL_NS: u64 = 20_000_000;
 /// How long a lost connection is left alone before it is opened again, at first.
 const FIRST_PAUSE_NS: u64 = 50_000_000;
 /// How long at most.
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 /// The trial ends when there has been no connection at all for so long.
-const PATIENCE_NS: u64 = 10_000_000_000;
+const NO_CONNECTION_LIMIT_NS: u64 = 10_000_000_000;
 
 /// What all threads share in one phase.
 pub(crate) struct Phase<'a> {
@@ -50,14 +50,14 @@ pub(crate) struct Phase<'a> {
     /// The number of this phase's first operation.
     pub(crate) first_operation: u64,
     /// Why to stop early.
-    pub(crate) cut: &'a Cut<'a>,
+    pub(crate) stop_signal: &'a StopSignal<'a>,
     /// Where intervals are put; none in the warm-up.
     pub(crate) board: Option<&'a Board>,
     pub(crate) stop: Stop,
 }
 
 /// What one thread has of its own, through all phases.
-pub(crate) struct Hand<'a, E> {
+pub(crate) struct WorkerContext<'a, E> {
     pub(crate) share: Share,
     pub(crate) endpoint: &'a mut E,
     /// One stream a client, for the choice of scripts.
@@ -71,11 +71,11 @@ pub(crate) struct Hand<'a, E> {
 /// answer, or until the trial was cut short.
 pub(crate) fn work<E: Endpoint>(
     phase: &Phase<'_>,
-    hand: Hand<'_, E>,
+    context: WorkerContext<'_, E>,
     recorder: &mut Recorder,
 ) -> Result<u64, LoadError> {
-    let slots = hand.endpoint.slots();
-    let start_ns = hand.endpoint.now_ns();
+    let slots = context.endpoint.slots();
+    let start_ns = context.endpoint.now_ns();
     let deadline_ns = phase.plan.deadline_ns.saturating_sub(start_ns);
     let mut worker = Worker {
         phase,
@@ -89,14 +89,14 @@ pub(crate) fn work<E: Endpoint>(
         closed: 0,
         without_ns: start_ns,
         open_loop: None,
-        share: hand.share,
-        endpoint: hand.endpoint,
-        choice: hand.choice,
-        log: hand.log,
+        share: context.share,
+        endpoint: context.endpoint,
+        choice: context.choice,
+        log: context.log,
         recorder,
     };
     worker.endpoint.report(worker.recorder);
-    worker.open_loop = hand.arrivals.map(|arrivals| worker.open_loop(arrivals));
+    worker.open_loop = context.arrivals.map(|arrivals| worker.open_loop(arrivals));
     worker.run();
     let elapsed_ns = worker.endpoint.now_ns() - start_ns;
     worker.give_up();
@@ -178,11 +178,11 @@ impl<E: Endpoint> Worker<'_, E> {
                 self.launch_due(now_ns);
                 self.free = self.idle.len();
             }
-            if self.phase.cut.is_set() || self.is_over(now_ns) {
+            if self.phase.stop_signal.is_set() || self.is_over(now_ns) {
                 break;
             }
             if now_ns >= self.deadline_ns {
-                self.cut(Outcome::Deadline, "the trial's deadline passed");
+                self.stop_early(Outcome::Deadline, "the trial's deadline passed");
                 break;
             }
             let wake_ns = self.wake_ns(now_ns);
@@ -191,7 +191,7 @@ impl<E: Endpoint> Worker<'_, E> {
                 Ok(None) => now_ns = self.endpoint.now_ns(),
                 Err(error) => {
                     let message = format!("waiting for the server failed: {error}");
-                    self.cut(Outcome::ConnectionLost, message);
+                    self.stop_early(Outcome::ConnectionLost, message);
                 }
             }
             self.turn(now_ns.saturating_sub(self.start_ns), false);
@@ -217,18 +217,18 @@ impl<E: Endpoint> Worker<'_, E> {
 
     /// Until when nothing needs to be done.
     fn wake_ns(&mut self, now_ns: u64) -> u64 {
-        let glance_ns = self.deadline_ns.min(now_ns + GLANCE_NS);
+        let check_ns = self.deadline_ns.min(now_ns + CHECK_INTERVAL_NS);
         let start_ns = self.start_ns;
         match &mut self.open_loop {
-            Some(open_loop) => open_loop.next_ns().map_or(glance_ns, |at_ns| {
-                glance_ns.min(start_ns.saturating_add(at_ns))
+            Some(open_loop) => open_loop.next_ns().map_or(check_ns, |at_ns| {
+                check_ns.min(start_ns.saturating_add(at_ns))
             }),
-            None => glance_ns,
+            None => check_ns,
         }
     }
 
-    fn cut(&self, outcome: Outcome, message: impl Into<String>) {
-        self.phase.cut.set(outcome, message);
+    fn stop_early(&self, outcome: Outcome, message: impl Into<String>) {
+        self.phase.stop_signal.set(outcome, message);
     }
 
     // ---- what happened ----
@@ -272,10 +272,10 @@ impl<E: Endpoint> Worker<'_, E> {
         self.recorder.retried += u64::from(end.retries > 0);
         self.count(slot, operation, at_ns, end.failure.as_deref(), end.retries);
         self.slots[slot].pause_ns = 0;
-        if let Some(farewell) = &end.farewell
+        if let Some(connection_failure) = &end.connection_failure
             && self.phase.plan.on_lost == OnLost::Stop
         {
-            self.cut(Outcome::ConnectionLost, farewell.text());
+            self.stop_early(Outcome::ConnectionLost, connection_failure.text());
             return;
         }
         if self.phase.plan.connect_each {
@@ -333,7 +333,7 @@ impl<E: Endpoint> Worker<'_, E> {
             }
         }
         if stops {
-            self.cut(Outcome::ConnectionLost, failure.text());
+            self.stop_early(Outcome::ConnectionLost, failure.text());
             return;
         }
         let pause_ns = self.slots[slot].pause_ns;
@@ -372,13 +372,13 @@ impl<E: Endpoint> Worker<'_, E> {
         }
         if self.closed < self.slots.len() {
             self.without_ns = at_ns;
-        } else if at_ns.saturating_sub(self.without_ns) >= PATIENCE_NS {
+        } else if at_ns.saturating_sub(self.without_ns) >= NO_CONNECTION_LIMIT_NS {
             let message = format!(
                 "no connection for {} s: {}",
-                PATIENCE_NS / 1_000_000_000,
+                NO_CONNECTION_LIMIT_NS / 1_000_000_000,
                 failure.message
             );
-            self.cut(Outcome::ConnectionLost, message);
+            self.stop_early(Outcome::ConnectionLost, message);
             return;
         }
         let pause_ns = (self.slots[slot].pause_ns * 2).clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
@@ -416,12 +416,12 @@ impl<E: Endpoint> Worker<'_, E> {
 
     /// Closed loop: starts a slot's next operation, if there is one.
     fn start(&mut self, slot: usize, now_ns: u64) {
-        if self.phase.cut.is_set() {
+        if self.phase.stop_signal.is_set() {
             return;
         }
         let begun = self.slots[slot].begun;
         if let Stop::OperationsEach(count) = self.phase.stop
-            && begun >= self.lane_share(slot, count)
+            && begun >= self.slot_share(slot, count)
         {
             return;
         }
@@ -434,7 +434,7 @@ impl<E: Endpoint> Worker<'_, E> {
             Decision::Start => {}
             Decision::Finished => return,
             Decision::OverDeadline => {
-                self.cut(Outcome::Deadline, "the trial's deadline passed");
+                self.stop_early(Outcome::Deadline, "the trial's deadline passed");
                 return;
             }
         }
@@ -544,10 +544,10 @@ impl<E: Endpoint> Worker<'_, E> {
     }
 
     /// A client's operations, shared over its slots.
-    fn lane_share(&self, slot: usize, count: u64) -> u64 {
+    fn slot_share(&self, slot: usize, count: u64) -> u64 {
         let depth = self.phase.plan.pipeline_depth as u64;
-        let lane = slot as u64 % depth;
-        count / depth + u64::from(lane < count % depth)
+        let local_slot = slot as u64 % depth;
+        count / depth + u64::from(local_slot < count % depth)
     }
 
     fn open_loop(&self, arrivals: Arrivals) -> OpenLoop {

@@ -2,6 +2,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod blocking;
+pub(crate) mod entry_row;
 pub(crate) mod errors;
 pub(crate) mod event;
 pub(crate) mod example;
@@ -13,13 +14,13 @@ pub(crate) mod sequence;
 pub(crate) mod series;
 pub(crate) mod templates;
 pub(crate) mod times;
-pub(crate) mod told;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use crate::gather::activity::{Activity, Wait, When};
 use crate::gather::blocking::{Blocking, Party, holders};
+use crate::gather::entry_row::{EntryRow, parameters};
 use crate::gather::errors::{Errors, Kind};
 use crate::gather::event::Event;
 use crate::gather::example::{Execution, Explained, Place};
@@ -29,7 +30,6 @@ use crate::gather::sequence::{Repetitions, Transactions};
 use crate::gather::series::{Scale, Series};
 use crate::gather::templates::Templates;
 use crate::gather::times::Times;
-use crate::gather::told::{Told, parameters};
 use crate::read::bouncer::Side;
 use crate::read::entry::{Entry, Sink};
 use crate::read::message::{LockState, Message, Step};
@@ -466,9 +466,9 @@ impl Gathered {
     }
 
     /// What stands for the template of an entry's statement in any collection, until templates are joined.
-    pub fn statement_id(&mut self, told: &Told<'_>) -> Option<u64> {
-        let statement = match told.plan {
-            b"" => Cow::Borrowed(told.statement),
+    pub fn statement_id(&mut self, row: &EntryRow<'_>) -> Option<u64> {
+        let statement = match row.plan {
+            b"" => Cow::Borrowed(row.statement),
             plan => Explained::read(plan).statement,
         };
         if statement.is_empty() {

@@ -3,13 +3,14 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map whose keys are hashes already.
-pub(crate) type HashedMap<V> = std::collections::HashMap<u64, V, BuildHasherDefault<Itself>>;
+pub(crate) type HashedMap<V> =
+    std::collections::HashMap<u64, V, BuildHasherDefault<IdentityHasher>>;
 
 /// Hashes a number that is a hash to itself.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Itself(u64);
+pub(crate) struct IdentityHasher(u64);
 
-impl Hasher for Itself {
+impl Hasher for IdentityHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);

@@ -13,7 +13,7 @@
 use std::time::{Duration, Instant};
 
 use uncork_log::{
-    Dialect, Entry, Gathered, Prefix, Replay, Side, Sink, Texts, Told, Unwrapper, Written,
+    Dialect, Entry, EntryRow, Gathered, Prefix, Replay, Side, Sink, Texts, Unwrapper, Written,
 };
 
 /// By default so many.
@@ -125,14 +125,14 @@ struct Showing(Gathered);
 
 impl Sink for Showing {
     fn entry(&mut self, entry: &Entry<'_>) {
-        let told = Told::read(entry);
+        let row = EntryRow::read(entry);
         for texts in [Texts::default(), Texts::anonymous(7)] {
             let shown =
-                texts.statement(told.statement, true).len() + texts.plan(told.plan, true).len();
-            assert!(shown <= (told.statement.len() + told.plan.len()) * 4 + 64);
-            let _ = texts.message(told.message, true);
+                texts.statement(row.statement, true).len() + texts.plan(row.plan, true).len();
+            assert!(shown <= (row.statement.len() + row.plan.len()) * 4 + 64);
+            let _ = texts.message(row.message, true);
         }
-        self.0.statement_id(&told);
+        self.0.statement_id(&row);
         self.0.entry(entry);
     }
 

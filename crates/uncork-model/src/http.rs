@@ -45,10 +45,10 @@ pub struct HttpTls {
 pub enum HttpVersion {
     /// HTTP/1.1.
     #[serde(rename = "1.1")]
-    One,
+    Http1,
     /// HTTP/2: with prior knowledge, or demanded by ALPN where there is encryption.
     #[serde(rename = "2")]
-    Two,
+    Http2,
     /// By ALPN HTTP/2, else HTTP/1.1; without encryption HTTP/1.1.
     #[serde(rename = "negotiated")]
     Negotiated,

@@ -19,7 +19,7 @@ use uncork_load::{Control, Measure};
 use uncork_model::{BlockPlan, LoadPlan, PLAN_VERSION, StatementKind};
 
 use crate::errors::{DataError, histogram_error, install_error, load_error, plan_error};
-use crate::system::Told;
+use crate::system::SampleAnswer;
 use crate::wait::wait;
 
 /// Logs of many templates are gathered in many small pieces, by several threads.
@@ -87,7 +87,7 @@ type Answer<'py> = (
     PyTable,
     PyTable,
     PyTable,
-    Option<Told<'py>>,
+    Option<SampleAnswer<'py>>,
 );
 
 /// Carry out one trial: a plan as JSON and a table of texts in; totals as JSON, tables of
@@ -129,7 +129,7 @@ fn run_load<'py>(
         tables::statuses(&report.statuses)?,
         report
             .system
-            .map(|seen| system::told(py, &seen))
+            .map(|seen| system::answer(py, &seen))
             .transpose()?,
     ))
 }
@@ -138,7 +138,7 @@ fn run_load<'py>(
 type BlockAnswer<'py> = (
     Vec<(Bound<'py, PyBytes>, PyTable)>,
     PyTable,
-    Option<Told<'py>>,
+    Option<SampleAnswer<'py>>,
 );
 
 /// Carry out one block: a plan as JSON and a table of texts for each arm in; for each arm totals as
@@ -183,7 +183,7 @@ fn run_block<'py>(
         tables::slices(&report.slices)?,
         report
             .system
-            .map(|seen| system::told(py, &seen))
+            .map(|seen| system::answer(py, &seen))
             .transpose()?,
     ))
 }

@@ -13,7 +13,7 @@ use crate::errors::{DataError, plan_error, sampler_error};
 use crate::tables::table;
 
 /// Facts as JSON, and tables by name.
-pub(crate) type Told<'py> = (Bound<'py, PyBytes>, Bound<'py, PyDict>);
+pub(crate) type SampleAnswer<'py> = (Bound<'py, PyBytes>, Bound<'py, PyDict>);
 
 /// A sampler at work. It ends when it is stopped or forgotten.
 #[pyclass(frozen)]
@@ -42,18 +42,18 @@ impl Sampler {
     }
 
     /// End: return facts as JSON, and tables by name; of one that was stopped before, nothing.
-    fn stop<'py>(&self, py: Python<'py>) -> PyResult<Option<Told<'py>>> {
+    fn stop<'py>(&self, py: Python<'py>) -> PyResult<Option<SampleAnswer<'py>>> {
         let running = self
             .running
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let seen = py.detach(|| running.map(uncork_sample::Sampler::stop));
-        seen.map(|seen| told(py, &seen)).transpose()
+        seen.map(|seen| answer(py, &seen)).transpose()
     }
 }
 
-pub(crate) fn told<'py>(py: Python<'py>, seen: &Sampled) -> PyResult<Told<'py>> {
+pub(crate) fn told<'py>(py: Python<'py>, seen: &Sampled) -> PyResult<SampleAnswer<'py>> {
     let facts = serde_json::to_vec(&seen.facts).map_err(|error| DataError::from(&error))?;
     let tables = PyDict::new(py);
     tables.set_item("system_samples", ticks(&seen.ticks)?)?;
@@ -90,7 +90,7 @@ fn ticks(rows: &[Tick]) -> PyResult<PyTable> {
         ("end_ns", known(|row| row.end_ns)),
         ("length_ns", known(|row| row.length_ns)),
         ("late_ns", known(|row| row.late_ns)),
-        ("cpus", told(|row| row.cpus)),
+        ("cpus", answer(|row| row.cpus)),
         ("user_ns", mode(|modes| modes.user_ns)),
         ("nice_ns", mode(|modes| modes.nice_ns)),
         ("system_ns", mode(|modes| modes.system_ns)),
@@ -100,10 +100,10 @@ fn ticks(rows: &[Tick]) -> PyResult<PyTable> {
         ("softirq_ns", mode(|modes| modes.softirq_ns)),
         ("steal_ns", mode(|modes| modes.steal_ns)),
         ("guest_ns", mode(|modes| modes.guest_ns)),
-        ("running", told(|row| row.running)),
-        ("blocked", told(|row| row.blocked)),
-        ("switches", told(|row| row.switches)),
-        ("forks", told(|row| row.forks)),
+        ("running", answer(|row| row.running)),
+        ("blocked", answer(|row| row.blocked)),
+        ("switches", answer(|row| row.switches)),
+        ("forks", answer(|row| row.forks)),
         ("cpu_some_ns", stall(|stalls| stalls.cpu_some_ns)),
         ("io_some_ns", stall(|stalls| stalls.io_some_ns)),
         ("io_full_ns", stall(|stalls| stalls.io_full_ns)),

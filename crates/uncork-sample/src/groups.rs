@@ -1,6 +1,6 @@
 //! Reads the control groups of watched processes.
 
-use crate::host::{Host, Kept};
+use crate::host::{Host, OpenFile};
 use crate::parse::{
     CpuStat, Hierarchy, counter, group_paths, lineage, parse_allowed_cpus, parse_cfs,
     parse_cpu_max, parse_cpu_stat, parse_memory_limit,
@@ -13,7 +13,7 @@ pub(crate) struct Group {
     role: String,
     /// Its folder for the controller `cpu`, which tells whether two are the same.
     folder: Option<String>,
-    stat: Option<Kept>,
+    stat: Option<OpenFile>,
     last: Option<CpuStat>,
     cgroup: Option<u8>,
     quota_cpus: Option<f64>,

@@ -36,16 +36,16 @@ impl Host {
     }
 
     /// Opens a file to be read again and again.
-    pub(crate) fn keep(&self, below: &str) -> io::Result<Kept> {
-        File::open(self.path(below)).map(Kept)
+    pub(crate) fn keep(&self, below: &str) -> io::Result<OpenFile> {
+        File::open(self.path(below)).map(OpenFile)
     }
 }
 
 /// A file of the kernel that is kept open: each reading from its beginning is a new one.
 #[derive(Debug)]
-pub(crate) struct Kept(File);
+pub(crate) struct OpenFile(File);
 
-impl Kept {
+impl OpenFile {
     /// Reads the file as it is now.
     pub(crate) fn read<'a>(&self, buffer: &'a mut Vec<u8>) -> io::Result<&'a str> {
         const LEAST: usize = 8 * 1024;

@@ -18,9 +18,9 @@ mod machine;
 mod parse;
 mod proc;
 mod processes;
-mod ration;
 mod sampler;
 mod series;
+mod time_budget;
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub use delta::{Delta, ServerUse, delta, server_use};
 pub use proc::{SampleError, server_snapshot, snapshot, thread_waited_ns, waited_ns};
 pub use sampler::Sampler;
 pub use series::{
-    Bounds, Details, DeviceTick, Facts, GroupTick, Lack, Modes, Process, ProcessTick, Sampled,
+    Bounds, Details, DeviceTick, Facts, GroupTick, Missing, Modes, Process, ProcessTick, Sampled,
     Stalls, Tick,
 };
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 
-use crate::host::{Host, Kept};
+use crate::host::{Host, OpenFile};
 use crate::parse::{
     Disk, Interface, MachineTicks, Pressure, parse_disks, parse_interfaces, parse_machine,
     parse_pressure,
 };
-use crate::series::{DeviceTick, Lack, Modes, Stalls, Tick};
+use crate::series::{DeviceTick, Missing, Modes, Stalls, Tick};
 
 /// The machine, as it was read last.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Machine {
 #[derive(Debug)]
 struct Source {
     what: &'static str,
-    file: io::Result<Kept>,
+    file: io::Result<OpenFile>,
 }
 
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ impl Machine {
         self.last.machine?.forks
     }
 
-    pub(crate) fn lacks(&self) -> impl Iterator<Item = Lack> {
+    pub(crate) fn lacks(&self) -> impl Iterator<Item = Missing> {
         let sources = [&self.stat, &self.disks, &self.interfaces];
         let lacks = sources.into_iter().chain(&self.pressure);
         lacks.filter_map(|source| {
@@ -108,7 +108,7 @@ impl Machine {
                 // What is there can still refuse to be read: pressure that is switched off does.
                 Ok(file) => file.read(&mut Vec::new()).err()?.to_string(),
             };
-            Some(Lack {
+            Some(Missing {
                 what: source.what.to_owned(),
                 reason,
             })

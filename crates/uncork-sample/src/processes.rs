@@ -15,8 +15,8 @@ use crate::clock;
 use crate::host::Host;
 use crate::parse::{Io, Stat, Switches, kind, parse_io, parse_pss, parse_stat, parse_switches};
 use crate::proc::children;
-use crate::ration::Ration;
-use crate::series::{Details, Lack, Process, ProcessTick};
+use crate::series::{Details, Missing, Process, ProcessTick};
+use crate::time_budget::TimeBudget;
 
 /// Share of one processor that details may cost, in parts of a million.
 const DETAILS_PPM: u64 = 2_500;
@@ -34,17 +34,17 @@ pub(crate) struct Processes {
     page_bytes: u64,
     memory: bool,
     roots: Vec<Root>,
-    living: BTreeMap<u32, Living>,
+    living: BTreeMap<u32, LiveProcess>,
     found: Vec<Process>,
     rows: Vec<ProcessTick>,
-    details: Ration,
-    slow_memory: Ration,
+    details: TimeBudget,
+    slow_memory: TimeBudget,
     /// Where reading details goes on.
     next: u32,
     next_memory: u32,
     forks: Option<u64>,
     looked_ns: u64,
-    lacks: BTreeSet<Lack>,
+    lacks: BTreeSet<Missing>,
 }
 
 /// A process whose children are watched.
@@ -61,7 +61,7 @@ struct Root {
 }
 
 #[derive(Debug)]
-struct Living {
+struct LiveProcess {
     number: u32,
     role: usize,
     root: bool,
@@ -92,8 +92,8 @@ impl Processes {
             living: BTreeMap::new(),
             found: Vec::new(),
             rows: Vec::new(),
-            details: Ration::new(DETAILS_PPM),
-            slow_memory: Ration::new(MEMORY_PPM),
+            details: TimeBudget::new(DETAILS_PPM),
+            slow_memory: TimeBudget::new(MEMORY_PPM),
             next: 0,
             next_memory: 0,
             forks: None,
@@ -161,7 +161,7 @@ impl Processes {
             return false;
         };
         let stat = read_stat(host, pid).ok();
-        let mut living = Living {
+        let mut living = LiveProcess {
             number: u32::try_from(self.found.len()).unwrap_or(u32::MAX),
             role,
             root,
@@ -221,12 +221,12 @@ impl Processes {
         }
     }
 
-    pub(crate) fn finish(self) -> (Vec<Process>, Vec<ProcessTick>, Vec<Lack>) {
+    pub(crate) fn finish(self) -> (Vec<Process>, Vec<ProcessTick>, Vec<Missing>) {
         (self.found, self.rows, self.lacks.into_iter().collect())
     }
 
     fn lack(&mut self, what: &str, reason: String) {
-        self.lacks.insert(Lack {
+        self.lacks.insert(Missing {
             what: what.to_owned(),
             reason,
         });
@@ -323,7 +323,7 @@ impl Processes {
 
     /// Reads more of processes that ran, in turn, while there is a ration.
     fn read_details(&mut self, host: &Host, tick: u32, now_ns: u64, first_row: usize, all: bool) {
-        let due = |living: &Living| {
+        let due = |living: &LiveProcess| {
             let slow = living.slow_ns.is_none_or(|then| now_ns - then >= SLOW_NS);
             living.ran || (living.behind && (all || slow))
         };
@@ -422,7 +422,7 @@ impl Processes {
         }
     }
 
-    fn read_slow(&mut self, host: &Host, pid: u32, living: &mut Living, now_ns: u64) {
+    fn read_slow(&mut self, host: &Host, pid: u32, living: &mut LiveProcess, now_ns: u64) {
         living.slow_ns = Some(now_ns);
         living.switches = if pid == std::process::id() {
             own_switches()
@@ -450,7 +450,11 @@ impl Processes {
 }
 
 /// The processes that are wanted, from one on and around.
-fn turn(living: &BTreeMap<u32, Living>, from: u32, wanted: impl Fn(&Living) -> bool) -> Vec<u32> {
+fn turn(
+    living: &BTreeMap<u32, LiveProcess>,
+    from: u32,
+    wanted: impl Fn(&LiveProcess) -> bool,
+) -> Vec<u32> {
     let behind = living.range(from..);
     let before = living.range(..from);
     behind

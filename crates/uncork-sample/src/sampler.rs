@@ -22,7 +22,7 @@ const SLOWER: u32 = 10;
 
 /// What others tell the thread.
 #[derive(Debug, Default)]
-struct Hands {
+struct Control {
     stop: AtomicBool,
     rest: AtomicBool,
 }
@@ -30,7 +30,7 @@ struct Hands {
 /// A sampler that is at work. It ends when it is stopped or dropped.
 #[derive(Debug)]
 pub struct Sampler {
-    hands: Arc<Hands>,
+    control: Arc<Control>,
     thread: Option<JoinHandle<Sampled>>,
 }
 
@@ -46,8 +46,8 @@ impl Sampler {
 
     fn start_on(host: Host, plan: &SamplerPlan) -> io::Result<Self> {
         let mut reading = Reading::begin(host, plan);
-        let hands = Arc::new(Hands::default());
-        let seen = Arc::clone(&hands);
+        let control = Arc::new(Control::default());
+        let seen = Arc::clone(&control);
         let thread = thread::Builder::new()
             .name("uncork-sampler".to_owned())
             .spawn(move || {
@@ -55,7 +55,7 @@ impl Sampler {
                 reading.finish()
             })?;
         Ok(Self {
-            hands,
+            control,
             thread: Some(thread),
         })
     }
@@ -63,7 +63,7 @@ impl Sampler {
     /// Rests, or goes on. The time of a rest is none to it: readings come as far apart as without,
     /// and what the machine did meanwhile is told with the first of them.
     pub fn rest(&self, resting: bool) {
-        self.hands.rest.store(resting, Ordering::Release);
+        self.control.rest.store(resting, Ordering::Release);
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
@@ -78,7 +78,7 @@ impl Sampler {
 
     fn end(&mut self) -> Option<Sampled> {
         let thread = self.thread.take()?;
-        self.hands.stop.store(true, Ordering::Release);
+        self.control.stop.store(true, Ordering::Release);
         thread.thread().unpark();
         thread.join().ok()
     }
@@ -145,14 +145,14 @@ impl Reading {
         this
     }
 
-    fn go_on(&mut self, hands: &Hands) {
-        let stop = &hands.stop;
+    fn go_on(&mut self, control: &Control) {
+        let stop = &control.stop;
         let mut due = self.period;
         loop {
             let mut elapsed = self.begun.elapsed();
             while elapsed < due && !stop.load(Ordering::Acquire) {
-                if hands.rest.load(Ordering::Acquire) {
-                    self.rest(hands);
+                if control.rest.load(Ordering::Acquire) {
+                    self.rest(control);
                 } else {
                     thread::park_timeout(due.saturating_sub(elapsed));
                 }
@@ -175,9 +175,9 @@ impl Reading {
     }
 
     /// Waits for the end of a rest, and takes it out of the time.
-    fn rest(&mut self, hands: &Hands) {
+    fn rest(&mut self, control: &Control) {
         let begun = Instant::now();
-        while hands.rest.load(Ordering::Acquire) && !hands.stop.load(Ordering::Acquire) {
+        while control.rest.load(Ordering::Acquire) && !control.stop.load(Ordering::Acquire) {
             thread::park();
         }
         self.begun += begun.elapsed();

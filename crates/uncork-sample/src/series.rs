@@ -200,7 +200,7 @@ pub struct Bounds {
 
 /// Something that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Lack {
+pub struct Missing {
     /// What there is none of.
     pub what: String,
     /// Why.
@@ -223,7 +223,7 @@ pub struct Facts {
     /// What bounds the watched processes.
     pub bounds: Vec<Bounds>,
     /// What could not be read.
-    pub lacks: Vec<Lack>,
+    pub lacks: Vec<Missing>,
 }
 
 /// All that a sampler has seen.

@@ -222,9 +222,9 @@ fn frame(line: &str, limits: Limits) -> (String, bool) {
 mod tests {
     use super::*;
 
-    type Told = (String, Option<u32>, String, Option<i64>, i64);
+    type StackRow = (String, Option<u32>, String, Option<i64>, i64);
 
-    fn stacks(text: &str, times: bool) -> Vec<Told> {
+    fn stacks(text: &str, times: bool) -> Vec<StackRow> {
         let found = read(text.as_bytes(), times, Limits::default()).unwrap();
         found
             .rows

@@ -13,10 +13,10 @@ use mio::Token;
 use uncork_model::Connections;
 
 use super::State;
+use super::connection::{Connection, Context, Ended, Progress, Stage, not_connected, seconds};
 use super::fault::{Fault, Kind};
-use super::link::{Came, Ended, Link, Shared, Stage, not_connected, seconds};
-use super::request::Room;
-use super::stall::{Lots, SILENCE_NS};
+use super::request::ScratchBuffer;
+use super::stall_probe::{SILENCE_NS, StallProbe};
 use crate::recorder::Shape;
 use crate::socket::Poller;
 use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
@@ -30,7 +30,7 @@ const OPENS_AT_ONCE: usize = 100;
 /// must not keep us from it.
 const READS_AT_ONCE: usize = 64;
 /// How often connections that are being opened are looked at.
-const LOOK_NS: u64 = 20_000_000;
+const OPENING_CHECK_NS: u64 = 20_000_000;
 
 /// One thread's connections to an HTTP server.
 #[derive(Debug)]
@@ -38,41 +38,41 @@ pub struct HttpEndpoint {
     state: Arc<State>,
     poller: Poller,
     share: Share,
-    links: Vec<Link>,
-    /// The links that the worker knows, in the order of their slots. Additional ones join it as they
+    connections: Vec<Connection>,
+    /// The connections that the worker knows, in the order of their slots. Additional ones join it as they
     /// open, which need not be in the order in which they were begun.
-    placed: Vec<usize>,
-    /// Additional links that could not be opened.
+    by_place: Vec<usize>,
+    /// Additional connections that could not be opened.
     spare: Vec<usize>,
-    /// Links that may have something to read.
+    /// Connections that may have something to read.
     ready: VecDeque<usize>,
-    /// Links that have something to write.
+    /// Connections that have something to write.
     dirty: Vec<usize>,
     happened: VecDeque<Event>,
-    /// Links that are to be opened, and when, the earliest first.
+    /// Connections that are to be opened, and when, the earliest first.
     planned: BinaryHeap<Reverse<(u64, usize)>>,
     /// When requests are next looked at for those that take too long.
     expires_ns: u64,
-    connections: Connections,
+    counts: Connections,
     /// When connections are next looked at for those that take too long to open.
-    looks_ns: u64,
+    opening_check_ns: u64,
     /// What was counted at the opening, until there is somebody to tell.
-    untold: Option<Box<Recorder>>,
-    room: Room,
-    lots: Lots,
-    scratch: Vec<u8>,
+    unreported: Option<Box<Recorder>>,
+    scratch: ScratchBuffer,
+    stall_probe: StallProbe,
+    read_buffer: Vec<u8>,
 }
 
-macro_rules! shared {
+macro_rules! context {
     ($self:ident, $recorder:expr) => {
-        Shared {
+        Context {
             state: &$self.state,
             registry: $self.poller.registry(),
             recorder: $recorder,
             happened: &mut $self.happened,
-            room: &mut $self.room,
-            lots: &mut $self.lots,
             scratch: &mut $self.scratch,
+            stall_probe: &mut $self.stall_probe,
+            read_buffer: &mut $self.read_buffer,
         }
     };
 }
@@ -86,27 +86,29 @@ impl HttpEndpoint {
         };
         let poller = Poller::new(share.count()).map_err(system)?;
         let depth = state.depth;
-        let lots = Lots::new(state.seed ^ share.thread as u64);
+        let stall_probe = StallProbe::new(state.seed ^ share.thread as u64);
         let mut endpoint = Self {
             state,
             poller,
             share,
-            links: (0..share.count())
-                .map(|number| Link::new(Token(number), Some(number), share.client(number), depth))
+            connections: (0..share.count())
+                .map(|number| {
+                    Connection::new(Token(number), Some(number), share.client(number), depth)
+                })
                 .collect(),
-            placed: (0..share.count()).collect(),
+            by_place: (0..share.count()).collect(),
             spare: Vec::new(),
             ready: VecDeque::new(),
             dirty: Vec::new(),
             happened: VecDeque::new(),
             planned: BinaryHeap::new(),
             expires_ns: u64::MAX,
-            connections: Connections::default(),
-            looks_ns: u64::MAX,
-            untold: None,
-            room: Room::default(),
-            lots,
-            scratch: vec![0; READ_BYTES],
+            counts: Connections::default(),
+            opening_check_ns: u64::MAX,
+            unreported: None,
+            scratch: ScratchBuffer::default(),
+            stall_probe,
+            read_buffer: vec![0; READ_BYTES],
         };
         endpoint.open_all()?;
         Ok(endpoint)
@@ -119,9 +121,9 @@ impl HttpEndpoint {
             source,
         };
         let (mut begun, mut open) = (0, 0);
-        while open < self.links.len() {
-            while begun < self.links.len() && begun - open < OPENS_AT_ONCE {
-                self.links[begun].awaited = true;
+        while open < self.connections.len() {
+            while begun < self.connections.len() && begun - open < OPENS_AT_ONCE {
+                self.connections[begun].worker_waits = true;
                 self.connect(begun, &mut recorder);
                 begun += 1;
             }
@@ -148,63 +150,64 @@ impl HttpEndpoint {
         }
         // The worker takes all slots as open from the beginning.
         self.happened.clear();
-        self.untold = Some(Box::new(recorder));
+        self.unreported = Some(Box::new(recorder));
         Ok(())
     }
 
     // ---- connections ----
 
-    fn connect(&mut self, link: usize, recorder: &mut Recorder) {
+    fn connect(&mut self, connection: usize, recorder: &mut Recorder) {
         let now_ns = self.now_ns();
         let addresses = self.state.addresses();
-        let Some(&address) = addresses.get(self.links[link].address % addresses.len().max(1))
+        let Some(&address) =
+            addresses.get(self.connections[connection].address % addresses.len().max(1))
         else {
             return;
         };
-        match self.links[link].connect(address, now_ns, self.poller.registry()) {
-            Ok(()) => self.looks_ns = self.looks_ns.min(now_ns + LOOK_NS),
+        match self.connections[connection].connect(address, now_ns, self.poller.registry()) {
+            Ok(()) => self.opening_check_ns = self.opening_check_ns.min(now_ns + OPENING_CHECK_NS),
             Err(error) => {
                 let fault = not_connected(&self.state, &error);
-                self.not_opened(link, &fault, recorder);
+                self.not_opened(connection, &fault, recorder);
             }
         }
     }
 
-    fn opened(&mut self, link: usize, times: (u64, Option<u64>), recorder: &mut Recorder) {
+    fn opened(&mut self, connection: usize, times: (u64, Option<u64>), recorder: &mut Recorder) {
         let (connect_ns, tls_ns) = times;
-        self.connections.opened += 1;
-        self.connections.sum_ns += connect_ns;
-        self.connections.max_ns = self.connections.max_ns.max(connect_ns);
-        self.connections.most += 1;
+        self.counts.opened += 1;
+        self.counts.sum_ns += connect_ns;
+        self.counts.max_ns = self.counts.max_ns.max(connect_ns);
+        self.counts.most += 1;
         recorder.connected(connect_ns);
         if let Some(tls_ns) = tls_ns {
             recorder.answers().agreed(tls_ns);
         }
-        if self.links[link].place.is_none() {
-            let place = self.placed.len();
-            self.links[link].place = Some(place);
+        if self.connections[connection].place.is_none() {
+            let place = self.by_place.len();
+            self.connections[connection].place = Some(place);
             // It is known by the place it has got, which need not be the one it set out for.
-            self.links[link].client = self.share.client(place);
-            self.placed.push(link);
+            self.connections[connection].client = self.share.client(place);
+            self.by_place.push(connection);
         }
-        if std::mem::take(&mut self.links[link].awaited) {
+        if std::mem::take(&mut self.connections[connection].worker_waits) {
             let at_ns = self.now_ns();
-            for slot in self.slots_of(link) {
+            for slot in self.slots_of(connection) {
                 self.happened.push_back(Event::Opened { slot, at_ns });
             }
         }
-        let mut shared = shared!(self, recorder);
-        self.links[link].send(&mut shared);
-        self.soil(link);
-        self.ready.push_back(link);
+        let mut context = context!(self, recorder);
+        self.connections[connection].send(&mut context);
+        self.mark_dirty(connection);
+        self.ready.push_back(connection);
     }
 
-    fn not_opened(&mut self, link: usize, fault: &Fault, recorder: &mut Recorder) {
-        self.links[link].close();
+    fn not_opened(&mut self, connection: usize, fault: &Fault, recorder: &mut Recorder) {
+        self.connections[connection].close();
         // The host may have another address.
-        self.links[link].address += 1;
-        if self.links[link].place.is_none() {
-            self.spare.push(link);
+        self.connections[connection].address += 1;
+        if self.connections[connection].place.is_none() {
+            self.spare.push(connection);
             self.happened.push_back(Event::NotOpened {
                 slot: None,
                 at_ns: self.now_ns(),
@@ -212,19 +215,19 @@ impl HttpEndpoint {
             });
             return;
         }
-        let awaited = std::mem::replace(&mut self.links[link].awaited, true);
+        let worker_waits = std::mem::replace(&mut self.connections[connection].worker_waits, true);
         let at_ns = self.now_ns();
-        if !awaited {
+        if !worker_waits {
             // The worker believes that it is open: to it, it is lost only now.
             recorder.not_opened(&fault.failure());
-            let waiting = self.links[link].lanes.iter();
-            let waiting = waiting.filter(|lane| lane.state == super::lane::LaneState::Waiting);
+            let waiting = self.connections[connection].slots.iter();
+            let waiting = waiting.filter(|slot| slot.state == super::slot::SlotState::Waiting);
             recorder.answers().unprocessed += waiting.count() as u64;
-            self.links[link].forget();
+            self.connections[connection].forget();
         }
-        for slot in self.slots_of(link) {
+        for slot in self.slots_of(connection) {
             let failure = Box::new(fault.failure());
-            self.happened.push_back(if awaited {
+            self.happened.push_back(if worker_waits {
                 let slot = Some(slot);
                 Event::NotOpened {
                     slot,
@@ -242,25 +245,25 @@ impl HttpEndpoint {
     }
 
     /// A connection is over. It is opened again when it is needed.
-    fn ended(&mut self, link: usize, ended: &Ended, recorder: &mut Recorder) {
-        self.connections.most -= 1;
+    fn ended(&mut self, connection: usize, ended: &Ended, recorder: &mut Recorder) {
+        self.counts.most -= 1;
         if ended.broke {
-            self.connections.lost += 1;
+            self.counts.lost += 1;
         } else if !self.state.connect_each {
             recorder.answers().closed(ended.answered, ended.goaway);
         }
-        self.ready.retain(|&ready| ready != link);
+        self.ready.retain(|&ready| ready != connection);
         if self.state.stops && !self.state.connect_each {
-            self.take_leave(link, &ended.message);
-        } else if self.links[link].has_waiting() {
-            self.connect(link, recorder);
+            self.end_load(connection, &ended.message);
+        } else if self.connections[connection].has_waiting() {
+            self.connect(connection, recorder);
         }
     }
 
     /// Tells the worker that a connection is over and the load with it: with the last operation
     /// that ended on it, else with each of its slots.
-    fn take_leave(&mut self, link: usize, message: &str) {
-        let slots = self.slots_of(link);
+    fn end_load(&mut self, connection: usize, message: &str) {
+        let slots = self.slots_of(connection);
         let failure = Box::new(Failure {
             code: Kind::Closed.word(),
             message: message.to_owned(),
@@ -274,12 +277,12 @@ impl HttpEndpoint {
                 _ => None,
             });
         if let Some(end) = last {
-            end.farewell = Some(failure);
+            end.connection_failure = Some(failure);
             return;
         }
         let at_ns = self.now_ns();
-        self.links[link].awaited = true;
-        self.links[link].forget();
+        self.connections[connection].worker_waits = true;
+        self.connections[connection].forget();
         for slot in slots {
             let failure = failure.clone();
             self.happened.push_back(Event::Lost {
@@ -290,27 +293,32 @@ impl HttpEndpoint {
         }
     }
 
-    fn slots_of(&self, link: usize) -> std::ops::Range<usize> {
-        let (place, depth) = (self.links[link].place.unwrap_or(0), self.state.depth);
+    fn slots_of(&self, connection: usize) -> std::ops::Range<usize> {
+        let (place, depth) = (
+            self.connections[connection].place.unwrap_or(0),
+            self.state.depth,
+        );
         place * depth..(place + 1) * depth
     }
 
     // ---- the loop ----
 
-    fn soil(&mut self, link: usize) {
-        if !std::mem::replace(&mut self.links[link].dirty, true) {
-            self.dirty.push(link);
+    fn mark_dirty(&mut self, connection: usize) {
+        if !std::mem::replace(&mut self.connections[connection].dirty, true) {
+            self.dirty.push(connection);
         }
     }
 
     /// Writes what operations have left to be written.
     fn write_dirty(&mut self, recorder: &mut Recorder) {
         let mut dirty = std::mem::take(&mut self.dirty);
-        for link in dirty.drain(..) {
-            self.links[link].dirty = false;
-            let shared = shared!(self, recorder);
-            if self.links[link].write(&shared).is_err() || self.links[link].wants_reading() {
-                self.ready.push_back(link);
+        for connection in dirty.drain(..) {
+            self.connections[connection].dirty = false;
+            let context = context!(self, recorder);
+            if self.connections[connection].write(&context).is_err()
+                || self.connections[connection].wants_reading()
+            {
+                self.ready.push_back(connection);
             }
         }
         self.dirty = dirty;
@@ -322,21 +330,21 @@ impl HttpEndpoint {
             if !self.happened.is_empty() {
                 return;
             }
-            let Some(link) = self.ready.pop_front() else {
+            let Some(connection) = self.ready.pop_front() else {
                 return;
             };
-            let mut shared = shared!(self, recorder);
-            match self.links[link].work(&mut shared) {
-                Came::Nothing => {}
-                Came::More => self.ready.push_back(link),
-                Came::Opened { connect_ns, tls_ns } => {
-                    self.opened(link, (connect_ns, tls_ns), recorder);
+            let mut context = context!(self, recorder);
+            match self.connections[connection].work(&mut context) {
+                Progress::Nothing => {}
+                Progress::More => self.ready.push_back(connection),
+                Progress::Opened { connect_ns, tls_ns } => {
+                    self.opened(connection, (connect_ns, tls_ns), recorder);
                 }
-                Came::NotOpened(fault) => self.not_opened(link, &fault, recorder),
-                Came::Ended(ended) => self.ended(link, &ended, recorder),
+                Progress::NotOpened(fault) => self.not_opened(connection, &fault, recorder),
+                Progress::Ended(ended) => self.ended(connection, &ended, recorder),
             }
-            if self.lots.wants() && self.links[link].silent_from_ns().is_some() {
-                self.lots.watched = Some(link);
+            if self.stall_probe.wants() && self.connections[connection].silent_from_ns().is_some() {
+                self.stall_probe.watched = Some(connection);
             }
         }
     }
@@ -344,51 +352,55 @@ impl HttpEndpoint {
     /// Sees whether the connection that is watched has been silent in the middle of an answer for
     /// long enough to draw a lot for it; returns when to look again.
     fn watch_silence(&mut self, now_ns: u64) -> u64 {
-        let Some(link) = self.lots.watched else {
+        let Some(connection) = self.stall_probe.watched else {
             return u64::MAX;
         };
-        let from_ns = self.links[link].silent_from_ns();
+        let from_ns = self.connections[connection].silent_from_ns();
         if let Some(due_ns) = from_ns.map(|at_ns| at_ns + SILENCE_NS) {
             if now_ns < due_ns {
                 return due_ns;
             }
-            let hastens = self.lots.draw();
-            self.links[link].draw(hastens);
+            let hastens = self.stall_probe.draw();
+            self.connections[connection].draw(hastens);
         }
-        self.lots.watched = None;
+        self.stall_probe.watched = None;
         u64::MAX
     }
 
     /// Opens what is to be opened by now.
     fn open_planned(&mut self, now_ns: u64, recorder: &mut Recorder) {
-        while let Some(Reverse((at_ns, link))) = self.planned.peek().copied()
+        while let Some(Reverse((at_ns, connection))) = self.planned.peek().copied()
             && at_ns <= now_ns
         {
             self.planned.pop();
-            self.links[link].planned = false;
-            if self.links[link].stage == Stage::Closed {
-                self.connect(link, recorder);
+            self.connections[connection].planned = false;
+            if self.connections[connection].stage == Stage::Closed {
+                self.connect(connection, recorder);
             }
         }
     }
 
     /// Gives up connections that take too long to open.
-    fn look(&mut self, now_ns: u64, recorder: &mut Recorder) {
-        if now_ns < self.looks_ns {
+    fn check_opening(&mut self, now_ns: u64, recorder: &mut Recorder) {
+        if now_ns < self.opening_check_ns {
             return;
         }
-        let patience_ns = self.state.plan.connect_timeout_ns;
-        for link in 0..self.links.len() {
-            let it = &self.links[link];
-            if it.is_opening() && now_ns.saturating_sub(it.begun_ns) >= patience_ns {
-                let (place, seconds) = (self.state.place(), seconds(patience_ns));
+        let timeout_ns = self.state.plan.connect_timeout_ns;
+        for connection in 0..self.connections.len() {
+            let it = &self.connections[connection];
+            if it.is_opening() && now_ns.saturating_sub(it.begun_ns) >= timeout_ns {
+                let (place, seconds) = (self.state.place(), seconds(timeout_ns));
                 let message = format!("{place} did not let us in within {seconds} s");
                 let fault = Fault::new(Kind::ConnectTimeout, message);
-                self.not_opened(link, &fault, recorder);
+                self.not_opened(connection, &fault, recorder);
             }
         }
-        let opening = self.links.iter().any(Link::is_opening);
-        self.looks_ns = if opening { now_ns + LOOK_NS } else { u64::MAX };
+        let opening = self.connections.iter().any(Connection::is_opening);
+        self.opening_check_ns = if opening {
+            now_ns + OPENING_CHECK_NS
+        } else {
+            u64::MAX
+        };
     }
 
     /// Gives up requests that take too long.
@@ -403,20 +415,23 @@ impl HttpEndpoint {
             return;
         }
         let before_ns = now_ns.saturating_sub(timeout_ns);
-        for link in 0..self.links.len() {
-            let mut shared = shared!(self, recorder);
-            let ended = self.links[link].expire(before_ns, &mut shared);
-            if std::mem::take(&mut self.links[link].dirty) {
-                self.soil(link);
+        for connection in 0..self.connections.len() {
+            let mut context = context!(self, recorder);
+            let ended = self.connections[connection].expire(before_ns, &mut context);
+            if std::mem::take(&mut self.connections[connection].dirty) {
+                self.mark_dirty(connection);
             }
             if let Some(ended) = ended {
-                self.ended(link, &ended, recorder);
+                self.ended(connection, &ended, recorder);
             }
         }
-        let under_way = self.links.iter().flat_map(|link| &link.lanes);
-        let under_way = under_way.filter(|lane| lane.state != super::lane::LaneState::Free);
+        let under_way = self
+            .connections
+            .iter()
+            .flat_map(|connection| &connection.slots);
+        let under_way = under_way.filter(|slot| slot.state != super::slot::SlotState::Free);
         let oldest_ns = under_way
-            .map(|lane| lane.task.at_ns)
+            .map(|slot| slot.task.at_ns)
             .min()
             .unwrap_or(now_ns);
         // Not more often than makes sense.
@@ -426,7 +441,7 @@ impl HttpEndpoint {
 
 impl Endpoint for HttpEndpoint {
     fn slots(&self) -> usize {
-        self.placed.len() * self.state.depth
+        self.by_place.len() * self.state.depth
     }
 
     fn now_ns(&self) -> u64 {
@@ -434,23 +449,23 @@ impl Endpoint for HttpEndpoint {
     }
 
     fn report(&mut self, recorder: &mut Recorder) {
-        if let Some(untold) = self.untold.take() {
-            recorder.take_over_connections(&untold);
+        if let Some(unreported) = self.unreported.take() {
+            recorder.take_over_connections(&unreported);
         }
     }
 
     fn begin(&mut self, slot: usize, task: Task, recorder: &mut Recorder) {
-        let (place, lane) = (slot / self.state.depth, slot % self.state.depth);
-        let link = self.placed[place];
-        let mut shared = shared!(self, recorder);
-        self.links[link].begin(lane, task, &mut shared);
-        if self.links[link].stage == Stage::Closed {
+        let (place, local_slot) = (slot / self.state.depth, slot % self.state.depth);
+        let connection = self.by_place[place];
+        let mut context = context!(self, recorder);
+        self.connections[connection].begin(local_slot, task, &mut context);
+        if self.connections[connection].stage == Stage::Closed {
             // One that the worker is about to learn of as closed is opened at its word.
-            if !self.links[link].awaited {
-                self.connect(link, recorder);
+            if !self.connections[connection].worker_waits {
+                self.connect(connection, recorder);
             }
         } else {
-            self.soil(link);
+            self.mark_dirty(connection);
         }
     }
 
@@ -468,7 +483,7 @@ impl Endpoint for HttpEndpoint {
             }
             let now_ns = self.now_ns();
             self.open_planned(now_ns, recorder);
-            self.look(now_ns, recorder);
+            self.check_opening(now_ns, recorder);
             self.expire(now_ns, recorder);
             if !self.happened.is_empty() || !self.dirty.is_empty() {
                 continue;
@@ -486,45 +501,49 @@ impl Endpoint for HttpEndpoint {
                 .map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
             let wake_ns = planned_ns
                 .min(self.expires_ns)
-                .min(self.looks_ns)
+                .min(self.opening_check_ns)
                 .min(silence_ns)
                 .min(until_ns);
             let wake_ns = wake_ns.max(now_ns + 1);
-            self.poller.wait(wake_ns, now_ns, |link, closed| {
-                self.links[link].woken(closed);
-                self.ready.push_back(link);
+            self.poller.wait(wake_ns, now_ns, |connection, closed| {
+                self.connections[connection].woken(closed);
+                self.ready.push_back(connection);
             })?;
         }
     }
 
     fn reopen(&mut self, slot: usize, not_before_ns: u64) {
-        let link = self.placed[slot / self.state.depth];
+        let connection = self.by_place[slot / self.state.depth];
         // Each slot of a connection asks for it; one request is enough.
-        if std::mem::replace(&mut self.links[link].planned, true) {
+        if std::mem::replace(&mut self.connections[connection].planned, true) {
             return;
         }
-        if self.links[link].stage != Stage::Closed {
-            if self.links[link].stage == Stage::Open {
-                self.connections.most -= 1;
+        if self.connections[connection].stage != Stage::Closed {
+            if self.connections[connection].stage == Stage::Open {
+                self.counts.most -= 1;
             }
-            self.links[link].close();
+            self.connections[connection].close();
         }
-        self.links[link].forget();
-        self.links[link].awaited = true;
-        self.planned.push(Reverse((not_before_ns, link)));
+        self.connections[connection].forget();
+        self.connections[connection].worker_waits = true;
+        self.planned.push(Reverse((not_before_ns, connection)));
     }
 
     fn grow(&mut self) {
-        let link = self.spare.pop().unwrap_or_else(|| {
-            let link = self.links.len();
-            let client = self.share.client(link);
-            self.links
-                .push(Link::new(Token(link), None, client, self.state.depth));
-            link
+        let connection = self.spare.pop().unwrap_or_else(|| {
+            let connection = self.connections.len();
+            let client = self.share.client(connection);
+            self.connections.push(Connection::new(
+                Token(connection),
+                None,
+                client,
+                self.state.depth,
+            ));
+            connection
         });
-        self.links[link].awaited = true;
-        self.links[link].planned = true;
-        self.planned.push(Reverse((0, link)));
+        self.connections[connection].worker_waits = true;
+        self.connections[connection].planned = true;
+        self.planned.push(Reverse((0, connection)));
     }
 
     fn cancel(&mut self, _slot: usize) -> bool {
@@ -534,14 +553,14 @@ impl Endpoint for HttpEndpoint {
 
     fn traffic(&self) -> Traffic {
         let mut traffic = Traffic::default();
-        for link in &self.links {
-            traffic.add(link.traffic());
+        for connection in &self.connections {
+            traffic.add(connection.traffic());
         }
         traffic
     }
 
     fn connections(&self) -> Connections {
-        self.connections
+        self.counts
     }
 
     fn close(self) -> (u64, u64) {

@@ -130,23 +130,23 @@ impl Fault {
     }
 }
 
-/// Takes what comes of reading a connection; requests are called by their lane.
+/// Takes what comes of reading a connection; requests are called by their slot.
 pub(crate) trait Sink {
     /// The head of a final answer: its status, its length as received and decompressed, and its
     /// fields where they are wanted.
-    fn head(&mut self, lane: usize, head: &Head);
+    fn head(&mut self, slot: usize, head: &Head);
 
     /// A part of the body.
-    fn body(&mut self, lane: usize, bytes: &[u8]);
+    fn body(&mut self, slot: usize, bytes: &[u8]);
 
     /// The answer is whole.
-    fn end(&mut self, lane: usize);
+    fn end(&mut self, slot: usize);
 
     /// This request failed; the connection goes on.
-    fn failed(&mut self, lane: usize, fault: Fault);
+    fn failed(&mut self, slot: usize, fault: Fault);
 
     /// The server has surely not processed this request: it may be sent again.
-    fn unprocessed(&mut self, lane: usize, kind: Kind);
+    fn unprocessed(&mut self, slot: usize, kind: Kind);
 }
 
 /// The head of an answer.

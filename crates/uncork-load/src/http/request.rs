@@ -66,7 +66,7 @@ enum Value {
 
 /// Room to write what differs from operation to operation.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct ScratchBuffer {
     pub(crate) body: Vec<u8>,
     values: Vec<u8>,
     ends: Vec<usize>,
@@ -110,11 +110,11 @@ impl Program {
     }
 
     /// Appends a request of operation `number` for HTTP/1.1.
-    pub(crate) fn write_one(
+    pub(crate) fn write_http1(
         &self,
         request: &Request,
         number: u64,
-        room: &mut Room,
+        scratch: &mut ScratchBuffer,
         out: &mut Vec<u8>,
     ) {
         if let Some(whole) = request.one.fixed()
@@ -126,48 +126,52 @@ impl Program {
         let drawn = self.drawn(number);
         request.one.write(drawn, out);
         if request.has_body && request.body.fixed().is_none() {
-            room.body.clear();
-            request.body.write(drawn, &mut room.body);
+            scratch.body.clear();
+            request.body.write(drawn, &mut scratch.body);
             out.extend_from_slice(
-                format!("Content-Length: {}\r\n\r\n", room.body.len()).as_bytes(),
+                format!("Content-Length: {}\r\n\r\n", scratch.body.len()).as_bytes(),
             );
-            out.extend_from_slice(&room.body);
+            out.extend_from_slice(&scratch.body);
         }
     }
 
     /// Writes what a request of operation `number` has of its own in HTTP/2 into `room`; then
     /// [`Request::headers`] has all its headers.
-    pub(crate) fn fill(&self, request: &Request, number: u64, room: &mut Room) {
+    pub(crate) fn fill(&self, request: &Request, number: u64, scratch: &mut ScratchBuffer) {
         let drawn = self.drawn(number);
-        room.body.clear();
-        room.values.clear();
-        room.ends.clear();
+        scratch.body.clear();
+        scratch.values.clear();
+        scratch.ends.clear();
         if request.has_body {
-            request.body.write(drawn, &mut room.body);
+            request.body.write(drawn, &mut scratch.body);
         }
         for field in &request.two {
             match &field.value {
                 Value::Lasting(..) => continue,
-                Value::Passing(template) => template.write(drawn, &mut room.values),
+                Value::Passing(template) => template.write(drawn, &mut scratch.values),
                 Value::Length => {
-                    room.values
-                        .extend_from_slice(room.body.len().to_string().as_bytes());
+                    scratch
+                        .values
+                        .extend_from_slice(scratch.body.len().to_string().as_bytes());
                 }
             }
-            room.ends.push(room.values.len());
+            scratch.ends.push(scratch.values.len());
         }
     }
 }
 
 impl Request {
     /// The headers of HTTP/2, after [`Program::fill`].
-    pub(crate) fn headers<'a>(&'a self, room: &'a Room) -> impl Iterator<Item = Header<'a>> {
-        let (mut start, mut ends) = (0, room.ends.iter());
+    pub(crate) fn headers<'a>(
+        &'a self,
+        scratch: &'a ScratchBuffer,
+    ) -> impl Iterator<Item = Header<'a>> {
+        let (mut start, mut ends) = (0, scratch.ends.iter());
         self.two.iter().map(move |field| match &field.value {
             Value::Lasting(number, value) => Header::Lasting(*number, &field.name, value),
             Value::Passing(_) | Value::Length => {
                 let end = ends.next().copied().unwrap_or(start);
-                let value = &room.values[start..end];
+                let value = &scratch.values[start..end];
                 start = end;
                 Header::Passing(&field.name, value)
             }
@@ -398,7 +402,12 @@ mod tests {
         let (plan, http) = plan(request, more);
         let program = Program::compile(&plan, &http).expect("valid");
         let mut out = Vec::new();
-        program.write_one(&program.requests[0], 0, &mut Room::default(), &mut out);
+        program.write_http1(
+            &program.requests[0],
+            0,
+            &mut ScratchBuffer::default(),
+            &mut out,
+        );
         String::from_utf8(out)
             .expect("is UTF-8")
             .replace(AGENT, "A")
@@ -434,10 +443,10 @@ mod tests {
             "",
         );
         let program = Program::compile(&plan, &http).expect("valid");
-        let mut room = Room::default();
-        program.fill(&program.requests[0], 0, &mut room);
+        let mut scratch = ScratchBuffer::default();
+        program.fill(&program.requests[0], 0, &mut scratch);
         let shown: Vec<String> = program.requests[0]
-            .headers(&room)
+            .headers(&scratch)
             .map(|header| match header {
                 Header::Lasting(number, name, value) => {
                     format!("{number} {}={}", name.escape_ascii(), value.escape_ascii())
@@ -457,7 +466,7 @@ mod tests {
             "content-length=1",
         ];
         assert_eq!(shown, expected);
-        assert_eq!(room.body, b"7");
+        assert_eq!(scratch.body, b"7");
     }
 
     #[test]

@@ -18,8 +18,8 @@ use crate::socket::TlsStream;
 use crate::tls::{NameCheck, Roots, Verifier};
 
 /// HTTP/2 by name, where protocols are agreed on.
-pub(crate) const TWO: &[u8] = b"h2";
-const ONE: &[u8] = b"http/1.1";
+pub(crate) const H2: &[u8] = b"h2";
+const HTTP_1_1: &[u8] = b"http/1.1";
 
 /// How connections are encrypted.
 #[derive(Debug)]
@@ -49,9 +49,9 @@ impl Tls {
             .with_no_client_auth();
         config.resumption = Resumption::disabled();
         let protocols: &[&[u8]] = match http.version {
-            HttpVersion::One => &[ONE],
-            HttpVersion::Two => &[TWO],
-            HttpVersion::Negotiated => &[TWO, ONE],
+            HttpVersion::Http1 => &[HTTP_1_1],
+            HttpVersion::Http2 => &[H2],
+            HttpVersion::Negotiated => &[H2, HTTP_1_1],
         };
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         let name = ServerName::try_from(http.host.clone())

@@ -11,14 +11,14 @@ use uncork_model::Connections;
 
 use super::State;
 use super::connect::cancel;
-use super::lane::Step;
-use super::link::{Link, Read, Surroundings};
+use super::connection::{Connection, Context, Read};
 use super::login::Session;
 use super::opener::Opener;
+use super::slot::Step;
 use crate::socket::Poller;
 use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
 
-/// What the opener is asked for when it is not the connection of a link.
+/// What the opener is asked for when it is not the connection of a connection.
 const NEW: usize = usize::MAX;
 /// How many connections a thread opens at once in the background.
 const OPENERS: usize = 2;
@@ -33,22 +33,25 @@ pub struct PostgresEndpoint {
     waker: Arc<Waker>,
     /// Started with the first connection that is opened while operations run.
     opener: Option<Opener>,
-    links: Vec<Link>,
-    /// Links that may have something to read.
+    connections: Vec<Connection>,
+    /// Connections that may have something to read.
     ready: VecDeque<usize>,
     happened: VecDeque<Event>,
     /// What is to be done when, the earliest first.
     timed: BinaryHeap<Reverse<(u64, Timed)>>,
-    connections: Connections,
+    counts: Connections,
 }
 
 /// Something to be done at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timed {
     /// A script has slept enough.
-    Wake { link: usize, lane: usize },
+    Wake {
+        connection: usize,
+        local_slot: usize,
+    },
     /// A connection is to be opened again.
-    Reopen { link: usize },
+    Reopen { connection: usize },
 }
 
 impl PostgresEndpoint {
@@ -69,11 +72,11 @@ impl PostgresEndpoint {
             poller,
             waker: Arc::new(waker),
             opener: None,
-            links: Vec::with_capacity(sessions.len()),
+            connections: Vec::with_capacity(sessions.len()),
             ready: VecDeque::with_capacity(sessions.len()),
             happened: VecDeque::new(),
             timed: BinaryHeap::new(),
-            connections: Connections::default(),
+            counts: Connections::default(),
         };
         for session in sessions {
             endpoint.add(session).map_err(system)?;
@@ -81,35 +84,35 @@ impl PostgresEndpoint {
         Ok(endpoint)
     }
 
-    /// Adds a link with an open connection.
+    /// Adds a connection with an open connection.
     fn add(&mut self, session: Session) -> io::Result<()> {
-        let number = self.links.len();
+        let number = self.connections.len();
         let client = self.share.client(number);
         let sessions = self.driver.script_sessions(client);
-        self.links
-            .push(Link::new(number, sessions, self.driver.digest));
-        self.open_link(number, session)
+        self.connections
+            .push(Connection::new(number, sessions, self.driver.digest));
+        self.open_connection(number, session)
     }
 
-    fn open_link(&mut self, number: usize, session: Session) -> io::Result<()> {
+    fn open_connection(&mut self, number: usize, session: Session) -> io::Result<()> {
         let Session {
             stream,
             received,
             key,
             connect_ns,
         } = session;
-        let surroundings = Surroundings {
+        let context = Context {
             program: &self.driver.program,
             registry: self.poller.registry(),
             origin: self.driver.origin,
         };
         let prepared = self.driver.prepares_ahead;
         let stream = stream.into_stream()?;
-        self.links[number].open(stream, &received, key, prepared, surroundings)?;
-        self.connections.opened += 1;
-        self.connections.sum_ns += connect_ns;
-        self.connections.max_ns = self.connections.max_ns.max(connect_ns);
-        self.connections.most += 1;
+        self.connections[number].open(stream, &received, key, prepared, context)?;
+        self.counts.opened += 1;
+        self.counts.sum_ns += connect_ns;
+        self.counts.max_ns = self.counts.max_ns.max(connect_ns);
+        self.counts.most += 1;
         Ok(())
     }
 
@@ -117,48 +120,51 @@ impl PostgresEndpoint {
         self.driver.depth
     }
 
-    fn slot(&self, link: usize, lane: usize) -> usize {
-        link * self.depth() + lane
+    fn slot(&self, connection: usize, local_slot: usize) -> usize {
+        connection * self.depth() + local_slot
     }
 
     /// What a step of an operation means to the world.
-    fn stepped(&mut self, link: usize, lane: usize, at_ns: u64, step: Step) {
+    fn stepped(&mut self, connection: usize, local_slot: usize, at_ns: u64, step: Step) {
         match step {
             Step::Waiting => {}
             Step::Sleeping { for_ns } => {
-                let timed = Timed::Wake { link, lane };
+                let timed = Timed::Wake {
+                    connection,
+                    local_slot,
+                };
                 self.timed
                     .push(Reverse((at_ns.saturating_add(for_ns), timed)));
             }
             Step::Ended(end) => {
-                let slot = self.slot(link, lane);
+                let slot = self.slot(connection, local_slot);
                 self.happened.push_back(Event::Ended { slot, at_ns, end });
             }
         }
-        if self.links[link].is_broken() {
-            self.ready.push_back(link);
+        if self.connections[connection].is_broken() {
+            self.ready.push_back(connection);
         }
     }
 
-    fn lose(&mut self, link: usize, failure: &Failure, recorder: &mut Recorder) {
-        self.links[link].lose(recorder);
-        self.connections.lost += 1;
-        self.connections.most -= 1;
-        self.forget(link);
+    fn lose(&mut self, connection: usize, failure: &Failure, recorder: &mut Recorder) {
+        self.connections[connection].lose(recorder);
+        self.counts.lost += 1;
+        self.counts.most -= 1;
+        self.forget(connection);
         let at_ns = self.now_ns();
-        for lane in 0..self.depth() {
+        for local_slot in 0..self.depth() {
             self.happened.push_back(Event::Lost {
-                slot: self.slot(link, lane),
+                slot: self.slot(connection, local_slot),
                 at_ns,
                 failure: Box::new(failure.clone()),
             });
         }
     }
 
-    /// Removes what was planned for the operations of a link that is closed.
-    fn forget(&mut self, link: usize) {
+    /// Removes what was planned for the operations of a connection that is closed.
+    fn forget(&mut self, connection: usize) {
         self.timed.retain(|Reverse((_, timed))| match timed {
-            Timed::Wake { link: of, .. } => *of != link,
+            Timed::Wake { connection: of, .. } => *of != connection,
             Timed::Reopen { .. } => true,
         });
     }
@@ -168,16 +174,20 @@ impl PostgresEndpoint {
         while self.happened.is_empty()
             && let Some(&number) = self.ready.front()
         {
-            let surroundings = Surroundings {
+            let context = Context {
                 program: &self.driver.program,
                 registry: self.poller.registry(),
                 origin: self.driver.origin,
             };
-            match self.links[number].read(surroundings, recorder) {
+            match self.connections[number].read(context, recorder) {
                 Read::Drained => {
                     self.ready.pop_front();
                 }
-                Read::Stepped { lane, at_ns, step } => self.stepped(number, lane, at_ns, step),
+                Read::Stepped {
+                    slot: local_slot,
+                    at_ns,
+                    step,
+                } => self.stepped(number, local_slot, at_ns, step),
                 Read::Lost(failure) => {
                     self.ready.retain(|&ready| ready != number);
                     self.lose(number, &failure, recorder);
@@ -193,16 +203,20 @@ impl PostgresEndpoint {
         {
             self.timed.pop();
             match timed {
-                Timed::Wake { link, lane } => {
-                    let surroundings = Surroundings {
+                Timed::Wake {
+                    connection,
+                    local_slot,
+                } => {
+                    let context = Context {
                         program: &self.driver.program,
                         registry: self.poller.registry(),
                         origin: self.driver.origin,
                     };
-                    let step = self.links[link].wake(lane, now_ns, surroundings, recorder);
-                    self.stepped(link, lane, now_ns, step);
+                    let step =
+                        self.connections[connection].wake(local_slot, now_ns, context, recorder);
+                    self.stepped(connection, local_slot, now_ns, step);
                 }
-                Timed::Reopen { link } => self.request(link, now_ns),
+                Timed::Reopen { connection } => self.request(connection, now_ns),
             }
         }
     }
@@ -245,20 +259,20 @@ impl PostgresEndpoint {
             let opened = if tag == NEW {
                 self.add(session)
             } else {
-                self.open_link(tag, session)
+                self.open_connection(tag, session)
             };
             if let Err(error) = opened {
                 let message = format!("a new connection cannot be watched: {error}");
                 self.not_opened(tag, now_ns, Failure::lost(message));
                 continue;
             }
-            let link = if tag == NEW {
-                self.links.len() - 1
+            let connection = if tag == NEW {
+                self.connections.len() - 1
             } else {
                 tag
             };
-            for lane in 0..self.depth() {
-                let slot = self.slot(link, lane);
+            for local_slot in 0..self.depth() {
+                let slot = self.slot(connection, local_slot);
                 self.happened.push_back(Event::Opened {
                     slot,
                     at_ns: now_ns,
@@ -276,9 +290,9 @@ impl PostgresEndpoint {
             });
             return;
         }
-        for lane in 0..self.depth() {
+        for local_slot in 0..self.depth() {
             self.happened.push_back(Event::NotOpened {
-                slot: Some(self.slot(tag, lane)),
+                slot: Some(self.slot(tag, local_slot)),
                 at_ns,
                 failure: failure.clone(),
             });
@@ -288,7 +302,7 @@ impl PostgresEndpoint {
 
 impl Endpoint for PostgresEndpoint {
     fn slots(&self) -> usize {
-        self.links.len() * self.depth()
+        self.connections.len() * self.depth()
     }
 
     fn now_ns(&self) -> u64 {
@@ -297,19 +311,19 @@ impl Endpoint for PostgresEndpoint {
     }
 
     fn begin(&mut self, slot: usize, task: Task, recorder: &mut Recorder) {
-        let (link, lane) = (slot / self.depth(), slot % self.depth());
-        let surroundings = Surroundings {
+        let (connection, local_slot) = (slot / self.depth(), slot % self.depth());
+        let context = Context {
             program: &self.driver.program,
             registry: self.poller.registry(),
             origin: self.driver.origin,
         };
-        let step = self.links[link].begin(lane, task, surroundings, recorder);
+        let step = self.connections[connection].begin(local_slot, task, context, recorder);
         // A script that sends nothing takes time all the same, else it would never be up.
         let at_ns = match step {
             Step::Waiting => task.at_ns,
             Step::Sleeping { .. } | Step::Ended(_) => self.now_ns(),
         };
-        self.stepped(link, lane, at_ns, step);
+        self.stepped(connection, local_slot, at_ns, step);
     }
 
     fn next(&mut self, until_ns: u64, recorder: &mut Recorder) -> io::Result<Option<Event>> {
@@ -337,9 +351,9 @@ impl Endpoint for PostgresEndpoint {
             let timed_ns = self.timed.peek().map(|Reverse((at_ns, _))| *at_ns);
             let wake_ns = timed_ns.unwrap_or(u64::MAX).min(until_ns).max(now_ns + 1);
             self.poller.wait(wake_ns, now_ns, |number, closed| {
-                let link = &mut self.links[number];
-                link.woken(closed);
-                if link.is_open() {
+                let connection = &mut self.connections[number];
+                connection.woken(closed);
+                if connection.is_open() {
                     self.ready.push_back(number);
                 }
             })?;
@@ -347,8 +361,8 @@ impl Endpoint for PostgresEndpoint {
     }
 
     fn reopen(&mut self, slot: usize, not_before_ns: u64) {
-        let link = slot / self.depth();
-        let planned = Timed::Reopen { link };
+        let connection = slot / self.depth();
+        let planned = Timed::Reopen { connection };
         // Each slot of a connection asks for it; one request is enough.
         if self
             .timed
@@ -357,11 +371,11 @@ impl Endpoint for PostgresEndpoint {
         {
             return;
         }
-        if self.links[link].is_open() {
-            self.connections.most -= 1;
-            self.links[link].close();
-            self.forget(link);
-            self.ready.retain(|&ready| ready != link);
+        if self.connections[connection].is_open() {
+            self.counts.most -= 1;
+            self.connections[connection].close();
+            self.forget(connection);
+            self.ready.retain(|&ready| ready != connection);
         }
         self.timed.push(Reverse((not_before_ns, planned)));
     }
@@ -372,29 +386,32 @@ impl Endpoint for PostgresEndpoint {
     }
 
     fn cancel(&mut self, slot: usize) -> bool {
-        let link = &self.links[slot / self.depth()];
-        cancel(&self.driver.target, link.key).is_ok()
+        let connection = &self.connections[slot / self.depth()];
+        cancel(&self.driver.target, connection.key).is_ok()
     }
 
     fn traffic(&self) -> Traffic {
         let mut traffic = Traffic::default();
-        for link in &self.links {
-            traffic.add(link.traffic());
+        for connection in &self.connections {
+            traffic.add(connection.traffic());
         }
         traffic
     }
 
     fn connections(&self) -> Connections {
-        self.connections
+        self.counts
     }
 
     fn backends(&self) -> Vec<i32> {
-        self.links.iter().map(|link| link.key.0).collect()
+        self.connections
+            .iter()
+            .map(|connection| connection.key.0)
+            .collect()
     }
 
     fn close(mut self) -> (u64, u64) {
-        for link in &mut self.links {
-            link.close();
+        for connection in &mut self.connections {
+            connection.close();
         }
         self.opener.take().map_or((0, 0), Opener::close)
     }

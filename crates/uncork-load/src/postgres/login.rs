@@ -34,26 +34,26 @@ pub(crate) struct Session {
 impl Session {
     /// Says who we are, and proves it.
     pub(super) fn log_in(stream: BlockingStream, watch: Watch<'_>) -> Result<Self, Failed> {
-        let mut talk = Talk {
+        let mut exchange = LoginExchange {
             stream,
             incoming: BytesMut::with_capacity(4096),
             watch,
         };
-        talk.start()?;
-        talk.authenticate()?;
+        exchange.start()?;
+        exchange.authenticate()?;
         let mut key = (0, 0);
         loop {
-            match talk.receive()? {
+            match exchange.receive()? {
                 Message::BackendKeyData(body) => key = (body.process_id(), body.secret_key()),
                 Message::ReadyForQuery(_) => break,
-                Message::ErrorResponse(body) => return Err(talk.refused(&body).into()),
+                Message::ErrorResponse(body) => return Err(exchange.refused(&body).into()),
                 _ => {}
             }
         }
-        talk.take_held()?;
+        exchange.take_held()?;
         Ok(Self {
-            stream: talk.stream,
-            received: talk.incoming,
+            stream: exchange.stream,
+            received: exchange.incoming,
             key,
             connect_ns: 0,
         })
@@ -65,31 +65,31 @@ impl Session {
         preparations: &[(String, Vec<u8>)],
         watch: Watch<'_>,
     ) -> Result<Self, LoadError> {
-        let mut talk = Talk {
+        let mut exchange = LoginExchange {
             stream: self.stream,
             incoming: self.received,
             watch,
         };
         for (name, messages) in preparations {
-            talk.prepare(name, messages)?;
+            exchange.prepare(name, messages)?;
         }
-        talk.take_held()?;
+        exchange.take_held()?;
         Ok(Self {
-            stream: talk.stream,
-            received: talk.incoming,
+            stream: exchange.stream,
+            received: exchange.incoming,
             ..self
         })
     }
 }
 
 /// A conversation with the server, a message at a time.
-struct Talk<'a> {
+struct LoginExchange<'a> {
     stream: BlockingStream,
     incoming: BytesMut,
     watch: Watch<'a>,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> LoginExchange<'a> {
     fn start(&mut self) -> Result<(), LoadError> {
         let connection = self.connection();
         let mut parameters = vec![

@@ -147,12 +147,12 @@ fn cycles<E: Endpoint + Send>(
         }
         for &place in cycle {
             let arm = &mut arms[place];
-            if arm.trial.cut.is_set() {
+            if arm.trial.stop_signal.is_set() {
                 continue;
             }
             let row = arm.slice(plan.slices[place], number, origin)?;
             rows.push(SliceRow { arm: place, ..row });
-            if arm.trial.cut.interrupted() || arm.is_lost() {
+            if arm.trial.stop_signal.interrupted() || arm.is_lost() {
                 return Ok(rows);
             }
         }
@@ -183,7 +183,7 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
             pin_backends(&thread.endpoint.backends(), trial.plan.pin_cpu)?;
         }
         let mut recorders: Vec<_> = threads.iter().map(|_| trial.recorder(true)).collect();
-        if !trial.cut.is_set() {
+        if !trial.stop_signal.is_set() {
             let warmup = trial.warm_up(&mut threads)?;
             totals.warmup_failed = warmup.failed;
             totals.first_error.clone_from(&warmup.first_error);
@@ -201,7 +201,7 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
     }
 
     fn is_lost(&self) -> bool {
-        let cause = self.trial.cut.cause();
+        let cause = self.trial.stop_signal.cause();
         cause.is_some_and(|(outcome, _)| *outcome == Outcome::ConnectionLost)
     }
 
@@ -252,7 +252,7 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
             // The server is gone: what it cost is not known, what was measured is.
             (Err(error), _) | (_, Err(error)) => {
                 self.trial
-                    .cut
+                    .stop_signal
                     .set(Outcome::ConnectionLost, error.to_string());
             }
         }

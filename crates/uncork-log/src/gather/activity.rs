@@ -81,9 +81,9 @@ pub struct Incident {
 
 /// The greatest of many incidents.
 #[derive(Debug, Clone, Default)]
-pub struct Greatest(Vec<Incident>);
+pub struct TopIncidents(Vec<Incident>);
 
-impl Greatest {
+impl TopIncidents {
     fn add(&mut self, amount: u64, place: Place, incident: impl FnOnce() -> Incident) {
         let key = (std::cmp::Reverse(amount), place);
         let rank = self
@@ -133,12 +133,12 @@ pub struct Activity {
     /// Deadlocks.
     pub deadlocks: u64,
     /// The longest waits, whether they ended or not.
-    pub longest_waits: Greatest,
+    pub longest_waits: TopIncidents,
     /// Temporary files by the number of their statement's template ([`u32::MAX`] where none is
     /// told), in bytes.
     pub files: Tally<u32>,
     /// The largest of them.
-    pub largest_files: Greatest,
+    pub largest_files: TopIncidents,
     /// Checkpoints.
     pub checkpoints: Checkpoints,
     /// Runs of autovacuum by table, in microseconds; the flag says that it only analysed.
@@ -358,7 +358,7 @@ mod tests {
             detail: Box::default(),
             statement: Box::default(),
         };
-        let mut greatest = Greatest::default();
+        let mut greatest = TopIncidents::default();
         for number in 0..1_000 {
             let amount = number * 7_919 % 1_000;
             greatest.add(amount, (0, amount), || incident(amount));

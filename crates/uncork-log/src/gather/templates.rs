@@ -81,12 +81,12 @@ pub struct Template {
     /// From which ticket on no example is drawn any more.
     limit: u64,
     /// What changes seldom.
-    pub more: Box<More>,
+    pub more: Box<TemplateDetails>,
 }
 
 /// What is gathered of one template besides.
 #[derive(Debug, Clone, Default)]
-pub struct More {
+pub struct TemplateDetails {
     /// The template's text without literals.
     pub text: Box<[u8]>,
     /// What stands for it in any collection, and what it does to a transaction.
@@ -252,10 +252,10 @@ impl Template {
         hash.add(&text, 0);
         Self {
             limit: u64::MAX,
-            more: Box::new(More {
+            more: Box::new(TemplateDetails {
                 identity: (hash.get(), Control::of(&text)),
                 text,
-                ..More::default()
+                ..TemplateDetails::default()
             }),
             ..Self::default()
         }
@@ -355,7 +355,7 @@ impl Template {
     }
 }
 
-impl More {
+impl TemplateDetails {
     /// Keeps the longest execution.
     fn slow(&mut self, execution: &Execution<'_>) {
         let key = (execution.micros, Reverse(execution.place));

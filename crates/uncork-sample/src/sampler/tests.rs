@@ -171,7 +171,7 @@ fn one_that_is_late_is_taken_at_once_and_those_before_it_are_left_out() {
 #[test]
 fn a_sampler_that_is_dropped_ends() {
     let sampler = Sampler::start(&plan(std::process::id(), false)).expect("a thread");
-    let stop = Arc::downgrade(&sampler.hands);
+    let stop = Arc::downgrade(&sampler.control);
     drop(sampler);
     assert!(stop.upgrade().is_none());
 }

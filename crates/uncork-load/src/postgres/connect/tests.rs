@@ -8,7 +8,7 @@ use std::thread;
 use rustls::ServerConnection;
 
 use super::*;
-use crate::postgres::tls::test_server::{Made, certificate, connection, server_config};
+use crate::postgres::tls::test_server::{TestCertificate, certificate, connection, server_config};
 
 /// What a server does with one connection.
 type Serve = Box<dyn FnOnce(TcpStream) + Send>;
@@ -202,13 +202,13 @@ fn certificates_are_checked_as_far_as_is_asked() {
     let folder = tempfile::tempdir().expect("has a folder");
     let right = certificate(&["localhost"]);
     let named = certificate(&["elsewhere"]);
-    let file = |name: &str, made: &Made| {
+    let file = |name: &str, made: &TestCertificate| {
         let path = folder.path().join(name);
         std::fs::write(&path, &made.certificate_pem).expect("writes");
         path.display().to_string()
     };
     let (right_file, named_file) = (file("right.pem", &right), file("named.pem", &named));
-    let serve = |made: &Made| -> Serve {
+    let serve = |made: &TestCertificate| -> Serve {
         let config = server_config(made);
         Box::new(move |mut socket| {
             socket.read_exact(&mut [0; 8]).expect("is asked");

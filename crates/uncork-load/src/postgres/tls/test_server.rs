@@ -13,7 +13,7 @@ use uncork_model::Connection;
 
 /// A self-signed certificate and its key.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct TestCertificate {
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) key: PrivateKeyDer<'static>,
     pub(crate) certificate_pem: String,
@@ -21,7 +21,7 @@ pub(crate) struct Made {
 }
 
 /// Makes a certificate for these names by the `openssl` command.
-pub(crate) fn certificate(names: &[&str]) -> Made {
+pub(crate) fn certificate(names: &[&str]) -> TestCertificate {
     let folder = tempfile::tempdir().expect("has a folder");
     let (certificate, key) = (folder.path().join("crt"), folder.path().join("key"));
     let names: Vec<String> = names.iter().map(|name| format!("DNS:{name}")).collect();
@@ -43,7 +43,7 @@ pub(crate) fn certificate(names: &[&str]) -> Made {
     assert!(done.status.success(), "{done:?}");
     let certificate_pem = fs::read_to_string(certificate).expect("is written");
     let key_pem = fs::read_to_string(key).expect("is written");
-    Made {
+    TestCertificate {
         certificate: CertificateDer::from_pem_slice(certificate_pem.as_bytes()).expect("is PEM"),
         key: PrivateKeyDer::from_pem_slice(key_pem.as_bytes()).expect("is PEM"),
         certificate_pem,
@@ -51,7 +51,7 @@ pub(crate) fn certificate(names: &[&str]) -> Made {
     }
 }
 
-pub(crate) fn server_config(made: &Made) -> Arc<ServerConfig> {
+pub(crate) fn server_config(made: &TestCertificate) -> Arc<ServerConfig> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("has versions")

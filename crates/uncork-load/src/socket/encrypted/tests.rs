@@ -147,11 +147,11 @@ fn what_is_written_and_not_sent_is_said() {
 
 #[test]
 fn an_end_is_an_end_with_and_without_farewell() {
-    for farewell in [true, false] {
+    for connection_failure in [true, false] {
         let (mut stream, server) = pair(move |mut session, mut socket| {
             let mut tls = rustls::Stream::new(&mut session, &mut socket);
             tls.write_all(b"last words").expect("sends");
-            if farewell {
+            if connection_failure {
                 session.send_close_notify();
                 session.write_tls(&mut socket).expect("sends");
             }

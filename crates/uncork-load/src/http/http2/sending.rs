@@ -4,14 +4,14 @@
 use super::frames::{
     self, ACK, END_HEADERS, END_STREAM, FrameHead, HEAD_BYTES, PREFACE, Type, number,
 };
-use super::{GREATEST, Two, WINDOW, garbage};
+use super::{GREATEST, Http2, WINDOW, garbage};
 use crate::http::fault::Fault;
 use crate::http::hpack::Header;
 
 /// The most that the connection's window may be opened at once, to the greatest possible.
 const MORE: u32 = WINDOW - 65_535;
 
-impl Two {
+impl Http2 {
     /// Appends what opens the connection.
     pub(crate) fn open(out: &mut Vec<u8>) {
         out.extend_from_slice(PREFACE);
@@ -28,10 +28,10 @@ impl Two {
         out.extend_from_slice(&MORE.to_be_bytes());
     }
 
-    /// Appends a request on a lane that has none; there must be room for it.
+    /// Appends a request on a slot that has none; there must be room for it.
     pub(crate) fn send<'a>(
         &mut self,
-        lane: usize,
+        slot: usize,
         headers: impl Iterator<Item = Header<'a>>,
         body: &[u8],
         out: &mut Vec<u8>,
@@ -39,9 +39,9 @@ impl Two {
         let id = self.next_stream;
         self.next_stream += 2;
         self.active += 1;
-        let place = (id >> 1) as usize & (self.lanes.len() - 1);
-        self.lanes[place] = (id, lane);
-        let stream = &mut self.streams[lane];
+        let place = (id >> 1) as usize & (self.slots.len() - 1);
+        self.slots[place] = (id, slot);
+        let stream = &mut self.streams[slot];
         stream.id = id;
         stream.answered = false;
         stream.received = 0;
@@ -57,8 +57,8 @@ impl Two {
             self.encoder.write(header, out);
         }
         self.split(start, id, ends, out);
-        if !body.is_empty() && !self.send_body(lane, out) {
-            self.blocked.push(lane);
+        if !body.is_empty() && !self.send_body(slot, out) {
+            self.blocked.push(slot);
         }
     }
 
@@ -88,9 +88,9 @@ impl Two {
         }
     }
 
-    /// Sends as much of a lane's body as the windows permit; says whether that was all.
-    fn send_body(&mut self, lane: usize, out: &mut Vec<u8>) -> bool {
-        let stream = &mut self.streams[lane];
+    /// Sends as much of a slot's body as the windows permit; says whether that was all.
+    fn send_body(&mut self, slot: usize, out: &mut Vec<u8>) -> bool {
+        let stream = &mut self.streams[slot];
         while stream.id != 0 && stream.sent < stream.body.len() {
             let window = self.send_window.min(stream.window).max(0);
             let rest = stream.body.len() - stream.sent;
@@ -112,20 +112,20 @@ impl Two {
 
     fn send_blocked(&mut self, out: &mut Vec<u8>) {
         let blocked = std::mem::take(&mut self.blocked);
-        for lane in blocked {
-            if !self.send_body(lane, out) {
-                self.blocked.push(lane);
+        for slot in blocked {
+            if !self.send_body(slot, out) {
+                self.blocked.push(slot);
             }
         }
     }
 
     /// Gives up a request: the server is told so.
-    pub(crate) fn cancel(&mut self, lane: usize, out: &mut Vec<u8>) {
-        let id = self.streams[lane].id;
+    pub(crate) fn cancel(&mut self, slot: usize, out: &mut Vec<u8>) {
+        let id = self.streams[slot].id;
         if id != 0 {
             FrameHead::new(4, Type::Reset, 0, id).write(out);
             out.extend_from_slice(&frames::CANCEL.to_be_bytes());
-            self.free(lane);
+            self.free(slot);
         }
     }
 
@@ -134,8 +134,8 @@ impl Two {
     pub(super) fn widen(&mut self, id: u32, step: i64, out: &mut Vec<u8>) -> Result<(), Fault> {
         let window = match id {
             0 => &mut self.send_window,
-            id => match self.lane(id) {
-                Some(lane) => &mut self.streams[lane].window,
+            id => match self.slot(id) {
+                Some(slot) => &mut self.streams[slot].window,
                 None => return Ok(()),
             },
         };

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 
 use mio::{Interest, Registry};
 
-use super::{Came, Link, Shared, Stage, Wire, unreachable};
+use super::{Connection, Context, Progress, Protocol, Stage, unreachable};
 use crate::http::fault::{Fault, Kind};
-use crate::http::one::One;
-use crate::http::tls::TWO;
-use crate::http::two::Two;
+use crate::http::http1::Http1;
+use crate::http::http2::Http2;
+use crate::http::tls::H2;
 use crate::socket::{Counted, Stream};
 
-impl Link {
+impl Connection {
     /// Begins to connect.
     pub(crate) fn connect(
         &mut self,
@@ -39,83 +39,83 @@ impl Link {
     }
 
     /// Goes on with opening; afterwards the connection is open, or waits for the socket.
-    pub(super) fn open(&mut self, shared: &mut Shared<'_>) -> Result<Came, Fault> {
+    pub(super) fn open(&mut self, context: &mut Context<'_>) -> Result<Progress, Fault> {
         if self.stage == Stage::Connecting {
             let Some(Stream::Tcp(socket)) = &self.stream else {
-                return Ok(Came::Nothing);
+                return Ok(Progress::Nothing);
             };
             let socket = socket.get();
             if let Some(error) = socket.take_error().ok().flatten() {
-                return Err(unreachable(shared.state, &error));
+                return Err(unreachable(context.state, &error));
             }
             match socket.peer_addr() {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => {
-                    return Ok(Came::Nothing);
+                    return Ok(Progress::Nothing);
                 }
-                Err(error) => return Err(unreachable(shared.state, &error)),
+                Err(error) => return Err(unreachable(context.state, &error)),
             }
             // Small requests must not wait for one another.
             let _ = socket.set_nodelay(true);
-            self.begin_tls(shared)?;
+            self.begin_tls(context)?;
         }
-        let mut two = shared.state.speaks_two();
+        let mut http2 = context.state.speaks_http2();
         if self.stage == Stage::Agreeing {
-            let (Some(Stream::Tls(stream)), Some(tls)) = (&mut self.stream, &shared.state.tls)
+            let (Some(Stream::Tls(stream)), Some(tls)) = (&mut self.stream, &context.state.tls)
             else {
-                return Ok(Came::Nothing);
+                return Ok(Progress::Nothing);
             };
             match stream.handshake() {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.watch(shared)?;
-                    return Ok(Came::Nothing);
+                    self.watch(context)?;
+                    return Ok(Progress::Nothing);
                 }
                 Err(error) => return Err(tls.fault(&error)),
             }
-            let agreed = stream.alpn() == Some(TWO);
-            if two && !agreed {
+            let agreed = stream.alpn() == Some(H2);
+            if http2 && !agreed {
                 let message = "the server did not agree to speak HTTP/2; leave out --h2";
                 return Err(Fault::new(Kind::Tls, message));
             }
-            two = agreed;
+            http2 = agreed;
         }
-        let (depth, program) = (self.lanes.len(), &shared.state.program);
-        if two {
-            self.wire = Some(Wire::Two(Box::new(Two::new(
+        let (depth, program) = (self.slots.len(), &context.state.program);
+        if http2 {
+            self.protocol = Some(Protocol::Http2(Box::new(Http2::new(
                 depth,
                 program.lasting,
                 program.lists,
             ))));
-            Two::open(&mut self.outgoing);
+            Http2::open(&mut self.outgoing);
             self.stage = Stage::Greeting;
-            self.write(shared)?;
-            return Ok(Came::More);
+            self.write(context)?;
+            return Ok(Progress::More);
         }
-        self.wire = Some(Wire::One(One::new(program.lists)));
-        self.watch(shared)?;
-        Ok(self.opened(shared.state.now_ns()))
+        self.protocol = Some(Protocol::Http1(Http1::new(program.lists)));
+        self.watch(context)?;
+        Ok(self.opened(context.state.now_ns()))
     }
 
-    fn begin_tls(&mut self, shared: &Shared<'_>) -> Result<(), Fault> {
-        let Some(tls) = &shared.state.tls else {
+    fn begin_tls(&mut self, context: &Context<'_>) -> Result<(), Fault> {
+        let Some(tls) = &context.state.tls else {
             return Ok(());
         };
         let Some(Stream::Tcp(socket)) = self.stream.take() else {
             return Ok(());
         };
-        self.agreeing_ns = shared.state.now_ns();
+        self.agreeing_ns = context.state.now_ns();
         self.stage = Stage::Agreeing;
         let wrapped = tls.wrap(socket).map_err(|error| tls.fault(&error))?;
         self.stream = Some(Stream::Tls(wrapped));
         Ok(())
     }
 
-    pub(super) fn opened(&mut self, now_ns: u64) -> Came {
+    pub(super) fn opened(&mut self, now_ns: u64) -> Progress {
         let tls_ns = (self.agreeing_ns > 0).then(|| now_ns - self.agreeing_ns);
         self.agreeing_ns = 0;
         self.stage = Stage::Open;
-        Came::Opened {
+        Progress::Opened {
             connect_ns: now_ns - self.begun_ns,
             tls_ns,
         }

@@ -1,33 +1,37 @@
 use uncork_script::Prng;
 
 use super::*;
-use crate::http::gathered::{Gathered, Saw};
+use crate::http::recording_sink::{RecordingSink, SinkCall};
 
-fn connection(requests: &[bool]) -> One {
-    let mut one = One::new(true);
-    for (lane, &head_only) in requests.iter().enumerate() {
-        one.sent(lane, head_only);
+fn connection(requests: &[bool]) -> Http1 {
+    let mut http1 = Http1::new(true);
+    for (slot, &head_only) in requests.iter().enumerate() {
+        http1.sent(slot, head_only);
     }
-    one
+    http1
 }
 
-/// Reads bytes in pieces of so many, as a link would.
-fn read(one: &mut One, bytes: &[u8], piece: usize) -> Result<Vec<Saw>, Fault> {
-    let (mut saw, mut pending) = (Gathered::default(), Vec::new());
+/// Reads bytes in pieces of so many, as a connection would.
+fn read(http1: &mut Http1, bytes: &[u8], piece: usize) -> Result<Vec<SinkCall>, Fault> {
+    let (mut saw, mut pending) = (RecordingSink::default(), Vec::new());
     for part in bytes.chunks(piece) {
         pending.extend_from_slice(part);
-        let used = one.receive(&pending, &mut saw)?;
+        let used = http1.receive(&pending, &mut saw)?;
         pending.drain(..used);
     }
     Ok(saw.all)
 }
 
-fn whole(lane: usize, status: u16, body: &str) -> Vec<Saw> {
-    let body = (!body.is_empty()).then(|| Saw::Body(lane, body.as_bytes().to_vec()));
-    [Some(Saw::Head(lane, status)), body, Some(Saw::End(lane))]
-        .into_iter()
-        .flatten()
-        .collect()
+fn whole(slot: usize, status: u16, body: &str) -> Vec<SinkCall> {
+    let body = (!body.is_empty()).then(|| SinkCall::Body(slot, body.as_bytes().to_vec()));
+    [
+        Some(SinkCall::Head(slot, status)),
+        body,
+        Some(SinkCall::End(slot)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[test]
@@ -44,19 +48,22 @@ fn answers_are_read_in_whatever_pieces_they_come() {
         whole(3, 200, ""),
         whole(4, 304, ""),
         whole(5, 204, ""),
-        vec![Saw::Head(6, 200), Saw::Body(6, b"to the end".to_vec())],
+        vec![
+            SinkCall::Head(6, 200),
+            SinkCall::Body(6, b"to the end".to_vec()),
+        ],
     ];
     for piece in [1, 2, 3, 7, 50, bytes.len()] {
-        let mut one = connection(&[false, false, false, true, false, false, false]);
-        let saw = read(&mut one, bytes, piece).expect("valid");
+        let mut http1 = connection(&[false, false, false, true, false, false, false]);
+        let saw = read(&mut http1, bytes, piece).expect("valid");
         assert_eq!(saw, expected.concat(), "in pieces of {piece}");
-        let mut sink = Gathered::default();
+        let mut sink = RecordingSink::default();
         let fault = Fault::new(Kind::Closed, "");
         assert!(
-            !one.finish(&fault, false, &mut sink),
+            !http1.finish(&fault, false, &mut sink),
             "the end ends the last body"
         );
-        assert_eq!(sink.all, [Saw::End(6)]);
+        assert_eq!(sink.all, [SinkCall::End(6)]);
     }
 }
 
@@ -64,14 +71,14 @@ fn answers_are_read_in_whatever_pieces_they_come() {
 fn the_end_of_a_connection_says_what_may_have_been_processed() {
     let fault = Fault::new(Kind::Closed, "");
     let ended = |bytes: &[u8]| {
-        let mut one = connection(&[false, false]);
-        let saw = read(&mut one, bytes, 1_000).expect("valid");
+        let mut http1 = connection(&[false, false]);
+        let saw = read(&mut http1, bytes, 1_000).expect("valid");
         let partial = saw.is_empty() && !bytes.is_empty();
-        let mut sink = Gathered::default();
-        one.finish(&fault, partial, &mut sink);
+        let mut sink = RecordingSink::default();
+        http1.finish(&fault, partial, &mut sink);
         sink.all
     };
-    let failed = |lane, kind| Saw::Failed(lane, kind);
+    let failed = |slot, kind| SinkCall::Failed(slot, kind);
     assert_eq!(
         ended(b""),
         [failed(0, Kind::Closed), failed(1, Kind::Closed)]
@@ -88,7 +95,7 @@ fn the_end_of_a_connection_says_what_may_have_been_processed() {
     let last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
     assert_eq!(
         ended(last),
-        [Saw::Unprocessed(1, Kind::Closed)],
+        [SinkCall::Unprocessed(1, Kind::Closed)],
         "behind the last answer"
     );
     let short_last = b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nx";
@@ -96,7 +103,7 @@ fn the_end_of_a_connection_says_what_may_have_been_processed() {
         ended(short_last),
         [
             failed(0, Kind::Truncated),
-            Saw::Unprocessed(1, Kind::Closed)
+            SinkCall::Unprocessed(1, Kind::Closed)
         ]
     );
 }
@@ -157,9 +164,9 @@ fn random_and_damaged_bytes_do_no_harm() {
             bytes[at] = random.bits().to_le_bytes()[0];
         }
         let piece = usize::try_from(random.up_to(60)).expect("small") + 1;
-        let mut one = connection(&[false; 5]);
-        let saw = read(&mut one, &bytes, piece).unwrap_or_default();
-        let mut sink = Gathered { all: saw };
-        one.finish(&Fault::new(Kind::Closed, ""), false, &mut sink);
+        let mut http1 = connection(&[false; 5]);
+        let saw = read(&mut http1, &bytes, piece).unwrap_or_default();
+        let mut sink = RecordingSink { all: saw };
+        http1.finish(&Fault::new(Kind::Closed, ""), false, &mut sink);
     }
 }

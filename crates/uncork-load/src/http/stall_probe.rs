@@ -23,7 +23,7 @@ const MOST_DRAWN: u64 = 16;
 
 /// One thread's trial.
 #[derive(Debug)]
-pub(crate) struct Lots {
+pub(crate) struct StallProbe {
     stalls: u32,
     /// Lots that are left, and those of them that hasten.
     left: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Lots {
     pub(crate) watched: Option<usize>,
 }
 
-impl Lots {
+impl StallProbe {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             stalls: 0,
@@ -72,14 +72,14 @@ mod tests {
     fn the_trial_waits_for_stalls_and_hastens_half_of_a_few() {
         let mut first = 0;
         for seed in 0..400 {
-            let mut lots = Lots::new(seed);
+            let mut probe = StallProbe::new(seed);
             for _ in 0..FIRST {
-                assert!(!lots.wants());
-                lots.stalled();
+                assert!(!probe.wants());
+                probe.stalled();
             }
             let mut drawn = Vec::new();
-            while lots.wants() {
-                drawn.push(lots.draw());
+            while probe.wants() {
+                drawn.push(probe.draw());
             }
             assert_eq!(drawn.len() as u64, MOST_DRAWN);
             assert_eq!(
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn one_connection_is_watched_at_a_time() {
-        let mut lots = Lots::new(1);
-        (0..FIRST).for_each(|_| lots.stalled());
-        lots.watched = Some(3);
-        assert!(!lots.wants());
+        let mut probe = StallProbe::new(1);
+        (0..FIRST).for_each(|_| probe.stalled());
+        probe.watched = Some(3);
+        assert!(!probe.wants());
     }
 }

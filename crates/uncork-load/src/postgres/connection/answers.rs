@@ -5,23 +5,23 @@ use std::io;
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 
-use super::{Awaited, Found, Link, Program, Read, Reply, Step, Stream, Surroundings, chain};
+use super::{Awaited, Connection, Context, Found, Program, Read, Reply, Step, Stream, chain};
 use crate::{Failure, Recorder};
 
-impl Link {
+impl Connection {
     /// Writes and reads as far as possible without waiting, up to the next step of an operation.
-    pub(crate) fn read(&mut self, surroundings: Surroundings<'_>, recorder: &mut Recorder) -> Read {
+    pub(crate) fn read(&mut self, context: Context<'_>, recorder: &mut Recorder) -> Read {
         if self.stream.is_none() {
             return Read::Drained;
         }
         if !self.outgoing.is_empty() || self.stream.as_ref().is_some_and(Stream::wants_write) {
-            self.flush(surroundings);
+            self.flush(context);
         }
         if self.write_error.is_some() {
             self.woken(true);
         }
         loop {
-            let awaited = self.awaited(surroundings.program);
+            let awaited = self.awaited(context.program);
             let (used, found) = self.reader.read(self.buffer.filled(), awaited);
             self.buffer.consume(used);
             let stepped = match found {
@@ -34,10 +34,8 @@ impl Link {
                         Err(failure) => return Read::Lost(failure),
                     }
                 }
-                Found::Reply(reply) => self.replied(reply, surroundings, recorder),
-                Found::Completed { rows, hash } => {
-                    self.completed(rows, hash, surroundings, recorder)
-                }
+                Found::Reply(reply) => self.replied(reply, context, recorder),
+                Found::Completed { rows, hash } => self.completed(rows, hash, context, recorder),
                 Found::Failed(failure) => {
                     self.failed(failure, recorder);
                     None
@@ -47,7 +45,7 @@ impl Link {
                     return Read::Lost(Failure::lost("the server does not speak the protocol"));
                 }
                 Found::CopyIn => {
-                    self.refuse_copy(surroundings);
+                    self.refuse_copy(context);
                     None
                 }
             };
@@ -73,15 +71,15 @@ impl Link {
     fn replied(
         &mut self,
         reply: Reply,
-        surroundings: Surroundings<'_>,
+        context: Context<'_>,
         recorder: &mut Recorder,
     ) -> Option<Read> {
         self.in_transaction = reply.in_transaction;
         let parsed = self.reader.take_parsed();
         let expected = self.expected.pop_front()?;
-        let now_ns = surroundings.now_ns();
-        let program = surroundings.program;
-        let state = &mut self.lanes[expected.lane];
+        let now_ns = context.now_ns();
+        let program = context.program;
+        let state = &mut self.slots[expected.slot];
         state.outstanding -= 1;
         let failed = reply.failure.is_some();
         if let Some(failure) = reply.failure {
@@ -110,7 +108,7 @@ impl Link {
                 state.hash = chain(state.hash, number, reply.hash);
             }
         }
-        self.after(expected.lane, now_ns, surroundings, recorder)
+        self.after(expected.slot, now_ns, context, recorder)
     }
 
     /// A statement of a pipeline is over.
@@ -118,13 +116,13 @@ impl Link {
         &mut self,
         rows: u64,
         hash: u128,
-        surroundings: Surroundings<'_>,
+        context: Context<'_>,
         recorder: &mut Recorder,
     ) -> Option<Read> {
         self.reader.take_parsed();
         let expected = self.expected.pop_front()?;
-        let now_ns = surroundings.now_ns();
-        let state = &mut self.lanes[expected.lane];
+        let now_ns = context.now_ns();
+        let state = &mut self.slots[expected.slot];
         state.outstanding -= 1;
         if let Some(number) = expected.statement {
             recorder.statement(number, now_ns - expected.sent_ns, rows);
@@ -132,7 +130,7 @@ impl Link {
                 state.hash = chain(state.hash, number, hash);
             }
         }
-        self.after(expected.lane, now_ns, surroundings, recorder)
+        self.after(expected.slot, now_ns, context, recorder)
     }
 
     /// A statement of a pipeline has failed; the server leaves out what follows up to the `Sync`.
@@ -144,7 +142,7 @@ impl Link {
             && expected.in_pipeline
         {
             self.expected.pop_front();
-            let state = &mut self.lanes[expected.lane];
+            let state = &mut self.slots[expected.slot];
             state.outstanding -= 1;
             let Some(number) = expected.statement else {
                 continue;
@@ -163,22 +161,22 @@ impl Link {
     /// Goes on with an operation if nothing more is outstanding.
     fn after(
         &mut self,
-        lane: usize,
+        slot: usize,
         at_ns: u64,
-        surroundings: Surroundings<'_>,
+        context: Context<'_>,
         recorder: &mut Recorder,
     ) -> Option<Read> {
-        let state = &self.lanes[lane];
+        let state = &self.slots[slot];
         if state.outstanding > 0 || state.sleeping || !state.active {
             return None;
         }
-        match self.advance(lane, at_ns, surroundings, recorder) {
+        match self.advance(slot, at_ns, context, recorder) {
             Step::Waiting if self.write_error.is_none() => None,
             Step::Waiting => {
                 self.woken(true);
                 None
             }
-            step => Some(Read::Stepped { lane, at_ns, step }),
+            step => Some(Read::Stepped { slot, at_ns, step }),
         }
     }
 
@@ -220,11 +218,11 @@ impl Link {
 
     /// Answers the server's wait for data. While it waits it ignores `Sync`, so that the one of
     /// the request is lost and another must follow.
-    fn refuse_copy(&mut self, surroundings: Surroundings<'_>) {
+    fn refuse_copy(&mut self, context: Context<'_>) {
         let statement = self.expected.front().and_then(|expected| {
             expected
                 .statement
-                .map(|number| &surroundings.program.statements[number])
+                .map(|number| &context.program.statements[number])
         });
         let mut answer = BytesMut::new();
         // The text has no zero byte, which alone could make this fail.
@@ -233,6 +231,6 @@ impl Link {
             frontend::sync(&mut answer);
         }
         self.outgoing.extend_from_slice(&answer);
-        self.flush(surroundings);
+        self.flush(context);
     }
 }

@@ -2,8 +2,8 @@ use uncork_script::Prng;
 
 use super::frames::*;
 use super::*;
-use crate::http::gathered::{Gathered, Saw};
 use crate::http::hpack::Header;
+use crate::http::recording_sink::{RecordingSink, SinkCall};
 
 const HEADERS: [Header<'_>; 2] = [
     Header::Lasting(0, b":method", b"GET"),
@@ -22,24 +22,24 @@ fn setting(name: u16, value: u32) -> Vec<u8> {
 }
 
 /// A connection that the server has greeted with these settings.
-fn greeted(lanes: usize, settings: &[Vec<u8>]) -> Two {
-    let mut two = Two::new(lanes, 1, true);
+fn greeted(slots: usize, settings: &[Vec<u8>]) -> Http2 {
+    let mut http2 = Http2::new(slots, 1, true);
     let (saw, _) = read(
-        &mut two,
+        &mut http2,
         &frame(Type::Settings, 0, 0, &settings.concat()),
         1_000,
     )
     .expect("valid");
-    assert!(saw.is_empty() && two.greeted());
-    two
+    assert!(saw.is_empty() && http2.greeted());
+    http2
 }
 
 /// Reads bytes in pieces of so many; returns what was told, and what was answered.
-fn read(two: &mut Two, bytes: &[u8], piece: usize) -> Result<(Vec<Saw>, Vec<u8>), Fault> {
-    let (mut saw, mut pending, mut out) = (Gathered::default(), Vec::new(), Vec::new());
+fn read(http2: &mut Http2, bytes: &[u8], piece: usize) -> Result<(Vec<SinkCall>, Vec<u8>), Fault> {
+    let (mut saw, mut pending, mut out) = (RecordingSink::default(), Vec::new(), Vec::new());
     for part in bytes.chunks(piece) {
         pending.extend_from_slice(part);
-        let used = two.receive(&pending, &mut saw, &mut out)?;
+        let used = http2.receive(&pending, &mut saw, &mut out)?;
         pending.drain(..used);
         assert!(
             pending.len() <= HEAD_BYTES + LONGEST_FRAME,
@@ -49,10 +49,10 @@ fn read(two: &mut Two, bytes: &[u8], piece: usize) -> Result<(Vec<Saw>, Vec<u8>)
     Ok((saw.all, out))
 }
 
-fn send(two: &mut Two, lane: usize, body: &[u8]) -> Vec<u8> {
-    assert!(two.has_room());
+fn send(http2: &mut Http2, slot: usize, body: &[u8]) -> Vec<u8> {
+    assert!(http2.has_room());
     let mut out = Vec::new();
-    two.send(lane, HEADERS.into_iter(), body, &mut out);
+    http2.send(slot, HEADERS.into_iter(), body, &mut out);
     out
 }
 
@@ -72,7 +72,7 @@ const OK: &[u8] = &[0x88];
 #[test]
 fn the_first_words_are_those_of_the_standard() {
     let mut out = Vec::new();
-    Two::open(&mut out);
+    Http2::open(&mut out);
     let rest = out.strip_prefix(PREFACE).expect("begins with the preface");
     assert_eq!(
         frames_of(rest),
@@ -109,33 +109,33 @@ fn answers_are_read_in_whatever_pieces_they_come() {
         ),
     ]
     .concat();
-    let body = |lane, text: &str| Saw::Body(lane, text.as_bytes().to_vec());
+    let body = |slot, text: &str| SinkCall::Body(slot, text.as_bytes().to_vec());
     for piece in [1, 2, 5, 9, 30, bytes.len()] {
-        let mut two = greeted(3, &[]);
-        for lane in 0..3 {
-            send(&mut two, lane, b"");
+        let mut http2 = greeted(3, &[]);
+        for slot in 0..3 {
+            send(&mut http2, slot, b"");
         }
-        let (saw, out) = read(&mut two, &bytes, piece).expect("valid");
+        let (saw, out) = read(&mut http2, &bytes, piece).expect("valid");
         let expected = [
-            Saw::Head(1, 200),
-            Saw::Head(0, 200),
+            SinkCall::Head(1, 200),
+            SinkCall::Head(0, 200),
             body(0, "the "),
             body(1, "other"),
             body(0, "lo"),
-            Saw::End(0),
-            Saw::End(1),
-            Saw::Head(2, 404),
-            Saw::End(2),
+            SinkCall::End(0),
+            SinkCall::End(1),
+            SinkCall::Head(2, 404),
+            SinkCall::End(2),
         ];
         assert_eq!(saw, expected, "in pieces of {piece}");
         assert_eq!(frames_of(&out), [(Type::Ping, ACK, 0, 8)]);
-        assert!(two.is_idle());
+        assert!(http2.is_idle());
     }
 }
 
 #[test]
 fn a_body_keeps_to_the_servers_windows() {
-    let mut two = greeted(
+    let mut http2 = greeted(
         2,
         &[
             setting(INITIAL_WINDOW_SIZE, 10),
@@ -143,16 +143,16 @@ fn a_body_keeps_to_the_servers_windows() {
         ],
     );
     let body = vec![7; 100];
-    let sent = send(&mut two, 0, &body);
+    let sent = send(&mut http2, 0, &body);
     assert_eq!(frames_of(&sent)[1], (Type::Data, 0, 1, 10));
     // A wider window for the stream; then for all streams, by a setting.
     let more = frame(Type::WindowUpdate, 0, 1, &20_u32.to_be_bytes());
     assert_eq!(
-        frames_of(&read(&mut two, &more, 99).expect("valid").1),
+        frames_of(&read(&mut http2, &more, 99).expect("valid").1),
         [(Type::Data, 0, 1, 20)]
     );
     let more = frame(Type::Settings, 0, 0, &setting(INITIAL_WINDOW_SIZE, 80));
-    let (_, out) = read(&mut two, &more, 99).expect("valid");
+    let (_, out) = read(&mut http2, &more, 99).expect("valid");
     assert_eq!(
         frames_of(&out),
         [(Type::Settings, ACK, 0, 0), (Type::Data, END_STREAM, 1, 70)]
@@ -165,14 +165,14 @@ fn a_body_keeps_to_the_servers_windows() {
         0,
         &setting(INITIAL_WINDOW_SIZE, GREATEST),
     );
-    read(&mut two, &widest, 99).expect("valid");
-    let sent: usize = frames_of(&send(&mut two, 1, &big))[1..]
+    read(&mut http2, &widest, 99).expect("valid");
+    let sent: usize = frames_of(&send(&mut http2, 1, &big))[1..]
         .iter()
         .map(|frame| frame.3)
         .sum();
     assert_eq!(sent, 65_535 - 100);
     let more = frame(Type::WindowUpdate, 0, 0, &100_000_u32.to_be_bytes());
-    let (_, out) = read(&mut two, &more, 99).expect("valid");
+    let (_, out) = read(&mut http2, &more, 99).expect("valid");
     assert_eq!(
         frames_of(&out),
         [(Type::Data, END_STREAM, 3, 70_000 - sent)]
@@ -181,14 +181,15 @@ fn a_body_keeps_to_the_servers_windows() {
 
 #[test]
 fn windows_for_answers_are_renewed_before_they_are_used_up() {
-    let mut two = greeted(1, &[]);
-    send(&mut two, 0, b"");
-    read(&mut two, &frame(Type::Headers, END_HEADERS, 1, OK), 99).expect("valid");
+    let mut http2 = greeted(1, &[]);
+    send(&mut http2, 0, b"");
+    read(&mut http2, &frame(Type::Headers, END_HEADERS, 1, OK), 99).expect("valid");
     let data = frame(Type::Data, 0, 1, &[0; LONGEST_FRAME]);
-    let (mut renewed, mut sink, mut out) = ([0_u64; 2], Gathered::default(), Vec::new());
+    let (mut renewed, mut sink, mut out) = ([0_u64; 2], RecordingSink::default(), Vec::new());
     let frames = (2 * u64::from(WINDOW)) / LONGEST_FRAME as u64;
     for _ in 0..frames {
-        two.receive(&data, &mut sink, &mut out)
+        http2
+            .receive(&data, &mut sink, &mut out)
             .expect("within the window");
         sink.all.clear();
         for (kind, _, stream, _) in frames_of(&out) {
@@ -202,50 +203,50 @@ fn windows_for_answers_are_renewed_before_they_are_used_up() {
 
 #[test]
 fn a_server_that_takes_leave_says_what_it_has_not_processed() {
-    let mut two = greeted(3, &[]);
-    for lane in 0..3 {
-        send(&mut two, lane, b"");
+    let mut http2 = greeted(3, &[]);
+    for slot in 0..3 {
+        send(&mut http2, slot, b"");
     }
     let leave = [&3_u32.to_be_bytes()[..], &0_u32.to_be_bytes(), b"bye"].concat();
-    let (saw, _) = read(&mut two, &frame(Type::Goaway, 0, 0, &leave), 99).expect("valid");
-    assert_eq!(saw, [Saw::Unprocessed(2, Kind::Goaway)]);
-    assert!(two.is_leaving() && !two.is_idle() && !two.has_room());
+    let (saw, _) = read(&mut http2, &frame(Type::Goaway, 0, 0, &leave), 99).expect("valid");
+    assert_eq!(saw, [SinkCall::Unprocessed(2, Kind::Goaway)]);
+    assert!(http2.is_leaving() && !http2.is_idle() && !http2.has_room());
     let answer = frame(Type::Headers, END_HEADERS | END_STREAM, 1, OK);
     assert_eq!(
-        read(&mut two, &answer, 99).expect("valid").0,
-        [Saw::Head(0, 200), Saw::End(0)]
+        read(&mut http2, &answer, 99).expect("valid").0,
+        [SinkCall::Head(0, 200), SinkCall::End(0)]
     );
-    let mut sink = Gathered::default();
-    assert!(two.finish(&Fault::new(Kind::Closed, ""), &mut sink));
-    assert_eq!(sink.all, [Saw::Failed(1, Kind::Goaway)]);
+    let mut sink = RecordingSink::default();
+    assert!(http2.finish(&Fault::new(Kind::Closed, ""), &mut sink));
+    assert_eq!(sink.all, [SinkCall::Failed(1, Kind::Goaway)]);
 }
 
 #[test]
 fn a_server_may_first_announce_its_leave_and_then_say_how_far_it_gets() {
-    let mut two = greeted(3, &[]);
-    for lane in 0..3 {
-        send(&mut two, lane, b"");
+    let mut http2 = greeted(3, &[]);
+    for slot in 0..3 {
+        send(&mut http2, slot, b"");
     }
     let leave = |last: u32| frame(Type::Goaway, 0, 0, &[last.to_be_bytes(), [0; 4]].concat());
-    assert_eq!(read(&mut two, &leave(GREATEST), 99).expect("valid").0, []);
-    assert!(two.is_leaving() && !two.has_room());
+    assert_eq!(read(&mut http2, &leave(GREATEST), 99).expect("valid").0, []);
+    assert!(http2.is_leaving() && !http2.has_room());
     assert_eq!(
-        read(&mut two, &leave(1), 99).expect("valid").0,
+        read(&mut http2, &leave(1), 99).expect("valid").0,
         [
-            Saw::Unprocessed(1, Kind::Goaway),
-            Saw::Unprocessed(2, Kind::Goaway)
+            SinkCall::Unprocessed(1, Kind::Goaway),
+            SinkCall::Unprocessed(2, Kind::Goaway)
         ]
     );
     let answer = frame(Type::Headers, END_HEADERS | END_STREAM, 1, OK);
-    read(&mut two, &answer, 99).expect("valid");
-    assert!(two.is_idle());
+    read(&mut http2, &answer, 99).expect("valid");
+    assert!(http2.is_idle());
 }
 
 #[test]
 fn streams_are_refused_reset_and_cancelled_one_by_one() {
-    let mut two = greeted(3, &[]);
-    for lane in 0..3 {
-        send(&mut two, lane, b"");
+    let mut http2 = greeted(3, &[]);
+    for slot in 0..3 {
+        send(&mut http2, slot, b"");
     }
     let bytes = [
         frame(Type::Reset, 0, 1, &REFUSED_STREAM.to_be_bytes()),
@@ -253,14 +254,14 @@ fn streams_are_refused_reset_and_cancelled_one_by_one() {
         frame(Type::Reset, 0, 77, &2_u32.to_be_bytes()),
     ]
     .concat();
-    let (saw, _) = read(&mut two, &bytes, 99).expect("valid");
+    let (saw, _) = read(&mut http2, &bytes, 99).expect("valid");
     let expected = [
-        Saw::Unprocessed(0, Kind::StreamRefused),
-        Saw::Failed(1, Kind::StreamReset),
+        SinkCall::Unprocessed(0, Kind::StreamRefused),
+        SinkCall::Failed(1, Kind::StreamReset),
     ];
     assert_eq!(saw, expected);
     let mut out = Vec::new();
-    two.cancel(2, &mut out);
+    http2.cancel(2, &mut out);
     assert_eq!(frames_of(&out), [(Type::Reset, 0, 5, 4)]);
     // The answer to a request that was given up is passed over, but what it teaches is learnt.
     let late = frame(
@@ -269,24 +270,24 @@ fn streams_are_refused_reset_and_cancelled_one_by_one() {
         5,
         b"\x88\x40\x01a\x01b",
     );
-    assert_eq!(read(&mut two, &late, 99).expect("valid").0, []);
-    send(&mut two, 0, b"");
+    assert_eq!(read(&mut http2, &late, 99).expect("valid").0, []);
+    send(&mut http2, 0, b"");
     let named = frame(Type::Headers, END_HEADERS | END_STREAM, 7, &[0x88, 0xbe]);
     assert_eq!(
-        read(&mut two, &named, 99).expect("valid").0,
-        [Saw::Head(0, 200), Saw::End(0)]
+        read(&mut http2, &named, 99).expect("valid").0,
+        [SinkCall::Head(0, 200), SinkCall::End(0)]
     );
 }
 
 #[test]
 fn only_as_many_streams_are_open_as_the_server_permits() {
-    let mut two = greeted(3, &[setting(MAX_CONCURRENT_STREAMS, 2)]);
-    send(&mut two, 0, b"");
-    send(&mut two, 1, b"");
-    assert!(!two.has_room());
+    let mut http2 = greeted(3, &[setting(MAX_CONCURRENT_STREAMS, 2)]);
+    send(&mut http2, 0, b"");
+    send(&mut http2, 1, b"");
+    assert!(!http2.has_room());
     let answer = frame(Type::Headers, END_HEADERS | END_STREAM, 1, OK);
-    read(&mut two, &answer, 99).expect("valid");
-    assert!(two.has_room());
+    read(&mut http2, &answer, 99).expect("valid");
+    assert!(http2.has_room());
 }
 
 #[test]
@@ -332,14 +333,14 @@ fn what_breaks_the_rules_ends_the_connection_by_kind() {
         (long.flatten().collect(), Kind::LongHead),
         (empty.flatten().collect(), Kind::LongHead),
     ] {
-        let mut two = greeted(1, &[]);
-        send(&mut two, 0, b"");
-        let found = read(&mut two, &bytes, 1_000).expect_err("refused");
+        let mut http2 = greeted(1, &[]);
+        send(&mut http2, 0, b"");
+        let found = read(&mut http2, &bytes, 1_000).expect_err("refused");
         assert_eq!(found.kind, kind, "{}", bytes[..10].escape_ascii());
     }
-    let fault = Two::new(1, 0, false).receive(
+    let fault = Http2::new(1, 0, false).receive(
         b"HTTP/1.1 400 Bad",
-        &mut Gathered::default(),
+        &mut RecordingSink::default(),
         &mut Vec::new(),
     );
     assert!(
@@ -374,14 +375,14 @@ fn random_and_damaged_bytes_do_no_harm() {
             let at = usize::try_from(random.up_to(good.len() as u64 - 1)).expect("small");
             bytes[at] = random.bits().to_le_bytes()[0];
         }
-        let mut two = greeted(4, &[]);
-        for lane in 0..4 {
-            send(&mut two, lane, b"body");
+        let mut http2 = greeted(4, &[]);
+        for slot in 0..4 {
+            send(&mut http2, slot, b"body");
         }
         let piece = usize::try_from(random.up_to(60)).expect("small") + 1;
-        let _ = read(&mut two, &bytes, piece);
-        let mut sink = Gathered::default();
-        two.finish(&Fault::new(Kind::Closed, ""), &mut sink);
-        assert!(two.is_idle());
+        let _ = read(&mut http2, &bytes, piece);
+        let mut sink = RecordingSink::default();
+        http2.finish(&Fault::new(Kind::Closed, ""), &mut sink);
+        assert!(http2.is_idle());
     }
 }

@@ -3,13 +3,13 @@
 /// An allowance that grows with time up to one second's worth. What has cost more than was there
 /// is a debt, which is paid by waiting, so that in the long run no more than the share is spent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ration {
+pub(crate) struct TimeBudget {
     /// Nanoseconds that may be spent in a million.
     share_ppm: u64,
     left_ns: i64,
 }
 
-impl Ration {
+impl TimeBudget {
     pub(crate) fn new(share_ppm: u64) -> Self {
         Self {
             share_ppm,
@@ -41,12 +41,12 @@ mod tests {
 
     #[test]
     fn no_more_than_the_share_is_spent_in_the_long_run() {
-        let mut ration = Ration::new(3_000);
+        let mut budget = TimeBudget::new(3_000);
         let mut spent_ns = 0;
         for _ in 0..1_000 {
-            ration.grow(100_000_000);
-            while ration.allows() {
-                ration.spend(700_000);
+            budget.grow(100_000_000);
+            while budget.allows() {
+                budget.spend(700_000);
                 spent_ns += 700_000;
             }
         }
@@ -57,10 +57,10 @@ mod tests {
 
     #[test]
     fn what_was_not_spent_for_long_does_not_pile_up() {
-        let mut ration = Ration::new(1_000);
-        assert!(!ration.allows());
-        ration.grow(3_600_000_000_000);
-        ration.spend(1_000_000);
-        assert!(!ration.allows());
+        let mut budget = TimeBudget::new(1_000);
+        assert!(!budget.allows());
+        budget.grow(3_600_000_000_000);
+        budget.spend(1_000_000);
+        assert!(!budget.allows());
     }
 }

@@ -13,8 +13,8 @@ const MOST_AGAIN: u32 = 5;
 
 /// A place for one request at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Lane {
-    pub(crate) state: LaneState,
+pub(crate) struct Slot {
+    pub(crate) state: SlotState,
     pub(crate) task: Task,
     /// Which request of its connection it is, from 1; 0 until it was sent.
     pub(crate) nth: u64,
@@ -30,9 +30,9 @@ pub(crate) struct Lane {
     fault: Option<Fault>,
 }
 
-/// What a lane does.
+/// What a slot does.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LaneState {
+pub(crate) enum SlotState {
     /// Nothing.
     #[default]
     Free,
@@ -42,10 +42,10 @@ pub(crate) enum LaneState {
     Sent,
 }
 
-impl Lane {
+impl Slot {
     /// Takes up an operation.
     pub(crate) fn take(&mut self, task: Task) {
-        self.state = LaneState::Waiting;
+        self.state = SlotState::Waiting;
         self.task = task;
         self.nth = 0;
         self.again = 0;
@@ -71,15 +71,15 @@ impl Lane {
     }
 }
 
-/// Joins what is read of a connection to its lanes and to what is counted.
+/// Joins what is read of a connection to its slots and to what is counted.
 pub(crate) struct Answering<'a> {
     pub(crate) program: &'a Program,
-    pub(crate) lanes: &'a mut [Lane],
+    pub(crate) slots: &'a mut [Slot],
     pub(crate) recorder: &'a mut Recorder,
     pub(crate) happened: &'a mut VecDeque<Event>,
-    /// Lanes whose requests are to be sent again.
+    /// Slots whose requests are to be sent again.
     pub(crate) again: &'a mut VecDeque<usize>,
-    /// The slot of the first lane.
+    /// The slot of the first slot.
     pub(crate) first_slot: usize,
     /// When what is read arrived.
     pub(crate) now_ns: u64,
@@ -90,8 +90,8 @@ pub(crate) struct Answering<'a> {
 }
 
 impl Answering<'_> {
-    fn ended(&mut self, lane: usize, mut fault: Option<Fault>) {
-        let state = &mut self.lanes[lane];
+    fn ended(&mut self, slot: usize, mut fault: Option<Fault>) {
+        let state = &mut self.slots[slot];
         if let Some(fault) = &mut fault
             && state.nth > 0
             && self.recorder.first_error.is_none()
@@ -100,14 +100,14 @@ impl Answering<'_> {
             let place = format!(" (request {} of connection {})", state.nth, self.client + 1);
             fault.message.push_str(&place);
         }
-        state.state = LaneState::Free;
+        state.state = SlotState::Free;
         let retries = state.again;
         if state.stalled {
             self.recorder.answers().stalls.answers += 1;
         }
         state.rewind();
         self.happened.push_back(Event::Ended {
-            slot: self.first_slot + lane,
+            slot: self.first_slot + slot,
             at_ns: self.now_ns,
             end: End {
                 failure: fault.map(|fault| Box::new(fault.failure())),
@@ -119,8 +119,8 @@ impl Answering<'_> {
 }
 
 impl Sink for Answering<'_> {
-    fn head(&mut self, lane: usize, head: &Head) {
-        let state = &mut self.lanes[lane];
+    fn head(&mut self, slot: usize, head: &Head) {
+        let state = &mut self.slots[slot];
         let first_byte_ns = self.now_ns.saturating_sub(state.task.at_ns);
         let answers = self.recorder.answers();
         answers.head(
@@ -137,36 +137,36 @@ impl Sink for Answering<'_> {
         state.gathered = Gathered::for_checks(checks);
     }
 
-    fn body(&mut self, lane: usize, bytes: &[u8]) {
-        let state = &mut self.lanes[lane];
+    fn body(&mut self, slot: usize, bytes: &[u8]) {
+        let state = &mut self.slots[slot];
         state.body_bytes += bytes.len() as u64;
         state.gathered.add(bytes);
     }
 
-    fn end(&mut self, lane: usize) {
-        let state = &mut self.lanes[lane];
+    fn end(&mut self, slot: usize) {
+        let state = &mut self.slots[slot];
         *self.answered += 1;
         self.recorder.answers().body_bytes += state.body_bytes;
         let checks = &self.program.requests[state.task.script].checks;
         let gathered = std::mem::take(&mut state.gathered);
         let fault = state.fault.take().or_else(|| state.wrong_length());
         let fault = fault.or_else(|| check_body(checks, state.body_bytes, gathered));
-        self.ended(lane, fault);
+        self.ended(slot, fault);
     }
 
-    fn failed(&mut self, lane: usize, fault: Fault) {
-        self.recorder.answers().body_bytes += self.lanes[lane].body_bytes;
-        self.ended(lane, Some(fault));
+    fn failed(&mut self, slot: usize, fault: Fault) {
+        self.recorder.answers().body_bytes += self.slots[slot].body_bytes;
+        self.ended(slot, Some(fault));
     }
 
-    fn unprocessed(&mut self, lane: usize, kind: Kind) {
-        let state = &mut self.lanes[lane];
+    fn unprocessed(&mut self, slot: usize, kind: Kind) {
+        let state = &mut self.slots[slot];
         state.rewind();
         if state.again < MOST_AGAIN {
             state.again += 1;
-            state.state = LaneState::Waiting;
+            state.state = SlotState::Waiting;
             self.recorder.retry(state.task.script, &kind.word());
-            self.again.push_back(lane);
+            self.again.push_back(slot);
             return;
         }
         self.recorder.answers().unprocessed += 1;
@@ -175,6 +175,6 @@ impl Sink for Answering<'_> {
             MOST_AGAIN + 1,
             kind.word()
         );
-        self.ended(lane, Some(Fault::new(kind, message)));
+        self.ended(slot, Some(Fault::new(kind, message)));
     }
 }

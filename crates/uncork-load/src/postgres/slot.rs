@@ -14,7 +14,7 @@ pub(crate) const SCRIPT_ERROR: &str = "script";
     clippy::struct_excessive_bools,
     reason = "they are independent: a pipeline may sleep, a failure may come in either"
 )]
-pub(crate) struct Lane {
+pub(crate) struct Slot {
     pub(crate) task: Task,
     /// Whether an operation is under way.
     pub(crate) active: bool,
@@ -51,7 +51,7 @@ pub(crate) enum Step {
     Ended(End),
 }
 
-impl Lane {
+impl Slot {
     pub(crate) fn new(variables: Session) -> Self {
         Self {
             task: Task::default(),
@@ -96,7 +96,7 @@ impl Lane {
             failure: self.failure.take(),
             retries: self.retries,
             hash: self.hash,
-            farewell: None,
+            connection_failure: None,
         })
     }
 

@@ -19,11 +19,11 @@ use mio::{Interest, Registry, Token};
 
 use super::State;
 use super::fault::{Fault, Kind};
-use super::lane::{Answering, Lane, LaneState};
-use super::one::One;
-use super::request::Room;
-use super::stall::Lots;
-use super::two::Two;
+use super::http1::Http1;
+use super::http2::Http2;
+use super::request::ScratchBuffer;
+use super::slot::{Answering, Slot, SlotState};
+use super::stall_probe::StallProbe;
 use crate::socket::Stream;
 use crate::{Event, Recorder, Task, Traffic};
 
@@ -42,9 +42,9 @@ pub(crate) enum Stage {
 
 /// What is spoken.
 #[derive(Debug)]
-enum Wire {
-    One(One),
-    Two(Box<Two>),
+enum Protocol {
+    Http1(Http1),
+    Http2(Box<Http2>),
 }
 
 /// One connection.
@@ -53,7 +53,7 @@ enum Wire {
     clippy::struct_excessive_bools,
     reason = "each is about another thing: the socket's two directions, its end, the worker"
 )]
-pub(crate) struct Link {
+pub(crate) struct Connection {
     token: Token,
     /// Its number over all threads, from 0.
     pub(crate) client: usize,
@@ -61,9 +61,9 @@ pub(crate) struct Link {
     pub(crate) place: Option<usize>,
     pub(crate) stage: Stage,
     stream: Option<Stream>,
-    wire: Option<Wire>,
-    pub(crate) lanes: Vec<Lane>,
-    /// Lanes whose requests are to be sent, the oldest first.
+    protocol: Option<Protocol>,
+    pub(crate) slots: Vec<Slot>,
+    /// Slots whose requests are to be sent, the oldest first.
     waiting: VecDeque<usize>,
     /// What was received and could not be understood yet.
     pending: Vec<u8>,
@@ -76,7 +76,7 @@ pub(crate) struct Link {
     /// The other side has closed: what is there must be read to the end.
     closing: bool,
     /// The worker knows that the connection is closed, and waits to be told that it is open.
-    pub(crate) awaited: bool,
+    pub(crate) worker_waits: bool,
     /// Whether it is planned to be opened.
     pub(crate) planned: bool,
     /// Whether it is among those that have something to write.
@@ -90,30 +90,30 @@ pub(crate) struct Link {
     /// How many requests were sent since it was opened.
     requested: u64,
     /// When something was last received.
-    heard_ns: u64,
+    received_ns: u64,
     /// An answer has begun that is not whole.
     midway: bool,
     /// What was drawn for the silence that goes on: whether it was hastened.
-    lot: Option<bool>,
+    probed: Option<bool>,
     /// What crossed its sockets, but for the one that is open.
     past: Traffic,
 }
 
 /// What all connections of a thread share while one of them works.
-pub(crate) struct Shared<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) state: &'a State,
     pub(crate) registry: &'a Registry,
     pub(crate) recorder: &'a mut Recorder,
     pub(crate) happened: &'a mut VecDeque<Event>,
-    pub(crate) room: &'a mut Room,
-    pub(crate) lots: &'a mut Lots,
+    pub(crate) scratch: &'a mut ScratchBuffer,
+    pub(crate) stall_probe: &'a mut StallProbe,
     /// Where is read into.
-    pub(crate) scratch: &'a mut Vec<u8>,
+    pub(crate) read_buffer: &'a mut Vec<u8>,
 }
 
 /// What became of a connection.
 #[derive(Debug)]
-pub(crate) enum Came {
+pub(crate) enum Progress {
     /// Nothing more for now.
     Nothing,
     /// There may be more to read.
@@ -140,7 +140,7 @@ pub(crate) struct Ended {
     pub(crate) answered: u64,
 }
 
-impl Link {
+impl Connection {
     /// A connection that is not open yet.
     pub(crate) fn new(token: Token, place: Option<usize>, client: usize, depth: usize) -> Self {
         Self {
@@ -149,8 +149,8 @@ impl Link {
             place,
             stage: Stage::Closed,
             stream: None,
-            wire: None,
-            lanes: (0..depth).map(|_| Lane::default()).collect(),
+            protocol: None,
+            slots: (0..depth).map(|_| Slot::default()).collect(),
             waiting: VecDeque::new(),
             pending: Vec::new(),
             outgoing: Vec::new(),
@@ -158,7 +158,7 @@ impl Link {
             watches_writing: false,
             drained: true,
             closing: false,
-            awaited: false,
+            worker_waits: false,
             planned: false,
             dirty: false,
             begun_ns: 0,
@@ -166,9 +166,9 @@ impl Link {
             address: 0,
             answered: 0,
             requested: 0,
-            heard_ns: 0,
+            received_ns: 0,
             midway: false,
-            lot: None,
+            probed: None,
             past: Traffic::default(),
         }
     }
@@ -198,7 +198,7 @@ impl Link {
     }
 
     fn first_slot(&self) -> usize {
-        self.place.unwrap_or(0) * self.lanes.len()
+        self.place.unwrap_or(0) * self.slots.len()
     }
 
     /// Something happened on the socket.
@@ -209,43 +209,43 @@ impl Link {
 
     // ---- requests ----
 
-    /// Takes up an operation on a lane.
-    pub(crate) fn begin(&mut self, lane: usize, task: Task, shared: &mut Shared<'_>) {
-        self.lanes[lane].take(task);
-        self.waiting.push_back(lane);
-        self.send(shared);
+    /// Takes up an operation on a slot.
+    pub(crate) fn begin(&mut self, slot: usize, task: Task, context: &mut Context<'_>) {
+        self.slots[slot].take(task);
+        self.waiting.push_back(slot);
+        self.send(context);
     }
 
     /// Encodes what waits, as far as the connection takes it.
-    pub(crate) fn send(&mut self, shared: &mut Shared<'_>) {
+    pub(crate) fn send(&mut self, context: &mut Context<'_>) {
         if self.stage != Stage::Open {
             return;
         }
-        let program = &shared.state.program;
-        while let Some(&lane) = self.waiting.front() {
-            let task = self.lanes[lane].task;
+        let program = &context.state.program;
+        while let Some(&slot) = self.waiting.front() {
+            let task = self.slots[slot].task;
             let request = &program.requests[task.script];
-            match &mut self.wire {
-                Some(Wire::One(one)) if !one.was_dismissed() => {
-                    program.write_one(request, task.number, shared.room, &mut self.outgoing);
-                    one.sent(lane, request.head_only);
+            match &mut self.protocol {
+                Some(Protocol::Http1(http1)) if !http1.takes_no_more() => {
+                    program.write_http1(request, task.number, context.scratch, &mut self.outgoing);
+                    http1.sent(slot, request.head_only);
                 }
-                Some(Wire::Two(two)) if two.has_room() => {
-                    program.fill(request, task.number, shared.room);
-                    let headers = request.headers(shared.room);
-                    two.send(lane, headers, &shared.room.body, &mut self.outgoing);
+                Some(Protocol::Http2(http2)) if http2.has_room() => {
+                    program.fill(request, task.number, context.scratch);
+                    let headers = request.headers(context.scratch);
+                    http2.send(slot, headers, &context.scratch.body, &mut self.outgoing);
                 }
                 _ => return,
             }
             self.waiting.pop_front();
             self.requested += 1;
-            self.lanes[lane].nth = self.requested;
-            self.lanes[lane].state = LaneState::Sent;
+            self.slots[slot].nth = self.requested;
+            self.slots[slot].state = SlotState::Sent;
         }
     }
 
     /// Writes as much as the socket takes.
-    pub(crate) fn write(&mut self, shared: &Shared<'_>) -> Result<(), Fault> {
+    pub(crate) fn write(&mut self, context: &Context<'_>) -> Result<(), Fault> {
         // Until it is connected, room to write is what tells that it is.
         if self.stage == Stage::Connecting {
             return Ok(());
@@ -273,18 +273,18 @@ impl Link {
             let message = "the server asks for ever more without reading";
             return Err(Fault::new(Kind::Garbage, message));
         }
-        self.watch(shared)
+        self.watch(context)
     }
 
     /// Watches for room to write as long as there is something to write.
-    fn watch(&mut self, shared: &Shared<'_>) -> Result<(), Fault> {
+    fn watch(&mut self, context: &Context<'_>) -> Result<(), Fault> {
         let Some(stream) = &mut self.stream else {
             return Ok(());
         };
         let _ = stream.flush();
         let writes = !self.outgoing.is_empty() || stream.wants_write();
         // For a single operation a call more costs more than being woken once more.
-        if writes == self.watches_writing || (!writes && shared.state.connect_each) {
+        if writes == self.watches_writing || (!writes && context.state.connect_each) {
             return Ok(());
         }
         let mut interest = Interest::READABLE;
@@ -292,131 +292,133 @@ impl Link {
             interest |= Interest::WRITABLE;
         }
         self.watches_writing = writes;
-        let watched = stream.reregister(shared.registry, self.token, interest);
-        watched.map_err(|error| unreachable(shared.state, &error))
+        let watched = stream.reregister(context.registry, self.token, interest);
+        watched.map_err(|error| unreachable(context.state, &error))
     }
 
     /// Gives up the requests that were sent before `before_ns`, by the worker's clock.
-    pub(crate) fn expire(&mut self, before_ns: u64, shared: &mut Shared<'_>) -> Option<Ended> {
-        let late = |lane: &Lane| lane.state != LaneState::Free && lane.task.at_ns <= before_ns;
-        if !self.lanes.iter().any(late) {
+    pub(crate) fn expire(&mut self, before_ns: u64, context: &mut Context<'_>) -> Option<Ended> {
+        let late = |slot: &Slot| slot.state != SlotState::Free && slot.task.at_ns <= before_ns;
+        if !self.slots.iter().any(late) {
             return None;
         }
-        let seconds = seconds(shared.state.plan.request_timeout_ns.unwrap_or(0));
+        let seconds = seconds(context.state.plan.request_timeout_ns.unwrap_or(0));
         let fault = Fault::new(
             Kind::TimedOut,
             format!("a request had no whole answer after {seconds} s (--timeout)"),
         );
-        let lanes: Vec<usize> = (0..self.lanes.len())
-            .filter(|&lane| late(&self.lanes[lane]))
+        let slots: Vec<usize> = (0..self.slots.len())
+            .filter(|&slot| late(&self.slots[slot]))
             .collect();
         let mut breaks = false;
-        for lane in lanes {
-            if self.lanes[lane].state == LaneState::Waiting {
-                self.waiting.retain(|&waiting| waiting != lane);
-                shared.recorder.answers().unprocessed += 1;
-            } else if let Some(Wire::Two(two)) = &mut self.wire {
-                two.cancel(lane, &mut self.outgoing);
+        for slot in slots {
+            if self.slots[slot].state == SlotState::Waiting {
+                self.waiting.retain(|&waiting| waiting != slot);
+                context.recorder.answers().unprocessed += 1;
+            } else if let Some(Protocol::Http2(http2)) = &mut self.protocol {
+                http2.cancel(slot, &mut self.outgoing);
             } else {
                 breaks = true;
                 continue;
             }
-            self.fail(lane, fault.clone(), shared);
+            self.fail(slot, fault.clone(), context);
         }
         if !breaks {
             self.dirty = true;
             return None;
         }
         // In HTTP/1.1 there is no other way to be rid of an answer than to be rid of the rest.
-        for lane in 0..self.lanes.len() {
-            if self.lanes[lane].state == LaneState::Sent {
-                let fault = if late(&self.lanes[lane]) {
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].state == SlotState::Sent {
+                let fault = if late(&self.slots[slot]) {
                     fault.clone()
                 } else {
                     let message = "the connection was given up for a request that took too long";
                     Fault::new(Kind::Abandoned, message)
                 };
-                self.fail(lane, fault, shared);
+                self.fail(slot, fault, context);
             }
         }
-        self.wire = None;
+        self.protocol = None;
         Some(self.ended(true, fault.message))
     }
 
-    fn fail(&mut self, lane: usize, fault: Fault, shared: &mut Shared<'_>) {
+    fn fail(&mut self, slot: usize, fault: Fault, context: &mut Context<'_>) {
         use super::fault::Sink;
-        let now_ns = shared.state.now_ns();
-        let (_, mut sink) = self.sink(now_ns, shared);
-        sink.failed(lane, fault);
+        let now_ns = context.state.now_ns();
+        let (_, mut sink) = self.sink(now_ns, context);
+        sink.failed(slot, fault);
     }
 
     // ---- answers ----
 
     /// Writes and reads as far as possible without waiting, up to the first thing that happens.
-    pub(crate) fn work(&mut self, shared: &mut Shared<'_>) -> Came {
+    pub(crate) fn work(&mut self, context: &mut Context<'_>) -> Progress {
         if self.stage == Stage::Closed {
-            return Came::Nothing;
+            return Progress::Nothing;
         }
         let came = match self.stage {
-            Stage::Connecting | Stage::Agreeing => self.open(shared),
-            _ => self.read(shared),
+            Stage::Connecting | Stage::Agreeing => self.open(context),
+            _ => self.read(context),
         };
         match came {
             Ok(came) => came,
-            Err(fault) if self.stage == Stage::Open => Came::Ended(self.break_off(&fault, shared)),
-            Err(fault) => Came::NotOpened(fault),
+            Err(fault) if self.stage == Stage::Open => {
+                Progress::Ended(self.break_off(&fault, context))
+            }
+            Err(fault) => Progress::NotOpened(fault),
         }
     }
 
-    fn read(&mut self, shared: &mut Shared<'_>) -> Result<Came, Fault> {
+    fn read(&mut self, context: &mut Context<'_>) -> Result<Progress, Fault> {
         if !self.outgoing.is_empty() || self.stream.as_ref().is_some_and(Stream::wants_write) {
-            self.write(shared)?;
+            self.write(context)?;
         }
         if self.drained {
-            return Ok(Came::Nothing);
+            return Ok(Progress::Nothing);
         }
         let Some(stream) = &mut self.stream else {
-            return Ok(Came::Nothing);
+            return Ok(Progress::Nothing);
         };
         let held = self.pending.len();
-        if shared.scratch.len() < 2 * held {
-            shared.scratch.resize(2 * held, 0);
+        if context.read_buffer.len() < 2 * held {
+            context.read_buffer.resize(2 * held, 0);
         }
-        let scratch = std::mem::take(shared.scratch);
-        let mut scratch = scratch;
-        scratch[..held].copy_from_slice(&self.pending);
-        let room = scratch.len() - held;
-        let result = stream.read(&mut scratch[held..]);
+        let read_buffer = std::mem::take(context.read_buffer);
+        let mut read_buffer = read_buffer;
+        read_buffer[..held].copy_from_slice(&self.pending);
+        let scratch = read_buffer.len() - held;
+        let result = stream.read(&mut read_buffer[held..]);
         if let Ok(length) = result {
-            self.drained = !self.closing && stream.drained(length, room);
+            self.drained = !self.closing && stream.drained(length, scratch);
         }
         let came = match result {
             Ok(0) => Err(Fault::new(
                 Kind::Closed,
                 "the server closed the connection without an answer",
             )),
-            Ok(length) => self.understand(&scratch[..held + length], shared),
+            Ok(length) => self.understand(&read_buffer[..held + length], context),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.drained = true;
-                Ok(Came::Nothing)
+                Ok(Progress::Nothing)
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Came::More),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Progress::More),
             Err(error) => Err(broken(&error)),
         };
-        *shared.scratch = scratch;
+        *context.read_buffer = read_buffer;
         came
     }
 
     /// Takes what has arrived.
-    fn understand(&mut self, bytes: &[u8], shared: &mut Shared<'_>) -> Result<Came, Fault> {
-        let now_ns = shared.state.now_ns();
-        self.hear(now_ns, shared);
+    fn understand(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<Progress, Fault> {
+        let now_ns = context.state.now_ns();
+        self.note_received(now_ns, context);
         let used = {
             let mut outgoing = std::mem::take(&mut self.outgoing);
-            let (wire, mut sink) = self.sink(now_ns, shared);
-            let used = match wire {
-                Some(Wire::One(one)) => one.receive(bytes, &mut sink),
-                Some(Wire::Two(two)) => two.receive(bytes, &mut sink, &mut outgoing),
+            let (protocol, mut sink) = self.sink(now_ns, context);
+            let used = match protocol {
+                Some(Protocol::Http1(http1)) => http1.receive(bytes, &mut sink),
+                Some(Protocol::Http2(http2)) => http2.receive(bytes, &mut sink, &mut outgoing),
                 None => Ok(bytes.len()),
             };
             self.outgoing = outgoing;
@@ -426,72 +428,72 @@ impl Link {
         self.pending.extend_from_slice(&bytes[used..]);
         self.midway = self.is_midway();
         if self.stage == Stage::Greeting {
-            if matches!(&self.wire, Some(Wire::Two(two)) if two.greeted()) {
+            if matches!(&self.protocol, Some(Protocol::Http2(http2)) if http2.greeted()) {
                 let opened = self.opened(now_ns);
-                self.write(shared)?;
+                self.write(context)?;
                 return Ok(opened);
             }
             return Ok(if self.drained {
-                Came::Nothing
+                Progress::Nothing
             } else {
-                Came::More
+                Progress::More
             });
         }
-        let over = match &self.wire {
-            Some(Wire::One(one)) => one.is_over(),
-            Some(Wire::Two(two)) => two.is_leaving() && two.is_idle(),
+        let over = match &self.protocol {
+            Some(Protocol::Http1(http1)) => http1.is_over(),
+            Some(Protocol::Http2(http2)) => http2.is_leaving() && http2.is_idle(),
             None => false,
         };
         if over {
             let fault = Fault::new(Kind::Closed, "");
-            return Ok(Came::Ended(self.break_off(&fault, shared)));
+            return Ok(Progress::Ended(self.break_off(&fault, context)));
         }
         if !self.waiting.is_empty() {
-            self.send(shared);
+            self.send(context);
         }
         if !self.outgoing.is_empty() {
-            self.write(shared)?;
+            self.write(context)?;
         }
         Ok(if self.drained {
-            Came::Nothing
+            Progress::Nothing
         } else {
-            Came::More
+            Progress::More
         })
     }
 
     fn sink<'a>(
         &'a mut self,
         now_ns: u64,
-        shared: &'a mut Shared<'_>,
-    ) -> (Option<&'a mut Wire>, Answering<'a>) {
+        context: &'a mut Context<'_>,
+    ) -> (Option<&'a mut Protocol>, Answering<'a>) {
         let first_slot = self.first_slot();
         let sink = Answering {
-            program: &shared.state.program,
-            lanes: &mut self.lanes,
-            recorder: shared.recorder,
-            happened: shared.happened,
+            program: &context.state.program,
+            slots: &mut self.slots,
+            recorder: context.recorder,
+            happened: context.happened,
             again: &mut self.waiting,
             first_slot,
             client: self.client,
             now_ns,
             answered: &mut self.answered,
         };
-        (self.wire.as_mut(), sink)
+        (self.protocol.as_mut(), sink)
     }
 
     /// The connection is over: says what becomes of its requests.
-    fn break_off(&mut self, fault: &Fault, shared: &mut Shared<'_>) -> Ended {
-        let now_ns = shared.state.now_ns();
+    fn break_off(&mut self, fault: &Fault, context: &mut Context<'_>) -> Ended {
+        let now_ns = context.state.now_ns();
         let partial = !self.pending.is_empty();
-        let (wire, mut sink) = self.sink(now_ns, shared);
-        let (failed, dismissed) = match wire {
-            Some(Wire::One(one)) => {
-                let dismissed = one.was_dismissed();
-                (one.finish(fault, partial, &mut sink), dismissed)
+        let (protocol, mut sink) = self.sink(now_ns, context);
+        let (failed, takes_no_more) = match protocol {
+            Some(Protocol::Http1(http1)) => {
+                let takes_no_more = http1.takes_no_more();
+                (http1.finish(fault, partial, &mut sink), takes_no_more)
             }
-            Some(Wire::Two(two)) => {
-                let dismissed = two.was_dismissed();
-                (two.finish(fault, &mut sink), dismissed)
+            Some(Protocol::Http2(http2)) => {
+                let takes_no_more = http2.takes_no_more();
+                (http2.finish(fault, &mut sink), takes_no_more)
             }
             None => (false, false),
         };
@@ -499,9 +501,9 @@ impl Link {
         let message = if broke {
             fault.message.clone()
         } else {
-            let how = match (&self.wire, dismissed) {
+            let how = match (&self.protocol, takes_no_more) {
                 (_, false) => "while it was idle",
-                (Some(Wire::Two(_)), true) => "with GOAWAY",
+                (Some(Protocol::Http2(_)), true) => "with GOAWAY",
                 (_, true) => "with \"Connection: close\"",
             };
             format!(
@@ -513,7 +515,8 @@ impl Link {
     }
 
     fn ended(&mut self, broke: bool, message: String) -> Ended {
-        let goaway = matches!(&self.wire, Some(Wire::Two(two)) if two.was_dismissed());
+        let goaway =
+            matches!(&self.protocol, Some(Protocol::Http2(http2)) if http2.takes_no_more());
         let answered = self.answered;
         self.close();
         Ended {
@@ -529,7 +532,7 @@ impl Link {
         if let Some(stream) = self.stream.take() {
             self.past.add(stream.traffic());
         }
-        self.wire = None;
+        self.protocol = None;
         self.stage = Stage::Closed;
         self.pending.clear();
         self.outgoing.clear();
@@ -538,14 +541,14 @@ impl Link {
         self.closing = false;
         self.drained = true;
         self.midway = false;
-        self.lot = None;
+        self.probed = None;
     }
 
     /// Forgets the requests that wait, and what else was under way.
     pub(crate) fn forget(&mut self) {
         self.waiting.clear();
-        for lane in &mut self.lanes {
-            lane.state = LaneState::Free;
+        for slot in &mut self.slots {
+            slot.state = SlotState::Free;
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::read::prefix::Severity;
 
 /// What one entry tells. Statements are taken out of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told<'a> {
+pub struct EntryRow<'a> {
     /// `duration`, `statement`, `error`, …
     pub kind: &'static str,
     /// Which step of running a statement.
@@ -30,11 +30,11 @@ pub struct Told<'a> {
     pub plan: &'a [u8],
 }
 
-impl<'a> Told<'a> {
+impl<'a> EntryRow<'a> {
     /// Reads an entry.
     #[must_use]
     pub fn read(entry: &Entry<'a>) -> Self {
-        let mut told = Self {
+        let mut row = Self {
             kind: "other",
             step: None,
             micros: None,
@@ -46,52 +46,52 @@ impl<'a> Told<'a> {
             plan: b"",
         };
         if entry.stands_alone() {
-            told.kind = "addition";
-            return told;
+            row.kind = "addition";
+            return row;
         }
         if entry.head.severity >= Severity::Warning {
-            told.kind = "error";
-            return told;
+            row.kind = "error";
+            return row;
         }
         match Message::read(entry.message) {
             Message::Duration { micros, what, text } => {
-                (told.kind, told.micros) = ("duration", Some(micros));
-                told.run(what, text, entry);
+                (row.kind, row.micros) = ("duration", Some(micros));
+                row.run(what, text, entry);
             }
             Message::Statement { what, text } => {
-                told.kind = "statement";
-                told.run(what, text, entry);
+                row.kind = "statement";
+                row.run(what, text, entry);
             }
-            Message::Received { .. } | Message::Authorized => told.kind = "connection",
+            Message::Received { .. } | Message::Authorized => row.kind = "connection",
             Message::Disconnected { micros } => {
-                (told.kind, told.micros) = ("disconnection", Some(micros));
+                (row.kind, row.micros) = ("disconnection", Some(micros));
             }
             Message::TemporaryFile { bytes } => {
-                (told.kind, told.bytes) = ("temporary file", Some(bytes));
+                (row.kind, row.bytes) = ("temporary file", Some(bytes));
             }
             Message::Lock { state, micros, .. } => {
-                told.kind = match state {
+                row.kind = match state {
                     LockState::Waiting => "lock waits",
                     LockState::Acquired => "lock acquired",
                     LockState::Deadlocked => "lock deadlocked",
                 };
-                told.micros = Some(micros);
+                row.micros = Some(micros);
             }
-            Message::Deadlock => told.kind = "deadlock",
-            Message::CheckpointStarting { .. } => told.kind = "checkpoint begins",
+            Message::Deadlock => row.kind = "deadlock",
+            Message::CheckpointStarting { .. } => row.kind = "checkpoint begins",
             Message::CheckpointComplete { micros, .. } => {
-                (told.kind, told.micros) = ("checkpoint", Some(micros[2]));
+                (row.kind, row.micros) = ("checkpoint", Some(micros[2]));
             }
             Message::Autovacuum {
                 analyze, micros, ..
             } => {
-                told.kind = if analyze { "autoanalyze" } else { "autovacuum" };
-                told.micros = Some(micros);
+                row.kind = if analyze { "autoanalyze" } else { "autovacuum" };
+                row.micros = Some(micros);
             }
-            Message::Cancelled { .. } => told.kind = "cancellation",
+            Message::Cancelled { .. } => row.kind = "cancellation",
             Message::Other => {}
         }
-        told
+        row
     }
 
     /// Reads an entry of a pooler.
@@ -170,9 +170,9 @@ mod tests {
             ("database system is ready", "other", None, None),
         ] {
             let entry = entry(message);
-            let told = Told::read(&entry);
+            let row = EntryRow::read(&entry);
             assert_eq!(
-                (told.kind, told.micros, told.bytes),
+                (row.kind, row.micros, row.bytes),
                 (kind, micros, bytes),
                 "{message}"
             );
@@ -183,11 +183,11 @@ mod tests {
     fn a_statement_stands_apart_from_its_message() {
         let mut one = entry("duration: 1.5 ms  execute <unnamed>: SELECT $1");
         one.detail = b"parameters: $1 = '5'";
-        let told = Told::read(&one);
-        assert_eq!(told.step, Some(Step::Execute));
-        assert_eq!(told.statement, b"SELECT $1");
+        let row = EntryRow::read(&one);
+        assert_eq!(row.step, Some(Step::Execute));
+        assert_eq!(row.statement, b"SELECT $1");
         assert_eq!(
-            (&*told.parameters, told.detail, told.message),
+            (&*row.parameters, row.detail, row.message),
             (&b"$1 = '5'"[..], &b""[..], &b""[..])
         );
     }

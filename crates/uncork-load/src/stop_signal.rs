@@ -24,12 +24,12 @@ impl Interrupt {
 
 /// Whether, and why, all threads of a trial should abandon what they do. The first cause counts.
 #[derive(Debug)]
-pub(crate) struct Cut<'a> {
+pub(crate) struct StopSignal<'a> {
     interrupt: &'a Interrupt,
     cause: OnceLock<(Outcome, String)>,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> StopSignal<'a> {
     pub(crate) fn new(interrupt: &'a Interrupt) -> Self {
         Self {
             interrupt,

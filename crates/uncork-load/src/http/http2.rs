@@ -24,13 +24,13 @@ const GREATEST: u32 = i32::MAX as u32;
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Two {
+pub(crate) struct Http2 {
     encoder: Encoder,
     decoder: Decoder,
-    /// What each lane does.
+    /// What each slot does.
     streams: Vec<Stream>,
-    /// From a stream's number to its lane, as long as no later one has taken the place.
-    lanes: Vec<(u32, usize)>,
+    /// From a stream's number to its slot, as long as no later one has taken the place.
+    slots: Vec<(u32, usize)>,
     next_stream: u32,
     active: usize,
     /// Of those, the ones whose answer has begun.
@@ -41,7 +41,7 @@ pub(crate) struct Two {
     send_window: i64,
     stream_window: i64,
     longest_sent: usize,
-    /// Lanes whose body could not be sent whole.
+    /// Slots whose body could not be sent whole.
     blocked: Vec<usize>,
     /// What was received and is not yet given back to the server's window.
     received: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Two {
     head: Head,
 }
 
-/// What a lane does on the wire.
+/// What a slot does on the wire.
 #[derive(Debug, Default)]
 struct Stream {
     /// 0 is nothing.
@@ -80,15 +80,15 @@ struct Data {
     ends: bool,
 }
 
-impl Two {
-    /// A connection of so many lanes, for a load with so many lasting headers. `lists` asks for
+impl Http2 {
+    /// A connection of so many slots, for a load with so many lasting headers. `lists` asks for
     /// the fields of answers.
-    pub(crate) fn new(lanes: usize, lasting: usize, lists: bool) -> Self {
+    pub(crate) fn new(slots: usize, lasting: usize, lists: bool) -> Self {
         Self {
             encoder: Encoder::new(lasting),
             decoder: Decoder::new(lists),
-            streams: (0..lanes).map(|_| Stream::default()).collect(),
-            lanes: vec![(0, 0); (2 * lanes).next_power_of_two()],
+            streams: (0..slots).map(|_| Stream::default()).collect(),
+            slots: vec![(0, 0); (2 * slots).next_power_of_two()],
             next_stream: 1,
             active: 0,
             begun: 0,
@@ -124,7 +124,7 @@ impl Two {
     }
 
     /// Whether the server has said that the connection takes no more requests.
-    pub(crate) fn was_dismissed(&self) -> bool {
+    pub(crate) fn takes_no_more(&self) -> bool {
         self.leave.is_some()
     }
 
@@ -138,12 +138,12 @@ impl Two {
         self.begun > 0
     }
 
-    /// The lanes whose answers have begun.
+    /// The slots whose answers have begun.
     pub(crate) fn midway(&self) -> impl Iterator<Item = usize> {
         let streams = self.streams.iter().enumerate();
         streams
             .filter(|(_, stream)| stream.id != 0 && stream.answered)
-            .map(|(lane, _)| lane)
+            .map(|(slot, _)| slot)
     }
 
     /// Reads what has arrived; returns how much of it was used. The rest is to be given again, with
@@ -195,8 +195,8 @@ impl Two {
     /// one of them failed.
     pub(crate) fn finish(&mut self, fault: &Fault, sink: &mut impl Sink) -> bool {
         let failed = !self.is_idle();
-        for lane in 0..self.streams.len() {
-            let stream = &self.streams[lane];
+        for slot in 0..self.streams.len() {
+            let stream = &self.streams[slot];
             if stream.id == 0 {
                 continue;
             }
@@ -213,8 +213,8 @@ impl Two {
                     error_name(code)
                 );
             }
-            self.free(lane);
-            sink.failed(lane, fault);
+            self.free(slot);
+            sink.failed(slot, fault);
         }
         failed
     }
@@ -332,22 +332,22 @@ impl Two {
         self.head.length = fields.length;
         self.head.fields.clone_from(&fields.listed);
         // Of a stream that is over already, only what the headers teach counts.
-        let Some(lane) = self.lane(stream) else {
+        let Some(slot) = self.slot(stream) else {
             return Ok(());
         };
-        if !self.streams[lane].answered {
+        if !self.streams[slot].answered {
             match self.head.status {
                 0 => return Err(garbage("an answer has no status")),
                 // There is a final answer to come.
                 ..200 if !ends => return Ok(()),
                 _ => {}
             }
-            self.streams[lane].answered = true;
+            self.streams[slot].answered = true;
             self.begun += 1;
-            sink.head(lane, &self.head);
+            sink.head(slot, &self.head);
         }
         if ends {
-            self.end(lane, sink, out);
+            self.end(slot, sink, out);
         }
         Ok(())
     }
@@ -388,27 +388,27 @@ impl Two {
         sink: &mut impl Sink,
         out: &mut Vec<u8>,
     ) -> usize {
-        let lane = self.lane(data.stream);
+        let slot = self.slot(data.stream);
         let content = data.left.min(bytes.len());
         let padding = data.padding.min(bytes.len() - content);
         data.left -= content;
         data.padding -= padding;
-        if let Some(lane) = lane {
+        if let Some(slot) = slot {
             if content > 0 {
-                sink.body(lane, &bytes[..content]);
+                sink.body(slot, &bytes[..content]);
             }
-            self.streams[lane].received += u32::try_from(content + padding).unwrap_or(0);
+            self.streams[slot].received += u32::try_from(content + padding).unwrap_or(0);
         }
         if data.left > 0 || data.padding > 0 {
             self.data = Some(data);
             return content + padding;
         }
         self.data = None;
-        if let Some(lane) = lane {
+        if let Some(slot) = slot {
             if data.ends {
-                self.end(lane, sink, out);
-            } else if self.streams[lane].received >= WINDOW / 2 {
-                let received = std::mem::take(&mut self.streams[lane].received);
+                self.end(slot, sink, out);
+            } else if self.streams[slot].received >= WINDOW / 2 {
+                let received = std::mem::take(&mut self.streams[slot].received);
                 FrameHead::new(4, Type::WindowUpdate, 0, data.stream).write(out);
                 out.extend_from_slice(&received.to_be_bytes());
             }
@@ -422,60 +422,60 @@ impl Two {
     }
 
     fn take_reset(&mut self, stream: u32, code: u32, sink: &mut impl Sink) {
-        let Some(lane) = self.lane(stream) else {
+        let Some(slot) = self.slot(stream) else {
             return;
         };
-        self.free(lane);
+        self.free(slot);
         if code == frames::REFUSED_STREAM {
-            sink.unprocessed(lane, Kind::StreamRefused);
+            sink.unprocessed(slot, Kind::StreamRefused);
             return;
         }
         let message = format!("the server broke off an answer ({})", error_name(code));
-        sink.failed(lane, Fault::new(Kind::StreamReset, message));
+        sink.failed(slot, Fault::new(Kind::StreamReset, message));
     }
 
     fn take_leave(&mut self, last: u32, code: u32, sink: &mut impl Sink) {
         self.leave = Some((last, code));
-        for lane in 0..self.streams.len() {
-            if self.streams[lane].id > last {
-                self.free(lane);
-                sink.unprocessed(lane, Kind::Goaway);
+        for slot in 0..self.streams.len() {
+            if self.streams[slot].id > last {
+                self.free(slot);
+                sink.unprocessed(slot, Kind::Goaway);
             }
         }
     }
 
     // ---- streams ----
 
-    fn end(&mut self, lane: usize, sink: &mut impl Sink, out: &mut Vec<u8>) {
-        let stream = &self.streams[lane];
+    fn end(&mut self, slot: usize, sink: &mut impl Sink, out: &mut Vec<u8>) {
+        let stream = &self.streams[slot];
         if stream.sent < stream.body.len() {
             // It has answered before it had everything, and does not want the rest.
             FrameHead::new(4, Type::Reset, 0, stream.id).write(out);
             out.extend_from_slice(&frames::CANCEL.to_be_bytes());
         }
         let answered = stream.answered;
-        self.free(lane);
+        self.free(slot);
         if answered {
-            sink.end(lane);
+            sink.end(slot);
         } else {
-            sink.failed(lane, garbage("an answer has no headers"));
+            sink.failed(slot, garbage("an answer has no headers"));
         }
     }
 
-    fn lane(&self, stream: u32) -> Option<usize> {
+    fn slot(&self, stream: u32) -> Option<usize> {
         if stream == 0 {
             return None;
         }
-        let place = (stream >> 1) as usize & (self.lanes.len() - 1);
-        let (id, lane) = self.lanes[place];
+        let place = (stream >> 1) as usize & (self.slots.len() - 1);
+        let (id, slot) = self.slots[place];
         if id == stream {
-            return (self.streams[lane].id == stream).then_some(lane);
+            return (self.streams[slot].id == stream).then_some(slot);
         }
         self.streams.iter().position(|it| it.id == stream)
     }
 
-    fn free(&mut self, lane: usize) {
-        let stream = &mut self.streams[lane];
+    fn free(&mut self, slot: usize) {
+        let stream = &mut self.streams[slot];
         stream.id = 0;
         stream.body.clear();
         stream.sent = 0;

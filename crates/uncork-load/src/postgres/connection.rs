@@ -23,9 +23,9 @@ use uncork_script::Session;
 
 use super::buffer::Buffer;
 use super::frame::{Awaited, Found, Reply, ReplyReader};
-use super::lane::{Lane, Step};
 use super::program::{Instruction, Program, Statement};
 use super::request::{Request, SYNC};
+use super::slot::{Slot, Step};
 use crate::digest::chain;
 use crate::socket::Stream;
 use crate::{Failure, Recorder, Task, Traffic};
@@ -35,13 +35,13 @@ const RETRYABLE: [&str; 2] = ["40001", "40P01"];
 
 /// What all connections of a thread have in common.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) program: &'a Program,
     pub(crate) registry: &'a Registry,
     pub(crate) origin: Instant,
 }
 
-impl Surroundings<'_> {
+impl Context<'_> {
     pub(crate) fn now_ns(&self) -> u64 {
         // Five centuries fit.
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
@@ -54,12 +54,12 @@ impl Surroundings<'_> {
     clippy::struct_excessive_bools,
     reason = "each is about another thing: the socket's two directions, its end, the session"
 )]
-pub(crate) struct Link {
+pub(crate) struct Connection {
     stream: Option<Stream>,
     token: Token,
     /// The server's process and the secret that permits to cancel what it does.
     pub(crate) key: (i32, i32),
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) slots: Vec<Slot>,
     expected: VecDeque<Expected>,
     buffer: Buffer,
     reader: ReplyReader,
@@ -83,7 +83,7 @@ pub(crate) struct Link {
 /// An answer that is to come.
 #[derive(Debug, Clone, Copy)]
 struct Expected {
-    lane: usize,
+    slot: usize,
     /// The statement's number; `None` is a `Sync` or a word about the transaction.
     statement: Option<usize>,
     in_pipeline: bool,
@@ -100,7 +100,7 @@ pub(crate) enum Read {
     /// An operation went a step on.
     Stepped {
         /// Which one.
-        lane: usize,
+        slot: usize,
         /// When.
         at_ns: u64,
         /// How.
@@ -110,14 +110,14 @@ pub(crate) enum Read {
     Lost(Box<Failure>),
 }
 
-impl Link {
+impl Connection {
     /// A connection that is not open yet.
     pub(crate) fn new(number: usize, sessions: Vec<Session>, digest: DigestMode) -> Self {
         Self {
             stream: None,
             token: Token(number),
             key: (0, 0),
-            lanes: sessions.into_iter().map(Lane::new).collect(),
+            slots: sessions.into_iter().map(Slot::new).collect(),
             expected: VecDeque::new(),
             buffer: Buffer::default(),
             reader: ReplyReader::new(digest),
@@ -141,14 +141,14 @@ impl Link {
         received: &[u8],
         key: (i32, i32),
         prepared: bool,
-        surroundings: Surroundings<'_>,
+        context: Context<'_>,
     ) -> io::Result<()> {
-        stream.register(surroundings.registry, self.token, Interest::READABLE)?;
+        stream.register(context.registry, self.token, Interest::READABLE)?;
         self.stream = Some(stream);
         self.buffer.space(received.len())[..received.len()].copy_from_slice(received);
         self.buffer.fill(received.len());
         self.key = key;
-        self.prepared = vec![prepared; surroundings.program.statements.len()];
+        self.prepared = vec![prepared; context.program.statements.len()];
         self.drained = true;
         Ok(())
     }
@@ -180,9 +180,9 @@ impl Link {
     pub(crate) fn close(&mut self) {
         self.hang_up();
         self.expected.clear();
-        for lane in &mut self.lanes {
-            lane.rewind();
-            lane.active = false;
+        for slot in &mut self.slots {
+            slot.rewind();
+            slot.active = false;
         }
         self.buffer = Buffer::default();
         self.reader.reset();
@@ -215,47 +215,47 @@ impl Link {
     /// Begins an operation.
     pub(crate) fn begin(
         &mut self,
-        lane: usize,
+        slot: usize,
         task: Task,
-        surroundings: Surroundings<'_>,
+        context: Context<'_>,
         recorder: &mut Recorder,
     ) -> Step {
-        let state = &mut self.lanes[lane];
+        let state = &mut self.slots[slot];
         state.take(task);
-        if surroundings.program.max_tries != 1 {
+        if context.program.max_tries != 1 {
             state.variables.save();
         }
-        self.advance(lane, task.at_ns, surroundings, recorder)
+        self.advance(slot, task.at_ns, context, recorder)
     }
 
     /// Goes on after a sleep.
     pub(crate) fn wake(
         &mut self,
-        lane: usize,
+        slot: usize,
         now_ns: u64,
-        surroundings: Surroundings<'_>,
+        context: Context<'_>,
         recorder: &mut Recorder,
     ) -> Step {
-        self.lanes[lane].sleeping = false;
-        self.advance(lane, now_ns, surroundings, recorder)
+        self.slots[slot].sleeping = false;
+        self.advance(slot, now_ns, context, recorder)
     }
 
     /// Follows the script until it has to wait.
     fn advance(
         &mut self,
-        lane: usize,
+        slot: usize,
         now_ns: u64,
-        surroundings: Surroundings<'_>,
+        context: Context<'_>,
         recorder: &mut Recorder,
     ) -> Step {
-        let program = surroundings.program;
+        let program = context.program;
         loop {
-            let state = &mut self.lanes[lane];
+            let state = &mut self.slots[slot];
             if state.failure.is_some() {
                 if state.outstanding > 0 {
-                    return self.wait(surroundings, recorder);
+                    return self.wait(context, recorder);
                 }
-                match self.recover(lane, now_ns, surroundings, recorder) {
+                match self.recover(slot, now_ns, context, recorder) {
                     Some(step) => return step,
                     None => continue,
                 }
@@ -269,13 +269,13 @@ impl Link {
                     continue;
                 }
                 if state.outstanding > 0 {
-                    return self.wait(surroundings, recorder);
+                    return self.wait(context, recorder);
                 }
                 return state.end();
             };
             if let Instruction::Send(number) = instruction {
-                if self.send(lane, *number, now_ns, program) {
-                    return self.wait(surroundings, recorder);
+                if self.send(slot, *number, now_ns, program) {
+                    return self.wait(context, recorder);
                 }
                 continue;
             }
@@ -283,13 +283,13 @@ impl Link {
             match instruction {
                 Instruction::Send(_) => {}
                 Instruction::Begin => {
-                    if self.word(lane, &program.begin, now_ns, program) {
-                        return self.wait(surroundings, recorder);
+                    if self.word(slot, &program.begin, now_ns, program) {
+                        return self.wait(context, recorder);
                     }
                 }
                 Instruction::Commit => {
-                    if self.word(lane, &program.commit, now_ns, program) {
-                        return self.wait(surroundings, recorder);
+                    if self.word(slot, &program.commit, now_ns, program) {
+                        return self.wait(context, recorder);
                     }
                 }
                 Instruction::Set(variable, expression) => {
@@ -300,7 +300,7 @@ impl Link {
                 Instruction::Sleep(sleep) => match state.variables.sleep_ns(sleep) {
                     Ok(for_ns) => {
                         state.sleeping = true;
-                        self.flush(surroundings);
+                        self.flush(context);
                         return Step::Sleeping { for_ns };
                     }
                     Err(error) => state.fail_script(routine.located(at, &error)),
@@ -314,11 +314,11 @@ impl Link {
                 }
                 Instruction::Jump(target) => state.at = *target,
                 Instruction::StartPipeline => state.piped = true,
-                Instruction::SyncPipeline => self.sync(lane, now_ns),
+                Instruction::SyncPipeline => self.sync(slot, now_ns),
                 Instruction::EndPipeline => {
                     state.piped = false;
-                    self.sync(lane, now_ns);
-                    return self.wait(surroundings, recorder);
+                    self.sync(slot, now_ns);
+                    return self.wait(context, recorder);
                 }
             }
         }
@@ -328,22 +328,22 @@ impl Link {
     /// tries again if that may be; `None` goes on with the script.
     fn recover(
         &mut self,
-        lane: usize,
+        slot: usize,
         now_ns: u64,
-        surroundings: Surroundings<'_>,
+        context: Context<'_>,
         recorder: &mut Recorder,
     ) -> Option<Step> {
-        let program = surroundings.program;
-        let state = &mut self.lanes[lane];
+        let program = context.program;
+        let state = &mut self.slots[slot];
         if state.piped {
             state.piped = false;
-            self.sync(lane, now_ns);
-            return Some(self.wait(surroundings, recorder));
+            self.sync(slot, now_ns);
+            return Some(self.wait(context, recorder));
         }
         if self.in_transaction && !state.rolled_back {
             state.rolled_back = true;
-            self.word(lane, &program.rollback, now_ns, program);
-            return Some(self.wait(surroundings, recorder));
+            self.word(slot, &program.rollback, now_ns, program);
+            return Some(self.wait(context, recorder));
         }
         let failure = state.failure.as_ref()?;
         let may_retry = RETRYABLE.contains(&failure.code.as_str())
@@ -360,9 +360,9 @@ impl Link {
     }
 
     /// Sends what is to be sent; the operation waits for an answer.
-    fn wait(&mut self, surroundings: Surroundings<'_>, recorder: &mut Recorder) -> Step {
+    fn wait(&mut self, context: Context<'_>, recorder: &mut Recorder) -> Step {
         recorder.round_trip();
-        self.flush(surroundings);
+        self.flush(context);
         Step::Waiting
     }
 }

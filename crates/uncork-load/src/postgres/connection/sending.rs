@@ -4,19 +4,19 @@ use std::io;
 
 use mio::Interest;
 
-use super::{Expected, Lane, Link, Program, Request, SYNC, Statement, Stream, Surroundings};
+use super::{Connection, Context, Expected, Program, Request, SYNC, Slot, Statement, Stream};
 
-impl Link {
+impl Connection {
     /// Sends the next execution of a statement, or a whole pipelined batch; says whether to wait.
     pub(super) fn send(
         &mut self,
-        lane: usize,
+        slot: usize,
         number: usize,
         now_ns: u64,
         program: &Program,
     ) -> bool {
         let statement = &program.statements[number];
-        let state = &mut self.lanes[lane];
+        let state = &mut self.slots[slot];
         let waits = !state.piped && !program.ahead;
         let prepares = statement.preparation.is_some() && !self.prepared[number];
         if let (true, Some(preparation)) = (prepares, &statement.preparation) {
@@ -24,7 +24,7 @@ impl Link {
             self.prepared[number] = true;
         }
         let mut expected = Expected {
-            lane,
+            slot,
             statement: Some(number),
             in_pipeline: state.piped || statement.pipelined,
             prepares,
@@ -39,7 +39,7 @@ impl Link {
             state.outstanding += statement.times;
             state.at += 1;
             if !state.piped {
-                self.sync(lane, now_ns);
+                self.sync(slot, now_ns);
             }
             return waits;
         }
@@ -65,25 +65,25 @@ impl Link {
     /// Sends a word about the transaction; says whether to wait.
     pub(super) fn word(
         &mut self,
-        lane: usize,
+        slot: usize,
         word: &[u8],
         now_ns: u64,
         program: &Program,
     ) -> bool {
         self.outgoing.extend_from_slice(word);
-        self.expect_sync(lane, now_ns);
+        self.expect_sync(slot, now_ns);
         !program.ahead
     }
 
-    pub(super) fn sync(&mut self, lane: usize, now_ns: u64) {
+    pub(super) fn sync(&mut self, slot: usize, now_ns: u64) {
         self.outgoing.extend_from_slice(SYNC);
-        self.expect_sync(lane, now_ns);
+        self.expect_sync(slot, now_ns);
     }
 
-    fn expect_sync(&mut self, lane: usize, sent_ns: u64) {
-        self.lanes[lane].outstanding += 1;
+    fn expect_sync(&mut self, slot: usize, sent_ns: u64) {
+        self.slots[slot].outstanding += 1;
         self.expected.push_back(Expected {
-            lane,
+            slot,
             statement: None,
             in_pipeline: false,
             prepares: false,
@@ -92,7 +92,7 @@ impl Link {
     }
 
     /// Writes what is left of requests, and asks to be woken for what is still left then.
-    pub(super) fn flush(&mut self, surroundings: Surroundings<'_>) {
+    pub(super) fn flush(&mut self, context: Context<'_>) {
         let Some(stream) = &mut self.stream else {
             return;
         };
@@ -122,7 +122,7 @@ impl Link {
             if awaits_writing {
                 interest |= Interest::WRITABLE;
             }
-            if let Err(error) = stream.reregister(surroundings.registry, self.token, interest) {
+            if let Err(error) = stream.reregister(context.registry, self.token, interest) {
                 self.write_error = Some(format!("the connection cannot be watched: {error}"));
             }
             self.awaits_writing = awaits_writing;
@@ -139,7 +139,7 @@ impl Link {
 fn append(
     outgoing: &mut Vec<u8>,
     statement: &Statement,
-    state: &Lane,
+    state: &Slot,
     execution: usize,
     sync: bool,
 ) {

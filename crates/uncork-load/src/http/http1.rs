@@ -14,8 +14,8 @@ const MOST_HEADERS: usize = 256;
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct One {
-    /// The requests under way, the oldest first: their lanes, and whether they ask for a head only.
+pub(crate) struct Http1 {
+    /// The requests under way, the oldest first: their slots, and whether they ask for a head only.
     expected: VecDeque<(usize, bool)>,
     state: State,
     /// Whether the server has said that this answer is the last.
@@ -58,7 +58,7 @@ enum Framing {
     Chunks,
 }
 
-impl One {
+impl Http1 {
     /// A connection; `lists` asks for the fields of answers.
     pub(crate) fn new(lists: bool) -> Self {
         Self {
@@ -71,13 +71,13 @@ impl One {
         }
     }
 
-    /// A request was sent on a lane.
-    pub(crate) fn sent(&mut self, lane: usize, head_only: bool) {
-        self.expected.push_back((lane, head_only));
+    /// A request was sent on a slot.
+    pub(crate) fn sent(&mut self, slot: usize, head_only: bool) {
+        self.expected.push_back((slot, head_only));
     }
 
     /// Whether the server has said that it takes no more requests.
-    pub(crate) fn was_dismissed(&self) -> bool {
+    pub(crate) fn takes_no_more(&self) -> bool {
         self.last
     }
 
@@ -91,9 +91,9 @@ impl One {
         self.state != State::Head
     }
 
-    /// The lane whose answer is the next to end.
+    /// The slot whose answer is the next to end.
     pub(crate) fn midway(&self) -> Option<usize> {
-        self.expected.front().map(|&(lane, _)| lane)
+        self.expected.front().map(|&(slot, _)| slot)
     }
 
     /// Reads what has arrived; returns how much of it was used. The rest is to be given again, with
@@ -125,10 +125,10 @@ impl One {
                     }
                 }
                 State::Chunks(chunks) => {
-                    let lane = self.expected.front().map(|&(lane, _)| lane);
+                    let slot = self.expected.front().map(|&(slot, _)| slot);
                     let taken = chunks.read(rest, |content| {
-                        if let Some(lane) = lane {
-                            sink.body(lane, content);
+                        if let Some(slot) = slot {
+                            sink.body(slot, content);
                         }
                     });
                     let (taken, over) = taken.map_err(garbage)?;
@@ -156,10 +156,10 @@ impl One {
         let begun = partial || self.state != State::Head;
         let dismissed = self.last && !begun;
         self.state = State::Head;
-        for (number, (lane, _)) in std::mem::take(&mut self.expected).into_iter().enumerate() {
+        for (number, (slot, _)) in std::mem::take(&mut self.expected).into_iter().enumerate() {
             if dismissed || (self.last && number > 0) {
                 // What was sent behind the request whose answer was said to be the last.
-                sink.unprocessed(lane, Kind::Closed);
+                sink.unprocessed(slot, Kind::Closed);
                 continue;
             }
             let mut fault = fault.clone();
@@ -169,27 +169,27 @@ impl One {
                     .clone_into(&mut fault.message);
             }
             failed = true;
-            sink.failed(lane, fault);
+            sink.failed(slot, fault);
         }
         failed
     }
 
     fn body(&mut self, bytes: &[u8], sink: &mut impl Sink) {
-        if let Some(&(lane, _)) = self.expected.front() {
-            sink.body(lane, bytes);
+        if let Some(&(slot, _)) = self.expected.front() {
+            sink.body(slot, bytes);
         }
     }
 
     fn end(&mut self, sink: &mut impl Sink) {
         self.state = State::Head;
-        if let Some((lane, _)) = self.expected.pop_front() {
-            sink.end(lane);
+        if let Some((slot, _)) = self.expected.pop_front() {
+            sink.end(slot);
         }
     }
 
     /// Takes a head; returns its length, or 0 if it is not there whole.
     fn take_head(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Fault> {
-        let Some(&(lane, head_only)) = self.expected.front() else {
+        let Some(&(slot, head_only)) = self.expected.front() else {
             return Err(garbage("the server sends an answer that was not asked for"));
         };
         if self.known.is_empty() || !bytes.starts_with(&self.known) {
@@ -210,7 +210,7 @@ impl One {
         let length = self.known.len();
         let parsed = &self.parsed;
         self.last = parsed.last;
-        sink.head(lane, &parsed.head);
+        sink.head(slot, &parsed.head);
         let bodiless = head_only || matches!(parsed.head.status, 204 | 304);
         self.state = match parsed.framing {
             _ if bodiless => State::Length(0),

@@ -1,0 +1,54 @@
+//! Silences in the middle of an answer.
+
+use super::{Connection, Context, Protocol};
+use crate::http::stall_probe::{SILENCE_NS, STALL_NS};
+
+impl Connection {
+    /// Something was received: looks at how long nothing was.
+    pub(super) fn note_received(&mut self, now_ns: u64, context: &mut Context<'_>) {
+        let silent_ns = now_ns.saturating_sub(std::mem::replace(&mut self.received_ns, now_ns));
+        if !self.midway || silent_ns < SILENCE_NS {
+            return;
+        }
+        if let Some(hastened) = self.probed.take() {
+            let stalls = &mut context.recorder.answers().stalls;
+            stalls.ended(hastened, silent_ns < STALL_NS.start);
+        }
+        if STALL_NS.contains(&silent_ns) {
+            context.stall_probe.stalled();
+            match &self.protocol {
+                Some(Protocol::Http1(http1)) => {
+                    http1.midway().into_iter().for_each(|slot| {
+                        self.slots[slot].stalled = true;
+                    });
+                }
+                Some(Protocol::Http2(http2)) => http2.midway().for_each(|slot| {
+                    self.slots[slot].stalled = true;
+                }),
+                None => {}
+            }
+        }
+    }
+
+    /// Whether an answer has begun that is not whole.
+    pub(super) fn is_midway(&self) -> bool {
+        match &self.protocol {
+            Some(Protocol::Http1(http1)) => http1.is_midway() || !self.pending.is_empty(),
+            Some(Protocol::Http2(http2)) => http2.is_midway(),
+            None => false,
+        }
+    }
+
+    /// Since when nothing has come though an answer has begun, if no lot was drawn for it yet.
+    pub(crate) fn silent_from_ns(&self) -> Option<u64> {
+        (self.midway && self.probed.is_none()).then_some(self.received_ns)
+    }
+
+    /// The silence takes part in the trial: it is hastened or not.
+    pub(crate) fn draw(&mut self, hastens: bool) {
+        self.probed = Some(hastens);
+        if let (true, Some(stream)) = (hastens, &self.stream) {
+            stream.acknowledge();
+        }
+    }
+}
