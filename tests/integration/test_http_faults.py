@@ -146,10 +146,10 @@ def test_a_server_that_never_agrees_on_keys_is_an_outcome():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does it speak http://?"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "should the address begin with http://?"),
         (b"\x16\x03\x03\x00\x04garbage that is not TLS at all", "TLS with 127.0.0.1 failed"),
-        (b"\x15\x03\x03\x00\x02\x02\x28", "the server broke TLS off (HandshakeFailure)"),
-        (b"", "the server closed the connection while keys were agreed on"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", "the server aborted the TLS handshake (HandshakeFailure)"),
+        (b"", "the server closed the connection during the TLS handshake"),
     ],
     ids=["http", "garbage", "alert", "closed"],
 )

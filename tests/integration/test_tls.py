@@ -313,7 +313,7 @@ def test_a_unix_socket_is_never_encrypted(server):
 def test_a_server_without_tls_is_named_where_tls_is_demanded(server):
     server.set(ssl="off")
     place = f"localhost:{server.own.port}"
-    with pytest.raises(ConnectError, match=rf"{place} does not speak TLS, and sslmode require demands it"):
+    with pytest.raises(ConnectError, match=rf"{place} does not support TLS, but sslmode require requires it"):
         load(server.address(sslmode="require"))
 
 
@@ -407,7 +407,7 @@ def test_the_systems_roots_do_not_know_our_authority(server, certificates, monke
 @pytest.mark.parametrize(("option", "file"), [("sslrootcert", "nothing.crt"), ("sslrootcert", "right.key")])
 def test_a_file_that_cannot_be_used_is_named(server, certificates, option, file):
     path = certificates.folder / file
-    with pytest.raises(ConnectError, match=rf'{option} "{path}" (cannot be read|holds no certificate)'):
+    with pytest.raises(ConnectError, match=rf'{option} "{path}" (cannot be read|contains no certificate)'):
         load(server.address(sslmode="require", **{option: path}))
 
 

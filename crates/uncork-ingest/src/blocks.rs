@@ -1,4 +1,4 @@
-//! Cuts a log into blocks that can be scanned on their own.
+//! Cuts a log into blocks that can be scanned independently.
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::pool::Buffer;
 use crate::unpack::fill_most;
 use crate::unwrapped::Unwrapped;
 
-/// How many bytes a block has, unless one entry is longer.
+/// Target size of a block in bytes, unless one entry is longer.
 pub(crate) const BLOCK: usize = 1 << 20;
-/// An entry that is longer is cut.
+/// Longer entries are cut.
 pub(crate) const LONGEST: usize = 64 << 20;
 
 /// Part of a log: whole entries.
@@ -20,12 +20,12 @@ pub(crate) const LONGEST: usize = 64 << 20;
 pub(crate) struct Block {
     /// The number of its log.
     pub(crate) file: u32,
-    /// How many blocks of all logs come before it.
+    /// The number of blocks before it, in all logs.
     pub(crate) turn: u64,
-    /// Where it begins in its log, in bytes.
+    /// Its offset in its log, in bytes.
     pub(crate) offset: u64,
     pub(crate) dialect: Arc<Dialect>,
-    /// The block, and space behind it.
+    /// The block, followed by free space.
     pub(crate) buffer: Buffer,
     pub(crate) length: usize,
 }
@@ -33,38 +33,38 @@ pub(crate) struct Block {
 /// How a log ended.
 #[derive(Debug)]
 pub(crate) struct End {
-    /// None if its dialect was not found out.
+    /// `None` if its format was not recognized.
     pub(crate) dialect: Option<Arc<Dialect>>,
-    /// What it is wrapped in.
+    /// Its wrapper, if it is wrapped.
     pub(crate) wrapping: Option<&'static str>,
-    /// Bytes read, unpacked.
+    /// Bytes read, after decompression.
     pub(crate) bytes: u64,
     /// Why it could not be read to its end.
     pub(crate) trouble: Option<io::Error>,
 }
 
-/// Gives buffers for blocks. The rules of `crate::pool` hold for who uses it.
+/// Provides buffers for blocks. Callers must follow the rules in `crate::pool`.
 pub(crate) trait Exchange {
-    /// Waits for a buffer; None when nobody scans any more.
+    /// Wait for a buffer; `None` once no scanner is left.
     fn take(&mut self) -> Option<Buffer>;
-    /// Passes a block on; false when nobody scans any more.
+    /// Send a block; return false once no scanner is left.
     fn send(&mut self, block: Block) -> bool;
 }
 
 /// Cuts logs into blocks, one log after the other.
 pub(crate) struct Cutter<'a> {
-    /// What stands before each line's message, if it is given.
+    /// The `log_line_prefix`, if it is given.
     pub(crate) prefix: Option<Prefix>,
     /// When the log was last written to.
     pub(crate) written: Written,
     pub(crate) exchange: &'a mut dyn Exchange,
     pub(crate) turn: u64,
-    /// A buffer that was taken and not used.
+    /// A buffer that was taken but not used.
     pub(crate) spare: Option<Buffer>,
 }
 
 impl Cutter<'_> {
-    /// Cuts a log; `offset` is where its reader stands in it.
+    /// Cut a log; `offset` is its reader's position in it.
     pub(crate) fn cut(&mut self, file: u32, offset: u64, reader: &mut dyn Read) -> End {
         let Some(mut buffer) = self.buffer() else {
             return self.cut_as(None, file, offset, reader);
@@ -91,7 +91,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts a log whose dialect is known.
+    /// Cut a log whose format is known.
     fn cut_as(
         &mut self,
         finder: Option<Dialect>,
@@ -110,7 +110,7 @@ impl Cutter<'_> {
         };
         let (mut filled, mut finder) = (0, finder);
         loop {
-            // What could be read before trouble is not lost.
+            // Keep what could be read before the error.
             let (more, trouble) = fill_most(reader, &mut buffer[filled..]);
             let last = more < buffer.len() - filled || trouble.is_some();
             end.trouble = trouble;
@@ -158,7 +158,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// A buffer that begins with what a block leaves over; None when nobody scans any more.
+    /// Return a buffer that begins with the rest of the last block; `None` once no scanner is left.
     fn over(&mut self, rest: &[u8]) -> Option<Buffer> {
         let mut next = self.buffer()?;
         if next.len() < rest.len() * 2 {
@@ -168,13 +168,13 @@ impl Cutter<'_> {
         Some(next)
     }
 
-    /// A buffer that nobody uses; None when nobody scans any more.
+    /// Return an unused buffer; `None` once no scanner is left.
     fn buffer(&mut self) -> Option<Buffer> {
         self.spare.take().or_else(|| self.exchange.take())
     }
 }
 
-/// Fails once, where reading has failed.
+/// Fails once with the error that reading ended with.
 struct Failing(Option<io::Error>);
 
 impl Read for Failing {

@@ -1,9 +1,9 @@
-//! How far reading has come, and a request to stop it.
+//! Progress of reading, and a request to stop it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Shared with whoever waits for logs to be read.
+/// Shared with the caller that waits for logs to be read.
 #[derive(Debug, Clone, Default)]
 pub struct Control {
     shared: Arc<Shared>,
@@ -17,7 +17,7 @@ struct Shared {
 }
 
 impl Control {
-    /// Asks to stop soon: what has been read until then is kept.
+    /// Request to stop soon; what has been read until then is kept.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
@@ -28,7 +28,7 @@ impl Control {
         self.shared.stop.load(Ordering::Relaxed)
     }
 
-    /// Bytes read so far, as they stand in the files.
+    /// Bytes read so far, as stored in the files.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shared.read.load(Ordering::Relaxed)

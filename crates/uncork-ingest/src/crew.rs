@@ -1,8 +1,8 @@
-//! Threads that share logs out among them: one reads and cuts, the others scan and gather, and who asked puts
-//! together what only the order tells.
+//! Reads logs with several threads: one reads and cuts, others scan and gather, and the calling thread evaluates the
+//! order of entries.
 //!
-//! The reader sends blocks to the scanners, these send what they found to the collector, and the collector gives
-//! buffers back to the reader. `crate::pool` says by which rules no thread waits for ever.
+//! The reader sends blocks to the scanners, these send their results to the collector, and the collector returns
+//! buffers to the reader. `crate::pool` explains why no thread can wait for ever.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -26,9 +26,9 @@ use crate::range;
 use crate::scanned::{LineKinds, Ordered, Scanned, scan_block};
 use crate::unpack::{self, Visit};
 
-/// Buffers for each scanning thread: one that is scanned, one that waits, one that is filled.
+/// Buffers for each scanning thread: one being scanned, one waiting, one being filled.
 const BUFFERS: usize = 3;
-/// Templates that a thread keeps; beyond, those of least time are put together.
+/// How many templates a thread keeps; beyond, templates with the least time are merged.
 pub(crate) const TEMPLATES: usize = 50_000;
 /// The path that stands for standard input.
 const STDIN: &str = "-";
@@ -38,49 +38,48 @@ const STDIN: &str = "-";
 pub struct Request {
     /// Files, in the order in which they were written; `-` is standard input.
     pub paths: Vec<PathBuf>,
-    /// What stands before each line's message; else it is found out for each log.
+    /// The `log_line_prefix`; otherwise it is detected for each log.
     pub prefix: Option<Prefix>,
-    /// How many threads scan; 0 for as many as there are processors.
+    /// Number of scanning threads; 0 for one per processor.
     pub threads: usize,
-    /// Only entries from here on.
+    /// Only entries from this time on.
     pub from: Option<Micros>,
-    /// Only entries before there.
+    /// Only entries before this time.
     pub until: Option<Micros>,
     /// An empty folder for all entries as Parquet files.
     pub events: Option<PathBuf>,
-    /// How texts are shown in them.
+    /// How their texts are prepared.
     pub texts: Texts,
 }
 
-/// What was read of one log.
+/// What was read from one log.
 #[derive(Debug, Clone, Default)]
 pub struct FileReport {
-    /// Its path; in an archive with the member's name.
+    /// Its path; in an archive followed by the member's name.
     pub name: String,
-    /// Bytes, unpacked.
+    /// Bytes, after decompression.
     pub bytes: u64,
-    /// The name of the dialect, or of what it is wrapped in; None if it was not found out.
+    /// The name of the format or the wrapper; `None` if it was not recognized.
     pub dialect: Option<&'static str>,
-    /// What stands before each line's message.
+    /// The prefix of lines.
     pub prefix: Option<String>,
     /// Entries gathered.
     pub entries: u64,
-    /// Lines, without what wraps them.
+    /// Number of lines, after unwrapping.
     pub lines: u64,
-    /// What they were; together these are all lines.
+    /// Number of lines by kind; these add up to all lines.
     pub kinds: LineKinds,
     /// Where reading began, in bytes.
     pub begin: u64,
-    /// Of the first rejected lines, by the byte at which they begin, the number; lines are counted from where
-    /// reading began.
+    /// Line numbers of the first rejected lines, by their byte offset. Lines are counted from where reading began.
     pub rejected_lines: BTreeMap<u64, u64>,
     /// Why it could not be read to its end.
     pub trouble: Option<String>,
 }
 
 impl FileReport {
-    /// The number in its file of a rejected line by the byte at which it begins. None if it is not known: lines before
-    /// it were not read, or syslog has put them in another order.
+    /// Return the line number of a rejected line by its byte offset. `None` if it is unknown: lines before it were not
+    /// read, or syslog has changed their order.
     #[must_use]
     pub fn line_number(&self, offset: u64) -> Option<u64> {
         let is_counted = self.begin == 0 && self.dialect != Some("syslog");
@@ -88,33 +87,33 @@ impl FileReport {
         number.filter(|_| is_counted)
     }
 
-    /// Says what it is written in, or wrapped in.
+    /// Set the format or wrapper.
     pub(crate) fn name_dialect(&mut self, wrapping: Option<&'static str>, dialect: &Dialect) {
         self.dialect = wrapping.or(Some(dialect.name()));
         self.prefix = dialect.prefix().map(str::to_owned);
     }
 }
 
-/// What logs tell.
+/// The result of reading logs.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// In the order in which they were read; their numbers are those of places.
+    /// The files in the order in which they were read; places refer to them by number.
     pub files: Vec<FileReport>,
-    /// All of them together.
+    /// The entries of all files.
     pub gathered: Gathered,
     /// Whether it was stopped before the end.
     pub stopped: bool,
 }
 
-/// What a scanner panicked with.
+/// A scanner's panic.
 type Panic = Box<dyn Any + Send>;
 
-/// Reads logs and gathers what they tell.
+/// Read logs and gather their entries.
 ///
 /// # Errors
 ///
-/// [`Error::Open`] when one of the files cannot be opened; then none is read. [`Error::Events`] when events
-/// cannot be written.
+/// [`Error::Open`] if one of the files cannot be opened; then none is read. [`Error::Events`] if events cannot be
+/// written.
 pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
     for path in request.paths.iter().filter(|path| !is_stdin(path)) {
         readable(path).map_err(|source| Error::Open {
@@ -130,14 +129,14 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
     gather_with(request, control, threads, &pool)
 }
 
-/// Reads logs with as many scanners, and these buffers.
+/// Read logs with so many scanners, and these buffers.
 fn gather_with(
     request: &Request,
     control: &Control,
     threads: usize,
     pool: &Pool,
 ) -> Result<Report, Error> {
-    // Room for all buffers, and for the failure of each scanner: nobody waits for room.
+    // Space for all buffers, and for the failure of each scanner: sending never blocks.
     let (blocks_in, blocks_out) = bounded(pool.count());
     let (scanned_in, scanned_out) = bounded(pool.count() + threads);
     let mut writers = Vec::new();
@@ -169,7 +168,7 @@ fn gather_with(
             .collect();
         drop((blocks_out, scanned_in));
         let ordered = put_in_order(&scanned_out, control);
-        // Now the reader ends, and without blocks the scanners do.
+        // Now the reader ends, and without blocks the scanners end too.
         drop(closing);
         let mut files = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
         let ordered = ordered.unwrap_or_else(|panic| resume_unwind(panic));
@@ -201,7 +200,7 @@ pub(crate) fn broken(request: &Request, source: io::Error) -> Error {
     Error::Events { path, source }
 }
 
-/// Reads all logs one after the other and cuts them into blocks.
+/// Read all logs one after the other and cut them into blocks.
 pub(crate) fn read(
     request: &Request,
     control: &Control,
@@ -237,7 +236,7 @@ pub(crate) fn read(
     reading.files
 }
 
-/// The buffers that the reader takes, and the queue that it sends blocks to.
+/// The pool that the reader takes buffers from, and the queue that it sends blocks to.
 struct Queues<'a> {
     pool: &'a Pool,
     blocks: Sender<Block>,
@@ -253,14 +252,14 @@ impl Exchange for Queues<'_> {
     }
 }
 
-/// Reading one log after the other.
+/// The state of reading one log after the other.
 struct Reading<'a> {
     cutter: Cutter<'a>,
     files: Vec<FileReport>,
 }
 
 impl Reading<'_> {
-    /// Reads that part of a file that a range of time needs, if it is a plain one in order of time.
+    /// Read the part of a file that a time range needs, if it is a plain file ordered by time.
     fn range(&mut self, path: &Path, request: &Request, control: &Control) -> io::Result<()> {
         let part = range::find(
             path,
@@ -292,7 +291,7 @@ impl Reading<'_> {
         end.trouble.map_or(Ok(()), Err)
     }
 
-    /// Tells trouble with the last log that was read of a file.
+    /// Report an error in the last log that was read from a file.
     fn trouble(&mut self, before: usize, path: &Path, error: &io::Error) {
         if self.files.len() == before {
             self.files.push(FileReport {
@@ -312,7 +311,7 @@ impl Visit for Reading<'_> {
     }
 }
 
-/// Scans blocks as long as there are any.
+/// Scan blocks until there are no more.
 fn scan(
     request: &Request,
     control: &Control,
@@ -344,7 +343,7 @@ fn scan(
     (gathered, events.map_or(Ok(()), Events::finish))
 }
 
-/// Follows all sessions in the order of the logs.
+/// Follow all sessions in the order of the logs.
 fn put_in_order(
     scanned: &Receiver<Result<Scanned, Panic>>,
     control: &Control,
@@ -364,7 +363,7 @@ fn put_in_order(
     Ok(ordered)
 }
 
-/// Refuses what cannot be read. A pipe is not opened for that: whoever writes to it would see it closed.
+/// Fail if a file cannot be read. A pipe is not opened here, because closing it again would end its writer.
 fn readable(path: &Path) -> io::Result<()> {
     let kind = std::fs::metadata(path)?;
     if kind.is_dir() {
@@ -376,7 +375,7 @@ fn readable(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// When a log was last written to; of a stream it is now.
+/// When a log was last written; now for a stream.
 pub(crate) fn written(file: Option<&Metadata>) -> Written {
     let time = file
         .filter(|found| found.is_file())

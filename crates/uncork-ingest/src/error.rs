@@ -2,29 +2,29 @@
 
 use std::path::PathBuf;
 
-/// Why logs could not be read at all. Trouble with one of several files is told with that file.
+/// Why logs could not be read at all. An error in one of several files is reported with that file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be opened.
-    #[error("{}: {}", path.display(), told(source))]
+    #[error("{}: {}", path.display(), message(source))]
     Open {
-        /// As it was given.
+        /// Its path, as given.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
     /// Events cannot be written.
-    #[error("cannot write events into {}: {}", path.display(), told(source))]
+    #[error("cannot write events into {}: {}", path.display(), message(source))]
     Events {
         /// The folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
 }
 
-/// What the system says, without its number.
-fn told(error: &std::io::Error) -> String {
+/// The system's message, without its number.
+fn message(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((words, _)) => words.to_owned(),

@@ -1,4 +1,4 @@
-//! All entries of logs as a table: Parquet files, one for each thread that scans.
+//! Writes all entries of logs as a table: one Parquet file per scanning thread.
 
 use std::fs::File;
 use std::io;
@@ -15,14 +15,14 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use uncork_log::{Entry, EntryRow, Gathered, Side, Sink, Texts};
 
-/// Rows that are handed over at a time, and the bytes of texts.
+/// Rows per batch, and the bytes of their texts.
 const BATCH: usize = 8_192;
 const BATCH_BYTES: usize = 8 << 20;
-/// Rows of a row group, and bytes of it that are held in memory.
+/// Rows per row group, and its bytes in memory.
 const GROUP: usize = 131_072;
 const GROUP_BYTES: usize = 48 << 20;
 
-/// The columns of text, in their order.
+/// The text columns, in order.
 const TEXTS: [&str; 16] = [
     "severity",
     "sqlstate",
@@ -51,7 +51,7 @@ pub(crate) struct Events {
     times: TimestampMicrosecondBuilder,
     files: UInt32Builder,
     pids: UInt32Builder,
-    /// The offset, the duration, bytes, the statement's id.
+    /// The offset, the duration, bytes, the statement's ID.
     numbers: [UInt64Builder; 4],
     columns: [StringBuilder; TEXTS.len()],
     rows: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Begins the file of one part in a folder.
+    /// Begin the file of one part in a folder.
     pub(crate) fn create(folder: &Path, part: usize, texts: Texts) -> io::Result<Self> {
         let mut fields = vec![
             Field::new(
@@ -100,12 +100,12 @@ impl Events {
         })
     }
 
-    /// Whether rows could not be written; the first reason is kept for [`Self::finish`].
+    /// Whether rows could not be written; [`Self::finish`] returns the first error.
     pub(crate) fn is_broken(&self) -> bool {
         self.trouble.is_some()
     }
 
-    /// Writes what is left.
+    /// Write what is left.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.flush();
         if let Some(trouble) = self.trouble {
@@ -192,7 +192,7 @@ impl Events {
     }
 }
 
-/// The reason that the system gave, without the library's words around it.
+/// Return the system's error, without the library's context.
 fn row(error: parquet::errors::ParquetError) -> io::Error {
     match error {
         parquet::errors::ParquetError::External(source) => match source.downcast::<io::Error>() {
@@ -208,7 +208,7 @@ pub(crate) struct Recording<'a> {
     pub(crate) gathered: &'a mut Gathered,
     pub(crate) events: &'a mut Events,
     pub(crate) file: u32,
-    /// Whether entries are lines: further lines of a text then begin with a tab.
+    /// Whether the log is plain text, where further lines of a text begin with a tab.
     pub(crate) lines: bool,
 }
 
@@ -218,7 +218,8 @@ impl Sink for Recording<'_> {
         self.gathered.entry(entry);
         if !self.gathered.is_outside(entry.head.time) {
             let row = EntryRow::read(entry);
-            // Nothing is gathered of uncork's own watching; a table of all entries has it.
+            // Entries of uncork's own monitoring are not gathered, but they are in the table of all
+            // entries.
             let id = if self.gathered.own > own {
                 None
             } else {

@@ -1,4 +1,4 @@
-//! Logs that grow, and are rotated, while they are read.
+//! Follows logs while they grow and are rotated.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Seek as _, SeekFrom};
@@ -18,12 +18,12 @@ use crate::range;
 use crate::scanned::{Ordered, scan_block};
 use crate::unpack::{fill_most, is_packed};
 
-/// How much of a log decides on its dialect; with less, more is waited for.
+/// How much of a log is needed to detect its format; with less, the follower waits for more.
 const SAMPLE: usize = 256 << 10;
-/// How much is read of a log before others have their turn.
+/// How much is read from a log before the others have their turn.
 const MOST: u64 = 64 << 20;
 
-/// Logs that are followed, and what they have told so far.
+/// The followed logs, and what was gathered from them so far.
 #[derive(Debug)]
 pub struct Follower {
     request: Request,
@@ -31,34 +31,35 @@ pub struct Follower {
     reading: Reading,
 }
 
-/// One path: what lies there may be replaced.
+/// One path; the file at it may be replaced.
 #[derive(Debug)]
 struct Log {
     path: PathBuf,
     open: Option<Open>,
 }
 
-/// A file that is read.
+/// An open file.
 #[derive(Debug)]
 struct Open {
     file: File,
-    /// The device and the file on it, whatever its name is by now.
+    /// Its device and inode, which do not change when it is renamed.
     identity: (u64, u64),
     number: u32,
     read: u64,
-    /// Read, and not understood yet: no whole line, or too little to find out the dialect.
+    /// Bytes that were read but not parsed yet: an incomplete line, or too little to detect the
+    /// format.
     raw: Vec<u8>,
     dialect: Option<(Dialect, Arc<Dialect>)>,
     unwrapper: Option<Unwrapper>,
-    /// What entries stand in, from the first that has not been scanned.
+    /// The text of entries, from the first one that has not been scanned.
     text: Vec<u8>,
-    /// Where that begins.
+    /// Its offset.
     offset: u64,
-    /// It is no log that can be followed.
+    /// Whether the file is not a log that can be followed.
     refused: bool,
 }
 
-/// What all files have told.
+/// What was gathered from all files.
 #[derive(Debug)]
 struct Reading {
     files: Vec<FileReport>,
@@ -69,11 +70,11 @@ struct Reading {
 }
 
 impl Follower {
-    /// Begins to follow; a path may come to life later.
+    /// Begin to follow logs; a file may be created later.
     ///
     /// # Errors
     ///
-    /// [`Error::Events`] when events cannot be written.
+    /// [`Error::Events`] if events cannot be written.
     pub fn new(request: Request) -> Result<Self, Error> {
         let events = request.events.as_deref();
         let events = events.map(|folder| Events::create(folder, 0, request.texts));
@@ -97,14 +98,14 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Follows another path too; one that is followed already makes no difference.
+    /// Follow another path too; ignored if it is followed already.
     pub fn add(&mut self, path: PathBuf) {
         if !self.logs.iter().any(|log| log.path == path) {
             self.logs.push(Log { path, open: None });
         }
     }
 
-    /// Reads what has been written since. Returns whether there may be more at once.
+    /// Read what has been written since. Returns whether there may be more already.
     pub fn poll(&mut self, control: &Control) -> bool {
         let mut more = false;
         for log in &mut self.logs {
@@ -116,7 +117,7 @@ impl Follower {
         more
     }
 
-    /// What the logs have told so far.
+    /// Return what was gathered so far.
     #[must_use]
     pub fn report(&self) -> Report {
         let mut files = self.reading.files.clone();
@@ -132,11 +133,11 @@ impl Follower {
         }
     }
 
-    /// Ends: what is still open counts as whole.
+    /// End: what is still open counts as complete.
     ///
     /// # Errors
     ///
-    /// [`Error::Events`] when events could not be written.
+    /// [`Error::Events`] if events could not be written.
     pub fn finish(mut self) -> Result<Report, Error> {
         for log in &mut self.logs {
             if let Some(open) = log.open.take() {
@@ -160,7 +161,7 @@ impl Log {
                 Some(open) => open,
                 None => match self.begin(request, reading) {
                     Ok(open) => open,
-                    // Between two files of a rotation there may be none.
+                    // During a rotation there may be no file for a moment.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
                     Err(error) => {
                         reading.trouble(&self.path, &error);
@@ -191,14 +192,14 @@ impl Log {
                 continue;
             }
             if read == before {
-                // Nobody has written for a while: what is there is whole.
+                // Nothing was written for a while, so the text is complete.
                 open.settle(request, reading);
             }
             return false;
         }
     }
 
-    /// Opens what lies at the path now.
+    /// Open the file that is at the path now.
     fn begin(&self, request: &Request, reading: &mut Reading) -> io::Result<Open> {
         let mut file = File::open(&self.path)?;
         let found = file.metadata()?;
@@ -233,8 +234,8 @@ impl Log {
 }
 
 impl Open {
-    /// Whether another file has taken its place, or it was cut off to be written anew. As long as the other one
-    /// is empty, the server still writes here.
+    /// Whether another file has taken its place, or it was truncated. As long as the other file is empty, the server
+    /// still writes to this one.
     fn is_replaced(&self, now: Option<&Metadata>) -> bool {
         now.is_some_and(|now| {
             if (now.dev(), now.ino()) == self.identity {
@@ -245,7 +246,7 @@ impl Open {
         })
     }
 
-    /// Reads and scans the next bytes.
+    /// Read and scan the next bytes.
     fn read(
         &mut self,
         request: &Request,
@@ -267,7 +268,7 @@ impl Open {
         trouble.map_or(Ok(length), Err)
     }
 
-    /// Scans what has been read, as far as it is whole; at an end all of it is.
+    /// Scan the complete part of what has been read; at the end of the file, all of it.
     fn take(&mut self, request: &Request, reading: &mut Reading, ends: bool) {
         if self.dialect.is_none() && !self.refused {
             self.find_out(request, reading, ends);
@@ -329,11 +330,12 @@ impl Open {
         reading.ordered.put(scanned);
     }
 
-    /// Finds out what it is, as soon as there is enough of it.
+    /// Detect the format, as soon as there is enough text.
     fn find_out(&mut self, request: &Request, reading: &mut Reading, ends: bool) {
         let file = &mut reading.files[self.number as usize];
         if is_packed(&self.raw) {
-            file.trouble = Some("a compressed file is not followed: it does not grow".to_owned());
+            file.trouble =
+                Some("a compressed file cannot be followed, because it does not grow".to_owned());
             self.refused = true;
             return;
         }
@@ -360,7 +362,7 @@ impl Open {
         }
     }
 
-    /// Scans what was held back because more of it might have come.
+    /// Scan what was held back in case more of it arrived.
     fn settle(&mut self, request: &Request, reading: &mut Reading) {
         if self.text.ends_with(b"\n") {
             self.scan(reading, true);
@@ -375,16 +377,16 @@ impl Open {
 }
 
 impl Reading {
-    /// Tells trouble with a path, once.
+    /// Report an error of a path, once.
     fn trouble(&mut self, path: &std::path::Path, error: &io::Error) {
         let name = path.to_string_lossy();
         let found = self.files.iter_mut().rev().find(|file| file.name == name);
-        let told = Some(error.to_string());
+        let message = Some(error.to_string());
         match found {
-            Some(file) => file.trouble = told,
+            Some(file) => file.trouble = message,
             None => self.files.push(FileReport {
                 name: name.into_owned(),
-                trouble: told,
+                trouble: message,
                 ..FileReport::default()
             }),
         }

@@ -1,4 +1,4 @@
-//! Opens logs: files, archives and streams in; what they tell, gathered by several threads, out.
+//! Reads logs from files, archives and streams, with several threads that gather entries.
 
 mod blocks;
 mod control;

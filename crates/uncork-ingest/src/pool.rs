@@ -1,8 +1,8 @@
-//! A fixed number of buffers, and why the threads that share them cannot wait for each other for ever.
+//! A fixed number of buffers, and why the threads that share them cannot deadlock.
 //!
-//! Three kinds of threads pass buffers on in a circle: the reader fills a buffer and sends it as a block, a
-//! scanner scans the block, and the collector takes scanned blocks in the order of the log and gives each
-//! buffer back. Memory is bounded because there are no other buffers. Four rules exclude a deadlock:
+//! Three kinds of threads pass buffers on in a circle: the reader fills a buffer and sends it as a block, a scanner
+//! scans the block, and the collector takes scanned blocks in the order of the log and returns each buffer. Memory is
+//! limited because there are no other buffers. Four rules exclude a deadlock:
 //!
 //! 1. **No buffer is lost.** A [`Buffer`] returns to its pool when it is dropped, whoever drops it: at the end of
 //!    a log, on an error, while a panic unwinds. So the number of buffers in the circle never falls.
@@ -21,7 +21,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Buffers that the reader needs at once: the one that it fills, and one for what a block leaves over.
+/// Buffers that the reader needs at once: the one that it fills, and one for the rest of a block.
 pub(crate) const LEAST: usize = 2;
 
 /// Buffers that threads share.
@@ -43,11 +43,11 @@ struct State {
     closed: bool,
 }
 
-/// Bytes of a pool; they return to it when they are dropped.
+/// A buffer of a pool, to which it returns when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
-    /// None if it belongs to no pool.
+    /// `None` if it belongs to no pool.
     pool: Option<Arc<Shared>>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Buffer {
 pub(crate) struct Closing<'a>(pub(crate) &'a Pool);
 
 impl Pool {
-    /// Makes as many buffers of a size, but at least [`LEAST`].
+    /// Create so many buffers of a size, but at least [`LEAST`].
     pub(crate) fn new(count: usize, bytes: usize) -> Self {
         let count = count.max(LEAST);
         let state = State {
@@ -72,12 +72,12 @@ impl Pool {
         }
     }
 
-    /// How many buffers there are, wherever they are.
+    /// The number of buffers, wherever they are.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Waits for a buffer; None once the pool is closed.
+    /// Wait for a buffer; `None` once the pool is closed.
     pub(crate) fn take(&self) -> Option<Buffer> {
         let mut state = self.shared.state();
         loop {
@@ -95,7 +95,7 @@ impl Pool {
         }
     }
 
-    /// How many buffers wait to be taken.
+    /// The number of free buffers.
     #[cfg(test)]
     fn free(&self) -> usize {
         self.shared.state().free.len()
@@ -103,7 +103,7 @@ impl Pool {
 }
 
 impl Shared {
-    /// What is locked stays whole if a thread panics: nothing in between can fail.
+    /// Locked data stays valid if a thread panics, because nothing under the lock can fail.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

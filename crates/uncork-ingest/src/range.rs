@@ -1,4 +1,4 @@
-//! Finds the part of a plain file that a range of time needs, without reading the rest.
+//! Finds the part of a plain file that a time range needs, without reading the rest.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Take};
@@ -8,11 +8,11 @@ use uncork_log::{Dialect, Entry, Micros, Prefix, Side, Sink, Unwrapper, Written}
 
 use crate::unpack::{fill, is_packed};
 
-/// How much is read at a place to find an entry there.
+/// How much is read at a place to find an entry.
 const PROBE: usize = 64 << 10;
-/// How many places are looked at to see that a file is in order of time.
+/// How many places are sampled to check that a file is ordered by time.
 const PLACES: u64 = 32;
-/// Entries of several sessions may be written a little out of order.
+/// How much entries of several sessions may be out of order.
 const SLACK: Micros = 60_000_000;
 
 /// Part of a file, in bytes.
@@ -23,7 +23,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Opens a file at this part.
+    /// Open a file at this part.
     pub(crate) fn open(self, path: &Path) -> io::Result<Take<File>> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(self.begin))?;
@@ -31,8 +31,8 @@ impl Part {
     }
 }
 
-/// Finds that part of a file that holds a range of time. None if the file is packed or wrapped, its dialect is unknown or
-/// its entries are in no order: then all of it has to be read.
+/// Find the part of a file that contains a time range. `None` if the file is compressed or wrapped, its format is
+/// unknown, or its entries are not ordered by time: then all of it must be read.
 pub(crate) fn find(
     path: &Path,
     prefix: Option<&Prefix>,
@@ -65,7 +65,7 @@ pub(crate) fn find(
     }))
 }
 
-/// The dialect of a plain file; None if it is packed or wrapped.
+/// Detect the format of a plain file; `None` if it is compressed or wrapped.
 fn detect(file: &mut File, prefix: Option<&Prefix>) -> io::Result<Option<Dialect>> {
     let mut sample = vec![0; 4 * PROBE];
     let length = fill(file, &mut sample)?;
@@ -79,7 +79,7 @@ fn detect(file: &mut File, prefix: Option<&Prefix>) -> io::Result<Option<Dialect
     })
 }
 
-/// Looks at places of a file.
+/// Reads samples of a file.
 struct Probe {
     dialect: Dialect,
     buffer: Vec<u8>,
@@ -104,13 +104,13 @@ impl Sink for First {
 }
 
 impl Probe {
-    /// The first entry that begins at or behind a place, and when it was logged.
+    /// Return the first entry that begins at or after a place, and its time.
     fn at(&mut self, file: &mut File, place: u64) -> io::Result<Option<(u64, Micros)>> {
         file.seek(SeekFrom::Start(place))?;
         let length = fill(file, &mut self.buffer)?;
         let text = &self.buffer[..length];
         let mut first = First::default();
-        // A line that the place lies in is read as an entry only if the place is its beginning.
+        // A line that contains the place counts as an entry only if it begins there.
         let skipped = match place {
             0 => 0,
             _ => memchr::memchr(b'\n', text).map_or(length, |at| at + 1),
@@ -133,7 +133,7 @@ impl Probe {
         Ok(last > Micros::MIN)
     }
 
-    /// A place from which on all entries of a time or later begin: that of an entry before it, or 0.
+    /// Return a place before all entries from a time on: the place of an entry before that time, or 0.
     fn before(&mut self, file: &mut File, size: u64, time: Micros) -> io::Result<u64> {
         let (mut low, mut high, mut best) = (0, size, 0);
         while high - low > PROBE as u64 {
@@ -149,7 +149,7 @@ impl Probe {
         Ok(best)
     }
 
-    /// A place before which all entries earlier than a time begin.
+    /// Return a place after all entries before a time.
     fn from(&mut self, file: &mut File, size: u64, time: Micros) -> io::Result<u64> {
         let (mut low, mut high, mut best) = (0, size, size);
         while high - low > PROBE as u64 {

@@ -1,4 +1,4 @@
-//! A block that has been scanned, and what the order of blocks tells.
+//! Scanned blocks, and the evaluation of their order.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use crate::crew::FileReport;
 use crate::events::{Events, Recording};
 use crate::pool::Buffer;
 
-/// What a log has had so far.
+/// The counts of one log so far.
 #[derive(Debug, Clone, Default)]
 struct Counts {
     entries: u64,
-    /// What lines were; how many there were in all is counted apart.
+    /// Lines by kind; their total number is counted separately.
     kinds: LineKinds,
     lines: u64,
-    /// The numbers of rejected lines by where they begin.
+    /// The line numbers of rejected lines by their offset.
     numbers: BTreeMap<u64, u64>,
 }
 
-/// How many lines were of each kind. Together these are all lines.
+/// Number of lines by kind. These add up to all lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LineKinds {
-    /// The first lines of entries and of their additions.
+    /// Lines that begin an entry or an addition.
     pub heads: u64,
-    /// Lines that go on with an entry, and empty ones.
+    /// Lines that continue an entry, and empty lines.
     pub continuations: u64,
     /// Records of other programs.
     pub foreign: u64,
-    /// Lines that belong to nothing.
+    /// Lines that could not be read.
     pub rejected: u64,
 }
 
@@ -52,22 +52,22 @@ impl LineKinds {
     }
 }
 
-/// What became of a block.
+/// The result of scanning a block.
 pub(crate) struct Scanned {
     file: u32,
     pub(crate) turn: u64,
     pub(crate) entries: u64,
     kinds: LineKinds,
-    /// Where rejected lines begin, and how many lines come before each in the block.
+    /// Offsets of rejected lines, and how many lines precede each in the block.
     lines: Vec<(u64, u64)>,
-    /// How many lines the block has.
+    /// Number of lines in the block.
     count: u64,
     events: Vec<Event>,
-    /// Held until its turn has come: so what waits for its turn is bounded.
+    /// Kept until its turn has come, which limits how many blocks can wait.
     _buffer: Buffer,
 }
 
-/// What the order tells, and counts by file.
+/// Evaluates blocks in order, and counts by file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ordered {
     replay: Replay,
@@ -75,7 +75,7 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// Takes the next block; its buffer returns to the pool.
+    /// Process the next block; its buffer returns to the pool.
     pub(crate) fn put(&mut self, next: Scanned) {
         let count = self.counts.entry(next.file).or_default();
         count.entries += next.entries;
@@ -89,7 +89,7 @@ impl Ordered {
         }
     }
 
-    /// Adds what the order has told to what was gathered, and counts to files.
+    /// Add the results to what was gathered, and the counts to the files.
     pub(crate) fn finish(self, gathered: &mut Gathered, files: &mut [FileReport]) {
         self.replay.finish(gathered);
         for (number, count) in self.counts {
@@ -101,7 +101,7 @@ impl Ordered {
     }
 }
 
-/// Scans a block.
+/// Scan a block.
 pub(crate) fn scan_block(
     dialect: &mut Dialect,
     block: Block,

@@ -1,5 +1,4 @@
-//! What lies in a file: a log, a compressed one, or an archive of several. Told by what it begins with, not by
-//! its name.
+//! Unpacks files: plain logs, compressed ones, and archives. The format is recognized by the content, not by the name.
 
 use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};
@@ -12,14 +11,15 @@ use lz4_flex::frame::FrameDecoder;
 
 use crate::control::Control;
 
-/// How much is looked at to tell what something is: the mark of a tar archive stands far in.
+/// How many bytes are needed to recognize a format: the mark of a tar archive is far from its
+/// beginning.
 const HEAD: usize = 512;
-/// How deep archives may lie in one another.
+/// The deepest nesting of archives.
 const DEEPEST: u32 = 4;
 
-/// Who is told of each log that is found: its name, and its bytes.
+/// Receives each log that is found: its name and its bytes.
 pub(crate) trait Visit {
-    /// Reads one log. An error is one of reading it.
+    /// Read one log. An error is a read error.
     fn log(&mut self, name: &str, reader: &mut dyn Read) -> io::Result<()>;
 }
 
@@ -35,7 +35,7 @@ enum Format {
     Plain,
 }
 
-/// Visits all logs in a file.
+/// Visit all logs in a file.
 pub(crate) fn file(path: &Path, control: &Control, visit: &mut dyn Visit) -> io::Result<()> {
     let name = path.to_string_lossy();
     let mut file = File::open(path)?;
@@ -56,7 +56,7 @@ pub(crate) fn file(path: &Path, control: &Control, visit: &mut dyn Visit) -> io:
     Ok(())
 }
 
-/// Visits all logs in a stream.
+/// Visit all logs in a stream.
 pub(crate) fn stream(
     name: &str,
     stream: impl Read,
@@ -81,7 +81,7 @@ fn unpack(
         return visit.log(name, &mut reader);
     }
     if depth == DEEPEST {
-        return Err(io::Error::other("archives lie too deep in one another"));
+        return Err(io::Error::other("archives are nested too deeply"));
     }
     let inner: Box<dyn Read + '_> = match format {
         Format::Gzip => Box::new(MultiGzDecoder::new(reader)),
@@ -122,12 +122,12 @@ fn format(head: &[u8]) -> Format {
     }
 }
 
-/// Whether something begins as what is compressed or an archive does.
+/// Whether bytes begin like a compressed file or an archive.
 pub(crate) fn is_packed(head: &[u8]) -> bool {
     format(head) != Format::Plain
 }
 
-/// Reads until a buffer is full or the end is reached; returns how many bytes there were.
+/// Read until a buffer is full or the end is reached; return the number of bytes.
 pub(crate) fn fill(reader: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
     match fill_most(reader, buffer) {
         (filled, None) => Ok(filled),
@@ -135,8 +135,7 @@ pub(crate) fn fill(reader: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::
     }
 }
 
-/// Reads until a buffer is full, the end is reached or reading fails; returns how many bytes there were, and
-/// why it failed.
+/// Read until a buffer is full, the end is reached or reading fails; return the number of bytes and the error.
 pub(crate) fn fill_most(
     reader: &mut (impl Read + ?Sized),
     buffer: &mut [u8],
@@ -153,7 +152,7 @@ pub(crate) fn fill_most(
     (filled, None)
 }
 
-/// Counts what is read; ends early when asked to stop.
+/// Counts bytes read, and ends early on a request to stop.
 struct Counted<'a, R>(R, &'a Control);
 
 impl<R: Read> Read for Counted<'_, R> {
@@ -167,7 +166,7 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Reads lz4 frames one after the other: the decoder ends after each.
+/// Reads consecutive lz4 frames: the decoder ends after each.
 struct Frames<R: Read>(FrameDecoder<R>);
 
 impl<R: Read> Read for Frames<R> {

@@ -1,4 +1,4 @@
-//! Reads a log that others have passed on as if they had not.
+//! Reads a wrapped log as if it were not wrapped.
 
 use std::io::{self, Read};
 
@@ -7,16 +7,16 @@ use uncork_log::Unwrapper;
 
 use crate::unpack::fill_most;
 
-/// How much is read at a time.
+/// How much is read at once.
 const CHUNK: usize = 256 << 10;
 
-/// What a wrapped log wraps.
+/// The inner log of a wrapped log.
 pub(crate) struct Unwrapped<'a> {
     reader: &'a mut dyn Read,
     unwrapper: Unwrapper,
-    /// Read, but no whole line yet.
+    /// Bytes that do not form a whole line yet.
     raw: Vec<u8>,
-    /// Taken out, and how much of it has been passed on.
+    /// Unwrapped text, and how much of it has been read.
     out: Vec<u8>,
     at: usize,
     ended: bool,
@@ -36,7 +36,7 @@ impl<'a> Unwrapped<'a> {
         }
     }
 
-    /// Takes out the next lines.
+    /// Unwrap the next lines.
     fn refill(&mut self) {
         self.out.clear();
         self.at = 0;

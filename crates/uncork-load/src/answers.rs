@@ -1,4 +1,4 @@
-//! What is counted of the answers of an HTTP load, beyond what is counted of every load.
+//! Counts of an HTTP load's answers, in addition to what every load counts.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use crate::Measure;
 /// One thread's counts.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// By status, until the interval of the series that goes on.
+    /// Answers by status, up to the current interval of the series.
     statuses: BTreeMap<u16, u64>,
-    /// By status, since it began.
+    /// Answers by status since the current interval began.
     since: BTreeMap<u16, u64>,
-    /// The status counted last, and how often since it was another, which `since` lacks.
+    /// The status counted last, and how many answers in a row had it; `since` does not include them
+    /// yet.
     run: (u16, u64),
-    /// Failed operations whose request the server has surely not processed.
+    /// Failed operations whose request the server certainly did not process.
     pub unprocessed: u64,
     /// Headers as received.
     pub header_bytes: u64,
@@ -23,7 +24,7 @@ pub struct Answers {
     pub header_plain_bytes: u64,
     /// Bodies.
     pub body_bytes: u64,
-    /// Answers that stood still half-way.
+    /// Answers that stalled in the middle.
     pub stalls: Stalls,
     closed: u64,
     closed_least: u64,
@@ -34,7 +35,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Counts the head of a final answer.
+    /// Count the head of a final answer.
     pub fn head(&mut self, status: u16, first_byte_ns: u64, bytes: usize, plain_bytes: usize) {
         if self.run.0 != status {
             self.settle();
@@ -46,12 +47,12 @@ impl Answers {
         self.first_byte.success(first_byte_ns, 0);
     }
 
-    /// Counts how long it took to agree on keys.
+    /// Count the duration of a TLS handshake.
     pub fn agreed(&mut self, tls_ns: u64) {
         self.tls.success(tls_ns, 0);
     }
 
-    /// Counts a connection that the server closed, as announced, after so many operations.
+    /// Count a connection that the server closed as announced, after so many operations.
     pub fn closed(&mut self, operations: u64, goaway: bool) {
         self.closed_least = if self.closed == 0 {
             operations
@@ -63,7 +64,7 @@ impl Answers {
         self.goaways += u64::from(goaway);
     }
 
-    /// Adds another thread's counts.
+    /// Add another thread's counts.
     pub fn merge(&mut self, other: &Self) {
         add(&mut self.statuses, &other.by_status());
         self.unprocessed += other.unprocessed;
@@ -86,14 +87,14 @@ impl Answers {
         self.first_byte.merge(&other.first_byte);
     }
 
-    /// Takes over what another has of connections only: those opened in the warm-up are used in
-    /// the measured part, and what was tried on them holds there too.
+    /// Take over only the other's connection counts: connections opened in the warm-up are used in
+    /// the measured part, and what was learned on them is still valid.
     pub(crate) fn take_over(&mut self, other: &Self) {
         self.tls.merge(&other.tls);
         self.stalls.tried(&other.stalls);
     }
 
-    /// Ends an interval: returns how many answers of each status came in it.
+    /// End an interval; return how many answers of each status it had.
     pub(crate) fn turn(&mut self) -> BTreeMap<u16, u64> {
         self.settle();
         let since = std::mem::take(&mut self.since);
@@ -116,7 +117,7 @@ impl Answers {
         statuses
     }
 
-    /// All threads' counts, for a load of `planned` operations.
+    /// The counts of all threads, for a load of `planned` operations.
     #[must_use]
     pub fn totals(&self, planned: Option<u64>) -> HttpTotals {
         HttpTotals {
@@ -134,7 +135,7 @@ impl Answers {
         }
     }
 
-    /// The rows of times: agreeing on keys where there was any, and first bytes.
+    /// The rows of durations: TLS handshakes if there were any, and time to first byte.
     pub(crate) fn summaries(&self) -> impl Iterator<Item = StatementSummary> {
         let rows = [
             (StatementKind::Tls, &self.tls),

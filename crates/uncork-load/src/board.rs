@@ -1,4 +1,4 @@
-//! Where threads put what happened in each interval, for the series and for whoever watches.
+//! Collects what happened in each interval from all threads, for the series and for progress.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,13 +14,13 @@ pub(crate) struct IntervalShare {
     pub(crate) thread: usize,
     pub(crate) interval: u64,
     pub(crate) scripts: Vec<ScriptShare>,
-    /// HTTP: answers by status.
+    /// HTTP: number of answers by status.
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) lateness_p99_ns: u64,
     pub(crate) load: Load,
 }
 
-/// What happened to one script. The histogram is serialised: an interval takes a few kilobytes.
+/// Counts of one script. The histogram is serialised, because an interval's takes a few kilobytes.
 #[derive(Debug)]
 pub(crate) struct ScriptShare {
     pub(crate) script: usize,
@@ -31,7 +31,8 @@ pub(crate) struct ScriptShare {
     pub(crate) histogram: Vec<u8>,
 }
 
-/// What all threads have put up. The owner of a trial may look at it while the trial goes on.
+/// The intervals that all threads have published. The owner of a trial may read it while the trial
+/// runs.
 #[derive(Debug, Default)]
 pub struct Board {
     state: Mutex<State>,
@@ -40,16 +41,16 @@ pub struct Board {
 #[derive(Debug, Default)]
 struct State {
     interval_ns: u64,
-    /// The last interval that each thread has put up, plus one; `u64::MAX` when it is finished.
+    /// The last interval that each thread has published, plus one; `u64::MAX` once it has finished.
     reached: Vec<u64>,
     shares: Vec<IntervalShare>,
-    /// How many intervals were told as progress.
+    /// How many intervals were reported as progress.
     reported: u64,
 }
 
 impl Board {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked with the lock held left only a list behind.
+        // A thread that panicked while holding the lock leaves a valid list.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,8 +70,8 @@ impl Board {
         self.state().reached[thread] = u64::MAX;
     }
 
-    /// How the last `intervals` intervals went, if all threads have ended them and they were not
-    /// told before.
+    /// Summarise the last `intervals` intervals, if all threads have ended them and they were not
+    /// reported before.
     #[must_use]
     pub fn progress(&self, intervals: u64) -> Option<Progress> {
         let mut state = self.state();
@@ -84,7 +85,7 @@ impl Board {
         Some(progress)
     }
 
-    /// All intervals, one row a script and interval in which anything happened.
+    /// Return all intervals: one row per script and interval in which anything happened.
     pub(crate) fn series(&self, scripts: &[String]) -> Vec<SeriesRow> {
         let state = self.state();
         let mut rows = BTreeMap::<_, (IntervalCounts, Vec<&[u8]>)>::new();
@@ -109,7 +110,8 @@ impl Board {
             .collect()
     }
 
-    /// All intervals of a load that took `elapsed_ns`, one row a status that came in it.
+    /// Return all intervals of a load that took `elapsed_ns`: one row per status seen in an
+    /// interval.
     pub(crate) fn statuses(&self, elapsed_ns: u64) -> Vec<StatusRow> {
         let state = self.state();
         let mut rows = BTreeMap::<(u64, u16), u64>::new();

@@ -1,4 +1,4 @@
-//! A digest of answers, to tell whether two variants answered the same.
+//! A digest of answers, to check whether two variants returned the same.
 //!
 //! All hashes are XXH3 of 128 bits without a seed, over little-endian numbers; all sums wrap.
 //!
@@ -29,13 +29,13 @@ impl RowsDigest {
         Self { mode, rows: 0 }
     }
 
-    /// Whether rows need to be seen at all.
+    /// Whether rows need to be hashed at all.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.mode != DigestMode::None
     }
 
-    /// Adds a row: the body of its message.
+    /// Add a row: the body of its message.
     pub fn row(&mut self, body: &[u8]) {
         let row = XxHash3_128::oneshot(body);
         self.rows = match self.mode {
@@ -64,13 +64,13 @@ impl RowsDigest {
 pub struct Digest(u128);
 
 impl Digest {
-    /// Adds a whole operation.
+    /// Add a whole operation.
     pub fn operation(&mut self, number: u64, operation: u128) {
         let keyed = hash(&[&number.to_le_bytes(), &operation.to_le_bytes()]);
         self.0 = self.0.wrapping_add(keyed);
     }
 
-    /// Adds another part of the same trial.
+    /// Add another part of the same trial.
     pub fn merge(&mut self, other: Self) {
         self.0 = self.0.wrapping_add(other.0);
     }
@@ -82,7 +82,7 @@ impl Digest {
     }
 }
 
-/// Continues an operation's hash with a statement's.
+/// Continue an operation's hash with a statement's.
 pub(crate) fn chain(operation: u128, number: usize, statement: u128) -> u128 {
     let number = number as u64;
     hash(&[
@@ -92,8 +92,9 @@ pub(crate) fn chain(operation: u128, number: usize, statement: u128) -> u128 {
     ])
 }
 
-/// Hashes short parts end to end. Every caller's parts have fixed lengths but for the last, so that
-/// no two inputs meet; what does not fit (a SQLSTATE of more than forty characters) is left out.
+/// Hash short parts end to end. Every caller's parts have fixed lengths except the last, so that no
+/// two inputs collide; whatever does not fit (a SQLSTATE of more than forty characters) is left
+/// out.
 fn hash(parts: &[&[u8]]) -> u128 {
     let mut bytes = [0; 64];
     let mut length = 0;

@@ -1,9 +1,9 @@
-//! What a driver is: it opens connections and carries out operations on them.
+//! The driver interface: a driver opens connections and carries out operations on them.
 //!
-//! An [`Endpoint`] holds one thread's share of the connections *and the clock*, so that the fake
-//! driver can live in virtual time, and a driver may wait in whatever way suits its protocol.
-//! Inside an operation the driver is on its own: it sends the statements, follows the script,
-//! tries again where that is allowed, and counts each statement in the [`Recorder`].
+//! An [`Endpoint`] owns one thread's share of the connections *and the clock*. So the fake driver
+//! can run in virtual time, and each driver waits in the way that suits its protocol. Within an
+//! operation the driver works alone: it sends the statements, follows the script, retries where the
+//! plan allows it, and counts each statement in the [`Recorder`].
 
 use std::io;
 
@@ -16,11 +16,11 @@ pub trait Driver: Sync {
     /// One thread's share of the connections.
     type Endpoint: Endpoint + Send;
 
-    /// Opens a share's connections and makes them ready for the first operation.
+    /// Open a share's connections and prepare them for the first operation.
     ///
     /// # Errors
     ///
-    /// [`LoadError`] says why one of them could not be opened or prepared.
+    /// [`LoadError`] if a connection cannot be opened or prepared.
     fn open(&self, share: Share, interrupt: &Interrupt) -> Result<Self::Endpoint, LoadError>;
 }
 
@@ -48,8 +48,8 @@ impl Share {
         all / self.threads + usize::from(self.thread < all % self.threads)
     }
 
-    /// The number, over all threads, of this thread's connection `index`: those of the start come
-    /// thread by thread, those opened later by turns.
+    /// Return the number, over all threads, of this thread's connection `index`. Connections opened
+    /// at the start are numbered thread by thread, later ones in turn.
     #[must_use]
     pub fn client(self, index: usize) -> usize {
         let (each, rest) = (self.clients / self.threads, self.clients % self.threads);
@@ -61,58 +61,58 @@ impl Share {
     }
 }
 
-/// One thread's share of the connections. Each has one or more *slots*: places for an operation
-/// under way, numbered from 0. A slot carries out one operation at a time.
+/// One thread's share of the connections. Each connection has one or more *slots*, numbered from 0.
+/// A slot carries out one operation at a time.
 pub trait Endpoint {
-    /// How many slots there are, counting those whose connection is closed.
+    /// How many slots there are, including slots whose connection is closed.
     fn slots(&self) -> usize;
 
-    /// The time in nanoseconds since an origin that all endpoints of a trial share, or, in virtual
+    /// The time in nanoseconds since an origin that all endpoints of a trial share; in virtual
     /// time, since this endpoint was opened.
     fn now_ns(&self) -> u64;
 
-    /// Tells what was counted before there was anybody to tell, such as opening the connections.
+    /// Report what was counted before there was a recorder, such as the opening of connections.
     fn report(&mut self, _recorder: &mut Recorder) {}
 
-    /// Begins an operation on a free slot. [`Endpoint::next`] tells its end.
+    /// Begin an operation on a free slot. [`Endpoint::next`] reports its end.
     fn begin(&mut self, slot: usize, task: Task, recorder: &mut Recorder);
 
-    /// Waits for anything to happen, at longest until `until_ns` (`None` then, or earlier).
+    /// Wait for the next event, at longest until `until_ns`. Returns `None` then, or earlier.
     ///
     /// # Errors
     ///
-    /// When waiting itself fails.
+    /// If waiting itself fails.
     fn next(&mut self, until_ns: u64, recorder: &mut Recorder) -> io::Result<Option<Event>>;
 
-    /// Opens the connection of a slot again in the background, not before a moment; an open one
-    /// is closed first. [`Endpoint::next`] tells, for each of its slots, what came of it.
+    /// Open the connection of a slot again in the background, not before `not_before_ns`; an open
+    /// one is closed first. [`Endpoint::next`] reports the result for each of its slots.
     fn reopen(&mut self, slot: usize, not_before_ns: u64);
 
-    /// Opens another connection in the background. [`Endpoint::next`] tells of its slots, which
-    /// are numbered behind the others, or once that it could not be opened.
+    /// Open another connection in the background. [`Endpoint::next`] reports its slots, which are
+    /// numbered after the others, or once that it could not be opened.
     fn grow(&mut self);
 
-    /// Asks the server to give up the operation under way; says whether it could be asked.
+    /// Ask the server to cancel the operation on a slot; return whether the request could be sent.
     fn cancel(&mut self, slot: usize) -> bool;
 
-    /// What was sent and received since the beginning.
+    /// Bytes sent and received since the beginning.
     fn traffic(&self) -> Traffic;
 
-    /// What happened to connections since the beginning; `most` is how many are open now.
+    /// Count of connections since the beginning; `most` is how many are open now.
     fn connections(&self) -> Connections;
 
-    /// The process ids of the connections' backends, as the server gave them; none if there are
-    /// no processes.
+    /// The process IDs of the connections' backends, as the server reported them; empty if there
+    /// are no processes.
     fn backends(&self) -> Vec<i32> {
         Vec::new()
     }
 
-    /// Takes leave of the server. Best effort. Returns the CPU time, user and system, of the
-    /// endpoint's own helping threads.
+    /// Close all connections, on a best-effort basis. Returns the user and system CPU time of the
+    /// endpoint's own helper threads.
     fn close(self) -> (u64, u64);
 }
 
-/// What to do.
+/// An operation to carry out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Task {
     /// The operation's number; chooses the row of parameters.
@@ -121,7 +121,7 @@ pub struct Task {
     pub script: usize,
     /// When it begins, by the endpoint's clock.
     pub at_ns: u64,
-    /// From when on it is not tried again.
+    /// The operation is not retried after this time.
     pub retry_until_ns: u64,
 }
 
@@ -130,36 +130,36 @@ pub struct Task {
 pub enum Event {
     /// An operation ended.
     Ended {
-        /// On which slot, which is free now.
+        /// The slot, which is free now.
         slot: usize,
-        /// When, by the endpoint's clock.
+        /// When it ended, by the endpoint's clock.
         at_ns: u64,
-        /// How.
+        /// How it ended.
         end: End,
     },
-    /// A connection is gone, and the operation under way with it.
+    /// A connection was lost, and with it the operation under way.
     Lost {
-        /// A slot of the connection; each is told.
+        /// A slot of the connection; each slot has its own event.
         slot: usize,
-        /// When.
+        /// When it was lost.
         at_ns: u64,
-        /// The server's last words, else what the operating system says.
+        /// The server's last message, or else the operating system's error.
         failure: Box<Failure>,
     },
     /// A connection is open.
     Opened {
-        /// A slot of it, which is free now.
+        /// A slot of the connection, which is free now.
         slot: usize,
-        /// When.
+        /// When it opened.
         at_ns: u64,
     },
     /// A connection could not be opened.
     NotOpened {
-        /// A slot of it; none for an additional one.
+        /// A slot of the connection; `None` for an additional connection.
         slot: Option<usize>,
-        /// When.
+        /// When it failed.
         at_ns: u64,
-        /// Why.
+        /// Why it failed.
         failure: Box<Failure>,
     },
 }
@@ -167,27 +167,27 @@ pub enum Event {
 /// How an operation ended.
 #[derive(Debug, Default)]
 pub struct End {
-    /// The error, if it failed for good.
+    /// The error, if all attempts failed.
     pub failure: Option<Box<Failure>>,
-    /// How often it was tried after the first time.
+    /// Number of attempts after the first.
     pub retries: u32,
-    /// A hash of the answers, where digests are asked for.
+    /// A hash of the answers, if digests are requested.
     pub hash: u128,
-    /// The connection ended with the operation, and why; it is opened again by itself.
+    /// Why the connection ended together with the operation; it reopens without a request.
     pub connection_failure: Option<Box<Failure>>,
 }
 
 /// An error, and where it happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The code for the error: an SQLSTATE, or in an HTTP load a word.
+    /// The code of the error: an SQLSTATE, or a word in an HTTP load.
     pub code: String,
     /// The message.
     pub message: String,
 }
 
 impl Failure {
-    /// A connection that is gone without the server's word.
+    /// A connection that was lost without a message from the server.
     #[must_use]
     pub fn lost(message: impl Into<String>) -> Box<Self> {
         Box::new(Self {
@@ -196,11 +196,12 @@ impl Failure {
         })
     }
 
-    /// The message, with the code where the message does not say as much.
+    /// The message, with the SQLSTATE if there is one.
     #[must_use]
     pub fn text(&self) -> String {
         let Self { code, message } = self;
-        // An SQLSTATE is five digits and capitals; the words of HTTP's failures are in the message.
+        // An SQLSTATE is five digits and capitals. HTTP failures have words, which their messages
+        // repeat.
         let is_sqlstate = code.len() == 5
             && code
                 .bytes()
@@ -213,7 +214,7 @@ impl Failure {
     }
 }
 
-/// Bytes that crossed the sockets: encrypted ones, if there is encryption.
+/// Bytes that crossed the sockets, after encryption if there is any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes sent.
@@ -223,7 +224,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Adds what crossed others.
+    /// Add the traffic of another connection.
     pub(crate) fn add(&mut self, other: Self) {
         self.sent_bytes += other.sent_bytes;
         self.received_bytes += other.received_bytes;

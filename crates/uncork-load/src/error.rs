@@ -1,5 +1,5 @@
-//! Why a trial could not be carried out. Errors of statements in the measured part are results,
-//! not errors: they are counted.
+//! Why a trial could not be carried out. Statements that fail in the measured part are not errors
+//! but results, which are counted.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub enum LoadError {
     /// A script is wrong; the message names the place and what to do.
     #[error("{0}")]
     Script(String),
-    /// The arrivals of an open loop make no sense.
+    /// The arrivals of an open loop are not valid.
     #[error("the load plan is not valid: {0}")]
     Pattern(#[from] uncork_schedule::PatternError),
     /// The log of operations cannot be written.
@@ -31,7 +31,7 @@ pub enum LoadError {
         /// The reason.
         source: io::Error,
     },
-    /// A statement cannot be written as a request.
+    /// A statement cannot be encoded as a request.
     #[error("statement \"{statement}\": {problem}")]
     Encode {
         /// The statement's name.
@@ -39,29 +39,29 @@ pub enum LoadError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The server cannot be reached, or refuses us.
+    /// The server cannot be reached, or refuses the connection.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The server does not accept a statement; correct its text, or create what it needs.
     #[error(transparent)]
     Prepare(#[from] PrepareFailure),
-    /// What the server costs could not be read.
+    /// The server's resource use could not be read.
     #[error("cannot watch the server's processes: {0}")]
     Watch(#[from] uncork_sample::SampleError),
     /// Threads or backends could not be bound to a processor.
     #[error("cannot bind {what} to processor {cpu}: {source}")]
     Pin {
-        /// Who should have been bound.
+        /// What should have been bound.
         what: &'static str,
-        /// To which processor.
+        /// The processor.
         cpu: usize,
         /// The reason.
         source: io::Error,
     },
-    /// The operating system refused something the engine needs.
+    /// The operating system refused something that the load engine needs.
     #[error("the load engine failed to {action}: {source}")]
     System {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The reason.
         source: io::Error,
@@ -69,7 +69,7 @@ pub enum LoadError {
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The deadline passed before the measured part; [`crate::run`] makes an outcome of it.
+    /// The deadline passed before the measured part; [`crate::run`] turns it into an outcome.
     #[error("the deadline passed while {0}")]
     Deadline(&'static str),
     /// A defect of the load engine.
@@ -78,7 +78,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// The error as what became of one connection.
+    /// Convert to the failure of one connection.
     #[must_use]
     pub fn into_failure(self) -> Box<Failure> {
         let code = match &self {
@@ -93,25 +93,25 @@ impl LoadError {
     }
 }
 
-/// A statement that the server does not accept.
+/// A statement that the server rejects.
 #[derive(Debug, thiserror::Error)]
 #[error("statement \"{statement}\" cannot be prepared: {message} (SQLSTATE {sqlstate}{})",
         position.map(|at| format!(", at character {at}")).unwrap_or_default())]
 pub struct PrepareFailure {
     /// The statement's name.
     pub statement: String,
-    /// The server's code for the error.
+    /// The SQLSTATE.
     pub sqlstate: String,
     /// The server's message.
     pub message: String,
-    /// Where in the text the error is, in characters from 1, if the server says.
+    /// The position of the error in the text, in characters from 1, if the server reports it.
     pub position: Option<u32>,
 }
 
-/// Why there is no connection. No message holds the password.
+/// Why a connection could not be opened. No message contains the password.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The address has no server, or does not exist.
+    /// No server listens at the address, or the address does not exist.
     #[error("cannot connect to {address}: {source}{}", hint(source))]
     Reach {
         /// The socket or host and port.
@@ -119,15 +119,15 @@ pub enum ConnectError {
         /// The reason.
         source: io::Error,
     },
-    /// The host's name has no address.
+    /// The host name does not resolve.
     #[error("cannot connect to {address}: the host name does not resolve ({problem}); correct it")]
     Resolve {
         /// The host and port.
         address: String,
-        /// What the resolver says.
+        /// The resolver's message.
         problem: String,
     },
-    /// The host's name was not resolved in time.
+    /// The host name was not resolved in time.
     #[error(
         "cannot connect to {address}: the host name did not resolve within {timeout_ms} ms; give \
          the address in its place, or a longer connect_timeout"
@@ -135,7 +135,7 @@ pub enum ConnectError {
     ResolveTimeout {
         /// The host and port.
         address: String,
-        /// The time it was given.
+        /// The time limit.
         timeout_ms: u64,
     },
     /// It took too long.
@@ -143,18 +143,18 @@ pub enum ConnectError {
     Timeout {
         /// The socket or host and port.
         address: String,
-        /// The time it was given.
+        /// The time limit.
         timeout_ms: u64,
     },
-    /// The connection was there, and broke.
-    #[error("{address} broke off the connection before it was ready: {problem}")]
+    /// The connection was opened, but broke.
+    #[error("{address} closed the connection before it was ready: {problem}")]
     Lost {
         /// The socket or host and port.
         address: String,
-        /// What the operating system or the encryption says.
+        /// The error of the operating system or of TLS.
         problem: String,
     },
-    /// The server said no.
+    /// The server rejected the connection.
     #[error("{address} refuses user \"{user}\": {message} (SQLSTATE {sqlstate})")]
     Refused {
         /// The socket or host and port.
@@ -163,10 +163,10 @@ pub enum ConnectError {
         user: String,
         /// The server's message.
         message: String,
-        /// The server's code for the error.
+        /// The SQLSTATE.
         sqlstate: String,
     },
-    /// The server wants a password that was not given.
+    /// The server requires a password, and none was given.
     #[error("{address} asks user \"{user}\" for a password, and none was given")]
     NoPassword {
         /// The socket or host and port.
@@ -174,10 +174,10 @@ pub enum ConnectError {
         /// The role.
         user: String,
     },
-    /// The server wants to know us by a method that is not known here.
+    /// The server requires an authentication method that uncork does not support.
     #[error(
-        "{address} asks for an authentication method that the load engine does not speak \
-         ({method}); it speaks trust, password, md5, scram-sha-256 and client certificates"
+        "{address} requires an authentication method that uncork does not support ({method}); it \
+        supports trust, password, md5, scram-sha-256 and client certificates"
     )]
     Method {
         /// The socket or host and port.
@@ -185,7 +185,7 @@ pub enum ConnectError {
         /// The method.
         method: String,
     },
-    /// The exchange of passwords went wrong, or the server did not prove that it knows ours.
+    /// The password exchange failed, or the server did not prove that it knows the password.
     #[error("authentication at {address} failed: {source}")]
     Authentication {
         /// The socket or host and port.
@@ -193,18 +193,18 @@ pub enum ConnectError {
         /// The reason.
         source: io::Error,
     },
-    /// Encryption is demanded of a server that has none.
+    /// Encryption is required, but the server does not support it.
     #[error(
-        "{address} does not speak TLS, and sslmode {sslmode} demands it; switch it on there \
-         (ssl = on), or set sslmode to prefer or disable"
+        "{address} does not support TLS, but sslmode {sslmode} requires it; enable it on the \
+        server (ssl = on), or set sslmode to prefer or disable"
     )]
     NoTls {
         /// The host and port.
         address: String,
-        /// What was demanded.
+        /// The `sslmode`.
         sslmode: SslMode,
     },
-    /// Encryption was begun and did not come about; the problem ends with the remedy.
+    /// The TLS handshake failed; the problem ends with the remedy.
     #[error("TLS with {address} failed: {problem}")]
     Tls {
         /// The host and port.
@@ -212,18 +212,18 @@ pub enum ConnectError {
         /// What was found, what was expected, and what to do.
         problem: String,
     },
-    /// What the connection options say of encryption cannot be carried out.
+    /// The TLS options cannot be carried out.
     #[error("{0}")]
     TlsSetup(String),
-    /// Binding the password exchange to the connection is demanded and impossible.
+    /// Channel binding is required but impossible.
     #[error(
-        "channel_binding require cannot be fulfilled at {address}: {problem}; correct that, or \
+        "channel_binding require cannot be met by {address}: {problem}; correct that, or \
          set channel_binding to prefer"
     )]
     ChannelBinding {
         /// The socket or host and port.
         address: String,
-        /// What stands against it.
+        /// What prevents it.
         problem: &'static str,
     },
     /// An HTTP server could not be reached.
@@ -231,10 +231,10 @@ pub enum ConnectError {
     Http {
         /// The word that classifies it.
         kind: String,
-        /// What was found, and what to do.
+        /// The problem, and what to do.
         message: String,
     },
-    /// Neither with nor without encryption.
+    /// The connection failed both with and without encryption.
     #[error("{first}; {}, {second}", if *encrypted_first { "without TLS" } else { "with TLS" })]
     Neither {
         /// Whether the first attempt was the encrypted one.
@@ -247,8 +247,8 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// The code that classifies it: the server's own for a refusal, `08006` for a connection that
-    /// broke, else `08001`, or `28000` where it was us who could not authenticate.
+    /// The code for this failure: the server's SQLSTATE if it refused, `08006` for a connection
+    /// that broke, `28000` if we could not authenticate, and otherwise `08001`.
     #[must_use]
     pub fn sqlstate(&self) -> &str {
         match self {
@@ -266,7 +266,7 @@ impl ConnectError {
             | Self::NoTls { .. }
             | Self::Tls { .. }
             | Self::TlsSetup(_) => "08001",
-            // The server's word counts for more than that there was no way to ask it.
+            // A server's refusal says more than a failure to reach it.
             Self::Neither { first, second, .. } => match second.sqlstate() {
                 "08001" => first.sqlstate(),
                 sqlstate => sqlstate,
@@ -275,12 +275,15 @@ impl ConnectError {
     }
 }
 
-/// What to do about an address that cannot be reached.
+/// Suggest what to do about an address that cannot be reached.
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::ConnectionRefused => "; is a server listening there?",
         io::ErrorKind::NotFound => "; is a server running there, with this folder and port?",
-        io::ErrorKind::PermissionDenied => "; the socket's permissions do not let us in",
+        io::ErrorKind::PermissionDenied => {
+            "; the socket's permissions do not allow this user to \
+        connect"
+        }
         _ => "",
     }
 }

@@ -1,4 +1,5 @@
-//! A driver without a server: declared latencies in virtual time, for known answers in no time.
+//! A driver without a server: declared latencies in virtual time, so that tests know the results in
+//! advance.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,8 +16,8 @@ use crate::{
 /// The SQLSTATE of declared failures: a serialization failure.
 const SQLSTATE: &str = "40001";
 
-/// Answers every statement with one row after its declared latency. Beginning and ending
-/// transactions takes no time, opening connections neither.
+/// Answers every statement with one row after its declared latency. Transaction control and opening
+/// connections take no time.
 #[derive(Debug)]
 pub struct FakeDriver {
     fake: Fake,
@@ -96,7 +97,7 @@ struct Operation {
 }
 
 impl FakeEndpoint {
-    /// Sends a slot's next statement, or ends its operation.
+    /// Send a slot's next statement, or ends its operation.
     fn go_on(&mut self, slot: usize, mut operation: Operation) {
         let statements = self.scripts[operation.task.script].len() as u64;
         if operation.at as u64 == statements {

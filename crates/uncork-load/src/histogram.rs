@@ -6,7 +6,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer, V2Serializer};
 
-/// The longest latency told apart; longer ones count as this. (The exact greatest is kept beside.)
+/// The longest latency that is distinguished; longer ones count as this. The exact maximum is kept
+/// separately.
 const LONGEST_NS: u64 = 3_600 * 1_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// How many points lie in each halving of the distance to quantile 1.
@@ -15,7 +16,7 @@ const POINTS_A_HALVING: u32 = 10;
 /// Why histograms could not be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
-    /// The bytes are no histogram in the format V2.
+    /// The bytes are not a histogram in the format V2.
     #[error("histogram number {number} cannot be read: {problem}")]
     Read {
         /// Which of the given histograms, from 0.
@@ -36,11 +37,11 @@ pub enum HistogramError {
 /// A point of a cumulative distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuantilePoint {
-    /// From 0 to 1.
+    /// The quantile, from 0 to 1.
     pub quantile: f64,
-    /// That part of all values is at or below this one.
+    /// The value at this quantile.
     pub value_ns: u64,
-    /// How many values are at or below.
+    /// How many values are at or below it.
     pub cumulative_count: u64,
 }
 
@@ -57,7 +58,7 @@ pub(crate) fn serialize(histogram: &Histogram<u64>) -> Vec<u8> {
     bytes
 }
 
-/// The sum of histograms that this crate has serialised; empty ones may be no bytes at all.
+/// The sum of histograms that this crate has serialised. An empty histogram may be no bytes at all.
 pub(crate) fn sum(histograms: &[&[u8]]) -> Histogram<u64> {
     let mut sum = empty();
     let mut deserializer = Deserializer::new();
@@ -80,12 +81,12 @@ pub(crate) fn serialized_sum(histograms: &[&[u8]]) -> Vec<u8> {
     }
 }
 
-/// Adds up serialised histograms and walks along the sum's quantiles, the finer the nearer to 1.
-/// No histogram, or only empty ones, give no points.
+/// Add up serialised histograms and return the sum's quantiles, in finer steps the nearer they are
+/// to 1. Returns no points if there are no values.
 ///
 /// # Errors
 ///
-/// [`HistogramError`] says which of them is wrong.
+/// [`HistogramError`] names the histogram that is wrong.
 pub fn merge<'a>(
     histograms: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<QuantilePoint>, HistogramError> {
@@ -129,13 +130,13 @@ pub struct LogInterval<'a> {
     pub histogram: &'a [u8],
 }
 
-/// Writes a log that the tools around `HdrHistogram` read, its values in nanoseconds.
+/// Write a log that `HdrHistogram`'s tools read, its values in nanoseconds.
 ///
 /// Source: `HistogramLogWriter` of `HdrHistogram`, format 1.3.
 ///
 /// # Errors
 ///
-/// [`HistogramError`] says which of the histograms cannot be read.
+/// [`HistogramError`] names the histogram that cannot be read.
 ///
 /// # Panics
 ///

@@ -1,7 +1,7 @@
 //! The HTTP driver: HTTP/1.1 and HTTP/2 over TCP, with TLS or without.
 //!
 //! A connection has as many slots as requests may be under way on it: pipelined in HTTP/1.1, as
-//! streams in HTTP/2. What is read and written is decided without I/O (`one`, `two`, `hpack`,
+//! streams in HTTP/2. The protocol is implemented without I/O (`http1`, `http2`, `hpack`,
 //! `request`, `template`, `check`); `connection` and `endpoint` join it to sockets.
 
 mod check;
@@ -34,8 +34,8 @@ use fault::{Fault, Kind};
 use request::Program;
 use tls::Tls;
 
-/// How often it is looked whether somebody wants to stop.
-const GLANCE: Duration = Duration::from_millis(20);
+/// How often requests to stop are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Sends requests to an HTTP server.
 #[derive(Debug)]
@@ -43,13 +43,13 @@ pub struct HttpDriver {
     state: Arc<State>,
 }
 
-/// What all connections of a trial have in common.
+/// What all connections of a trial share.
 #[derive(Debug)]
 struct State {
     plan: HttpPlan,
     program: Program,
     tls: Option<Tls>,
-    /// Where the host is; resolved when the first connection is opened.
+    /// The host's addresses, resolved when the first connection is opened.
     addresses: OnceLock<Result<Vec<SocketAddr>, String>>,
     depth: usize,
     /// Each operation has a connection of its own.
@@ -63,8 +63,8 @@ struct State {
 }
 
 impl HttpDriver {
-    /// Encodes the requests of a plan and reads the certificates that it names; connects to
-    /// nothing. The deadline counts from now.
+    /// Encode the requests of a plan and read the certificates that it names. Opens no connection.
+    /// The deadline counts from now.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl HttpDriver {
         })
     }
 
-    /// The requests that there are to count.
+    /// The requests to count, by name.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.state.program.shape
@@ -117,7 +117,7 @@ impl State {
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Whether HTTP/2 is spoken where there is no encryption to agree on it.
+    /// Whether to speak HTTP/2 on unencrypted connections, where there is no ALPN.
     fn speaks_http2(&self) -> bool {
         self.plan.version == HttpVersion::Http2
     }
@@ -131,7 +131,7 @@ impl State {
         }
     }
 
-    /// Stops who waits when somebody wants to, or the time is up.
+    /// Stop waiting when an interrupt is requested or the deadline has passed.
     fn look_around(&self, doing: &'static str) -> Result<(), LoadError> {
         if self.interrupt.requested() {
             return Err(LoadError::Interrupted);
@@ -142,21 +142,21 @@ impl State {
         Ok(())
     }
 
-    /// Finds the host's addresses, once for all connections. The system's resolver cannot be told
-    /// to give up, so a thread asks it.
+    /// Resolve the host's addresses, once for all connections. The system's resolver cannot be
+    /// cancelled, so it runs on a thread of its own.
     fn resolve(&self) -> Result<(), LoadError> {
         let (host, port) = (self.plan.host.clone(), self.plan.port);
         let (sender, receiver) = channel();
         thread::spawn(move || {
             let found = (host.as_str(), port).to_socket_addrs();
             let found = found.map(Iterator::collect::<Vec<_>>);
-            // Who waited may be gone.
+            // The receiver may be gone.
             let _ = sender.send(found.map_err(|error| error.to_string()));
         });
         let patience = Duration::from_nanos(self.plan.connect_timeout_ns);
         let begun = Instant::now();
         let found = loop {
-            match receiver.recv_timeout(GLANCE) {
+            match receiver.recv_timeout(CHECK_INTERVAL) {
                 Ok(Ok(found)) if found.is_empty() => break Err("it has no address".to_owned()),
                 Ok(found) => break found,
                 Err(RecvTimeoutError::Timeout) if begun.elapsed() < patience => {

@@ -1,8 +1,8 @@
 //! Sends load and measures the answers.
 //!
-//! Three independent values make a trial: a [`Schedule`](uncork_schedule::Schedule) says when an
+//! A trial has three independent parts: a [`Schedule`](uncork_schedule::Schedule) decides when an
 //! operation starts, a [`Driver`] carries it out, a [`Recorder`] counts. [`run`] joins them:
-//! connect, prepare, warm up, wait for everyone, measure, close.
+//! connect, prepare, warm up, wait for all threads, measure, close.
 //!
 //! Each thread keeps its share of the connections busy from one event loop; there is no thread
 //! and no channel per connection. All requests are encoded before anything is measured.

@@ -1,4 +1,5 @@
-//! A line for each operation, or sums over a while, in the form of `pgbench --log`.
+//! The log of operations: one line per operation, or sums per interval, in the format of `pgbench
+//! --log`.
 //!
 //! Source: PostgreSQL's manual, pgbench, "Per-Transaction Logging" and "Aggregated Logging". Each
 //! thread has a file of its own; times are in microseconds.
@@ -23,14 +24,14 @@ pub(crate) struct Log {
     sample: f64,
     random: Prng,
     sums: Option<Sums>,
-    /// What went wrong first; nothing is written after that.
+    /// The first error; nothing is written after it.
     problem: Option<io::Error>,
 }
 
-/// How an operation ended, in times since the measured part began.
+/// How an operation ended. Times count from the beginning of the measured part.
 pub(crate) struct Ended<'a> {
     pub(crate) at_ns: u64,
-    /// From the intended start.
+    /// Counted from the intended start.
     pub(crate) latency_ns: u64,
     pub(crate) lag_ns: u64,
     pub(crate) retries: u32,
@@ -73,7 +74,7 @@ impl Sum {
 }
 
 impl Log {
-    /// Opens the file of a thread. `open_loop` adds the lag, `retries` the tries.
+    /// Open the file of a thread. `open_loop` adds the lag, `retries` the number of attempts.
     pub(crate) fn open(
         plan: &LogPlan,
         thread: usize,
@@ -104,7 +105,7 @@ impl Log {
         })
     }
 
-    /// Notes an operation of a client: its number `begun`, from 1, and its script.
+    /// Log an operation of a client: its number `begun`, from 1, and its script.
     pub(crate) fn operation(
         &mut self,
         client: usize,
@@ -211,7 +212,7 @@ impl Log {
         writeln!(file)
     }
 
-    /// Writes what is left.
+    /// Write what is left.
     pub(crate) fn finish(mut self) -> Result<(), LoadError> {
         let result = match self.problem.take() {
             Some(problem) => Err(problem),

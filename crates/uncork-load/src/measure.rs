@@ -5,7 +5,7 @@ use uncork_model::{LatencyQuantiles, StatementKind, StatementSummary};
 
 use crate::histogram;
 
-/// What is counted of a statement, a script, or anything that takes time.
+/// The counts of a statement, a script, or anything else with a duration.
 #[derive(Debug, Clone)]
 pub struct Measure {
     executions: u64,
@@ -34,7 +34,7 @@ impl Default for Measure {
 }
 
 impl Measure {
-    /// Counts a success.
+    /// Count a success.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a latency above 2^53 ns is three months long"
@@ -49,24 +49,24 @@ impl Measure {
         self.histogram.saturating_record(latency_ns);
     }
 
-    /// Counts an error.
+    /// Count an error.
     pub fn error(&mut self) {
         self.executions += 1;
         self.errors += 1;
     }
 
-    /// Counts rows of an operation, which its statements returned.
+    /// Count the rows that an operation's statements returned.
     pub fn add_rows(&mut self, rows: u64) {
         self.rows += rows;
     }
 
-    /// How often it was begun.
+    /// How many were begun.
     #[must_use]
     pub fn executions(&self) -> u64 {
         self.executions
     }
 
-    /// How often it succeeded.
+    /// How many succeeded.
     #[must_use]
     pub fn successes(&self) -> u64 {
         self.executions - self.errors
@@ -84,19 +84,19 @@ impl Measure {
         self.sum_squares
     }
 
-    /// The greatest; 0 when nothing succeeded.
+    /// The maximum; 0 if nothing succeeded.
     #[must_use]
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The latency that the given part of all successes did not exceed.
+    /// Return the latency at a quantile of all successes.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> u64 {
         self.histogram.value_at_quantile(quantile).min(self.max_ns)
     }
 
-    /// The histogram's bytes; none when nothing succeeded.
+    /// The serialised histogram; empty if nothing succeeded.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         if self.successes() == 0 {
@@ -106,7 +106,7 @@ impl Measure {
         }
     }
 
-    /// Adds another's counts.
+    /// Add another's counts.
     ///
     /// # Panics
     ///
@@ -127,7 +127,7 @@ impl Measure {
             .expect("all histograms have the same bounds");
     }
 
-    /// Forgets everything.
+    /// Reset all counts.
     pub fn reset(&mut self) {
         if self.executions == 0 && self.rows == 0 {
             return;
@@ -142,7 +142,7 @@ impl Measure {
         self.histogram.reset();
     }
 
-    /// The row of the statement table.
+    /// Return the row of the statement table.
     #[must_use]
     pub fn summary(&self, kind: StatementKind, script: &str, name: &str) -> StatementSummary {
         let latency = (self.successes() > 0).then(|| LatencyQuantiles {

@@ -1,4 +1,4 @@
-//! The arrivals of an open loop: which are due, which were taken, what waits.
+//! The arrivals of an open loop: which are due, which were started, and how many wait.
 
 use std::iter::Peekable;
 
@@ -6,17 +6,17 @@ use uncork_schedule::Arrivals;
 
 /// The arrivals of an open loop.
 pub(crate) struct OpenLoop {
-    /// Those that were not started yet.
+    /// Arrivals that were not started yet.
     next: Peekable<Arrivals>,
-    /// Those that are not due yet.
+    /// Arrivals that are not due yet.
     coming: Peekable<Arrivals>,
-    /// How many were taken from `next`.
+    /// How many arrivals were started.
     taken: u64,
-    /// How many are due.
+    /// How many arrivals are due.
     pub(crate) due: u64,
-    /// Arrivals from here on are not part of the phase.
+    /// The number of arrivals that belong to the phase.
     last: u64,
-    /// Times from here on are not part of the phase, from its beginning.
+    /// The end of the phase, from its beginning; arrivals from then on do not belong to it.
     pub(crate) end_ns: u64,
     /// Connections that are being opened to serve the backlog.
     pub(crate) growing: usize,
@@ -24,7 +24,7 @@ pub(crate) struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// Of these arrivals the first `last` before `end_ns`, on at most `most` slots.
+    /// Use the first `last` arrivals before `end_ns`, on at most `most` slots.
     pub(crate) fn new(arrivals: Arrivals, last: u64, end_ns: u64, most: usize) -> Self {
         Self {
             next: arrivals.clone().peekable(),
@@ -38,7 +38,7 @@ impl OpenLoop {
         }
     }
 
-    /// Counts what is due.
+    /// Count the arrivals that are due.
     pub(crate) fn advance(&mut self, elapsed_ns: u64) {
         while self.due < self.last
             && self
@@ -54,7 +54,7 @@ impl OpenLoop {
         self.due - self.taken
     }
 
-    /// When the next arrival comes; `None` after the last.
+    /// Return when the next arrival is due; `None` after the last.
     pub(crate) fn next_ns(&mut self) -> Option<u64> {
         let end_ns = self.end_ns;
         (self.due < self.last)
@@ -63,7 +63,7 @@ impl OpenLoop {
             .filter(|&at_ns| at_ns < end_ns)
     }
 
-    /// Takes the oldest arrival that is due.
+    /// Take the oldest arrival that is due.
     pub(crate) fn take(&mut self) -> Option<u64> {
         if self.backlog() == 0 {
             return None;

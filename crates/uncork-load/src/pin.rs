@@ -1,9 +1,10 @@
-//! Which processor works on what.
+//! Binds threads and backends to processors.
 //!
-//! With one client, generator and backend take turns: while one works the other waits. Where the
-//! kernel puts them decides what waking the other costs (measured on a virtual machine with two
-//! processors: 15 µs a look-up on one, 50 µs on two), and it decides anew in each trial. Sharing
-//! one processor makes trials alike and costs nothing, since they never work at the same time.
+//! With one client, generator and backend take turns: while one works the other waits. The kernel's
+//! placement decides what waking the other costs (measured on a virtual machine with two
+//! processors: 15 µs per look-up on one, 50 µs on two), and it may differ from trial to trial.
+//! Sharing one processor makes trials comparable and costs nothing, since the two never work at the
+//! same time.
 
 use std::io;
 
@@ -12,12 +13,12 @@ use nix::unistd::Pid;
 
 use crate::LoadError;
 
-/// Binds the calling thread to a processor, if one is asked for.
+/// Bind the calling thread to a processor, if one is requested.
 pub(crate) fn pin_thread(cpu: Option<usize>) -> Result<(), LoadError> {
     cpu.map_or(Ok(()), |cpu| pin(Pid::from_raw(0), cpu, "a thread"))
 }
 
-/// Binds backends of a server on this machine to a processor, if one is asked for.
+/// Bind backends of a server on this machine to a processor, if one is requested.
 pub(crate) fn pin_backends(pids: &[i32], cpu: Option<usize>) -> Result<(), LoadError> {
     let Some(cpu) = cpu else { return Ok(()) };
     pids.iter()

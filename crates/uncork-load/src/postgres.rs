@@ -35,7 +35,7 @@ pub struct PostgresDriver {
     state: Arc<State>,
 }
 
-/// What all connections of a trial have in common.
+/// What all connections of a trial share.
 #[derive(Debug)]
 struct State {
     target: Target,
@@ -52,12 +52,12 @@ struct State {
 }
 
 impl PostgresDriver {
-    /// Compiles the scripts of a plan and encodes their requests; connects to nothing. The
-    /// deadline counts from now.
+    /// Compile the scripts of a plan and encode their requests. Opens no connection. The deadline
+    /// counts from now.
     ///
     /// # Errors
     ///
-    /// [`LoadError`] when the plan, or a statement with its parameters, cannot be carried out.
+    /// [`LoadError`] if the plan, or a statement with its parameters, cannot be carried out.
     pub fn new(
         plan: &LoadPlan,
         parameters: &Parameters,
@@ -94,16 +94,16 @@ impl PostgresDriver {
         })
     }
 
-    /// Finds what is wrong with the scripts, without reaching for a server.
+    /// Check the scripts without connecting to a server.
     ///
     /// # Errors
     ///
-    /// The [`LoadError`] that [`Self::new`] would end with.
+    /// The [`LoadError`] that [`Self::new`] would return.
     pub fn check(plan: &LoadPlan, parameters: &Parameters) -> Result<(), LoadError> {
         Program::compile(plan, parameters).map(|_| ())
     }
 
-    /// The scripts and statements that there are to count.
+    /// The scripts and statements to count, by name.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.state.program.shape
@@ -131,8 +131,8 @@ impl State {
         connect(&self.target, &self.preparations, limits)
     }
 
-    /// The script variables and random numbers of a client, for each operation that it may have
-    /// under way at once.
+    /// Return the script variables and random numbers of a client, for each operation that it may
+    /// have under way at once.
     fn script_sessions(&self, client: usize) -> Vec<ScriptSession> {
         let symbols = &self.program.symbols;
         (0..self.depth)

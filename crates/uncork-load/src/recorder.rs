@@ -13,32 +13,32 @@ use uncork_model::{
 use crate::board::{Board, IntervalShare, ScriptShare};
 use crate::{Answers, Digest, Failure, Measure};
 
-/// What there is to count: scripts, and their statements.
+/// The scripts and statements of a load.
 #[derive(Debug, Clone, Default)]
 pub struct Shape {
     /// Names of the scripts.
     pub scripts: Vec<String>,
     /// All statements, those of the first script first.
     pub statements: Vec<StatementFacts>,
-    /// Whether operations are requests of HTTP.
+    /// Whether operations are HTTP requests.
     pub answers: bool,
 }
 
-/// What is known of a statement.
+/// The names of a statement.
 #[derive(Debug, Clone)]
 pub struct StatementFacts {
     /// The number of its script.
     pub script: usize,
-    /// Its name in a plan, or its text in a script: what the results call it.
+    /// Its name in a plan, or its text in a script: used in results.
     pub name: String,
-    /// Its name, or its script and line: what messages call it.
+    /// Its name, or its script and line: used in messages.
     pub place: String,
     /// Its line in the script's text.
     pub line: Option<u64>,
 }
 
 impl Shape {
-    /// The shape of a plan whose scripts all consist of statements.
+    /// The shape of a plan whose scripts consist of statements only.
     #[must_use]
     pub fn of(plan: &LoadPlan) -> Self {
         let statements = plan.scripts.iter().enumerate().flat_map(|(script, facts)| {
@@ -60,20 +60,20 @@ impl Shape {
     }
 }
 
-/// One thread's counts; those of all threads are merged at the end.
+/// The counts of one thread; all threads' counts are merged at the end.
 #[derive(Debug)]
 pub struct Recorder {
     /// Operations begun.
     pub started: u64,
-    /// Operations of which every step succeeded.
+    /// Operations whose steps all succeeded.
     pub succeeded: u64,
-    /// Operations that failed, or were cut short.
+    /// Operations that failed or were cancelled.
     pub failed: u64,
-    /// Intended starts that came.
+    /// Arrivals: intended starts that were due.
     pub arrivals: u64,
-    /// Arrivals left out because they were too late.
+    /// Arrivals skipped because they were too late.
     pub skipped: u64,
-    /// Arrivals never sent.
+    /// Arrivals never started.
     pub unsent: u64,
     /// Operations slower than the latency limit.
     pub late: u64,
@@ -81,19 +81,19 @@ pub struct Recorder {
     pub retried: u64,
     /// Connections lost.
     pub lost: u64,
-    /// The most connections open at once.
+    /// Maximum number of connections open at once.
     pub most: u64,
     /// Errors by code.
     pub errors: BTreeMap<String, u64>,
     /// Connections that could not be opened, by code.
     pub connect_errors: BTreeMap<String, u64>,
-    /// Tries after the first, by code.
+    /// Retries by code.
     pub retries: BTreeMap<String, u64>,
     /// The first error's message.
     pub first_error: Option<String>,
     /// Statements answered.
     pub answered: u64,
-    /// Waits for the server.
+    /// Number of waits for the server.
     pub round_trips: u64,
     /// Rows of all statements.
     pub rows: u64,
@@ -103,15 +103,16 @@ pub struct Recorder {
     shape: Shape,
     statements: Vec<Measure>,
     scripts: Vec<Measure>,
-    /// Open loop: from the start; in a closed loop the scripts' latencies are that already.
+    /// Open loop: latency from the real start. In a closed loop the scripts' latencies already
+    /// count from it.
     service: Option<Measure>,
-    /// Open loop: how late the generator was.
+    /// Open loop: how late the generator started operations.
     lateness: Option<Measure>,
     connect: Measure,
     interval: Option<Interval>,
 }
 
-/// The interval of the series that goes on.
+/// The current interval of the series.
 #[derive(Debug)]
 struct Interval {
     length_ns: u64,
@@ -123,7 +124,7 @@ struct Interval {
 }
 
 impl Recorder {
-    /// Nothing happened yet.
+    /// Create empty counts.
     #[must_use]
     pub fn new(shape: &Shape, open_loop: bool, interval_ns: u64) -> Self {
         let scripts = shape.scripts.len();
@@ -166,7 +167,7 @@ impl Recorder {
 
     // ---- statements, counted by drivers ----
 
-    /// Counts a statement that succeeded.
+    /// Count a statement that succeeded.
     pub fn statement(&mut self, number: usize, latency_ns: u64, rows: u64) {
         self.answered += 1;
         self.rows += rows;
@@ -176,17 +177,17 @@ impl Recorder {
         }
     }
 
-    /// Counts a statement that failed, or was cut short.
+    /// Count a statement that failed or was cancelled.
     pub fn statement_error(&mut self, number: usize) {
         self.statements[number].error();
     }
 
-    /// Counts a wait for the server.
+    /// Count a wait for the server.
     pub fn round_trip(&mut self) {
         self.round_trips += 1;
     }
 
-    /// Counts another try of an operation.
+    /// Count a retry of an operation.
     pub fn retry(&mut self, script: usize, code: &str) {
         count(&mut self.retries, code);
         if let Some(interval) = &mut self.interval {
@@ -194,12 +195,12 @@ impl Recorder {
         }
     }
 
-    /// Counts a connection that was opened.
+    /// Count a connection that was opened.
     pub fn connected(&mut self, connect_ns: u64) {
         self.connect.success(connect_ns, 0);
     }
 
-    /// Where statement `number` stands, for messages.
+    /// Return the name of statement `number` for messages.
     #[must_use]
     pub fn place(&self, number: usize) -> &str {
         &self.shape.statements[number].place
@@ -207,7 +208,7 @@ impl Recorder {
 
     // ---- operations, counted by workers ----
 
-    /// Counts an operation begun.
+    /// Count an operation that began.
     pub fn start(&mut self, script: usize) {
         self.started += 1;
         if let Some(interval) = &mut self.interval {
@@ -215,7 +216,7 @@ impl Recorder {
         }
     }
 
-    /// Counts an operation that succeeded, by its latencies from the intended and the real start.
+    /// Count an operation that succeeded, by its latencies from the intended and the real start.
     pub fn success(&mut self, script: usize, latency_ns: u64, service_ns: u64) {
         self.succeeded += 1;
         if let Some(service) = &mut self.service {
@@ -229,7 +230,7 @@ impl Recorder {
         }
     }
 
-    /// Counts an operation that failed; without a failure it was cut short.
+    /// Count an operation that failed; without a failure it was cancelled.
     pub fn failure(&mut self, script: usize, failure: Option<&Failure>) {
         self.failed += 1;
         if let Some(service) = &mut self.service {
@@ -247,13 +248,13 @@ impl Recorder {
         }
     }
 
-    /// Counts a connection that could not be opened.
+    /// Count a connection that could not be opened.
     pub fn not_opened(&mut self, failure: &Failure) {
         count(&mut self.connect_errors, &failure.code);
         self.remember(failure);
     }
 
-    /// Counts an arrival that is left out.
+    /// Count a skipped arrival.
     pub fn skip(&mut self, script: usize) {
         self.skipped += 1;
         if let Some(interval) = &mut self.interval {
@@ -261,7 +262,7 @@ impl Recorder {
         }
     }
 
-    /// Counts how late an operation started that found a free connection.
+    /// Count how late an operation started that found a free connection.
     pub fn lateness(&mut self, lateness_ns: u64) {
         if let Some(interval) = &mut self.interval {
             interval.lateness.success(lateness_ns, 0);
@@ -278,7 +279,8 @@ impl Recorder {
 
     // ---- the series ----
 
-    /// Puts intervals that are over at `elapsed_ns` on the board. `last` ends the one under way.
+    /// Publish the intervals that ended by `elapsed_ns` on the board. `last` also ends the current
+    /// interval.
     pub fn turn(&mut self, thread: usize, elapsed_ns: u64, load: Load, board: &Board, last: bool) {
         let Some(interval) = &mut self.interval else {
             return;
@@ -329,7 +331,7 @@ impl Recorder {
 
     // ---- all threads together ----
 
-    /// Adds another thread's counts.
+    /// Add another thread's counts.
     pub fn merge(&mut self, other: &Self) {
         self.started += other.started;
         self.succeeded += other.succeeded;
@@ -367,7 +369,7 @@ impl Recorder {
         }
     }
 
-    /// Takes over the times that it took to open the connections, which are used further on.
+    /// Take over the durations of opening connections that stay in use.
     pub(crate) fn take_over_connections(&mut self, other: &Self) {
         self.connect.merge(&other.connect);
         if let Some(theirs) = &other.answers {
@@ -375,7 +377,8 @@ impl Recorder {
         }
     }
 
-    /// One row a statement, then one a script, then those of all operations and of connections.
+    /// Return one row per statement, then one per script, then those of all operations and of
+    /// connections.
     #[must_use]
     pub fn summaries(&self) -> Vec<StatementSummary> {
         let facts = self.statements.iter().zip(&self.shape.statements);
@@ -413,17 +416,17 @@ impl Recorder {
         rows
     }
 
-    /// The sum of the latencies of all operations, without the interval under way.
+    /// Return the sum of all operations' latencies, without the current interval.
     pub(crate) fn latencies_ns(&self) -> u64 {
         self.scripts.iter().map(Measure::sum_ns).sum()
     }
 
-    /// What is counted of an HTTP load only.
+    /// The counts of an HTTP load only.
     pub fn answers(&mut self) -> &mut Answers {
         self.answers.get_or_insert_default()
     }
 
-    /// What was counted of an HTTP load for which `planned` operations were to begin.
+    /// Return the counts of an HTTP load for which `planned` operations were to begin.
     #[must_use]
     pub fn http_totals(&self, planned: Option<u64>) -> HttpTotals {
         self.answers.as_ref().map_or_else(
@@ -432,19 +435,19 @@ impl Recorder {
         )
     }
 
-    /// The times it took to open connections.
+    /// The durations of opening connections.
     #[must_use]
     pub fn connect(&self) -> &Measure {
         &self.connect
     }
 }
 
-/// How a thread stands at the end of an interval.
+/// The state of a thread at the end of an interval.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Load {
     /// Arrivals that wait for a free connection.
     pub backlog: u64,
-    /// Connections open.
+    /// Open connections.
     pub clients: u64,
 }
 
@@ -492,7 +495,7 @@ mod tests {
         turn(&mut one, 0, SECOND_NS / 2, false);
         answer(&mut one, &[503]);
         turn(&mut one, 0, SECOND_NS + 1, false);
-        // Nothing came in the second interval; the thread looked again only in the third.
+        // Nothing arrived in the second interval; the thread checked only in the third.
         turn(&mut one, 0, 2 * SECOND_NS, false);
         turn(&mut other, 1, 2 * SECOND_NS + 5, false);
         answer(&mut one, &[404, 200]);

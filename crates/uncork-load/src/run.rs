@@ -1,4 +1,4 @@
-//! A whole trial: connect, prepare, warm up, wait for everyone, measure, close.
+//! A whole trial: connect, prepare, warm up, wait for all threads, measure, close.
 
 mod block;
 
@@ -29,37 +29,36 @@ use crate::{
 
 pub use block::{BlockReport, run_block};
 
-/// What a trial answers.
+/// The result of a trial.
 #[derive(Debug)]
 pub struct Report {
-    /// In sum.
+    /// Totals of the measured part.
     pub totals: Totals,
-    /// One row a statement, then one a script, then those of all operations.
+    /// One row per statement, then one per script, then those of all operations.
     pub statements: Vec<StatementSummary>,
-    /// What happened in each interval, if a series was asked for.
+    /// Counts of each interval, if a series is requested.
     pub series: Vec<SeriesRow>,
-    /// How many answers of each status came in each interval, if a series of an HTTP load was
-    /// asked for.
+    /// Number of answers by status and interval, if a series of an HTTP load is requested.
     pub statuses: Vec<StatusRow>,
-    /// What machine and processes did meanwhile, if it was asked for and anything was measured.
+    /// What machine and processes did meanwhile, if requested and anything was measured.
     pub system: Option<Sampled>,
 }
 
-/// How the caller of [`run`] watches a trial and ends it.
+/// How the caller of [`run`] watches and stops a trial.
 #[derive(Debug, Clone, Default)]
 pub struct Control {
-    /// Ends the trial within some 50 ms.
+    /// Stops the trial within about 50 ms.
     pub interrupt: Interrupt,
-    /// Shows how it goes.
+    /// Receives progress.
     pub board: Arc<Board>,
 }
 
-/// Carries out a trial. Blocks until it is over.
+/// Carry out a trial. Blocks until it is over.
 ///
 /// # Errors
 ///
-/// [`LoadError`] when nothing could be measured. Errors of statements, a lost connection and a
-/// missed deadline are results: see [`Totals::outcome`].
+/// [`LoadError`] if nothing could be measured. Errors of statements, a lost connection and a missed
+/// deadline are results: see [`Totals::outcome`].
 pub fn run(
     plan: &LoadPlan,
     parameters: &Parameters,
@@ -86,11 +85,11 @@ pub fn run(
     }
 }
 
-/// Finds what is wrong with a plan and its scripts or requests, without reaching for a server.
+/// Check a plan and its scripts or requests, without connecting to a server.
 ///
 /// # Errors
 ///
-/// The [`LoadError`] that [`run`] would end with before it connects.
+/// The [`LoadError`] that [`run`] would return before it connects.
 pub fn check(plan: &LoadPlan, parameters: &Parameters) -> Result<(), LoadError> {
     makes_sense(plan, parameters)?;
     match plan.driver {
@@ -184,20 +183,20 @@ struct Trial<'a> {
     board: &'a Board,
 }
 
-/// What one thread works with.
+/// The state of one thread.
 struct Thread<E> {
     share: Share,
     endpoint: E,
-    /// For each client, what chooses its scripts.
+    /// For each client, the random numbers that choose its scripts.
     choice: Vec<Prng>,
 }
 
-/// What one thread did in the measured part, besides what its recorder has counted.
+/// What one thread did in the measured part, in addition to its recorder's counts.
 struct Done {
     elapsed_ns: u64,
     user_ns: u64,
     system_ns: u64,
-    /// How long it waited for a processor, where somebody looked.
+    /// How long it waited for a processor, if measured.
     waited_ns: u64,
     traffic: Traffic,
 }
@@ -235,7 +234,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Opens all connections, each thread its share.
+    /// Open all connections, each thread its share.
     fn connect<D: Driver>(
         &self,
         driver: &D,
@@ -250,7 +249,7 @@ impl Trial<'_> {
                 threads,
                 clients: plan.clients,
             };
-            // Additional connections are numbered behind those of all threads.
+            // Additional connections are numbered after those of all threads.
             let most = share.count() + (plan.most_clients() - plan.clients);
             let choice = (0..most)
                 .map(|index| share.client(index))
@@ -275,7 +274,7 @@ impl Trial<'_> {
         })
     }
 
-    /// What to answer when connections could not be opened at the start.
+    /// Return the report of a trial whose connections could not be opened.
     fn not_connected(&self, error: LoadError) -> Result<Report, LoadError> {
         let mut totals = Totals::default();
         match error {
@@ -299,7 +298,7 @@ impl Trial<'_> {
         Ok(report)
     }
 
-    /// Runs the operations before the measured ones. Nobody goes on before everyone is done.
+    /// Run the warm-up. No thread continues before all are done.
     fn warm_up<E: Endpoint + Send>(
         &self,
         threads: &mut [Thread<E>],
@@ -347,7 +346,7 @@ impl Trial<'_> {
         Ok(recorder)
     }
 
-    /// Runs the measured operations, between two readings of what the server has used.
+    /// Run the measured operations, between two readings of the server's resource use.
     fn measure<E: Endpoint + Send>(
         &self,
         threads: &mut [Thread<E>],
@@ -376,7 +375,7 @@ impl Trial<'_> {
                 })
                 .collect();
             ready.wait();
-            // Even if it fails the threads wait for us.
+            // The other threads wait for this one, even if it fails.
             let before = self.snapshot();
             if let Err(error) = &before {
                 self.stop_signal
@@ -388,7 +387,7 @@ impl Trial<'_> {
                 .into_iter()
                 .map(|handle| join(handle)?)
                 .collect::<Result<Vec<_>, LoadError>>();
-            // Without a thread for the sampler the load was sent all the same.
+            // Without a sampler thread the measurement is still valid.
             let system = sampler.and_then(Result::ok).map(Sampler::stop);
             (shares, before, system)
         });
@@ -400,7 +399,7 @@ impl Trial<'_> {
                 totals.steal_ns = cost.steal_ns;
                 totals.throttled_ns = cost.throttled_ns;
             }
-            // The server is gone: what it cost is not known, what was measured is.
+            // The server is gone: its resource use is unknown, but the measurement is valid.
             Err(error) => self
                 .stop_signal
                 .set(Outcome::ConnectionLost, error.to_string()),
@@ -476,7 +475,7 @@ impl Trial<'_> {
         })
     }
 
-    /// How many operations a number of them ends the measured part.
+    /// Return after how many operations the measured part ends, if a number ends it.
     fn planned(&self) -> Option<u64> {
         match self.plan.stop {
             Stop::Operations(count) => Some(count),

@@ -1,4 +1,4 @@
-//! Sockets, plain and encrypted, and waiting for them: what the drivers of real servers share.
+//! Sockets, plain and encrypted, and waiting for them: shared by the drivers of real servers.
 
 mod counted;
 mod encrypted;

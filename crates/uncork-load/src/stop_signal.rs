@@ -1,28 +1,28 @@
-//! What ends a trial before its stop rule does.
+//! Stops a trial before its stop rule does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use uncork_model::Outcome;
 
-/// A request from outside to stop at once. Clones are one and the same request.
+/// A request from outside to stop at once. All clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Asks for the stop.
+    /// Request the stop.
     pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the stop was asked for.
+    /// Whether the stop was requested.
     #[must_use]
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Whether, and why, all threads of a trial should abandon what they do. The first cause counts.
+/// Whether, and why, all threads of a trial should stop early. The first cause counts.
 #[derive(Debug)]
 pub(crate) struct StopSignal<'a> {
     interrupt: &'a Interrupt,

@@ -1,4 +1,4 @@
-//! Verifies servers' certificates, for every driver.
+//! Verifies servers' certificates, for all drivers.
 
 pub(crate) mod certificate;
 

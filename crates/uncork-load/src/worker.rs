@@ -1,4 +1,5 @@
-//! One thread's work in one phase: start operations when the schedule says so, count how they end.
+//! One thread's work in one phase: it starts operations when the schedule says so, and counts how
+//! they end.
 //!
 //! A slot is *closed* (its connection is not open, or not yet), *idle*, or *busy* with an
 //! operation:
@@ -11,12 +12,12 @@
 //! ```
 //!
 //! In a closed loop an idle slot starts its next operation at once. In an open loop operations
-//! arrive at intended times: one that finds no idle slot waits its turn, while another connection
-//! is opened if there may be more. Latency counts from the intended start, so that waiting is part
+//! arrive at intended times. An operation that finds no idle slot waits, and another connection is
+//! opened if the limit allows it. Latency counts from the intended start, so that waiting is part
 //! of it (the correction for coordinated omission). Arrivals are not kept in a list: a second
 //! iterator over the same arrivals counts those that are due.
 //!
-//! When the trial is cut short, what is under way is given up and counts as failed.
+//! When the trial stops early, operations under way are cancelled and count as failed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,13 +32,13 @@ use crate::recorder::Load;
 use crate::stop_signal::StopSignal;
 use crate::{End, Endpoint, Event, Failure, LoadError, Recorder, Share, Task};
 
-/// The longest wait without looking whether the trial was cut short.
+/// The longest wait before the stop signal is checked again.
 const CHECK_INTERVAL_NS: u64 = 20_000_000;
-/// How long a lost connection is left alone before it is opened again, at first.
+/// The first pause before a lost connection is opened again.
 const FIRST_PAUSE_NS: u64 = 50_000_000;
-/// How long at most.
+/// The longest pause.
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
-/// The trial ends when there has been no connection at all for so long.
+/// The trial ends when there has been no connection at all for this long.
 const NO_CONNECTION_LIMIT_NS: u64 = 10_000_000_000;
 
 /// What all threads share in one phase.
@@ -51,24 +52,24 @@ pub(crate) struct Phase<'a> {
     pub(crate) first_operation: u64,
     /// Why to stop early.
     pub(crate) stop_signal: &'a StopSignal<'a>,
-    /// Where intervals are put; none in the warm-up.
+    /// Where intervals are published; `None` in the warm-up.
     pub(crate) board: Option<&'a Board>,
     pub(crate) stop: Stop,
 }
 
-/// What one thread has of its own, through all phases.
+/// The state that one thread keeps through all phases.
 pub(crate) struct WorkerContext<'a, E> {
     pub(crate) share: Share,
     pub(crate) endpoint: &'a mut E,
-    /// One stream a client, for the choice of scripts.
+    /// One random stream per client, for the choice of scripts.
     pub(crate) choice: &'a mut [Prng],
     /// Intended starts; `None` in a closed loop.
     pub(crate) arrivals: Option<Arrivals>,
     pub(crate) log: Option<Log>,
 }
 
-/// Works until the phase is over; returns how long that took, from the first start to the last
-/// answer, or until the trial was cut short.
+/// Work until the phase is over or the trial stops early; return how long that took, from the first
+/// start to the last answer.
 pub(crate) fn work<E: Endpoint>(
     phase: &Phase<'_>,
     context: WorkerContext<'_, E>,
@@ -120,14 +121,14 @@ struct Worker<'a, E> {
     endpoint: &'a mut E,
     choice: &'a mut [Prng],
     slots: Vec<Slot>,
-    /// Open loop: slots without an operation, the one used last on top.
+    /// Open loop: idle slots, the one used last on top.
     idle: Vec<usize>,
-    /// How many there were before the last wait.
+    /// Number of idle slots before the last wait.
     free: usize,
     busy: usize,
     /// Slots whose connection is not open.
     closed: usize,
-    /// Since when there has been no connection, while there is none.
+    /// When the last connection was lost, while there is none.
     without_ns: u64,
     open_loop: Option<OpenLoop>,
     log: Option<Log>,
@@ -137,9 +138,9 @@ struct Worker<'a, E> {
 #[derive(Debug, Clone, Default)]
 struct Slot {
     state: State,
-    /// Operations begun here.
+    /// Number of operations begun here.
     begun: u64,
-    /// How long to wait before the next attempt to open the connection.
+    /// The pause before the next attempt to open the connection.
     pause_ns: u64,
 }
 
@@ -198,14 +199,14 @@ impl<E: Endpoint> Worker<'_, E> {
         }
     }
 
-    /// Whether there is nothing left to do or to wait for.
+    /// Whether nothing is left to do or to wait for.
     fn is_over(&mut self, now_ns: u64) -> bool {
         if self.busy > 0 {
             return false;
         }
         let elapsed_ns = now_ns.saturating_sub(self.start_ns);
         if let Some(open_loop) = &mut self.open_loop {
-            // A duration ends the sending; a number of arrivals is sent to the last.
+            // A duration ends the sending at once; a number of arrivals is sent to the last.
             return elapsed_ns >= open_loop.end_ns
                 || (open_loop.backlog() == 0 && open_loop.next_ns().is_none());
         }
@@ -215,7 +216,7 @@ impl<E: Endpoint> Worker<'_, E> {
         }
     }
 
-    /// Until when nothing needs to be done.
+    /// The time until which nothing needs to be done.
     fn wake_ns(&mut self, now_ns: u64) -> u64 {
         let check_ns = self.deadline_ns.min(now_ns + CHECK_INTERVAL_NS);
         let start_ns = self.start_ns;
@@ -233,7 +234,7 @@ impl<E: Endpoint> Worker<'_, E> {
 
     // ---- what happened ----
 
-    /// Returns when it happened.
+    /// Process an event; return when it happened.
     fn handle(&mut self, event: Event) -> u64 {
         match event {
             Event::Ended { slot, at_ns, end } => {
@@ -326,7 +327,8 @@ impl<E: Endpoint> Worker<'_, E> {
         if let State::Busy(operation) = state {
             self.free(slot);
             if stops {
-                // The trial is cut short by it: nobody knows how the operation would have ended.
+                // The trial stops early because of it: how the operation would have ended is
+                // unknown.
                 self.recorder.failure(operation.script, None);
             } else {
                 self.count(slot, operation, at_ns, Some(failure), 0);
@@ -342,13 +344,13 @@ impl<E: Endpoint> Worker<'_, E> {
 
     fn opened(&mut self, slot: usize, at_ns: u64) {
         if slot == self.slots.len() {
-            // A new one: it counted as being opened, not as closed.
+            // A new connection counted as being opened, not as closed.
             self.slots.push(Slot::default());
             self.grown(1);
         } else if matches!(self.slots[slot].state, State::Closed) {
             self.closed -= 1;
         } else {
-            // One that opened just before the phase began was counted among those that were open.
+            // A connection that opened just before the phase began was counted among the open ones.
             return;
         }
         self.slots[slot].state = State::Idle;
@@ -359,7 +361,7 @@ impl<E: Endpoint> Worker<'_, E> {
     fn not_opened(&mut self, slot: Option<usize>, at_ns: u64, failure: &Failure) {
         let depth = self.phase.plan.pipeline_depth;
         let Some(slot) = slot else {
-            // The server takes no more connections: be content with those there are.
+            // The server takes no more connections: continue with those that are open.
             self.recorder.not_opened(failure);
             self.grown(depth);
             if let Some(open_loop) = &mut self.open_loop {
@@ -414,7 +416,7 @@ impl<E: Endpoint> Worker<'_, E> {
 
     // ---- starting ----
 
-    /// Closed loop: starts a slot's next operation, if there is one.
+    /// Closed loop: start a slot's next operation, if there is one.
     fn start(&mut self, slot: usize, now_ns: u64) {
         if self.phase.stop_signal.is_set() {
             return;
@@ -442,8 +444,8 @@ impl<E: Endpoint> Worker<'_, E> {
         self.begin(slot, number, script, now_ns, now_ns);
     }
 
-    /// Open loop: starts what is due on idle slots, oldest first, and asks for another connection
-    /// while there is more.
+    /// Open loop: start due operations on idle slots, the oldest first, and request another
+    /// connection while more are waiting.
     fn launch_due(&mut self, now_ns: u64) {
         let start_ns = self.start_ns;
         let elapsed_ns = now_ns.saturating_sub(start_ns);
@@ -475,7 +477,8 @@ impl<E: Endpoint> Worker<'_, E> {
                 continue;
             }
             self.idle.pop();
-            // Only who found a free connection was late by the generator's own fault.
+            // Lag counts only for operations that found a free connection: other delays are not the
+            // generator's fault.
             if punctual > 0 {
                 punctual -= 1;
                 self.recorder.lateness(late_ns);
@@ -524,7 +527,7 @@ impl<E: Endpoint> Worker<'_, E> {
         self.endpoint.begin(slot, task, self.recorder);
     }
 
-    /// As in pgbench: nothing is tried again that is too late already, or when time is up.
+    /// As in pgbench: operations are not retried once they are late, or when time is up.
     fn retry_until_ns(&self, intended_ns: u64) -> u64 {
         let plan = self.phase.plan;
         let limit_ns = plan
@@ -543,7 +546,7 @@ impl<E: Endpoint> Worker<'_, E> {
         self.choice[slot / self.phase.plan.pipeline_depth].pick(self.phase.weights)
     }
 
-    /// A client's operations, shared over its slots.
+    /// A client's number of operations, divided among its slots.
     fn slot_share(&self, slot: usize, count: u64) -> u64 {
         let depth = self.phase.plan.pipeline_depth as u64;
         let local_slot = slot as u64 % depth;
@@ -578,8 +581,8 @@ impl<E: Endpoint> Worker<'_, E> {
         }
     }
 
-    /// Gives up what is under way: the server is asked to stop it, so that it does not disturb
-    /// what is measured next. A server that does not listen is not asked again.
+    /// Cancel operations under way, so that they do not disturb what is measured next. A server
+    /// that cannot be reached is not asked again.
     fn give_up(&mut self) {
         let mut listens = true;
         for slot in 0..self.slots.len() {

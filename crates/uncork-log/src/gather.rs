@@ -1,4 +1,4 @@
-//! What a log tells, gathered entry by entry.
+//! Gathers the entries of a log: counts, templates, errors and events.
 
 pub(crate) mod activity;
 pub(crate) mod blocking;
@@ -39,66 +39,66 @@ use crate::read::time::Micros;
 use crate::read::unwrap::FOREIGN;
 use crate::template::control::Control;
 
-/// How many rejected lines are kept to be shown.
+/// How many rejected lines are kept as examples.
 const REJECTED: usize = 100;
-/// The text of all statements whose templates are not kept.
+/// The template that stands for all statements whose own templates are not kept.
 pub const RARE: &[u8] = b"(rare statements)";
 
-/// What has been gathered. Parts of a log can be gathered apart and merged: the order makes no
-/// difference. What depends on the order of entries is left behind as [`Event`]s.
+/// What has been gathered from a log. Parts of a log can be gathered separately and merged, in any
+/// order. What depends on the order of entries is left as [`Event`]s.
 #[derive(Debug, Clone)]
 pub struct Gathered {
-    /// The number of the file whose entries are being gathered.
+    /// The number of the file that is being read.
     file: u32,
-    /// Only entries from here on, and before there, are gathered.
+    /// The range of time to gather: from the first, inclusive, to the second, exclusive.
     range: (Option<Micros>, Option<Micros>),
     events: Vec<Event>,
-    /// How long the buckets of all series are, and when the first and last entry was logged.
+    /// The bucket length of all series, and when the first and last entry was logged.
     pub scale: Scale,
-    /// The same for the series of templates, which are many.
+    /// The same for series of templates and applications, which are many.
     pub coarse: Scale,
-    /// Who sent statements.
+    /// Where statements came from: users, databases, applications, hosts.
     pub origins: Origins,
     /// Statements by template.
     pub templates: Templates,
     /// Warnings and errors by kind.
     pub errors: Errors,
-    /// Other messages that no figure is made of, by kind: starts and stops, replication.
+    /// Other messages, which no other counts include, by kind: starts and stops, replication.
     pub notices: Errors,
-    /// What the server tells of itself and of sessions.
+    /// What the server logs about itself and about sessions.
     pub activity: Activity,
-    /// What poolers tell.
+    /// What poolers log.
     pub pool: Pool,
     /// Executions over time.
     pub executions: Series,
-    /// The same by the number of an application, on the coarse scale.
+    /// Executions over time by the number of the application, on the coarse scale.
     pub applications: Vec<Series>,
-    /// Times by step, in the order of [`Step`].
+    /// Durations by step, in the order of [`Step`].
     pub steps: [Times; 8],
-    /// By the number of their template: executions one by one in a row.
+    /// Repeated executions, by the number of their template.
     pub repetitions: Vec<(u32, Repetitions)>,
-    /// By the number of their origin: transactions.
+    /// Transactions, by the number of their origin.
     pub transactions: Vec<(u32, Transactions)>,
     /// Who waited for whom, by the numbers of templates and origins.
     pub blocking: Vec<Blocking>,
-    /// Templates that were put together as [`RARE`], so that memory is bounded.
+    /// Number of templates that were merged into [`RARE`] to limit memory.
     pub rare: u64,
-    /// Entries, additions not counted.
+    /// Number of entries, not counting additions.
     pub entries: u64,
-    /// Entries outside of the range that was asked for.
+    /// Number of entries outside of the requested range.
     pub outside: u64,
-    /// Entries of sessions with which uncork watches: nothing is gathered of them.
+    /// Number of entries of uncork's own monitoring sessions, from which nothing is gathered.
     pub own: u64,
-    /// Lines that an entry or an addition begins with. Together with continuations, records of other programs
-    /// and rejected lines these are all lines.
+    /// Lines that begin an entry or an addition. Heads, continuations, foreign records and rejected lines add up to
+    /// all lines.
     pub heads: u64,
-    /// Lines that go on with an entry, and empty ones.
+    /// Lines that continue an entry, and empty lines.
     pub continuations: u64,
     /// Records of other programs.
     pub foreign: u64,
-    /// Lines that belong to nothing.
+    /// Lines that could not be read.
     pub rejected: u64,
-    /// The first of them: file, place and text.
+    /// The first rejected lines: file, place and text.
     pub rejected_lines: Vec<(u32, u64, Box<[u8]>)>,
 }
 
@@ -136,7 +136,7 @@ impl Default for Gathered {
 }
 
 impl Gathered {
-    /// Gathers only entries from one point in time on, and before another one.
+    /// Gather only entries from one point in time, and before another.
     #[must_use]
     pub fn between(from: Option<Micros>, until: Option<Micros>) -> Self {
         Self {
@@ -145,18 +145,18 @@ impl Gathered {
         }
     }
 
-    /// Gathers the entries of a file from now on.
+    /// Set the file that the following entries belong to.
     pub fn begin_file(&mut self, file: u32) {
         self.file = file;
     }
 
-    /// What happened since this was last asked, for [`crate::Replay`].
+    /// Take the events since the last call, for [`crate::Replay`].
     pub fn take_events(&mut self) -> Vec<Event> {
         let next = Vec::with_capacity(self.events.len());
         std::mem::replace(&mut self.events, next)
     }
 
-    /// Adds what was gathered elsewhere.
+    /// Add what was gathered elsewhere.
     pub fn merge(&mut self, other: Self) {
         self.scale.merge(&other.scale);
         self.coarse.merge(&other.coarse);
@@ -194,7 +194,7 @@ impl Gathered {
         self.rejected_lines.truncate(REJECTED);
     }
 
-    /// Puts the templates of least time together, if there are more than so many: half of them are kept.
+    /// Merge the templates with the least time if there are more than `most`: half of them are kept.
     pub fn bound(&mut self, most: usize) {
         let all = self.templates.all();
         if all.len() <= most {
@@ -220,8 +220,8 @@ impl Gathered {
         self.rare += count;
     }
 
-    /// Puts templates together: `groups` gives for each by number the number of the one that it becomes
-    /// part of.
+    /// Merge templates: `groups` maps the number of each template to the number of the template that it becomes part
+    /// of.
     #[must_use]
     pub fn join(mut self, groups: &[u32]) -> Self {
         if groups
@@ -277,7 +277,8 @@ impl Gathered {
         joined
     }
 
-    /// Gathers an execution of a statement; returns its template's identity and what it does to a transaction.
+    /// Gather an execution of a statement; return its template's identity, and whether it begins or ends a
+    /// transaction.
     pub(crate) fn execution(
         &mut self,
         execution: &Execution<'_>,
@@ -298,7 +299,7 @@ impl Gathered {
         self.templates.identity(number)
     }
 
-    /// Changes the series of an application.
+    /// Change the series of an application.
     fn application(&mut self, number: u32, change: impl FnOnce(&mut Series, &Scale)) {
         let number = number as usize;
         if number >= self.applications.len() {
@@ -307,12 +308,12 @@ impl Gathered {
         change(&mut self.applications[number], &self.coarse);
     }
 
-    /// Counts how long a step took.
+    /// Count the duration of a step.
     pub(crate) fn took(&mut self, step: Step, micros: u64) {
         self.steps[step as usize].add(micros);
     }
 
-    /// Adds to an error what stood apart from it.
+    /// Add an addition to its error.
     pub(crate) fn add_to_error(
         &mut self,
         kind: &Kind,
@@ -324,9 +325,9 @@ impl Gathered {
         self.errors.add_to(kind, place, severity, text, template);
     }
 
-    /// Gathers what took a time.
+    /// Gather an entry with a duration.
     fn duration(&mut self, entry: &Entry<'_>, place: Place, step: Step, micros: u64, text: &[u8]) {
-        if step == Step::Untold {
+        if step == Step::Unknown {
             self.events
                 .push(Event::duration(&entry.head, place, micros));
             return;
@@ -356,7 +357,7 @@ impl Gathered {
         }
     }
 
-    /// Gathers a warning or an error.
+    /// Gather a warning or an error.
     fn error(&mut self, entry: &Entry<'_>, place: Place, bucket: Option<i64>) {
         let template = self.template_of(entry);
         let kind = self.errors.add(entry, place, template, &self.scale, bucket);
@@ -376,7 +377,7 @@ impl Gathered {
         }
     }
 
-    /// Gathers what a server tells of itself and of sessions.
+    /// Gather a message about the server or a session.
     fn message(
         &mut self,
         message: &Message<'_>,
@@ -460,12 +461,13 @@ impl Gathered {
         }
     }
 
-    /// The template of the statement during which an entry was written.
+    /// Find the template of the statement that an entry belongs to.
     fn template_of(&mut self, entry: &Entry<'_>) -> Option<u32> {
         (!entry.statement.is_empty()).then(|| self.templates.number(entry.statement).0)
     }
 
-    /// What stands for the template of an entry's statement in any collection, until templates are joined.
+    /// Return an identity for the template of an entry's statement that is the same in any collection, until templates
+    /// are joined.
     pub fn statement_id(&mut self, row: &EntryRow<'_>) -> Option<u64> {
         let statement = match row.plan {
             b"" => Cow::Borrowed(row.statement),
@@ -478,7 +480,7 @@ impl Gathered {
         Some(self.templates.identity(number).0)
     }
 
-    /// Whether a point in time lies outside of the range that is gathered.
+    /// Whether a point in time is outside of the requested range.
     #[must_use]
     pub fn is_outside(&self, time: Option<Micros>) -> bool {
         let (from, until) = self.range;

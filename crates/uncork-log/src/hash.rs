@@ -1,4 +1,4 @@
-//! A hash of short runs of bytes: folded multiplication, after Wang Yi's wyhash.
+//! A hash of short byte strings: folded multiplication, after Wang Yi's wyhash.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub(crate) type HashedMap<V> =
     std::collections::HashMap<u64, V, BuildHasherDefault<IdentityHasher>>;
 
-/// Hashes a number that is a hash to itself.
+/// A hasher that returns the number itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct IdentityHasher(u64);
 
@@ -26,7 +26,7 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// What has been hashed so far.
+/// The state of a hash.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hash(u64);
 
@@ -35,7 +35,7 @@ impl Hash {
         Self(0x2d35_8dcc_aa6c_78a5)
     }
 
-    /// Adds a run of bytes, and which of four things follows it.
+    /// Add a byte string, and which of four things follows it.
     pub(crate) fn add(&mut self, run: &[u8], then: u64) {
         let mark = (run.len() as u64) << 2 | then;
         self.0 = self

@@ -1,4 +1,4 @@
-//! Reads logs of `PostgreSQL`: bytes in, what they tell in figures out.
+//! Reads logs of `PostgreSQL` and `PgBouncer`: bytes in, counts, templates and events out.
 
 mod gather;
 mod hash;

@@ -1,4 +1,4 @@
-//! From bytes to entries: lines, formats, prefixes, times, and what wraps them.
+//! Parses bytes to entries: lines, formats, prefixes, times, and wrappers such as syslog.
 
 pub(crate) mod bouncer;
 pub(crate) mod csv;

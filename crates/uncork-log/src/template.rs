@@ -1,15 +1,15 @@
-//! Statements without their literals.
+//! Strips literals from statements.
 //!
-//! Two executions of one statement differ in literals, white space, case, comments and in how many
-//! values a list holds. What remains when all that is gone is the statement's template. This is the
-//! scanner's answer, made at the speed of reading; it knows tokens and no grammar, so it also takes
-//! statements that were cut short.
+//! Executions of one statement differ in literals, white space, case, comments and the number of
+//! values in a list. What remains without them is the statement's template. The scanner strips
+//! statements at the speed of reading: it knows tokens but no grammar, so it also accepts truncated
+//! statements.
 
 pub(crate) mod control;
 pub(crate) mod secret;
 pub(crate) mod skeleton;
 
-/// Removes literals from statements, one at a time, into a buffer that is used again.
+/// Strips literals from statements, one at a time, into a reused buffer.
 #[derive(Debug, Clone, Default)]
 pub struct Stripper {
     out: Vec<u8>,
@@ -22,17 +22,16 @@ pub struct Stripper {
 /// A statement without its literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripped<'a> {
-    /// Its tokens in one form: lower case, single spaces, `?` for each literal and parameter, and
-    /// of a list's equal elements only the first.
+    /// Its tokens in normal form: lower case, single spaces, `?` for each literal and parameter,
+    /// and only the first of a list's equal elements.
     pub text: &'a [u8],
-    /// How many elements the longest list had: values of `IN` or `ARRAY`, rows of `VALUES`; 0
-    /// without a list.
+    /// Length of the longest list: values of `IN` or `ARRAY`, rows of `VALUES`; 0 without a list.
     pub elements: u32,
-    /// Whether no literal or comment was cut short.
+    /// Whether no literal or comment was truncated.
     pub complete: bool,
 }
 
-/// What was written last; decides about a space before the next token.
+/// The last token written; it decides whether a space precedes the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Token {
     #[default]
@@ -42,7 +41,7 @@ enum Token {
     Open,
     Close,
     Comma,
-    /// `.` or `::`: sticks to both neighbours.
+    /// `.` or `::`: no spaces around it.
     Joint,
     Operator,
 }
@@ -51,25 +50,25 @@ enum Token {
 #[derive(Debug, Clone, Copy)]
 struct List {
     kind: Kind,
-    /// The depth of brackets at which its commas stand.
+    /// The depth of brackets of its commas.
     depth: u32,
-    /// Where its first element ends in the output, once it has ended.
+    /// The range of its first element in the output, once it has ended.
     first: Option<(usize, usize)>,
     /// Where the current element begins.
     begin: usize,
     elements: u32,
     /// Whether all elements were equal so far.
     uniform: bool,
-    /// Of rows: whether the next token may be a row's bracket. Anything else ends the list.
+    /// For rows: whether the next token may be a row's bracket. Any other token ends the list.
     awaits_row: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// `IN (…)`, `ARRAY[…]`: what stands between commas is an element.
+    /// `IN (…)`, `ARRAY[…]`: elements are separated by commas.
     Values,
-    /// `VALUES (…), (…)`: what stands in brackets is an element. The list ends with the first token
-    /// that neither is a row nor the comma between two.
+    /// `VALUES (…), (…)`: elements are in brackets. The list ends with the first token that is
+    /// neither a row nor the comma between two.
     Rows,
 }
 
@@ -78,7 +77,7 @@ const DIGIT: u8 = 2;
 const SPACE: u8 = 3;
 const OPERATOR: u8 = 4;
 
-/// What a byte may begin, or go on with.
+/// What a byte may begin or continue.
 static CLASS: [u8; 256] = classes();
 
 const fn classes() -> [u8; 256] {
@@ -105,7 +104,7 @@ fn class(byte: u8) -> u8 {
 }
 
 impl Stripper {
-    /// Returns a statement without its literals.
+    /// Strip the literals from a statement.
     pub fn strip(&mut self, sql: &[u8]) -> Stripped<'_> {
         self.out.clear();
         self.lists.clear();
@@ -124,7 +123,7 @@ impl Stripper {
         }
     }
 
-    /// Writes all tokens; returns whether none was cut short.
+    /// Write all tokens; return whether none was truncated.
     fn tokens(&mut self, sql: &[u8]) -> bool {
         let mut at = 0;
         while let Some(&byte) = sql.get(at) {
@@ -148,7 +147,7 @@ impl Stripper {
         true
     }
 
-    /// Writes a word, or the literal that it introduces (`E'…'`); None if that is cut short.
+    /// Write a word, or the literal that it introduces (`E'…'`); `None` if that is truncated.
     fn word(&mut self, sql: &[u8], at: usize) -> Option<usize> {
         let rest = &sql[at..];
         let length = rest
@@ -181,7 +180,7 @@ impl Stripper {
         let mut end = at;
         while let Some(&byte) = sql.get(end) {
             let sign = matches!(byte, b'+' | b'-') && end > at && sql[end - 1] | 0x20 == b'e';
-            // Hexadecimal digits have an e, but no sign after it that belongs to them.
+            // Hexadecimal digits include e, but no exponent's sign follows it.
             let sign = sign && sql.get(at + 1).is_none_or(|second| second | 0x20 != b'x');
             if !(matches!(class(byte), WORD | DIGIT) || byte == b'.' || sign) {
                 break;
@@ -192,7 +191,7 @@ impl Stripper {
         end
     }
 
-    /// Writes an operator, or skips a comment; None if that is cut short.
+    /// Write an operator, or skip a comment; `None` if that is truncated.
     fn operator(&mut self, sql: &[u8], at: usize) -> Option<usize> {
         let rest = &sql[at..];
         if rest.starts_with(b"--") {
@@ -232,7 +231,7 @@ impl Stripper {
             && matches!(self.last, Token::Open | Token::Comma | Token::Operator)
     }
 
-    /// Writes what is neither word, number nor operator; None if it is cut short.
+    /// Write a token that is not a word, number or operator; `None` if it is truncated.
     fn punctuation(&mut self, sql: &[u8], at: usize) -> Option<usize> {
         match sql[at] {
             b'\'' => {
@@ -276,7 +275,7 @@ impl Stripper {
         Some(at + 1)
     }
 
-    /// Ends the list of rows that the next token does not belong to.
+    /// End the list of rows that the next token does not belong to.
     fn end_rows(&mut self) {
         if let Some(list) = self.lists.last()
             && list.kind == Kind::Rows
@@ -301,7 +300,7 @@ impl Stripper {
         self.last = Token::Literal;
     }
 
-    /// Counts the elements of an array that is written as a string: `'{1,2,3}'`.
+    /// Count the elements of an array literal: `'{1,2,3}'`.
     fn array_literal(&mut self, inside: &[u8]) {
         if let [b'{', values @ .., b'}'] = inside {
             let commas = memchr::memchr_iter(b',', values).count();
@@ -325,7 +324,7 @@ impl Stripper {
         Some(end)
     }
 
-    /// Writes a parameter (`$1`) or a string between dollars (`$tag$…$tag$`).
+    /// Write a parameter (`$1`) or a dollar-quoted string (`$tag$…$tag$`).
     fn dollar(&mut self, sql: &[u8], at: usize) -> Option<usize> {
         self.literal();
         let rest = &sql[at + 1..];
@@ -411,11 +410,11 @@ impl Stripper {
         {
             list.end_element(&mut self.out);
             self.out.push(b',');
-            // The next element begins behind the space that every token after a comma has.
+            // The next element begins after the space that follows every comma.
             list.begin = self.out.len() + 1;
         } else {
             match self.lists.last_mut() {
-                // A comma before the first row is none between two.
+                // A comma before the first row does not separate rows.
                 Some(list) if list.kind == Kind::Rows && list.depth == self.depth => {
                     if list.elements > 0 && !list.awaits_row {
                         list.awaits_row = true;
@@ -462,7 +461,7 @@ impl List {
         }
     }
 
-    /// Drops the element that ends here if it is like the first one.
+    /// Drop the element that ends here if it equals the first one.
     fn end_element(&mut self, out: &mut Vec<u8>) {
         let Some(element) = out.get(self.begin..) else {
             return;
@@ -482,7 +481,7 @@ impl List {
     }
 }
 
-/// Words that stand apart from a bracket, unlike the name of a function.
+/// Words that a space separates from a bracket, unlike the name of a function.
 fn is_spaced(word: &[u8]) -> bool {
     matches!(
         word,
@@ -514,7 +513,7 @@ fn is_spaced(word: &[u8]) -> bool {
     )
 }
 
-/// The end of a string that begins with the quote at `at`; None if it is cut short.
+/// Return the end of a string that begins with the quote at `at`; `None` if it is truncated.
 fn quote_end(sql: &[u8], at: usize, escapes: bool) -> Option<usize> {
     let mut end = at + 1;
     loop {
@@ -534,7 +533,7 @@ fn quote_end(sql: &[u8], at: usize, escapes: bool) -> Option<usize> {
     }
 }
 
-/// The end of a comment, which may hold others; None if it is cut short.
+/// Return the end of a comment, which may contain others; `None` if it is truncated.
 pub(crate) fn comment_end(sql: &[u8], at: usize) -> Option<usize> {
     let (mut depth, mut end) = (0_usize, at);
     loop {

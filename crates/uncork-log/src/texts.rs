@@ -1,4 +1,5 @@
-//! How the texts of a log are shown: without passwords, and on request without anybody's data.
+//! Prepares the texts of a log for display: without passwords, and on request without personal
+//! data.
 
 use std::fmt::Write as _;
 
@@ -8,27 +9,28 @@ use crate::hash::Hash;
 use crate::template::Stripper;
 use crate::template::secret::without_passwords;
 
-/// Parts of a plan's line that name what holds literals.
+/// Parts of a plan's line before values that contain literals.
 const CONDITIONS: [&str; 7] = [
     "Cond", "Filter", "Key", "Output", "Call", "Query", "One-Time",
 ];
 
-/// Shows the texts of a log.
+/// Prepares texts for display.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Texts {
-    /// What names of people and hosts are mixed with, if data is not to be shown.
+    /// The salt of pseudonyms, if data is not to be shown.
     salt: Option<u64>,
 }
 
 impl Texts {
-    /// Shows no literals, no parameters and no details, and pseudonyms in place of users and hosts. They are
-    /// the same for one salt, which should be drawn at random.
+    /// Show no literals, parameters and details, and show pseudonyms instead of users and hosts. The same salt gives
+    /// the same pseudonyms; draw it at random.
     #[must_use]
     pub fn anonymous(salt: u64) -> Self {
         Self { salt: Some(salt) }
     }
 
-    /// A statement. `lines` says whether entries are lines: further lines of a text then begin with a tab.
+    /// Prepare a statement. `lines` says whether the log is plain text, where further lines of a text begin with a
+    /// tab.
     #[must_use]
     pub fn statement(self, sql: &[u8], lines: bool) -> String {
         match self.salt {
@@ -37,7 +39,8 @@ impl Texts {
         }
     }
 
-    /// A plan, as text or as JSON: estimates and counts stay. Parameters are shown apart from a text.
+    /// Prepare a plan, in text or JSON format: estimates and counts stay. Parameters of a text plan are shown
+    /// separately.
     #[must_use]
     pub fn plan(self, plan: &[u8], lines: bool) -> String {
         let plan = shown(&without_parameters(plan), lines);
@@ -46,14 +49,14 @@ impl Texts {
         }
         let mut stripper = Stripper::default();
         let mut out = String::new();
-        // A statement of several lines stands before the first line with an estimate.
+        // A statement of several lines precedes the first line with an estimate.
         let mut is_query = false;
         for line in plan.lines() {
             is_query = !line.contains("(cost=") && (is_query || line.contains("Query Text"));
             if is_query || CONDITIONS.iter().any(|word| line.contains(word)) || line.contains('\'')
             {
                 let (name, rest) = line.split_once(": ").unwrap_or(("", line));
-                // A text of JSON: what it holds is not quoted for SQL.
+                // A JSON string: its content is not quoted for SQL.
                 let inner = rest
                     .strip_prefix('"')
                     .map(|rest| rest.trim_end_matches([',', '"']));
@@ -68,7 +71,7 @@ impl Texts {
         out
     }
 
-    /// The message of an entry that is no statement.
+    /// Prepare the message of an entry that is not a statement.
     #[must_use]
     pub fn message(self, message: &[u8], lines: bool) -> String {
         if self.salt.is_none() {
@@ -79,7 +82,7 @@ impl Texts {
         text(&general)
     }
 
-    /// What holds data: parameters, details, lines that are not understood.
+    /// Prepare texts that contain data: parameters, details, lines that could not be read.
     #[must_use]
     pub fn data(self, data: &[u8], lines: bool) -> String {
         match self.salt {
@@ -88,7 +91,7 @@ impl Texts {
         }
     }
 
-    /// The name of a user or a host. `[local]` is nobody's.
+    /// Prepare the name of a user or a host. `[local]` is nobody's name.
     #[must_use]
     pub fn name(self, kind: &str, name: &[u8]) -> String {
         match self.salt {
@@ -103,7 +106,7 @@ impl Texts {
     }
 }
 
-/// Bytes of a log as text; what is no UTF-8 is replaced.
+/// Convert bytes of a log to text; invalid UTF-8 is replaced.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

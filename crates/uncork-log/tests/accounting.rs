@@ -1,11 +1,11 @@
-//! Every line of a log is an entry's, goes on with one, or is rejected: logs put together of parts of which it is
-//! known what becomes of them.
+//! Every line of a log begins an entry, continues one, or is rejected. The tests assemble logs from parts whose
+//! classification is known.
 
 use std::fmt::Write as _;
 
 use uncork_log::{Dialect, Gathered, Prefix, Unwrapper, Written};
 
-/// What becomes of lines.
+/// How lines are classified.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
 struct Counts {
     entries: u64,
@@ -23,7 +23,7 @@ fn counts(gathered: &Gathered) -> Counts {
     }
 }
 
-/// Scans a log in blocks of a size.
+/// Scan a log in blocks of a size.
 fn scan(dialect: &Dialect, log: &[u8], size: usize) -> Gathered {
     let mut gathered = Gathered::default();
     let mut scanner = dialect.clone();
@@ -56,8 +56,8 @@ impl Random {
     }
 }
 
-/// A log of entries that the prefix `%m [%p] %q%u@%d ` reads, of entries with other prefixes, and of lines that go on
-/// with either; some with the tab that servers write, some without.
+/// A log of entries that the prefix `%m [%p] %q%u@%d ` matches, of entries with other prefixes, and of lines that
+/// continue either; some with the tab that servers write, some without.
 fn mixed(random: &mut Random) -> (String, Counts) {
     let (mut log, mut expected) = (String::new(), Counts::default());
     let mut reads = false;
@@ -170,7 +170,7 @@ fn no_entry_is_lost_whatever_its_application() {
         }
     );
     assert_eq!(dialect.prefix(), Some("%m [%p] usr=%u,db=%d,appli=%a "));
-    // A prefix that is given and fits only some: the others are rejected.
+    // A given prefix that fits only some lines: the others are rejected.
     let literal = Prefix::parse("%m [%p] usr=u,db=d,appli=psql ").expect("is a prefix");
     let gathered = scan(&Dialect::with_prefix(literal), log.as_bytes(), 5_000);
     assert_eq!(
@@ -199,7 +199,7 @@ fn a_prefix_that_changes_within_a_log_is_seen() {
             number / 10
         );
     }
-    // The prefix is found out from the beginning.
+    // The prefix is detected from the beginning.
     let dialect = Dialect::detect(&log.as_bytes()[..4_000]).expect("is a log");
     assert_eq!(
         counts(&scan(&dialect, log.as_bytes(), 777)),

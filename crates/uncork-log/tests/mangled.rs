@@ -1,8 +1,8 @@
-//! Logs that were damaged in every way: nothing may panic, and every line is counted once: as the first one of an
-//! entry, as one that goes on with it, as a record of another program, or as rejected.
+//! Damaged logs: nothing may panic, and every line is counted exactly once: as the first one of an entry, as a
+//! continuation, as a foreign record, or as rejected.
 //!
-//! A few thousand of them by default; `UNCORK_MANGLE_SECONDS=600 cargo test --release -p uncork-log --test mangled`
-//! goes on for ten minutes.
+//! The default is a few thousand logs; `UNCORK_MANGLE_SECONDS=600 cargo test --release -p uncork-log --test mangled`
+//! runs for ten minutes.
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,7 +16,7 @@ use uncork_log::{
     Dialect, Entry, EntryRow, Gathered, Prefix, Replay, Side, Sink, Texts, Unwrapper, Written,
 };
 
-/// By default so many.
+/// The default number of logs.
 const ROUNDS: u64 = 4_000;
 
 const LINES: &str = "\
@@ -120,7 +120,7 @@ fn mangle(log: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Gathers entries, and shows their texts as reports and events do.
+/// Gathers entries, and formats their texts as reports and events do.
 struct Showing(Gathered);
 
 impl Sink for Showing {
@@ -153,7 +153,7 @@ impl Sink for Showing {
     }
 }
 
-/// Reads a log in blocks of random sizes with one dialect; returns how many entries and rejected lines there were.
+/// Read a log in blocks of random sizes with one dialect; return the number of entries and rejected lines.
 fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
     let mut showing = Showing(Gathered::default());
     let mut replay = Replay::default();
@@ -199,7 +199,7 @@ fn nothing_panics_on_damaged_logs() {
     let seconds = std::env::var("UNCORK_MANGLE_SECONDS").ok();
     let seconds = seconds.and_then(|seconds| seconds.parse().ok());
     let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    // The short form is the same each time, the long one never.
+    // The short form always uses the same logs, the long one new ones.
     let mut random = Random(end.map_or(1, |_| u64::from(std::process::id())));
     let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
     let known = [
@@ -233,7 +233,7 @@ fn nothing_panics_on_damaged_logs() {
     }
     assert!(counted > rounds, "{counted} in {rounds}");
     if end.is_some() {
-        // Told to whoever asked for the long form.
+        // Only the long form prints.
         eprintln!("{rounds} logs, {counted} entries and lines");
     }
 }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{LoadPlan, PlanError, SamplerPlan, Stop};
 
-/// What a block does. Each arm has a load plan of its own, whose connections stay open through
-/// the block; its slice says when it stops, instead of that plan.
+/// What a block does. Each arm has a load plan of its own, whose connections stay open during the
+/// block; its slice decides when it stops, instead of that plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockPlan {
@@ -18,7 +18,8 @@ pub struct BlockPlan {
     /// After how many cycles the block may end: they balance the order of the arms.
     #[serde(default = "one")]
     pub cycles_together: usize,
-    /// No cycle begins when this much time has passed; at least `cycles_together` cycles are run.
+    /// No cycle begins after this much time has passed, but at least `cycles_together` cycles are
+    /// run.
     #[serde(default)]
     pub limit_ns: Option<u64>,
     /// What is sampled while slices run; `null` is nothing.
@@ -34,8 +35,8 @@ fn one() -> usize {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlicePlan {
-    /// What is sent before the measured part, so that processor caches and clocks are this arm's
-    /// again; in a closed loop only.
+    /// What is sent before the measured part, so that processor caches and clock frequency adapt to
+    /// this arm again; in a closed loop only.
     #[serde(default)]
     pub settle: Option<Stop>,
     /// When the measured part ends.
@@ -60,12 +61,12 @@ pub struct SliceRow {
     /// The sum of their latencies.
     pub sum_ns: u64,
     /// How long the generator's threads and the arm's backends on this machine waited for a
-    /// processor, added up; `None` where the kernel does not tell.
+    /// processor, added up; `None` if the kernel does not report it.
     pub waited_ns: Option<u64>,
 }
 
 impl BlockPlan {
-    /// Reads a plan and checks it against itself.
+    /// Parse a plan and check its consistency.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! Where to connect, as whom, and what is demanded of encryption: libpq's connection options.
+//! Where to connect, as whom, and with which encryption: libpq's connection options.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// Where to connect, and as whom. The words and their meaning are libpq's; names are resolved in
+/// Where to connect, and as whom. The options and their meaning are libpq's. Names are resolved in
 /// Python, so that neither environment nor service file nor password file is read here.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,29 +28,29 @@ pub struct Connection {
     /// Settings for the session, as in the connection option `options`.
     #[serde(default)]
     pub options: String,
-    /// What the server's views and log call us.
+    /// The application name.
     #[serde(default = "application_name")]
     pub application_name: String,
-    /// The longest one connection may take, authentication included, in nanoseconds; 0 is without
-    /// a bound of its own.
+    /// The longest time that one connection may take, authentication included, in nanoseconds; 0 is
+    /// unlimited.
     pub connect_timeout_ns: u64,
-    /// What is demanded of encryption.
+    /// Whether encryption and verification are required.
     #[serde(default)]
     pub sslmode: SslMode,
     /// How encryption begins.
     #[serde(default)]
     pub sslnegotiation: SslNegotiation,
-    /// The file of the certificates that may sign the server's, or `system` for those the
-    /// operating system trusts. If given, the server's certificate is checked in every mode.
+    /// The file of the certificates that may sign the server's, or `system` for the operating
+    /// system's. If given, the server's certificate is checked in every mode.
     #[serde(default)]
     pub sslrootcert: Option<String>,
-    /// The file of our own certificate.
+    /// The file of the client's certificate.
     #[serde(default)]
     pub sslcert: Option<PathBuf>,
     /// The file of its key.
     #[serde(default)]
     pub sslkey: Option<PathBuf>,
-    /// Whether the server is told, unencrypted, by which name it is called.
+    /// Whether the host name is sent unencrypted to the server (SNI).
     #[serde(default = "yes")]
     pub sslsni: bool,
     /// Whether the password exchange is bound to the encrypted connection.
@@ -74,13 +74,13 @@ fn yes() -> bool {
     true
 }
 
-/// A password that does not show itself in messages.
+/// A password that does not appear in messages.
 #[derive(Clone, Deserialize)]
 #[serde(transparent)]
 pub struct Password(String);
 
 impl Password {
-    /// Wraps a password.
+    /// Wrap a password.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -99,15 +99,16 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What is demanded of encryption, in the words of libpq. A Unix socket is never encrypted.
+/// Whether encryption and verification are required, in libpq's terms. A Unix socket is never
+/// encrypted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SslMode {
     /// Never encrypt.
     Disable,
-    /// Encrypt only if the server insists.
+    /// Encrypt only if the server refuses unencrypted connections.
     Allow,
-    /// Encrypt if the server can.
+    /// Encrypt if the server supports it.
     #[default]
     Prefer,
     /// Encrypt or fail.
@@ -149,24 +150,24 @@ impl fmt::Display for SslMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SslNegotiation {
-    /// The server is asked whether it can.
+    /// The client first asks whether the server supports TLS.
     #[default]
     Postgres,
-    /// Without asking; a server of version 17 or newer understands that.
+    /// The handshake begins at once; requires a server of version 17 or newer.
     Direct,
 }
 
-/// Whether the password exchange is bound to the encrypted connection, so that nobody can stand in
-/// between.
+/// Whether the password exchange is bound to the encrypted connection, which excludes a man in the
+/// middle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChannelBinding {
     /// Never.
     Disable,
-    /// If the server can.
+    /// If the server supports it.
     #[default]
     Prefer,
-    /// Or fail.
+    /// Always, or fail.
     Require,
 }
 

@@ -1,4 +1,4 @@
-//! What an HTTP load is asked to do: where to, in which version, and what each request is.
+//! The plan of an HTTP load: where to connect, which version, and what each request is.
 
 use std::path::PathBuf;
 
@@ -12,19 +12,19 @@ pub struct HttpPlan {
     pub host: String,
     /// The port to connect to.
     pub port: u16,
-    /// What requests call the server: the host, and the port where it is not the scheme's own.
+    /// The `Host` of requests: the host, and the port unless it is the scheme's default.
     pub authority: String,
-    /// How the connection is encrypted; `null` is not at all.
+    /// How the connection is encrypted; `null` is unencrypted.
     #[serde(default)]
     pub tls: Option<HttpTls>,
     /// Which version of the protocol.
     pub version: HttpVersion,
     /// How long a connection may take to open.
     pub connect_timeout_ns: u64,
-    /// How long a request may take, from when it is sent; `null` is without bound.
+    /// How long a request may take, from when it is sent; `null` is unlimited.
     #[serde(default)]
     pub request_timeout_ns: Option<u64>,
-    /// What `{name}` stands for in paths, headers and bodies.
+    /// The variables in paths, headers and bodies, written `{name}`.
     #[serde(default)]
     pub variables: Vec<Variable>,
 }
@@ -35,34 +35,35 @@ pub struct HttpPlan {
 pub struct HttpTls {
     /// Whether the server's certificate must be valid for the host.
     pub verify: bool,
-    /// A file with the certificates of authorities in PEM; `null` trusts the operating system's.
+    /// A PEM file with the certificates of trusted authorities; `null` trusts the operating
+    /// system's.
     #[serde(default)]
     pub roots: Option<PathBuf>,
 }
 
-/// Which version of HTTP is spoken.
+/// The version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum HttpVersion {
     /// HTTP/1.1.
     #[serde(rename = "1.1")]
     Http1,
-    /// HTTP/2: with prior knowledge, or demanded by ALPN where there is encryption.
+    /// HTTP/2: with prior knowledge, or required by ALPN if the connection is encrypted.
     #[serde(rename = "2")]
     Http2,
-    /// By ALPN HTTP/2, else HTTP/1.1; without encryption HTTP/1.1.
+    /// HTTP/2 if ALPN selects it, otherwise HTTP/1.1.
     #[serde(rename = "negotiated")]
     Negotiated,
 }
 
-/// What `{name}` stands for.
+/// A variable, written `{name}`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variable {
-    /// What stands between the braces.
+    /// The name between the braces.
     pub name: String,
     /// Where the values come from.
     pub values: Values,
-    /// In turn, by the operation's number; else drawn at random, each as likely.
+    /// In turn, by the operation's number; otherwise drawn at random with equal probability.
     #[serde(default)]
     pub in_turn: bool,
 }
@@ -78,7 +79,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// How many there are.
+    /// The number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         match self {
@@ -95,13 +96,13 @@ impl Values {
     }
 }
 
-/// A request that an operation sends, and what its answer must be.
+/// A request that an operation sends, and the checks of its answer.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestPlan {
     /// The method, such as `GET`.
     pub method: String,
-    /// The path with the query, from the slash on.
+    /// The path with the query, beginning with a slash.
     pub path: String,
     /// The headers, in order.
     #[serde(default)]
@@ -109,37 +110,37 @@ pub struct RequestPlan {
     /// The body as text; `null` is none.
     #[serde(default)]
     pub body: Option<String>,
-    /// The body in base64 where it is no text. It is sent as it is: braces mean nothing in it.
+    /// The body in base64 if it is not text. It is sent unchanged, without variables.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// What the answer must be.
+    /// The checks of its answer.
     #[serde(default)]
     pub checks: Checks,
 }
 
-/// What an answer must be; whatever is not asked for is not looked at.
+/// Checks of an answer; absent checks are not made.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checks {
-    /// The status is one of these; none given, it is from 200 to 399.
+    /// The status is one of these; by default from 200 to 399.
     #[serde(default)]
     pub statuses: Vec<u16>,
-    /// These headers are there; with a value, it is that one.
+    /// These headers are present, with these values if given.
     #[serde(default)]
     pub headers: Vec<(String, Option<String>)>,
-    /// The body has so many bytes.
+    /// The size of the body in bytes.
     #[serde(default)]
     pub size: Option<u64>,
     /// The body's SHA-256, in hexadecimal digits.
     #[serde(default)]
     pub sha256: Option<String>,
-    /// In the body, which is JSON, the value at a pointer (RFC 6901) is that one, as JSON.
+    /// The JSON value at a pointer (RFC 6901) in the body equals this JSON value.
     #[serde(default)]
     pub json: Vec<(String, serde_json::Value)>,
 }
 
 impl HttpPlan {
-    /// What is wrong with it, if anything.
+    /// Return what is wrong with the plan, if anything.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let checks = [
             (self.host.is_empty(), "http.host must not be empty"),

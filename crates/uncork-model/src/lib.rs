@@ -1,7 +1,7 @@
-//! The words of the Rust core: what a trial is asked to do and what it answers.
+//! The vocabulary of the Rust core: plans of trials and their results.
 //!
-//! Pure: no clock, no file, no socket. Every count of time is in nanoseconds and says so in its
-//! name (`_ns`); every count of data is in bytes.
+//! Pure: no clock, no file, no socket. Every time is in nanoseconds, and its name ends in `_ns`;
+//! every amount of data is in bytes.
 
 mod block;
 mod connection;

@@ -3,7 +3,7 @@
 /// Why the parameters do not fit the plan.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ParameterError {
-    /// Columns of one table have one length.
+    /// Columns of one table must have the same length.
     #[error("the parameter columns have different lengths: {first} and {other} rows")]
     Ragged {
         /// Rows of the first column.
@@ -11,14 +11,14 @@ pub enum ParameterError {
         /// Rows of the column that differs.
         other: usize,
     },
-    /// A statement binds a column that is not there.
+    /// A statement binds a column that does not exist.
     #[error(
         "statement \"{statement}\" binds parameter column {column}, but the table has {columns}"
     )]
     NoSuchColumn {
         /// The statement's name.
         statement: String,
-        /// The index it asks for.
+        /// The index of the column.
         column: usize,
         /// How many columns there are.
         columns: usize,
@@ -31,7 +31,7 @@ pub enum ParameterError {
     },
 }
 
-/// One column: nullable texts, kept end to end.
+/// One column: nullable texts, stored end to end.
 #[derive(Debug, Clone, Default)]
 pub struct Column {
     text: String,
@@ -40,7 +40,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Adds a value at the end.
+    /// Append a value.
     pub fn push(&mut self, value: Option<&str>) {
         self.text.push_str(value.unwrap_or_default());
         self.ends.push(self.text.len());
@@ -53,17 +53,17 @@ impl Column {
         self.ends.len()
     }
 
-    /// Whether the column holds nothing.
+    /// Whether the column is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The value in a row; `None` is SQL's null.
+    /// The value in a row; `None` is NULL.
     ///
     /// # Panics
     ///
-    /// If there is no such row.
+    /// If the row does not exist.
     #[must_use]
     pub fn get(&self, row: usize) -> Option<&str> {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
@@ -88,11 +88,11 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Makes a table of columns of one length.
+    /// Create a table from columns of the same length.
     ///
     /// # Errors
     ///
-    /// [`ParameterError::Ragged`] when lengths differ.
+    /// [`ParameterError::Ragged`] if lengths differ.
     pub fn new(columns: Vec<Column>) -> Result<Self, ParameterError> {
         let first = columns.first().map_or(0, Column::len);
         match columns.iter().find(|column| column.len() != first) {
@@ -116,7 +116,7 @@ impl Parameters {
         &self.columns
     }
 
-    /// Checks that a statement finds the columns it binds.
+    /// Check that a statement's parameters are in the table.
     ///
     /// # Errors
     ///

@@ -7,17 +7,17 @@ use serde::Deserialize;
 
 use crate::{Connection, HttpPlan, RequestPlan, SamplerPlan};
 
-/// The version of the plan's shape. Raised when a field is added, removed or changes its meaning;
-/// the Python package refuses a core that speaks another one.
+/// The version of the plan's schema. Raised when a field is added, removed or changes its meaning;
+/// the Python package refuses a core with another version.
 pub const PLAN_VERSION: u32 = 5;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Not JSON, an unknown field, or a value of the wrong type.
+    /// Invalid JSON, an unknown field, or a value of the wrong type.
     #[error("the load plan is not valid: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// Well-formed, but it contradicts itself or asks for the impossible.
+    /// Valid JSON, but contradictory or impossible.
     #[error("the load plan is not valid: {0}")]
     Invalid(String),
 }
@@ -32,25 +32,26 @@ pub struct LoadPlan {
     /// Where to send requests; only with `driver = "http"`.
     #[serde(default)]
     pub http: Option<HttpPlan>,
-    /// Who carries out the operations.
+    /// The driver that carries out the operations.
     pub driver: DriverKind,
     /// How many connections are opened at the start, at least 1.
     pub clients: usize,
-    /// To how many connections an open loop may grow when all are busy; `null` is `clients`.
+    /// The connection limit of an open loop, which opens more when all are busy; `null` is
+    /// `clients`.
     #[serde(default)]
     pub max_clients: Option<usize>,
-    /// How many threads share the connections, at least 1; never more than `clients` are started.
+    /// How many threads share the connections, at least 1; at most `clients` are started.
     pub threads: usize,
-    /// How statements are sent.
+    /// The protocol by which statements are sent.
     #[serde(default)]
     pub protocol: Protocol,
     /// How many operations are under way on one connection: pipelined, or as streams of HTTP/2.
     /// Above 1, the statements of an operation are sent without waiting for the answers in between.
     #[serde(default = "one")]
     pub pipeline_depth: usize,
-    /// What operations there are; at least one.
+    /// The scripts; at least one.
     pub scripts: Vec<ScriptPlan>,
-    /// Values of script variables at the start, by name.
+    /// Initial values of script variables, by name.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
     /// Seed of everything random.
@@ -59,11 +60,12 @@ pub struct LoadPlan {
     /// When operations start in an open loop; `null` is a closed loop.
     #[serde(default)]
     pub arrivals: Option<ArrivalPlan>,
-    /// Slower operations count as late; in an open loop, those that are already later than this
-    /// before they start are skipped.
+    /// Slower operations count as late; in an open loop, operations that exceed this before they
+    /// start are skipped.
     #[serde(default)]
     pub latency_limit_ns: Option<u64>,
-    /// How often an operation is tried that fails by serialization or deadlock; 0 is without bound.
+    /// How often an operation is tried that fails with a serialization failure or a deadlock; 0 is
+    /// unlimited.
     #[serde(default = "one_try")]
     pub max_tries: u32,
     /// What happens when a connection is lost.
@@ -88,29 +90,29 @@ pub struct LoadPlan {
     /// Whether, and how, the answers are digested.
     #[serde(default)]
     pub digest: DigestMode,
-    /// The postmaster whose processes' CPU time is read around the measured part.
+    /// The postmaster whose processes' CPU time is measured around the measured part.
     #[serde(default)]
     pub watch_pid: Option<u32>,
     /// What is sampled during the measured part; `null` is nothing.
     #[serde(default)]
     pub sample: Option<SamplerPlan>,
-    /// The processor that the engine's threads and the server's backends share while operations
-    /// run; `null` leaves placement to the kernel. Only for a server on this machine.
+    /// The processor that the engine's threads and the server's backends share during the load;
+    /// `null` leaves placement to the kernel. Only for a server on this machine.
     #[serde(default)]
     pub pin_cpu: Option<usize>,
     /// What the fake driver answers; only with `driver = "fake"`.
     #[serde(default)]
     pub fake: Option<Fake>,
-    /// How long an interval of the series is; 0 is no series.
+    /// Length of an interval of the series; 0 is no series.
     #[serde(default)]
     pub interval_ns: u64,
-    /// After how many intervals progress is told; 0 is never.
+    /// After how many intervals progress is reported; 0 is never.
     #[serde(default)]
     pub progress_intervals: u32,
-    /// Where a line for each operation is written.
+    /// The log of operations; `null` is none.
     #[serde(default)]
     pub log: Option<LogPlan>,
-    /// Whether an interrupted trial answers with what it has, instead of an error.
+    /// Whether an interrupted trial returns its partial result instead of an error.
     #[serde(default)]
     pub keep_interrupted: bool,
 }
@@ -127,11 +129,11 @@ fn one_try() -> u32 {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptPlan {
-    /// What the results call it.
+    /// Its name in results.
     pub name: String,
-    /// It is chosen with the probability weight / sum of all weights; at least one is positive.
+    /// It is chosen with probability weight / sum of all weights; at least one weight is positive.
     pub weight: u32,
-    /// The script in pgbench's language; either this, `statements` or `request`.
+    /// The script in pgbench's language; exactly one of this, `statements` and `request` is given.
     #[serde(default)]
     pub text: Option<String>,
     /// The statements of one operation, in order.
@@ -149,26 +151,26 @@ pub struct ScriptPlan {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind")]
 pub enum ArrivalPlan {
-    /// Independently of one another, at a mean rate.
+    /// Independent arrivals (a Poisson process) at a mean rate.
     Poisson {
-        /// Arrivals a second.
+        /// Arrivals per second.
         rate: f64,
     },
-    /// At equal distances.
+    /// At equal intervals.
     Constant {
-        /// Arrivals a second.
+        /// Arrivals per second.
         rate: f64,
     },
-    /// Several at once, the bursts at equal distances.
+    /// Several at once, in bursts at equal intervals.
     Bursts {
-        /// Arrivals a second.
+        /// Arrivals per second.
         rate: f64,
-        /// Arrivals a burst.
+        /// Arrivals per burst.
         size: u32,
     },
-    /// As recorded.
+    /// As recorded in a trace.
     Trace {
-        /// When, from the beginning; never falling.
+        /// The times from the beginning, in ascending order.
         offsets_ns: Vec<u64>,
     },
 }
@@ -180,7 +182,7 @@ pub enum OnLost {
     /// The trial ends.
     #[default]
     Stop,
-    /// It is counted, and the connection opened again. Refusals are results too.
+    /// The loss is counted, and the connection opened again. Refused connections are counted too.
     Reconnect,
 }
 
@@ -191,25 +193,25 @@ pub enum Prepare {
     #[default]
     #[serde(rename = "ahead")]
     Ahead,
-    /// With its first execution on a connection; what it needs may be created before.
+    /// With its first execution on a connection; objects it needs may be created before.
     #[serde(rename = "first use")]
     FirstUse,
 }
 
-/// Where a line for each operation is written, in pgbench's form.
+/// The log of operations, in pgbench's format.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogPlan {
-    /// The first thread's file; the others' names get `.1`, `.2`, … behind.
+    /// The first thread's file; other threads append `.1`, `.2`, … to the name.
     pub path: PathBuf,
-    /// Which part of the operations is written, above 0 to 1.
+    /// The sampled fraction of operations, above 0 and up to 1.
     pub sample: f64,
-    /// Write sums over so long instead of single operations.
+    /// Write sums over this interval instead of single operations.
     #[serde(default)]
     pub aggregate_ns: Option<u64>,
 }
 
-/// Who carries out the operations.
+/// The driver that carries out the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverKind {
@@ -225,12 +227,12 @@ pub enum DriverKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
-    /// One query message with the parameters written into the text as literals.
+    /// One query message with the parameters inserted as literals.
     #[default]
     Simple,
-    /// Parse, bind and execute each time, without a name.
+    /// Parse, bind and execute each time, with the unnamed statement.
     Extended,
-    /// Parsed once a connection, before the warm-up; then bind and execute.
+    /// Parsed once per connection, before the warm-up; then bind and execute.
     Prepared,
 }
 
@@ -238,7 +240,7 @@ pub enum Protocol {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
-    /// What the results call it.
+    /// Its name in results.
     pub name: String,
     /// The text, with `$1`, `$2`, … for parameters.
     pub sql: String,
@@ -257,14 +259,14 @@ pub struct Statement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {
-    /// Rows an execution, at least 1.
+    /// Rows per execution, at least 1.
     pub rows: usize,
-    /// Executions an operation, at least 1.
+    /// Executions per operation, at least 1.
     pub times: usize,
     /// How an execution takes its rows.
     pub form: BatchForm,
     /// Whether all executions are sent without waiting, with one `Sync` at the end: outside a
-    /// transaction block they are one implicit transaction.
+    /// transaction block they form one implicit transaction.
     #[serde(default)]
     pub pipelined: bool,
 }
@@ -277,7 +279,7 @@ pub enum BatchForm {
     Scalar,
     /// `$1`, `$2`, … are the columns of the first row, then those of the second, and so on.
     Values,
-    /// `$k` is column `k` of all rows, as the text of an array.
+    /// `$k` is column `k` of all rows, as an array literal.
     Arrays,
     /// The statement is `COPY … FROM STDIN`, the rows are its data in the text format.
     Copy,
@@ -291,7 +293,7 @@ pub enum Stop {
     Operations(u64),
     /// After this many operations of each client.
     OperationsEach(u64),
-    /// When this much time has passed; operations under way are finished.
+    /// When this much time has passed; operations under way are completed.
     DurationNs(u64),
 }
 
@@ -299,7 +301,7 @@ pub enum Stop {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DigestMode {
-    /// Not at all.
+    /// No digest.
     #[default]
     None,
     /// The order of the rows within a statement does not matter.
@@ -315,10 +317,10 @@ pub struct Fake {
     /// How long statements take: statement `s` (of `n`) of operation `i` takes
     /// `latencies_ns[(i * n + s) % len]`. Each at least 1.
     pub latencies_ns: Vec<u64>,
-    /// Every such operation (1st failing: number `fail_every - 1`) fails with SQLSTATE 40001.
+    /// Every n-th operation (first number `fail_every - 1`) fails with SQLSTATE 40001.
     #[serde(default)]
     pub fail_every: Option<u64>,
-    /// The connection that carries out this operation is lost.
+    /// The connection is lost during this operation.
     #[serde(default)]
     pub lose_at: Option<u64>,
 }
@@ -334,7 +336,7 @@ impl Stop {
 }
 
 impl LoadPlan {
-    /// Reads a plan and checks it against itself.
+    /// Parse a plan and check its consistency.
     ///
     /// # Errors
     ///
@@ -345,13 +347,13 @@ impl LoadPlan {
         Ok(plan)
     }
 
-    /// The number of threads that are really started.
+    /// The number of threads that are actually started.
     #[must_use]
     pub fn effective_threads(&self) -> usize {
         self.threads.min(self.clients)
     }
 
-    /// The connections that there may be in the end.
+    /// The connection limit.
     #[must_use]
     pub fn most_clients(&self) -> usize {
         self.max_clients.unwrap_or(self.clients)

@@ -2,17 +2,17 @@
 
 use serde::Deserialize;
 
-/// What a sampler watches beside the machine.
+/// What a sampler watches in addition to the machine.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SamplerPlan {
     /// Time between two readings in nanoseconds, at least a millisecond.
     pub period_ns: u64,
-    /// The processes, each told apart by its role.
+    /// The processes, distinguished by their role.
     #[serde(default)]
     pub watch: Vec<Watch>,
-    /// Whether to read how processes share memory. That walks their pages, and a process that
-    /// wants a page meanwhile may wait: right for watching, wrong for what is timed.
+    /// Whether to read proportional memory (PSS). The kernel then walks the processes' pages, and a
+    /// process that needs a page meanwhile may wait: fine for monitoring, wrong for timed runs.
     #[serde(default)]
     pub memory: bool,
 }
@@ -21,24 +21,24 @@ pub struct SamplerPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Watch {
-    /// What it is to the reader, such as `server` or `generator`.
+    /// Its role, such as `server` or `generator`.
     pub role: String,
-    /// Its process id.
+    /// Its process ID.
     pub pid: u32,
-    /// Whether its children are watched too, as they come and go.
+    /// Whether its children are watched too, including later ones.
     #[serde(default)]
     pub children: bool,
 }
 
 impl SamplerPlan {
-    /// The least time between two readings.
+    /// The shortest time between two readings.
     pub const LEAST_PERIOD_NS: u64 = 1_000_000;
 
-    /// Reads a plan from JSON.
+    /// Parse a plan from JSON.
     ///
     /// # Errors
     ///
-    /// [`crate::PlanError`] for what is no plan, or one with readings too close together.
+    /// [`crate::PlanError`] for an invalid plan, or one with readings too close together.
     pub fn parse(json: &[u8]) -> Result<Self, crate::PlanError> {
         let plan: Self = serde_json::from_slice(json)?;
         if plan.period_ns < Self::LEAST_PERIOD_NS {

@@ -1,4 +1,4 @@
-//! What a trial answers.
+//! The results of a trial.
 
 use std::collections::BTreeMap;
 
@@ -11,53 +11,53 @@ pub enum Outcome {
     #[default]
     #[serde(rename = "complete")]
     Complete,
-    /// It would have taken longer than its deadline; what was under way counts as failed.
+    /// Its deadline passed; operations under way count as failed.
     #[serde(rename = "deadline")]
     Deadline,
-    /// The server closed a connection, or all of them and did not take new ones; what was under
-    /// way counts as failed.
+    /// The server closed a connection, or all of them and accepted no new ones; operations under
+    /// way count as failed.
     #[serde(rename = "connection lost")]
     ConnectionLost,
     /// Connections could not be opened before anything was measured.
     #[serde(rename = "refused")]
     Refused,
-    /// The caller asked to stop; what was under way counts as failed.
+    /// The caller requested to stop; operations under way count as failed.
     #[serde(rename = "interrupted")]
     Interrupted,
 }
 
-/// What a trial did, in sum. `started = succeeded + failed`, always; in an open loop
-/// `arrivals = started + skipped + unsent`.
+/// The totals of a trial. `started = succeeded + failed`, always; in an open loop `arrivals =
+/// started + skipped + unsent`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Totals {
     /// How the trial ended.
     pub outcome: Outcome,
-    /// Why, unless complete.
+    /// Why, unless it is complete.
     pub message: Option<String>,
     /// Operations begun in the measured part.
     pub started: u64,
     /// Operations of which every statement succeeded.
     pub succeeded: u64,
-    /// Operations with an error, and those under way when the trial was cut short.
+    /// Operations with an error, and those under way when the trial stopped early.
     pub failed: u64,
     /// Intended starts in the measured part; `None` in a closed loop.
     pub arrivals: Option<u64>,
-    /// Arrivals left out because they were later than the latency limit before they started.
+    /// Arrivals skipped because they exceeded the latency limit before they started.
     pub skipped: u64,
     /// Arrivals for which no connection became free before the end.
     pub unsent: u64,
     /// Operations that succeeded, but took longer than the latency limit.
     pub late: u64,
-    /// Failed operations by SQLSTATE; `08006` is a lost connection. Operations cut short with the
-    /// trial have none.
+    /// Failed operations by SQLSTATE; `08006` is a lost connection. Operations under way when the
+    /// trial stopped early have none.
     pub errors: BTreeMap<String, u64>,
-    /// Connections that could not be opened, by SQLSTATE; `08001` is a server out of reach.
+    /// Connections that could not be opened, by SQLSTATE; `08001` is an unreachable server.
     pub connect_errors: BTreeMap<String, u64>,
     /// Operations that were tried more than once.
     pub retried: u64,
-    /// Tries after the first, by the SQLSTATE that caused them.
+    /// Retries, by the SQLSTATE that caused them.
     pub retries: BTreeMap<String, u64>,
-    /// The message of the first error in the measured part, else of the first in the warm-up.
+    /// The message of the first error in the measured part, or else of the first in the warm-up.
     pub first_error: Option<String>,
     /// Rows that statements returned or changed, as the server counts them.
     pub rows: u64,
@@ -71,74 +71,76 @@ pub struct Totals {
     pub client_user_ns: u64,
     /// CPU time in the kernel of the load engine's threads, in the measured part.
     pub client_system_ns: u64,
-    /// CPU time of the busiest of the engine's threads / the time it worked, from 0 to 1.
+    /// CPU time of the busiest of the engine's threads as a fraction of its working time, from 0 to
+    /// 1.
     pub busiest_thread: f64,
-    /// Bytes sent in the measured part, as they crossed the sockets.
+    /// Bytes sent in the measured part, as on the wire.
     pub sent_bytes: u64,
-    /// Bytes received in the measured part, as they crossed the sockets.
+    /// Bytes received in the measured part, as on the wire.
     pub received_bytes: u64,
-    /// What happened to connections, from the beginning on.
+    /// Counts of connections, from the beginning on.
     pub connections: Connections,
-    /// The digest of all answers as 32 hexadecimal digits, if one was asked for.
+    /// The digest of all answers as 32 hexadecimal digits, if requested.
     pub digest: Option<String>,
     /// Operations of the warm-up that failed.
     pub warmup_failed: u64,
     /// CPU time of the server's processes, if a process was given to watch.
     pub server: Option<ServerCpu>,
-    /// CPU time that the host took away from this machine, over all CPUs.
+    /// CPU time stolen by the host, over all CPUs.
     pub steal_ns: u64,
-    /// Time for which the watched process' control group (else our own) was throttled; `None`
-    /// where the kernel does not say.
+    /// Time for which the watched process' control group (or else our own) was throttled; `None` if
+    /// the kernel does not report it.
     pub throttled_ns: Option<u64>,
-    /// What is counted of an HTTP load only.
+    /// The counts of an HTTP load only.
     pub http: Option<HttpTotals>,
 }
 
-/// What is counted of an HTTP load beyond that. `answers` is the sum of `statuses`.
+/// The counts of an HTTP load. `answers` is the sum of `statuses`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct HttpTotals {
-    /// Operations that the load was to begin; `None` where time ends it.
+    /// Operations that the load was to begin; `None` if time ends it.
     pub planned: Option<u64>,
     /// Final answers by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Failed operations whose request the server has surely not processed.
+    /// Failed operations whose request the server certainly did not process.
     pub unprocessed: u64,
-    /// Headers of answers as they were received, compressed by HTTP/2.
+    /// Bytes of answers' headers as received, compressed by HTTP/2.
     pub header_bytes: u64,
-    /// The same headers after decompression: names and values.
+    /// Bytes of the same headers after decompression: names and values.
     pub header_plain_bytes: u64,
-    /// Bodies of answers, without what frames them.
+    /// Bytes of answers' bodies, without framing.
     pub body_bytes: u64,
-    /// Answers that stood still half-way.
+    /// Answers that stalled in the middle.
     pub stalls: Stalls,
-    /// Connections that the server closed, as it had announced, after a whole answer.
+    /// Connections that the server closed as announced, after a complete answer.
     pub closed: u64,
-    /// The fewest operations that such a connection had carried.
+    /// The fewest operations that such a connection carried.
     pub closed_least: u64,
-    /// The most operations that such a connection had carried.
+    /// The most operations that such a connection carried.
     pub closed_most: u64,
-    /// How many of them were announced by HTTP/2's GOAWAY.
+    /// How many of them HTTP/2's GOAWAY announced.
     pub goaways: u64,
 }
 
-/// Answers that stood still half-way, and a trial of why: silences of over 10 ms, drawn by lot, in
-/// which what was received was acknowledged at once, and others in which it was not.
+/// Answers that stalled in the middle, and an experiment about the cause: of silences longer than
+/// 10 ms, some chosen at random were ended by an immediate acknowledgement, others were left as
+/// controls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Stalls {
-    /// Answers in whose middle nothing came for 35 to 50 ms, as when an acknowledgement is delayed.
+    /// Answers with a silence of 35 to 50 ms in the middle, as long as a delayed acknowledgement.
     pub answers: u64,
-    /// Silences that were left alone.
+    /// Silences left as controls.
     pub kept: u64,
-    /// How many of them were over within 35 ms.
+    /// How many of them ended within 35 ms.
     pub kept_short: u64,
-    /// Silences in which what was received was acknowledged after 10 ms.
+    /// Silences in which the received bytes were acknowledged after 10 ms.
     pub hastened: u64,
-    /// How many of them were over within 35 ms.
+    /// How many of them ended within 35 ms.
     pub hastened_short: u64,
 }
 
 impl Stalls {
-    /// Adds what was tried elsewhere.
+    /// Add the results of another thread.
     pub fn tried(&mut self, other: &Self) {
         self.kept += other.kept;
         self.kept_short += other.kept_short;
@@ -146,7 +148,7 @@ impl Stalls {
         self.hastened_short += other.hastened_short;
     }
 
-    /// Counts the end of a silence that took part in the trial.
+    /// Count the end of a silence that took part in the experiment.
     pub fn ended(&mut self, hastened: bool, short: bool) {
         let (all, of_them) = if hastened {
             (&mut self.hastened, &mut self.hastened_short)
@@ -158,18 +160,18 @@ impl Stalls {
     }
 }
 
-/// What happened to connections.
+/// Counts of connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Connections {
     /// How many were opened.
     pub opened: u64,
     /// How many were lost while in use.
     pub lost: u64,
-    /// How many were open at once, at most.
+    /// Maximum number open at once.
     pub most: u64,
-    /// The sum of the times they took to open, authentication included.
+    /// Total time to open them, authentication included.
     pub sum_ns: u64,
-    /// The longest such time.
+    /// The longest time to open one.
     pub max_ns: u64,
 }
 
@@ -184,7 +186,7 @@ pub struct ServerCpu {
     pub total_ns: u64,
 }
 
-/// What a row of the statement table describes.
+/// The kind of a row in the statement table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementKind {
     /// One statement: its service times.
@@ -195,12 +197,12 @@ pub enum StatementKind {
     Operation,
     /// All operations: from the start.
     Service,
-    /// Open loop: from the intended start to the start, of operations that found a free
-    /// connection. What they waited is the generator's own fault.
+    /// Open loop: lag from the intended to the real start, for operations that found a free
+    /// connection. This delay is the generator's own fault.
     Lateness,
     /// Opening a connection, authentication included.
     Connect,
-    /// HTTP: of which, agreeing on keys.
+    /// HTTP: the part of it spent on the TLS handshake.
     Tls,
     /// HTTP: from the start to the head of the answer.
     FirstByte,
@@ -223,21 +225,21 @@ impl StatementKind {
     }
 }
 
-/// One row of the statement table. Latencies are those of executions without an error:
-/// the histogram holds `executions - errors` values.
+/// One row of the statement table. Latencies are of executions without an error: the histogram has
+/// `executions - errors` values.
 #[derive(Debug, Clone)]
 pub struct StatementSummary {
     /// What the row describes.
     pub kind: StatementKind,
     /// The script that it belongs to; empty for all.
     pub script: String,
-    /// The statement's or the script's name; else the word of the kind.
+    /// The statement's or the script's name; otherwise the word of the kind.
     pub name: String,
     /// The statement's line in the script's text.
     pub line: Option<u64>,
-    /// How often it was begun.
+    /// How many were begun.
     pub executions: u64,
-    /// How often it ended in an error, or was cut short.
+    /// How many failed or were cancelled.
     pub errors: u64,
     /// Rows returned or changed.
     pub rows: u64,
@@ -245,13 +247,13 @@ pub struct StatementSummary {
     pub sum_ns: u64,
     /// The sum of their squares, in ns².
     pub sum_squares: f64,
-    /// What is known of their distribution; `None` when nothing succeeded.
+    /// Quantiles of the distribution; `None` if nothing succeeded.
     pub latency: Option<LatencyQuantiles>,
     /// The HDR histogram, in the format V2, uncompressed.
     pub histogram: Vec<u8>,
 }
 
-/// What happened to one script in one interval of the series.
+/// The counts of one script in one interval of the series.
 #[derive(Debug, Clone, Default)]
 pub struct SeriesRow {
     /// Which interval, from 0.
@@ -262,13 +264,13 @@ pub struct SeriesRow {
     pub script: String,
     /// Operations that ended in it.
     pub counts: IntervalCounts,
-    /// The HDR histogram of their latencies from the intended start, in the format V2; empty when
+    /// The HDR histogram of their latencies from the intended start, in the format V2; empty if
     /// nothing succeeded.
     pub histogram: Vec<u8>,
 }
 
-/// How many answers of one status came in one interval of the series. Those of all intervals add
-/// up to [`HttpTotals::statuses`].
+/// The number of answers with one status in one interval of the series. All intervals add up to
+/// [`HttpTotals::statuses`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusRow {
     /// Which interval, from 0.
@@ -279,11 +281,11 @@ pub struct StatusRow {
     pub length_ns: u64,
     /// The status.
     pub status: u16,
-    /// Final answers that had it; one is counted when its head has come.
+    /// Final answers with this status; an answer counts when its head arrives.
     pub answers: u64,
 }
 
-/// What is counted in an interval.
+/// The counts of an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IntervalCounts {
     /// Operations begun.
@@ -292,16 +294,16 @@ pub struct IntervalCounts {
     pub succeeded: u64,
     /// Operations that failed.
     pub failed: u64,
-    /// Arrivals left out because they were too late.
+    /// Arrivals skipped because they were too late.
     pub skipped: u64,
-    /// Tries after the first.
+    /// Retries.
     pub retries: u64,
     /// Statements answered.
     pub statements: u64,
 }
 
 impl IntervalCounts {
-    /// Adds other counts.
+    /// Add other counts.
     pub fn add(&mut self, other: &Self) {
         self.started += other.started;
         self.succeeded += other.succeeded;
@@ -311,33 +313,33 @@ impl IntervalCounts {
         self.statements += other.statements;
     }
 
-    /// Whether nothing happened.
+    /// Whether all counts are zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// How a trial goes, over the last intervals.
+/// Progress of a trial, over the last intervals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Progress {
-    /// How long the measured part has gone on.
+    /// Time since the measured part began.
     pub elapsed_ns: u64,
-    /// Over how many seconds the other numbers are.
+    /// The number of seconds that the other numbers cover.
     pub seconds: f64,
     /// Operations that succeeded.
     pub succeeded: u64,
     /// Operations that failed.
     pub failed: u64,
-    /// Arrivals left out.
+    /// Arrivals skipped.
     pub skipped: u64,
-    /// Tries after the first.
+    /// Retries.
     pub retries: u64,
     /// Arrivals that wait for a free connection now.
     pub backlog: u64,
     /// Connections open now.
     pub clients: u64,
-    /// Mean latency from the intended start; 0 when nothing succeeded, as below.
+    /// Mean latency from the intended start; 0 if nothing succeeded, as below.
     pub mean_ns: f64,
     /// Standard deviation of the latencies.
     pub stddev_ns: f64,
@@ -345,18 +347,18 @@ pub struct Progress {
     pub p50_ns: u64,
     /// Their quantile 0.99.
     pub p99_ns: u64,
-    /// The greatest.
+    /// Their maximum.
     pub max_ns: u64,
-    /// Quantile 0.99 of the generator's own lateness.
+    /// Quantile 0.99 of the generator's own lag.
     pub lateness_p99_ns: u64,
 }
 
 /// A distribution in eight numbers. The quantiles have three significant digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencyQuantiles {
-    /// The least, exact.
+    /// The minimum, exact.
     pub min_ns: u64,
-    /// The greatest, exact.
+    /// The maximum, exact.
     pub max_ns: u64,
     /// The median.
     pub p50_ns: u64,

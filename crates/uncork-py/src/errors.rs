@@ -16,7 +16,7 @@ mod python {
     pyo3::import_exception!(uncork.errors, SetupError);
 }
 
-/// Data that cannot cross the boundary.
+/// Data that cannot be converted.
 #[derive(Debug)]
 pub(crate) struct DataError(pub(crate) String);
 

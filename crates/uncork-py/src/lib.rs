@@ -22,7 +22,7 @@ use crate::errors::{DataError, histogram_error, install_error, load_error, plan_
 use crate::system::SampleAnswer;
 use crate::wait::wait;
 
-/// Logs of many templates are gathered in many small pieces, by several threads.
+/// Logs with many templates need many small allocations, by several threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -42,7 +42,7 @@ mod _core {
     };
 }
 
-/// Say, as JSON, what was built: versions, profile, platform.
+/// Return versions, profile and platform of the build as JSON.
 #[pyfunction]
 fn build_info(py: Python<'_>) -> Bound<'_, PyBytes> {
     let profile = if cfg!(debug_assertions) {
@@ -61,10 +61,10 @@ fn build_info(py: Python<'_>) -> Bound<'_, PyBytes> {
     PyBytes::new(py, information.to_string().as_bytes())
 }
 
-/// Return the folder of the pinned `PostgreSQL` under a cache folder, fetched if necessary.
+/// Return the folder of the pinned `PostgreSQL` in a cache folder; fetch it if necessary.
 #[pyfunction]
 fn install_postgres(py: Python<'_>, cache_dir: PathBuf) -> PyResult<OsString> {
-    // An interrupted download goes on until the process ends; it leaves nothing half-made.
+    // An interrupted download continues until the process ends; it leaves no partial files.
     let install = move || uncork_server::install(&cache_dir);
     let installed = wait(py, install, || Ok(()), || false)?;
     installed
@@ -72,7 +72,7 @@ fn install_postgres(py: Python<'_>, cache_dir: PathBuf) -> PyResult<OsString> {
         .map_err(|error| install_error(&error))
 }
 
-/// Refuse a plan that is wrong, or whose scripts are, without reaching for a server.
+/// Check a plan and its scripts without connecting to a server.
 #[pyfunction]
 fn check_load(plan: &[u8], parameters: PyTable) -> PyResult<()> {
     let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
@@ -80,8 +80,8 @@ fn check_load(plan: &[u8], parameters: PyTable) -> PyResult<()> {
     uncork_load::check(&plan, &parameters).map_err(|error| load_error(&error))
 }
 
-/// Totals as JSON, statements, intervals, answers by status and interval, and what the sampler told
-/// if one was asked for.
+/// Totals as JSON, statements, intervals, answers by status and interval, and the sampler's data if
+/// it was requested.
 type Answer<'py> = (
     Bound<'py, PyBytes>,
     PyTable,
@@ -90,8 +90,8 @@ type Answer<'py> = (
     Option<SampleAnswer<'py>>,
 );
 
-/// Carry out one trial: a plan as JSON and a table of texts in; totals as JSON, tables of
-/// statements, of intervals and of answers by status and interval, and what the sampler told, out.
+/// Run one trial: takes a plan as JSON and a table of texts; returns totals as JSON, tables of
+/// statements, of intervals and of answers by status and interval, and the sampler's data.
 /// `progress` is called from this thread with JSON.
 #[pyfunction]
 #[pyo3(signature = (plan, parameters, progress=None))]
@@ -106,7 +106,7 @@ fn run_load<'py>(
     let (keeps, intervals) = (plan.keep_interrupted, u64::from(plan.progress_intervals));
     let control = Control::default();
     let watched = control.clone();
-    let glance = || match progress {
+    let check = || match progress {
         Some(progress) => tell(py, progress, &watched, intervals),
         None => Ok(()),
     };
@@ -114,7 +114,7 @@ fn run_load<'py>(
     let ended = wait(
         py,
         move || uncork_load::run(&plan, &parameters, &control),
-        glance,
+        check,
         move || {
             interrupt.request();
             keeps
@@ -134,15 +134,15 @@ fn run_load<'py>(
     ))
 }
 
-/// For each arm its totals as JSON and its statements; a table of slices; what the sampler told.
+/// For each arm its totals as JSON and its statements; a table of slices; the sampler's data.
 type BlockAnswer<'py> = (
     Vec<(Bound<'py, PyBytes>, PyTable)>,
     PyTable,
     Option<SampleAnswer<'py>>,
 );
 
-/// Carry out one block: a plan as JSON and a table of texts for each arm in; for each arm totals as
-/// JSON and a table of statements, a table of slices, and what the sampler told, out.
+/// Run one block: takes a plan as JSON and a table of texts for each arm; returns for each arm
+/// totals as JSON and a table of statements, a table of slices, and the sampler's data.
 #[pyfunction]
 fn run_block<'py>(
     py: Python<'py>,
@@ -188,7 +188,7 @@ fn run_block<'py>(
     ))
 }
 
-/// Tells how a trial goes, if there is news.
+/// Report a trial's progress, if there is any.
 fn tell(
     py: Python<'_>,
     progress: &Bound<'_, PyAny>,
@@ -202,8 +202,8 @@ fn tell(
     Ok(())
 }
 
-/// Write histograms as a log that the tools of `HdrHistogram` read: for each its tag, start and
-/// length in seconds, and bytes.
+/// Write histograms as a log that `HdrHistogram`'s tools read: for each its tag, start and length
+/// in seconds, and bytes.
 #[pyfunction]
 #[expect(
     clippy::needless_pass_by_value,
@@ -228,8 +228,8 @@ fn hdr_log(
     Ok(PyBytes::new(py, &log))
 }
 
-/// Count latencies that were measured elsewhere: nanoseconds as little-endian numbers of 64 bits in,
-/// a statement's row as [`run_load`] gives it out.
+/// Summarise latencies that were measured elsewhere: takes nanoseconds as little-endian 64-bit integers, returns a
+/// statement's row like [`run_load`].
 #[pyfunction]
 fn summarize(name: &str, latencies_ns: &[u8]) -> PyResult<PyTable> {
     let mut measure = Measure::default();

@@ -1,4 +1,4 @@
-//! The tables of what logs tell.
+//! Converts gathered logs to tables.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -15,22 +15,22 @@ use uncork_log::{
 
 use crate::tables::table;
 
-/// Upper bounds of the published histogram of durations, in microseconds; the last one has none.
+/// Upper bounds of the published histogram of durations, in microseconds; the last bucket has none.
 const BOUNDS: [u64; 9] = [
     1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 1_000_000, 10_000_000,
 ];
 
-/// Templates whose executions over time are told: those of most time.
+/// How many templates have their executions over time published: those with the most time.
 const TEMPLATE_SERIES: usize = 2_000;
 
-/// What logs tell, and how their texts are shown.
+/// Gathered logs, and how their texts are prepared.
 pub(crate) struct Shown<'a> {
     pub(crate) report: &'a Report,
     pub(crate) texts: Texts,
 }
 
 impl Shown<'_> {
-    /// All tables by name.
+    /// Return all tables by name.
     pub(crate) fn all(&self) -> PyResult<[(&'static str, PyTable); 11]> {
         let gathered = &self.report.gathered;
         let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
@@ -366,7 +366,7 @@ impl Shown<'_> {
     }
 }
 
-/// Bytes of a log as text; what is no UTF-8 is replaced.
+/// Convert bytes of a log to text; invalid UTF-8 is replaced.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -387,7 +387,7 @@ fn texts<T>(rows: &[T], get: impl Fn(&T) -> String) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(rows.iter().map(get)))
 }
 
-/// Numbers of templates; [`u32::MAX`] stands for none.
+/// Convert numbers of templates; [`u32::MAX`] stands for none.
 fn template_numbers<T>(rows: &[T], get: impl Fn(&T) -> u32) -> ArrayRef {
     let numbers = rows.iter().map(get);
     Arc::new(
@@ -397,8 +397,8 @@ fn template_numbers<T>(rows: &[T], get: impl Fn(&T) -> u32) -> ArrayRef {
     )
 }
 
-/// How a template's executions are spread: how long they were at the median, at 95 and at 99 %, and how many lie in
-/// each part of the published histogram.
+/// The distribution of a template's durations: the quantiles 0.5, 0.95 and 0.99, and the counts in each bucket of the
+/// published histogram.
 struct Spread {
     quantiles: Option<[u64; 3]>,
     parts: [u64; 10],
@@ -412,7 +412,7 @@ impl Spread {
         for (top, count) in &buckets {
             parts[BOUNDS.partition_point(|bound| bound <= top)] += count;
         }
-        // The bucket of the longest ones may reach beyond them.
+        // The bucket of the longest durations may extend beyond them.
         let max = template.executions.max;
         let quantiles = histogram.quantiles([0.5, 0.95, 0.99], &buckets);
         Self {

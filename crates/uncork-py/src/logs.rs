@@ -1,4 +1,4 @@
-//! What logs tell, as tables.
+//! Reads logs for Python, and returns them as tables.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,19 +27,19 @@ struct LogRequest {
     until_us: Option<i64>,
     /// An empty folder for all entries as Parquet files.
     events: Option<PathBuf>,
-    /// What pseudonyms are drawn from, if no data is to be shown.
+    /// The salt of pseudonyms, if no data is to be shown.
     salt: Option<u64>,
 }
 
-/// What logs tell.
+/// Gathered logs.
 #[pyclass(name = "LogProfile", frozen)]
 pub(crate) struct LogProfile {
     report: Mutex<Report>,
     texts: Texts,
 }
 
-/// Read logs: a request as JSON in, what they tell out. `progress` is called from this thread with
-/// bytes read and entries gathered.
+/// Read logs: takes a request as JSON. `progress` is called from this thread with the bytes read
+/// and the entries gathered.
 #[pyfunction]
 #[pyo3(signature = (request, progress=None))]
 pub(crate) fn read_logs(
@@ -51,7 +51,7 @@ pub(crate) fn read_logs(
     let texts = request.texts;
     let control = Control::default();
     let (watched, stopped) = (control.clone(), control.clone());
-    let glance = || match progress {
+    let check = || match progress {
         Some(progress) => progress
             .call1((watched.bytes(), watched.entries()))
             .map(|_| ()),
@@ -60,7 +60,7 @@ pub(crate) fn read_logs(
     let report = wait(
         py,
         move || uncork_ingest::gather(&request, &control),
-        glance,
+        check,
         move || {
             stopped.stop();
             true
@@ -87,7 +87,7 @@ fn read_request(request: &[u8]) -> PyResult<Request> {
     })
 }
 
-/// Logs that are followed.
+/// Logs that are followed while they grow.
 #[pyclass(name = "LogFollower", frozen)]
 pub(crate) struct LogFollower {
     follower: Mutex<Option<Follower>>,
@@ -114,7 +114,7 @@ impl LogFollower {
         self.with(|follower| follower.add(path))
     }
 
-    /// Read what has been written since, up to some amount. Returns whether there may be more.
+    /// Read what has been written since, up to a limit. Returns whether there may be more.
     fn poll(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.with(|follower| follower.poll(&self.control)))
     }
@@ -124,18 +124,18 @@ impl LogFollower {
         (self.control.bytes(), self.control.entries())
     }
 
-    /// Return what the logs have told so far.
+    /// Return what was gathered so far.
     fn profile(&self, py: Python<'_>) -> PyResult<LogProfile> {
         let report = py.detach(|| self.with(|follower| follower.report()))?;
-        Ok(self.told(report))
+        Ok(self.profile_of(report))
     }
 
-    /// End: return what the logs have told.
+    /// End, and return what was gathered.
     fn finish(&self, py: Python<'_>) -> PyResult<LogProfile> {
         let follower = self.lock()?.take();
         let follower = follower.ok_or_else(ended)?;
         let report = py.detach(|| follower.finish());
-        Ok(self.told(report.map_err(|error| ingest_error(&error))?))
+        Ok(self.profile_of(report.map_err(|error| ingest_error(&error))?))
     }
 }
 
@@ -150,7 +150,7 @@ impl LogFollower {
         Ok(work(follower.as_mut().ok_or_else(ended)?))
     }
 
-    fn told(&self, report: Report) -> LogProfile {
+    fn profile_of(&self, report: Report) -> LogProfile {
         LogProfile {
             report: Mutex::new(report),
             texts: self.texts,
@@ -190,7 +190,7 @@ impl LogProfile {
         let steps: serde_json::Map<_, _> = Step::ALL
             .iter()
             .zip(&gathered.steps)
-            .map(|(step, times)| (step.name().to_owned(), told(times)))
+            .map(|(step, times)| (step.name().to_owned(), times_json(times)))
             .collect();
         let activity = &gathered.activity;
         let points = &activity.checkpoints;
@@ -210,7 +210,7 @@ impl LogProfile {
             .collect();
         let averages = AVERAGES.iter().zip(&gathered.pool.averages);
         let pool: serde_json::Map<_, _> = averages
-            .map(|(name, average)| ((*name).to_owned(), told(&average.all)))
+            .map(|(name, average)| ((*name).to_owned(), times_json(&average.all)))
             .collect();
         let facts = json!({
             "files": files,
@@ -227,24 +227,24 @@ impl LogProfile {
             "bucket_s": gathered.scale.seconds(),
             "template_bucket_s": gathered.coarse.seconds(),
             "steps": steps,
-            "sessions": told(&activity.ended),
+            "sessions": times_json(&activity.ended),
             "connections": activity.received.all().count,
             "still_waiting": activity.still_waiting,
             "deadlocks": activity.deadlocks,
             "pool": pool,
             "checkpoints": {
                 "reasons": reasons,
-                "all": told(&points.all),
-                "write": told(&points.write),
-                "sync": told(&points.sync),
-                "buffers": told(&points.buffers),
-                "distance_kib": told(&points.distance),
+                "all": times_json(&points.all),
+                "write": times_json(&points.write),
+                "sync": times_json(&points.sync),
+                "buffers": times_json(&points.buffers),
+                "distance_kib": times_json(&points.distance),
             },
         });
         Ok(PyBytes::new(py, facts.to_string().as_bytes()))
     }
 
-    /// Return for each template, by number, its text and that of one statement of it.
+    /// Return, for each template by number, its text and the text of one of its statements.
     fn statements<'py>(&self, py: Python<'py>) -> PyResult<Vec<[Bound<'py, PyBytes>; 2]>> {
         let report = self.report()?;
         let templates = report.gathered.templates.all();
@@ -253,7 +253,7 @@ impl LogProfile {
             .map(|template| {
                 let example = template.more.slowest.as_ref();
                 let statement = match example {
-                    // What many have in common has no statement of its own.
+                    // The template for rare statements has no statement of its own.
                     Some(example) if *template.more.text != *RARE => &example.text,
                     _ => &*template.more.text,
                 };
@@ -262,13 +262,13 @@ impl LogProfile {
             .collect())
     }
 
-    /// Return for each template, by number, what stands for it in events.
+    /// Return the identity of each template in events, by number.
     fn statement_ids(&self) -> PyResult<Vec<u64>> {
         let report = self.report()?;
         Ok(report.gathered.templates.identities().collect())
     }
 
-    /// Put templates together: for each by number the number of the one that it becomes part of.
+    /// Merge templates: for each by number, the number of the template that it becomes part of.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "arguments from Python arrive by value"
@@ -305,6 +305,6 @@ impl LogProfile {
     }
 }
 
-fn told(times: &Times) -> serde_json::Value {
+fn times_json(times: &Times) -> serde_json::Value {
     json!({"count": times.count, "sum": times.micros, "max": times.max})
 }

@@ -1,4 +1,4 @@
-//! Stacks: bytes of any profiler in, tables out; tables in, drawings and files of other tools out.
+//! Reads, sums, draws and writes profiles for Python.
 
 use std::mem::take;
 use std::ops::Range;
@@ -20,10 +20,10 @@ use uncork_stacks::{Drawing, Format, Limits, Measure, Row, Stacks, Tree, process
 use crate::errors::DataError;
 use crate::tables::table;
 
-/// Stacks that are put together faster than a thread starts.
+/// Fewer stacks are combined faster than a thread starts.
 const FEW: usize = 20_000;
 
-/// Read a profile: bytes in; what it measures as JSON and a table of folded stacks out.
+/// Read a profile: takes bytes; returns its measures as JSON and a table of folded stacks.
 #[pyfunction]
 #[pyo3(signature = (data, format=None, times=false))]
 pub(crate) fn read_stacks<'py>(
@@ -35,7 +35,7 @@ pub(crate) fn read_stacks<'py>(
     let format = format
         .map(|word| {
             Format::named(word)
-                .ok_or_else(|| PyValueError::new_err(format!("\"{word}\" is no known format")))
+                .ok_or_else(|| PyValueError::new_err(format!("\"{word}\" is not a known format")))
         })
         .transpose()?;
     let (facts, batches) = py.detach(|| {
@@ -58,10 +58,10 @@ pub(crate) fn read_stacks<'py>(
     ))
 }
 
-/// Makes the batches of a folded table.
+/// Build the batches of a folded table.
 fn batches(mut stacks: Stacks) -> Result<Vec<RecordBatch>, ArrowError> {
     if !stacks.folded.is_empty() {
-        // Hundreds of megabytes stay where they were read.
+        // Hundreds of megabytes are not copied.
         return take(&mut stacks.folded)
             .into_iter()
             .map(|block| {
@@ -104,7 +104,7 @@ fn batch(
     value: ArrayRef,
     stack: ArrayRef,
 ) -> Result<RecordBatch, ArrowError> {
-    // All may be null, so that batches of any origin are alike.
+    // All may be null, so that batches from any format have the same schema.
     RecordBatch::try_from_iter_with_nullable([
         ("measure", measure, true),
         ("pid", pid, true),
@@ -115,7 +115,7 @@ fn batch(
     ])
 }
 
-/// Makes a column of texts in one piece: growing one of hundreds of megabytes takes longer than all else.
+/// Build a text column in one allocation: growing one of hundreds of megabytes takes longer than all else.
 fn texts<'a>(texts: impl ExactSizeIterator<Item = &'a str> + Clone) -> ArrayRef {
     let bytes = texts.clone().map(str::len).sum();
     let mut column = LargeStringBuilder::with_capacity(texts.len(), bytes);
@@ -123,7 +123,8 @@ fn texts<'a>(texts: impl ExactSizeIterator<Item = &'a str> + Clone) -> ArrayRef 
     Arc::new(column.finish())
 }
 
-/// Draw stacks as a flame graph: a table of stacks and values and options as JSON in, SVG out.
+/// Draw stacks as a flame graph: takes a table of stacks and values and options as JSON, returns
+/// SVG.
 #[pyfunction]
 pub(crate) fn draw_stacks<'py>(
     py: Python<'py>,
@@ -138,8 +139,8 @@ pub(crate) fn draw_stacks<'py>(
     Ok(PyBytes::new(py, &svg))
 }
 
-/// Add up frames: a table of stacks and values in; totals as JSON, a table of frames and one of
-/// ways into the kernel out.
+/// Add up frames: takes a table of stacks and values; returns totals as JSON, a table of frames and
+/// a table of kernel entries.
 #[pyfunction]
 pub(crate) fn sum_stacks(
     py: Python<'_>,
@@ -250,7 +251,7 @@ pub(crate) fn write_stacks<'py>(
         "speedscope" => Ok(uncork_stacks::to_speedscope(name, &measure, stacks.pairs())),
         "pprof" => Ok(uncork_stacks::to_pprof(&measure, stacks.pairs())),
         _ => Err(PyValueError::new_err(format!(
-            "\"{format}\" is no format to write"
+            "\"{format}\" is not a format that can be written"
         ))),
     })?;
     Ok(PyBytes::new(py, &written))
@@ -305,7 +306,7 @@ impl Columns {
         Tree::joined(self.parts(all.div_ceil(parts).max(1)))
     }
 
-    /// Returns the rows in order, in parts of so many.
+    /// Return the rows in order, in parts of this size.
     fn parts(&self, most: usize) -> Vec<impl Iterator<Item = (&str, i64, i64)> + Send> {
         let mut parts = vec![Vec::new()];
         let mut room = most;
@@ -334,10 +335,10 @@ impl Columns {
     }
 }
 
-/// Stacks, their values, and those before.
+/// Stacks, their values, and their values before.
 type Batch = (ArrayRef, Int64Array, Option<Int64Array>);
 
-/// Returns rows of a batch.
+/// Return the rows of a batch.
 fn rows(
     (stacks, values, before): &Batch,
     places: Range<usize>,

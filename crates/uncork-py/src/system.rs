@@ -1,4 +1,4 @@
-//! The sampler, and what it tells as tables.
+//! Runs the sampler for Python, and returns its data as tables.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,13 +15,13 @@ use crate::tables::table;
 /// Facts as JSON, and tables by name.
 pub(crate) type SampleAnswer<'py> = (Bound<'py, PyBytes>, Bound<'py, PyDict>);
 
-/// A sampler at work. It ends when it is stopped or forgotten.
+/// A running sampler. It ends when it is stopped or dropped.
 #[pyclass(frozen)]
 pub(crate) struct Sampler {
     running: Mutex<Option<uncork_sample::Sampler>>,
 }
 
-/// Begin to sample machine and processes: a plan as JSON in.
+/// Begin to sample machine and processes: takes a plan as JSON.
 #[pyfunction]
 pub(crate) fn start_sampler(py: Python<'_>, plan: &[u8]) -> PyResult<Sampler> {
     let plan = SamplerPlan::parse(plan).map_err(|error| plan_error(&error))?;
@@ -33,7 +33,7 @@ pub(crate) fn start_sampler(py: Python<'_>, plan: &[u8]) -> PyResult<Sampler> {
 
 #[pymethods]
 impl Sampler {
-    /// Rest, or go on: the time of a rest is none to it.
+    /// Pause or continue; off-time does not count.
     fn rest(&self, resting: bool) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sampler) = running.as_ref() {
@@ -41,7 +41,7 @@ impl Sampler {
         }
     }
 
-    /// End: return facts as JSON, and tables by name; of one that was stopped before, nothing.
+    /// Stop, and return facts as JSON and tables by name; `None` if it was stopped before.
     fn stop<'py>(&self, py: Python<'py>) -> PyResult<Option<SampleAnswer<'py>>> {
         let running = self
             .running
@@ -53,7 +53,7 @@ impl Sampler {
     }
 }
 
-pub(crate) fn told<'py>(py: Python<'py>, seen: &Sampled) -> PyResult<SampleAnswer<'py>> {
+pub(crate) fn answer<'py>(py: Python<'py>, seen: &Sampled) -> PyResult<SampleAnswer<'py>> {
     let facts = serde_json::to_vec(&seen.facts).map_err(|error| DataError::from(&error))?;
     let tables = PyDict::new(py);
     tables.set_item("system_samples", ticks(&seen.ticks)?)?;
@@ -82,7 +82,7 @@ fn texts<'a, T>(rows: &'a [T], get: impl Fn(&'a T) -> &'a str) -> ArrayRef {
 fn ticks(rows: &[Tick]) -> PyResult<PyTable> {
     let order: Vec<u64> = (0..rows.len() as u64).collect();
     let known = |get: fn(&Tick) -> u64| numbers(rows, |row| Some(get(row)));
-    let told = |get: fn(&Tick) -> Option<u64>| numbers(rows, get);
+    let optional = |get: fn(&Tick) -> Option<u64>| numbers(rows, get);
     let mode = |get: fn(&Modes) -> u64| numbers(rows, |row| row.modes.as_ref().map(get));
     let stall = |get: fn(&Stalls) -> Option<u64>| numbers(rows, |row| get(&row.stalls));
     table(vec![
@@ -90,7 +90,7 @@ fn ticks(rows: &[Tick]) -> PyResult<PyTable> {
         ("end_ns", known(|row| row.end_ns)),
         ("length_ns", known(|row| row.length_ns)),
         ("late_ns", known(|row| row.late_ns)),
-        ("cpus", answer(|row| row.cpus)),
+        ("cpus", optional(|row| row.cpus)),
         ("user_ns", mode(|modes| modes.user_ns)),
         ("nice_ns", mode(|modes| modes.nice_ns)),
         ("system_ns", mode(|modes| modes.system_ns)),
@@ -100,10 +100,10 @@ fn ticks(rows: &[Tick]) -> PyResult<PyTable> {
         ("softirq_ns", mode(|modes| modes.softirq_ns)),
         ("steal_ns", mode(|modes| modes.steal_ns)),
         ("guest_ns", mode(|modes| modes.guest_ns)),
-        ("running", answer(|row| row.running)),
-        ("blocked", answer(|row| row.blocked)),
-        ("switches", answer(|row| row.switches)),
-        ("forks", answer(|row| row.forks)),
+        ("running", optional(|row| row.running)),
+        ("blocked", optional(|row| row.blocked)),
+        ("switches", optional(|row| row.switches)),
+        ("forks", optional(|row| row.forks)),
         ("cpu_some_ns", stall(|stalls| stalls.cpu_some_ns)),
         ("io_some_ns", stall(|stalls| stalls.io_some_ns)),
         ("io_full_ns", stall(|stalls| stalls.io_full_ns)),

@@ -1,4 +1,4 @@
-//! Arrow tables: parameters in, results out.
+//! Converts Arrow tables: parameters from Python, results to Python.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use uncork_model::{
 
 use crate::errors::DataError;
 
-/// Takes over a table of nullable texts.
+/// Take over a table of nullable texts.
 pub(crate) fn parameters(table: PyTable) -> Result<Parameters, DataError> {
     let (batches, schema) = table.into_inner();
     let mut columns = vec![Column::default(); schema.fields().len()];
@@ -183,7 +183,7 @@ pub(crate) fn quantiles(points: &[QuantilePoint]) -> PyResult<PyTable> {
     ])
 }
 
-/// Makes a table of columns.
+/// Build a table from columns.
 pub(crate) fn table(columns: Vec<(&str, ArrayRef)>) -> PyResult<PyTable> {
     let batch = RecordBatch::try_from_iter(columns).map_err(|error| DataError::from(&error))?;
     let schema = batch.schema();

@@ -1,4 +1,4 @@
-//! Long work on a thread of its own, while this one looks for Ctrl-C.
+//! Runs long work on a separate thread, while the calling thread checks for signals such as Ctrl-C.
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
@@ -8,18 +8,19 @@ use pyo3::prelude::*;
 
 use crate::errors::DataError;
 
-/// How often signals are looked for.
-const GLANCE: Duration = Duration::from_millis(25);
-/// How long interrupted work is waited for: it has connections to close.
+/// How often signals are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(25);
+/// How long interrupted work may take to end: it has connections to close.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs `work` with Python detached, and `glance` with it attached several times a second. On a
-/// signal, or an error of `glance`, calls `stop`, and gives the work a moment to end. What it ends
-/// with is the answer if `stop` says that it is to be kept; else what the signal's handler raised.
+/// Run `work` with Python detached, and `check` with Python attached several times a second. On a
+/// signal, or if `check` fails, call `stop` and wait a moment for the work to end. If `stop`
+/// returns that its result is to be kept, that is the result; otherwise the exception that the
+/// signal's handler raised.
 pub(crate) fn wait<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
-    glance: impl Fn() -> PyResult<()>,
+    check: impl Fn() -> PyResult<()>,
     stop: impl FnOnce() -> bool,
 ) -> PyResult<T> {
     let (sender, receiver) = sync_channel(1);
@@ -27,7 +28,7 @@ pub(crate) fn wait<T: Send + 'static>(
         .name("uncork".to_owned())
         .spawn(move || sender.send(work()))
         .map_err(|error| DataError::from(&error))?;
-    // A receiver may not be shared between threads, and detaching asks for that.
+    // A receiver must not be shared between threads, which detaching requires.
     let receiver = std::sync::Mutex::new(receiver);
     let receive = |timeout| {
         py.detach(|| match receiver.lock() {
@@ -36,8 +37,8 @@ pub(crate) fn wait<T: Send + 'static>(
         })
     };
     loop {
-        match receive(GLANCE) {
-            // A signal that came at the last moment must not take away what is to be kept.
+        match receive(CHECK_INTERVAL) {
+            // A signal at the last moment must not discard a result that is to be kept.
             Ok(result) => {
                 return match py.check_signals() {
                     Err(error) if !stop() => Err(error),
@@ -51,7 +52,7 @@ pub(crate) fn wait<T: Send + 'static>(
                 );
             }
         }
-        if let Err(error) = py.check_signals().and_then(|()| glance()) {
+        if let Err(error) = py.check_signals().and_then(|()| check()) {
             let keeps = stop();
             return match receive(PATIENCE) {
                 Ok(result) if keeps => Ok(result),

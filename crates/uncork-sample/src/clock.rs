@@ -1,14 +1,14 @@
-//! Processor clocks: exact to the nanosecond, one call each, readable of anybody's processes.
+//! Processor clocks: exact to the nanosecond, one call each, and readable for any process.
 
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
-/// `USER_HZ`, when the system does not say: it is 100 on every Linux of today.
+/// `USER_HZ` if the system does not report it; it is 100 on every current Linux.
 const DEFAULT_TICKS_PER_S: u64 = 100;
 
-/// How long a tick of the kernel's coarse counts is.
+/// The length of a clock tick, in nanoseconds.
 pub(crate) fn tick_ns() -> u64 {
     let ticks_per_s = sysconf(SysconfVar::CLK_TCK)
         .ok()
@@ -18,7 +18,7 @@ pub(crate) fn tick_ns() -> u64 {
     NS_PER_S / ticks_per_s
 }
 
-/// The processor clock of a process, all of its threads together.
+/// Return the CPU time of a process, all its threads together.
 pub(crate) fn process_clock(pid: u32) -> Result<ClockId, Errno> {
     let pid = i32::try_from(pid).map_err(|_| Errno::ESRCH)?;
     clock_getcpuclockid(Pid::from_raw(pid))
@@ -30,7 +30,7 @@ pub(crate) fn read(clock: ClockId) -> Result<u64, Errno> {
     Ok(seconds * NS_PER_S + u64::try_from(time.tv_nsec()).unwrap_or(0))
 }
 
-/// Processor time of the calling thread.
+/// Return the CPU time of the calling thread.
 pub(crate) fn thread_ns() -> u64 {
     read(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }

@@ -4,21 +4,21 @@ use uncork_model::ServerCpu;
 
 use crate::{ProcessTimes, Snapshot};
 
-/// What happened between two snapshots.
+/// The difference between two snapshots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Delta {
-    /// CPU time of the watched processes; `None` when nothing was watched.
+    /// CPU time of the watched processes; `None` if none was watched.
     pub server: Option<ServerCpu>,
     /// Time stolen by the host, over all CPUs.
     pub steal_ns: u64,
-    /// Time throttled; `None` where the kernel does not say.
+    /// Time throttled; `None` if the kernel does not report it.
     pub throttled_ns: Option<u64>,
 }
 
-/// Computes what happened from `before` to `after`.
+/// Compute the difference from `before` to `after`.
 ///
-/// `total_ns` is the sum over living processes of their clocks' advance, and for processes that
-/// ended the ticks that the postmaster collected, less what they had used `before`. `user_ns +
+/// `total_ns` is the sum over living processes of their clocks' advance, plus, for processes that
+/// ended, the ticks that the postmaster collected minus what they had used `before`. `user_ns +
 /// system_ns = total_ns`, divided by the ratio of ticks.
 #[must_use]
 pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
@@ -34,16 +34,16 @@ pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
 }
 
 /// CPU time of the watched processes, before it is split into user mode and kernel. The ticks of
-/// one short slice say little about the split; many slices together say enough.
+/// one short slice are too few for the split; those of many slices together suffice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerUse {
     passed: ProcessTimes,
-    /// The ticks of the processes since they began: the split where no tick passed.
+    /// The ticks of the processes since they began, which give the split if no tick passed.
     since_start: ProcessTimes,
 }
 
 impl ServerUse {
-    /// Adds what was used in another span of time.
+    /// Add the use of another time span.
     pub fn add(&mut self, other: Self) {
         self.passed.total_ns += other.passed.total_ns;
         self.passed.user_ticks += other.passed.user_ticks;
@@ -51,7 +51,7 @@ impl ServerUse {
         self.since_start = other.since_start;
     }
 
-    /// Splits the CPU time by the ratio of ticks.
+    /// Split the CPU time by the ratio of ticks.
     #[must_use]
     pub fn cpu(self) -> ServerCpu {
         let passed = self.passed;
@@ -69,7 +69,7 @@ impl ServerUse {
     }
 }
 
-/// What the watched processes used from `before` to `after`; `None` when nothing was watched.
+/// Return what the watched processes used from `before` to `after`; `None` if none was watched.
 #[must_use]
 pub fn server_use(before: &Snapshot, after: &Snapshot) -> Option<ServerUse> {
     if after.processes.is_empty() {
@@ -100,8 +100,8 @@ pub fn server_use(before: &Snapshot, after: &Snapshot) -> Option<ServerUse> {
     })
 }
 
-/// What processes that ended used between the snapshots: the ticks that their parent collected,
-/// which cover their whole lives, less what they had used `before`.
+/// Return what processes that ended used between the snapshots: the ticks that their parent
+/// collected, which cover their whole lives, minus what they had used `before`.
 fn ended(before: &Snapshot, after: &Snapshot) -> ProcessTimes {
     let mut gone = ProcessTimes::default();
     for (pid, then) in &before.processes {
@@ -129,7 +129,7 @@ fn ended(before: &Snapshot, after: &Snapshot) -> ProcessTimes {
     }
 }
 
-/// The part of `total_ns` that `user` ticks are of all ticks; everything when there are none.
+/// Return the part of `total_ns` in proportion to `user` ticks; all of it if there are no ticks.
 fn share(total_ns: u64, user: u64, system: u64) -> u64 {
     if user + system == 0 {
         return total_ns;

@@ -7,11 +7,11 @@ use crate::parse::{
 };
 use crate::series::{Bounds, GroupTick};
 
-/// The control group of one or more roles.
+/// The control group of one or more watched roles.
 #[derive(Debug)]
 pub(crate) struct Group {
     role: String,
-    /// Its folder for the controller `cpu`, which tells whether two are the same.
+    /// Its folder for the controller `cpu`, which identifies it.
     folder: Option<String>,
     stat: Option<OpenFile>,
     last: Option<CpuStat>,
@@ -22,7 +22,7 @@ pub(crate) struct Group {
     memory: Option<Memory>,
 }
 
-/// Where a group's memory is bounded.
+/// The files with a group's memory limits.
 #[derive(Debug)]
 struct Memory {
     hierarchy: Hierarchy,
@@ -37,15 +37,15 @@ struct Counts {
     oom_kills: Option<u64>,
 }
 
-/// A group's folder that was found, with the version of its tree.
+/// A group's folder, and the version of its hierarchy.
 type Found = (Hierarchy, String);
 
 impl Group {
-    /// Finds the group of a process.
+    /// Find the group of a process.
     pub(crate) fn of(host: &Host, pid: u32, role: &str) -> Self {
         let cgroup = host.read(&format!("proc/{pid}/cgroup")).unwrap_or_default();
         let chain = folders(host, &cgroup, "cpu", "cpu.stat");
-        // Time is lost in the group whose quota is the least, which may be one above.
+        // Throttling happens in the group with the smallest quota, which may be an ancestor.
         let bound = chain
             .iter()
             .filter_map(|found| Some((quota(host, found)?, found)))
@@ -72,7 +72,7 @@ impl Group {
         }
     }
 
-    /// Whether another role's group is this one.
+    /// Whether another role has the same group.
     pub(crate) fn same(&self, other: &Self) -> bool {
         self.folder == other.folder && self.allowed_cpus == other.allowed_cpus
     }
@@ -83,7 +83,7 @@ impl Group {
         }
     }
 
-    /// Reads how the quota was kept since the last reading; nothing where there is none.
+    /// Read throttling since the last reading; `None` if there is no quota.
     pub(crate) fn read(&mut self, tick: u32, buffer: &mut Vec<u8>) -> Option<GroupTick> {
         let now = parse_cpu_stat(self.stat.as_ref()?.read(buffer).ok()?)?;
         let then = self.last.replace(now)?;
@@ -98,7 +98,7 @@ impl Group {
         })
     }
 
-    /// Time throttled since the group began; `None` where the kernel does not say.
+    /// Time throttled since the group was created; `None` if the kernel does not report it.
     pub(crate) fn throttled_ns(&self) -> Option<u64> {
         let mut buffer = Vec::new();
         let text = self.stat.as_ref()?.read(&mut buffer).ok()?;
@@ -128,8 +128,8 @@ fn passed(then: Option<u64>, now: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(then?))
 }
 
-/// The folders of a process' group and those above it that exist, the innermost first; of the
-/// first hierarchy that has the controller's file.
+/// The existing folders of a process' group and its ancestors, the innermost first, in the first
+/// hierarchy that has the controller's file.
 fn folders(host: &Host, cgroup: &str, controller: &str, file: &str) -> Vec<Found> {
     for group in group_paths(cgroup, controller) {
         for mount in group.mounts {

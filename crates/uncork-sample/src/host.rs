@@ -1,11 +1,11 @@
-//! Where the kernel tells what it does, and how it is read: thin.
+//! Reads files of `/proc` and `/sys`.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The root below which `proc` and `sys` are: `/`, or a folder of fixtures.
+/// The root folder of `proc` and `sys`: `/`, or a folder of fixtures.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
     root: PathBuf,
@@ -22,12 +22,12 @@ impl Host {
         Self { root: root.into() }
     }
 
-    /// The path of a file, given without the leading slash.
+    /// Return the path of a file, given without the leading slash.
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.root.join(below)
     }
 
-    /// Reads a file once. Names of processes and files may be any bytes.
+    /// Read a file once. Names of processes and files may contain any bytes.
     pub(crate) fn read(&self, below: &str) -> io::Result<String> {
         fs::read(self.path(below)).map(|bytes| match String::from_utf8(bytes) {
             Ok(text) => text,
@@ -35,18 +35,18 @@ impl Host {
         })
     }
 
-    /// Opens a file to be read again and again.
+    /// Open a file to be read repeatedly.
     pub(crate) fn keep(&self, below: &str) -> io::Result<OpenFile> {
         File::open(self.path(below)).map(OpenFile)
     }
 }
 
-/// A file of the kernel that is kept open: each reading from its beginning is a new one.
+/// An open kernel file: each reading from its beginning returns current values.
 #[derive(Debug)]
 pub(crate) struct OpenFile(File);
 
 impl OpenFile {
-    /// Reads the file as it is now.
+    /// Read the current contents.
     pub(crate) fn read<'a>(&self, buffer: &'a mut Vec<u8>) -> io::Result<&'a str> {
         const LEAST: usize = 8 * 1024;
         let mut end = 0;
@@ -55,7 +55,7 @@ impl OpenFile {
                 buffer.resize(end + 2 * LEAST, 0);
             }
             match self.0.read_at(&mut buffer[end..], end as u64) {
-                // The kernel may hand a long list over in pieces, so only nothing is its end.
+                // The kernel may return a long list in pieces, so only an empty read is its end.
                 Ok(0) => break,
                 Ok(count) => end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

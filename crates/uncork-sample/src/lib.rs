@@ -1,8 +1,8 @@
-//! What a server's processes and the machine under them do: processor time, switches, faults,
-//! memory, disks, networks, pressure, steal, throttling.
+//! Samples a server's processes and the machine: processor time, switches, faults, memory, disks,
+//! networks, pressure, steal, throttling.
 //!
-//! Two [`Snapshot`]s are taken around what is measured; [`delta`] computes, purely, what happened
-//! between them. A [`Sampler`] tells how it went in between.
+//! Two [`Snapshot`]s are taken before and after a measurement; [`delta`] computes their difference.
+//! A [`Sampler`] records the time in between.
 //!
 //! Total CPU time comes from each process' own clock and is exact to the nanosecond. Its split in
 //! user mode and kernel comes from the ticks in `/proc/<pid>/stat`, which are coarse (usually
@@ -32,32 +32,32 @@ pub use series::{
     Stalls, Tick,
 };
 
-/// What was read at one moment.
+/// A reading at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The watched processes: the postmaster and its children; empty when nothing is watched.
+    /// The watched processes: the postmaster and its children; empty if none is watched.
     pub processes: BTreeMap<u32, ProcessTimes>,
-    /// What the postmaster's ended children used in user mode, in ticks.
+    /// User-mode time of the postmaster's ended children, in ticks.
     pub ended_user_ticks: u64,
-    /// What the postmaster's ended children used in the kernel, in ticks.
+    /// Kernel time of the postmaster's ended children, in ticks.
     pub ended_system_ticks: u64,
     /// Time stolen by the host, over all CPUs, in ticks.
     pub steal_ticks: u64,
-    /// Time throttled, in nanoseconds; `None` where the kernel does not say.
+    /// Time throttled, in nanoseconds; `None` if the kernel does not report it.
     pub throttled_ns: Option<u64>,
-    /// How long a tick is, in nanoseconds.
+    /// The length of a tick, in nanoseconds.
     pub tick_ns: u64,
 }
 
-/// What one process has used since it began.
+/// The CPU time of one process since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessTimes {
-    /// All CPU time, in nanoseconds.
+    /// Total CPU time, in nanoseconds.
     pub total_ns: u64,
     /// Ticks in user mode.
     pub user_ticks: u64,
     /// Ticks in the kernel.
     pub system_ticks: u64,
-    /// When it began, in ticks since boot: tells a reused process id.
+    /// When it began, in ticks since boot: distinguishes reused process IDs.
     pub start_ticks: u64,
 }

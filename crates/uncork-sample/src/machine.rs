@@ -11,7 +11,7 @@ use crate::parse::{
 };
 use crate::series::{DeviceTick, Missing, Modes, Stalls, Tick};
 
-/// The machine, as it was read last.
+/// The machine's last readings.
 #[derive(Debug)]
 pub(crate) struct Machine {
     tick_ns: u64,
@@ -19,12 +19,12 @@ pub(crate) struct Machine {
     pressure: [Source; 3],
     disks: Source,
     interfaces: Source,
-    /// Disks without their partitions; `None` if that cannot be told.
+    /// Disks without their partitions; `None` if they cannot be distinguished.
     whole_disks: Option<BTreeSet<String>>,
     last: Readings,
 }
 
-/// A file, or why there is none.
+/// An open file, or the reason why it could not be opened.
 #[derive(Debug)]
 struct Source {
     what: &'static str,
@@ -64,7 +64,7 @@ impl Machine {
         }
     }
 
-    /// Reads everything; fills in what happened since it was last read.
+    /// Read everything, and fill in the differences to the last reading.
     pub(crate) fn read(
         &mut self,
         tick: u32,
@@ -94,7 +94,7 @@ impl Machine {
         self.read_interfaces(tick, devices, buffer);
     }
 
-    /// Tasks begun since boot, as last read.
+    /// Number of tasks begun since boot, at the last reading.
     pub(crate) fn forks(&self) -> Option<u64> {
         self.last.machine?.forks
     }
@@ -105,7 +105,8 @@ impl Machine {
         lacks.filter_map(|source| {
             let reason = match &source.file {
                 Err(error) => error.to_string(),
-                // What is there can still refuse to be read: pressure that is switched off does.
+                // A file that exists may still be unreadable, such as pressure that is switched
+                // off.
                 Ok(file) => file.read(&mut Vec::new()).err()?.to_string(),
             };
             Some(Missing {
@@ -165,8 +166,8 @@ fn between(then: Option<u64>, now: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(then?))
 }
 
-/// Differences never go below zero: idle and waiting times of processors that are switched off and
-/// on again may step back.
+/// Differences are never negative: idle and waiting times of processors that go offline and online
+/// may decrease.
 fn modes(then: &MachineTicks, now: &MachineTicks, tick_ns: u64) -> Modes {
     let passed = |get: fn(&MachineTicks) -> u64| get(now).saturating_sub(get(then)) * tick_ns;
     Modes {

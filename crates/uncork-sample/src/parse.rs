@@ -1,4 +1,4 @@
-//! Reading the kernel's texts: pure. A text of an unknown shape is `None`, never zeros.
+//! Parses the kernel's text files. Pure. A text of an unknown form gives `None`, never zeros.
 
 mod devices;
 mod groups;

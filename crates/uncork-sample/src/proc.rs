@@ -15,7 +15,7 @@ use crate::{ProcessTimes, Snapshot};
 /// Why a snapshot could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum SampleError {
-    /// A file of `/proc` could not be read.
+    /// A file of `/proc` cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
@@ -23,7 +23,7 @@ pub enum SampleError {
         /// The reason.
         source: io::Error,
     },
-    /// A file of `/proc` has an unknown shape.
+    /// A file of `/proc` has an unknown form.
     #[error("cannot understand {path}")]
     Shape {
         /// The file.
@@ -32,28 +32,28 @@ pub enum SampleError {
     /// The process to watch does not exist.
     #[error("there is no process {pid} to watch: {source}")]
     NoProcess {
-        /// The process id.
+        /// The process ID.
         pid: u32,
         /// The reason.
         source: Errno,
     },
 }
 
-/// Reads the host's steal and our own throttling, and watches no process.
+/// Read the host's steal and our own throttling, without a watched process.
 ///
 /// # Errors
 ///
-/// [`SampleError`] when `/proc/stat` cannot be read.
+/// [`SampleError`] if `/proc/stat` cannot be read.
 pub fn snapshot() -> Result<Snapshot, SampleError> {
     of_group(&Host::here(), std::process::id())
 }
 
-/// Reads what [`snapshot`] reads, and the CPU time of a postmaster and its children. Children that
-/// end while being read are left out: their parent has their ticks.
+/// Read the same as [`snapshot`], and the CPU time of a postmaster and its children. Children that
+/// end meanwhile are skipped: their parent has their ticks.
 ///
 /// # Errors
 ///
-/// [`SampleError::NoProcess`] when the postmaster does not exist; else as [`snapshot`].
+/// [`SampleError::NoProcess`] if the postmaster does not exist; otherwise like [`snapshot`].
 pub fn server_snapshot(postmaster: u32) -> Result<Snapshot, SampleError> {
     let host = Host::here();
     let no_process = |source| SampleError::NoProcess {
@@ -80,20 +80,20 @@ pub fn server_snapshot(postmaster: u32) -> Result<Snapshot, SampleError> {
     Ok(snapshot)
 }
 
-/// How long a process was ready to run and waited for a processor, since it began; `None` where
-/// the kernel does not tell (`CONFIG_SCHED_INFO`), or the process is gone.
+/// Return how long a process was runnable and waited for a processor, since it began; `None` if the
+/// kernel does not report it (`CONFIG_SCHED_INFO`), or the process is gone.
 #[must_use]
 pub fn waited_ns(pid: i32) -> Option<u64> {
     waited(&format!("proc/{pid}/schedstat"))
 }
 
-/// The same of the calling thread.
+/// Return the same for the calling thread.
 #[must_use]
 pub fn thread_waited_ns() -> Option<u64> {
     waited("proc/thread-self/schedstat")
 }
 
-/// The second field of `schedstat`: time on a run queue, in nanoseconds.
+/// Parse the second field of `schedstat`: time on a run queue, in nanoseconds.
 fn waited(below: &str) -> Option<u64> {
     let text = Host::here().read(below).ok()?;
     text.split_whitespace().nth(1)?.parse().ok()
@@ -110,8 +110,8 @@ fn of_group(host: &Host, pid: u32) -> Result<Snapshot, SampleError> {
     })
 }
 
-/// The children of a process, whichever of its threads began them: from the lists that the kernel
-/// keeps, else by looking at everyone.
+/// Return the children of a process, begun by any of its threads: from the kernel's lists, or else
+/// by looking at all processes.
 pub(crate) fn children(host: &Host, parent: u32) -> Result<Vec<u32>, SampleError> {
     if let Some(found) = listed_children(host, parent) {
         return Ok(found);
@@ -141,7 +141,8 @@ fn listed_children(host: &Host, parent: u32) -> Option<Vec<u32>> {
                 text.split_whitespace()
                     .filter_map(|pid| pid.parse::<u32>().ok()),
             ),
-            // A thread may end in between; a kernel without such lists has not even the first's.
+            // A thread may end meanwhile; a kernel without such lists does not even have the first
+            // thread's.
             Err(_) if task != parent.to_string() => {}
             Err(_) => return None,
         }

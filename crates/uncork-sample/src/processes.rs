@@ -1,8 +1,9 @@
 //! Follows the watched processes and their children.
 //!
-//! Each reading asks every process' clock, which costs less than a microsecond, and reads more
-//! only of those that have run since: their files cost ten times as much, so there is a ration of
-//! it. No file of a process is kept open: a server may have more of them than we may have files.
+//! Each reading reads every process' clock, which costs less than a microsecond, and further
+//! details only of processes that have run since. Reading their files costs ten times as much, so
+//! it has a time budget. No file of a process is kept open: a server may have more processes than
+//! we may have open files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,16 +19,16 @@ use crate::proc::children;
 use crate::series::{Details, Missing, Process, ProcessTick};
 use crate::time_budget::TimeBudget;
 
-/// Share of one processor that details may cost, in parts of a million.
+/// The share of one processor that details may cost, in parts per million.
 const DETAILS_PPM: u64 = 2_500;
-/// The same for memory, which is walked page by page.
+/// The same for memory, which the kernel walks page by page.
 const MEMORY_PPM: u64 = 1_000;
-/// How often at most a process' switches and calls are read.
+/// The shortest interval between readings of a process' switches and calls.
 const SLOW_NS: u64 = clock::NS_PER_S;
-/// How often children are looked for even though the machine says that none was begun.
+/// How often children are searched even if no process was begun since.
 const CHILDREN_NS: u64 = clock::NS_PER_S;
 
-/// The watched processes, as they were read last.
+/// The watched processes' last readings.
 #[derive(Debug)]
 pub(crate) struct Processes {
     tick_ns: u64,
@@ -39,7 +40,7 @@ pub(crate) struct Processes {
     rows: Vec<ProcessTick>,
     details: TimeBudget,
     slow_memory: TimeBudget,
-    /// Where reading details goes on.
+    /// The process with which reading details continues.
     next: u32,
     next_memory: u32,
     forks: Option<u64>,
@@ -51,12 +52,13 @@ pub(crate) struct Processes {
 #[derive(Debug)]
 struct Root {
     watch: Watch,
-    /// Ticks that the kernel collected for children that ended, at the start.
+    /// Ticks of ended children that the kernel had collected at the start.
     ended_ticks: u64,
-    /// What those are known to have used, each over its whole life, and what was told of the rest.
+    /// What those are known to have used over their whole lives, and what was reported for the
+    /// rest.
     known_ns: u64,
     told_ns: u64,
-    /// The number of the row that stands for the rest.
+    /// The number of the row for all other processes.
     rest: Option<u32>,
 }
 
@@ -67,9 +69,9 @@ struct LiveProcess {
     root: bool,
     clock: ClockId,
     cpu_ns: u64,
-    /// Ran since its details were read.
+    /// It ran since its details were read.
     ran: bool,
-    /// Ran since its switches and calls were read.
+    /// It ran since its switches and calls were read.
     behind: bool,
     stat: Stat,
     slow_ns: Option<u64>,
@@ -143,8 +145,8 @@ impl Processes {
         }
     }
 
-    /// Begins to follow a process; says whether there is one. What one that was there at the start
-    /// has used until now is not counted; of one that began since, everything is.
+    /// Begin to follow a process; return whether it exists. For a process that existed at the
+    /// start, earlier use does not count; for one that began later, all of it counts.
     fn add(
         &mut self,
         host: &Host,
@@ -195,7 +197,7 @@ impl Processes {
         true
     }
 
-    /// Reads all processes: adds rows for those that ran. `last` reads the details of all.
+    /// Read all processes: add rows for those that ran. `last` reads the details of all.
     pub(crate) fn read(
         &mut self,
         host: &Host,
@@ -250,7 +252,7 @@ impl Processes {
         let mut ended = Vec::new();
         for (&pid, living) in &mut self.living {
             match clock::read(living.clock) {
-                // A clock that went back is another process': the number was given again.
+                // A clock that went back belongs to another process with a reused ID.
                 Ok(cpu_ns) if cpu_ns >= living.cpu_ns => {
                     if cpu_ns > living.cpu_ns {
                         living.ran = true;
@@ -281,9 +283,9 @@ impl Processes {
         }
     }
 
-    /// Adds what children used that ended between two readings, by the ticks that the kernel
-    /// collected for their parent. They cover whole lives: what was told of those that were known
-    /// is taken off, and none of it is told twice.
+    /// Add what children used that ended between two readings, by the ticks that the kernel
+    /// collected for their parent. These cover whole lives, so what was already reported is
+    /// subtracted and nothing counts twice.
     fn read_ended(&mut self, host: &Host, tick: u32, now_ns: u64) {
         for role in 0..self.roots.len() {
             let root = &self.roots[role];
@@ -321,7 +323,7 @@ impl Processes {
         }
     }
 
-    /// Reads more of processes that ran, in turn, while there is a ration.
+    /// Read more details of processes that ran, in turn, within the time budget.
     fn read_details(&mut self, host: &Host, tick: u32, now_ns: u64, first_row: usize, all: bool) {
         let due = |living: &LiveProcess| {
             let slow = living.slow_ns.is_none_or(|then| now_ns - then >= SLOW_NS);
@@ -368,7 +370,7 @@ impl Processes {
         }
     }
 
-    /// Reads the memory of the next process, if there is a ration.
+    /// Read the memory of the next process, within the time budget.
     fn read_memory(&mut self, host: &Host, tick: u32, first_row: usize) {
         if !self.slow_memory.allows() {
             return;
@@ -393,7 +395,7 @@ impl Processes {
         }
     }
 
-    /// The row of a process in this interval, which there may be none of yet.
+    /// Return the row of a process in this interval, which may not exist yet.
     fn row(&mut self, tick: u32, process: u32, first: usize) -> &mut ProcessTick {
         let place = self.rows[first..]
             .iter()
@@ -439,7 +441,7 @@ impl Processes {
         }
     }
 
-    /// Notes what may not be read of a role's processes; that one has just ended is nothing to tell.
+    /// Record what may not be read of a role's processes. A process that has just ended is ignored.
     fn lack_of(&mut self, role: usize, what: &str, error: &io::Error) {
         if error.kind() == io::ErrorKind::PermissionDenied {
             let role = self.roots[role].watch.role.clone();
@@ -449,7 +451,7 @@ impl Processes {
     }
 }
 
-/// The processes that are wanted, from one on and around.
+/// Return the matching processes, from one on and then from the beginning.
 fn turn(
     living: &BTreeMap<u32, LiveProcess>,
     from: u32,
@@ -481,7 +483,7 @@ fn add_slow(
     }
 }
 
-/// Our own switches, those of threads that ended among them: only of ourselves can they be known.
+/// Our own switches, including threads that ended: only for the own process are they available.
 fn own_switches() -> Option<Switches> {
     let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
     Some(Switches {

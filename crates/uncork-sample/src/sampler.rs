@@ -1,4 +1,4 @@
-//! The sampler: a thread that reads at even times until it is stopped.
+//! The sampler: a thread that reads at regular intervals until it is stopped.
 
 use std::io;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::machine::Machine;
 use crate::processes::Processes;
 use crate::series::{Facts, Sampled, Tick};
 
-/// For so long readings are as frequent as asked; then one in [`SLOWER`] is taken, so that what
-/// watches for a day does not fill the memory.
+/// For this long readings are as frequent as requested; after that only one in [`SLOWER`] is taken,
+/// so that watching for a day does not fill the memory.
 const FULL_RATE: Duration = Duration::from_mins(15);
 const SLOWER: u32 = 10;
 
-/// What others tell the thread.
+/// Requests to the thread.
 #[derive(Debug, Default)]
 struct Control {
     stop: AtomicBool,
     rest: AtomicBool,
 }
 
-/// A sampler that is at work. It ends when it is stopped or dropped.
+/// A running sampler. It ends when it is stopped or dropped.
 #[derive(Debug)]
 pub struct Sampler {
     control: Arc<Control>,
@@ -35,11 +35,11 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Takes the first reading and begins. What cannot be read is told at the end.
+    /// Take the first reading and begin. Unavailable sources are reported at the end.
     ///
     /// # Errors
     ///
-    /// When the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn start(plan: &SamplerPlan) -> io::Result<Self> {
         Self::start_on(Host::here(), plan)
     }
@@ -60,8 +60,8 @@ impl Sampler {
         })
     }
 
-    /// Rests, or goes on. The time of a rest is none to it: readings come as far apart as without,
-    /// and what the machine did meanwhile is told with the first of them.
+    /// Pause or continue. Off-time does not count: the intervals of readings are the same as
+    /// without it, and what the machine did meanwhile is part of the first reading after it.
     pub fn rest(&self, resting: bool) {
         self.control.rest.store(resting, Ordering::Release);
         if let Some(thread) = &self.thread {
@@ -69,10 +69,10 @@ impl Sampler {
         }
     }
 
-    /// Takes a last reading and returns all that was seen.
+    /// Take a last reading and return all samples.
     #[must_use]
     pub fn stop(mut self) -> Sampled {
-        // A thread that panicked has told why on standard error; there is nothing to return.
+        // A thread that panicked has printed why to standard error; there is nothing to return.
         self.end().unwrap_or_default()
     }
 
@@ -90,7 +90,7 @@ impl Drop for Sampler {
     }
 }
 
-/// What is read, and when it was.
+/// The readings and their times.
 struct Reading {
     host: Host,
     period: Duration,
@@ -174,7 +174,7 @@ impl Reading {
         }
     }
 
-    /// Waits for the end of a rest, and takes it out of the time.
+    /// Wait for the end of a pause, and subtract it from the time.
     fn rest(&mut self, control: &Control) {
         let begun = Instant::now();
         while control.rest.load(Ordering::Acquire) && !control.stop.load(Ordering::Acquire) {
@@ -227,8 +227,8 @@ impl Reading {
     }
 }
 
-/// When the next reading is due, and how many before it are left out. One that is late is taken at
-/// once, unless the one after it is due too.
+/// Return when the next reading is due, and how many before it are skipped. A late reading is taken
+/// at once, unless the next one is due too.
 fn following(due: Duration, elapsed: Duration, period: Duration) -> (Duration, u64) {
     let next = due + period;
     let behind = elapsed.saturating_sub(next).as_nanos() / period.as_nanos().max(1);

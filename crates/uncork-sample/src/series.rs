@@ -1,12 +1,12 @@
-//! What a sampler tells: rows by interval, and facts.
+//! The sampler's results: rows by interval, and facts.
 //!
-//! An interval lies between two readings; counts are of what happened in it. `None` is what could
-//! not be read, never zero; what did nothing in an interval has no row.
+//! An interval lies between two readings; counts are of what happened in it. `None` means
+//! unavailable, never zero. A process or device that did nothing in an interval has no row.
 
 use serde::Serialize;
 
 /// Processor time of the machine by mode, in nanoseconds over all processors. `user` and `nice`
-/// hold that of `guest` too.
+/// include `guest`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Modes {
     /// In programs.
@@ -19,17 +19,17 @@ pub struct Modes {
     pub idle_ns: u64,
     /// Idle while something waited for a disk.
     pub iowait_ns: u64,
-    /// Serving interrupts.
+    /// Serving hardware interrupts.
     pub irq_ns: u64,
-    /// Serving what interrupts left to do.
+    /// Serving software interrupts.
     pub softirq_ns: u64,
-    /// Taken by the hypervisor for others.
+    /// Stolen by the hypervisor for other machines.
     pub steal_ns: u64,
-    /// In virtual machines of this one.
+    /// In virtual machines on this one.
     pub guest_ns: u64,
 }
 
-/// How long any task (`some`), or all that wanted to work (`full`), waited for a resource.
+/// How long any task (`some`), or all tasks that could work (`full`), waited for a resource.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stalls {
     /// Any task for a processor.
@@ -51,21 +51,21 @@ pub struct Tick {
     pub end_ns: u64,
     /// How long it was.
     pub length_ns: u64,
-    /// How much later than due the reading at its end began.
+    /// How late the reading at its end began.
     pub late_ns: u64,
-    /// Processors that were on.
+    /// Processors online.
     pub cpus: Option<u64>,
-    /// What they did.
+    /// Processor time by mode.
     pub modes: Option<Modes>,
-    /// Tasks that ran or could at its end, our own among them.
+    /// Runnable tasks at its end, including our own.
     pub running: Option<u64>,
-    /// Tasks that waited for a device at its end.
+    /// Tasks blocked on I/O at its end.
     pub blocked: Option<u64>,
-    /// Switches from one task to another.
+    /// Context switches.
     pub switches: Option<u64>,
     /// Tasks begun.
     pub forks: Option<u64>,
-    /// Waiting for resources.
+    /// Pressure: waiting for resources.
     pub stalls: Stalls,
     /// Processor time of the sampler itself.
     pub own_ns: u64,
@@ -74,62 +74,63 @@ pub struct Tick {
 /// A watched process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Process id; `None` for all those together that ended before they were read a last time.
+    /// Process ID; `None` for the row of all processes that ended before they were read a last
+    /// time.
     pub pid: Option<u32>,
-    /// What it is to the reader.
+    /// Its role.
     pub role: String,
-    /// What it does, such as `checkpointer`; empty if it never said.
+    /// Its duty, such as `checkpointer`; empty if unknown.
     pub kind: String,
-    /// When it was first seen, from the first reading; 0 if it was there at the start.
+    /// When it was first seen, from the first reading; 0 if it existed at the start.
     pub seen_ns: u64,
-    /// When it was missed; `None` if it was there to the end.
+    /// When it was first missing; `None` if it existed to the end.
     pub ended_ns: Option<u64>,
 }
 
-/// A process in one interval. Details count from when they were last read: their sums are right,
-/// their place in time is not finer than that.
+/// A process in one interval. Details count from when they were last read: their sums are exact,
+/// but they cannot be assigned to times more precisely than that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessTick {
     /// The interval, by number from 0.
     pub tick: u32,
     /// The process, by number from 0.
     pub process: u32,
-    /// Its processor time.
+    /// Its CPU time.
     pub cpu_ns: u64,
-    /// What costs more to read, if it was read at the interval's end.
+    /// Costlier details, if they were read at the interval's end.
     pub details: Option<Box<Details>>,
 }
 
 /// What a process did since its details were last read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Details {
-    /// Processor time in user mode, to a tick of the kernel (10 ms).
+    /// CPU time in user mode, to a tick of the kernel (10 ms).
     pub user_ns: Option<u64>,
-    /// Processor time in the kernel, likewise.
+    /// CPU time in the kernel, likewise.
     pub system_ns: Option<u64>,
-    /// Page faults that needed no disk.
+    /// Minor page faults.
     pub minor_faults: Option<u64>,
-    /// Page faults that did.
+    /// Major page faults.
     pub major_faults: Option<u64>,
-    /// Memory in use, what is shared counted whole.
+    /// Memory in use, including all shared memory (RSS).
     pub rss_bytes: Option<u64>,
-    /// Memory in use, what is shared divided among those that share it.
+    /// Memory in use, with shared memory divided among its users (PSS).
     pub pss_bytes: Option<u64>,
-    /// Times it left the processor to wait.
+    /// Voluntary context switches.
     pub voluntary: Option<u64>,
-    /// Times it was taken off the processor.
+    /// Involuntary context switches.
     pub involuntary: Option<u64>,
-    /// Calls that read.
+    /// Read calls.
     pub read_calls: Option<u64>,
-    /// Calls that wrote.
+    /// Write calls.
     pub write_calls: Option<u64>,
     /// Bytes read from disks.
     pub read_bytes: Option<u64>,
-    /// Bytes on their way to disks.
+    /// Bytes to be written to disks.
     pub written_bytes: Option<u64>,
 }
 
-/// A disk or a network interface in one interval. Of an interface, reading is receiving.
+/// A disk or a network interface in one interval. For an interface, reading is receiving.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceTick {
     /// The interval.
@@ -138,27 +139,27 @@ pub struct DeviceTick {
     pub network: bool,
     /// Its name.
     pub name: String,
-    /// Requests, or packets.
+    /// Read requests, or packets received.
     pub reads: u64,
-    /// Bytes of them.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Time of all reads together; of disks only.
+    /// Total time of all reads; disks only.
     pub read_ns: Option<u64>,
-    /// Requests, or packets.
+    /// Write requests, or packets sent.
     pub writes: u64,
-    /// Bytes of them.
+    /// Bytes written.
     pub written_bytes: u64,
-    /// Time of all writes together; of disks only.
+    /// Total time of all writes; disks only.
     pub write_ns: Option<u64>,
-    /// Time with anything under way; of disks only.
+    /// Time with any request under way; disks only.
     pub busy_ns: Option<u64>,
-    /// Flushes; of disks whose kernel tells.
+    /// Flushes; only for disks, if the kernel reports them.
     pub flushes: Option<u64>,
-    /// Packets lost or damaged; of interfaces only.
+    /// Packets lost or damaged; interfaces only.
     pub lost: Option<u64>,
 }
 
-/// A control group in one interval in which its quota was looked at.
+/// A control group with a quota in one interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupTick {
     /// The interval.
@@ -169,69 +170,69 @@ pub struct GroupTick {
     pub periods: u64,
     /// Periods in which it was used up.
     pub throttled_periods: u64,
-    /// How long processes were kept from running, over all processors.
+    /// How long processes were throttled, over all processors.
     pub throttled_ns: u64,
-    /// Periods in which saved time was used beyond the quota; `None` where the kernel does not say.
+    /// Periods in which saved time exceeded the quota; `None` if the kernel does not report it.
     pub burst_periods: Option<u64>,
-    /// How much of it was.
+    /// Saved time used beyond the quota.
     pub burst_ns: Option<u64>,
 }
 
-/// What bounds the processes of one role.
+/// The resource limits of one role's processes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bounds {
-    /// The roles that share these.
+    /// The roles that share these limits.
     pub role: String,
-    /// The version of control groups; `None` if it could not be told.
+    /// The version of control groups; `None` if unknown.
     pub cgroup: Option<u8>,
-    /// Processors' worth of time that the quota gives; `None` if there is none.
+    /// The quota in processors; `None` if there is none.
     pub quota_cpus: Option<f64>,
-    /// Time that may be saved up for a burst beyond the quota.
+    /// Time that may be saved for a burst beyond the quota.
     pub burst_ns: Option<u64>,
-    /// Processors that they may run on; `None` if it could not be read.
+    /// Processors that they may run on; `None` if unknown.
     pub allowed_cpus: Option<u64>,
-    /// Memory that the group may use; `None` if all.
+    /// The memory limit; `None` if there is none.
     pub memory_bytes: Option<u64>,
-    /// How often it came up against that while it was watched.
+    /// How often the memory limit was reached meanwhile.
     pub memory_hits: Option<u64>,
-    /// How many of its processes were killed for want of memory meanwhile.
+    /// How many of its processes the out-of-memory killer ended meanwhile.
     pub oom_kills: Option<u64>,
 }
 
-/// Something that could not be read.
+/// A source that is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Missing {
-    /// What there is none of.
+    /// What is missing.
     pub what: String,
     /// Why.
     pub reason: String,
 }
 
-/// What holds of the whole.
+/// Facts about the whole sampling.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Facts {
     /// The first reading, in nanoseconds since 1970.
     pub begun_unix_ns: u64,
-    /// From the first reading to the last.
+    /// Time from the first reading to the last.
     pub elapsed_ns: u64,
-    /// The time asked for between two readings.
+    /// The requested time between two readings.
     pub period_ns: u64,
-    /// Readings that were left out because the sampler was late.
+    /// Readings skipped because the sampler was late.
     pub missed: u64,
-    /// Processor time of the sampler's thread.
+    /// CPU time of the sampler's thread.
     pub own_ns: u64,
-    /// What bounds the watched processes.
+    /// The limits of the watched processes.
     pub bounds: Vec<Bounds>,
-    /// What could not be read.
+    /// Unavailable sources.
     pub lacks: Vec<Missing>,
 }
 
-/// All that a sampler has seen.
+/// All results of a sampler.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sampled {
-    /// What holds of the whole.
+    /// Facts about the whole sampling.
     pub facts: Facts,
-    /// The machine.
+    /// The machine by interval.
     pub ticks: Vec<Tick>,
     /// The processes.
     pub processes: Vec<Process>,

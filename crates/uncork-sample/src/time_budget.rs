@@ -1,10 +1,10 @@
-//! How much of its time the sampler may spend on what costs more: pure.
+//! Limits the share of time that the sampler spends on costlier readings. Pure.
 
-/// An allowance that grows with time up to one second's worth. What has cost more than was there
-/// is a debt, which is paid by waiting, so that in the long run no more than the share is spent.
+/// A budget that grows with time, up to one second's share. Overspending makes it negative until
+/// enough time has passed, so that in the long run no more than the share is spent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeBudget {
-    /// Nanoseconds that may be spent in a million.
+    /// Nanoseconds that may be spent per million.
     share_ppm: u64,
     left_ns: i64,
 }
@@ -17,7 +17,7 @@ impl TimeBudget {
         }
     }
 
-    /// Lets time pass.
+    /// Let time pass.
     pub(crate) fn grow(&mut self, passed_ns: u64) {
         let grown = i64::try_from(passed_ns * self.share_ppm / 1_000_000).unwrap_or(i64::MAX);
         let most = i64::try_from(self.share_ppm * 1_000).unwrap_or(i64::MAX);

@@ -6,11 +6,11 @@ use crate::pattern::{Pattern, PatternError};
 use crate::poisson::Poisson;
 use crate::spaced::Spaced;
 
-/// The intended starts of one thread's operations, in nanoseconds since the phase began, never
-/// falling. All threads' shares together are the whole pattern.
+/// The intended starts of one thread's operations, in nanoseconds since the phase began, in
+/// ascending order. All threads' shares together form the whole pattern.
 ///
-/// It ends with a trace's end; the other patterns go on until 64 bits do not hold the time. The
-/// same pattern, seed, thread and number of threads give the same arrivals, on every machine.
+/// It ends with the end of a trace; the other patterns continue until the time exceeds 64 bits. The
+/// same pattern, seed, thread and number of threads give the same arrivals on every machine.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     share: Share,
@@ -44,7 +44,7 @@ impl Arrivals {
     ///
     /// # Errors
     ///
-    /// What [`Pattern::check`] refuses, and a thread that does not exist.
+    /// The errors of [`Pattern::check`], and a thread that does not exist.
     pub fn new(
         pattern: &Pattern,
         seed: u64,
@@ -76,7 +76,7 @@ impl Arrivals {
     }
 }
 
-/// A constant rate is a burst of one, again and again.
+/// A constant rate is a sequence of bursts of one.
 fn bursts(rate: f64, size: u32) -> Times {
     Times::Bursts {
         spaced: Spaced::new(rate),
@@ -88,7 +88,7 @@ impl Times {
     /// When arrival `index` of all threads is due.
     fn at(&self, index: u64) -> Option<u64> {
         match self {
-            // A burst waits where its first arrival would be at a constant rate.
+            // A burst is due when its first arrival would be at a constant rate.
             Self::Bursts { spaced, size } => spaced.at(index - index % size),
             Self::Trace(offsets_ns) => offsets_ns.get(usize::try_from(index).ok()?).copied(),
         }

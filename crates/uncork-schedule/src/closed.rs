@@ -7,7 +7,7 @@ use uncork_model::Stop;
 pub enum Decision {
     /// Start the operation now.
     Start,
-    /// The stop rule is fulfilled: start nothing more, finish what is under way.
+    /// The stop rule is fulfilled: start nothing more, complete what is under way.
     Finished,
     /// The deadline has passed: start nothing more, abandon what is under way.
     OverDeadline,
@@ -15,15 +15,15 @@ pub enum Decision {
 
 /// Decides what a free client does next.
 pub trait Schedule: Sync {
-    /// Decides about operation `index` of this phase (0-based, over all clients), `elapsed_ns`
+    /// Decide about operation `index` of this phase (0-based, over all clients), `elapsed_ns`
     /// after the phase began.
     fn decide(&self, index: u64, elapsed_ns: u64) -> Decision;
 
-    /// How long after the phase's beginning everything is abandoned.
+    /// When everything is abandoned, from the phase's beginning.
     fn deadline_ns(&self) -> u64;
 }
 
-/// Every client starts its next operation as soon as it has finished the one before.
+/// Every client starts its next operation as soon as its last one has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct ClosedLoop {
     stop: Stop,
@@ -31,10 +31,10 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// A closed loop that ends by `stop`, and in any case `deadline_ns` after it began.
+    /// Create a closed loop that ends by `stop`, and in any case `deadline_ns` after it began.
     ///
-    /// A stop rule that counts each client's operations is the caller's to hold, who alone knows
-    /// them; here it is never fulfilled.
+    /// A stop rule that counts each client's operations is up to the caller, who knows them; here
+    /// it is never fulfilled.
     #[must_use]
     pub fn new(stop: Stop, deadline_ns: u64) -> Self {
         Self { stop, deadline_ns }

@@ -1,11 +1,11 @@
-//! When an operation may start, and when a trial ends.
+//! Decides when an operation may start, and when a trial ends.
 //!
-//! Pure: counts and elapsed time come in, decisions go out; no clock is read here.
+//! Pure: counts and elapsed time in, decisions out; no clock is read here.
 //!
-//! - A closed loop starts an operation as soon as a client is free: [`ClosedLoop`] answers whether
+//! - A closed loop starts an operation as soon as a client is free: [`ClosedLoop`] decides whether
 //!   it still may.
-//! - An open loop starts operations at intended times, whether or not the server has answered the
-//!   ones before: [`Arrivals`] yields one thread's share of the times that a [`Pattern`] names.
+//! - An open loop starts operations at intended times, whether or not the server has answered
+//!   earlier ones: [`Arrivals`] yields one thread's share of a [`Pattern`]'s times.
 
 mod arrivals;
 mod closed;

@@ -1,67 +1,68 @@
-//! The patterns in which operations arrive, and which of them are refused.
+//! The arrival patterns of operations, and their limits.
 
 use std::sync::Arc;
 
-/// The lowest rate of a pattern, in arrivals a second: one in 32 years.
+/// The lowest rate of a pattern, in arrivals per second: one in 32 years.
 pub const LOWEST_RATE: f64 = 1e-9;
 
-/// The highest rate of a pattern, in arrivals a second: one a nanosecond, the unit of time here.
+/// The highest rate of a pattern, in arrivals per second: one per nanosecond, the unit of time
+/// here.
 pub const HIGHEST_RATE: f64 = 1e9;
 
 /// When operations are meant to start, over all threads.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pattern {
-    /// A Poisson process: independent, exponentially distributed gaps. This is how the requests of
-    /// many people who know nothing of one another arrive.
+    /// A Poisson process: independent, exponentially distributed gaps. Requests of many independent
+    /// people arrive like this.
     Poisson {
-        /// Arrivals a second, on average.
+        /// Arrivals per second, on average.
         rate: f64,
     },
     /// Equal gaps, the first arrival at 0.
     Constant {
-        /// Arrivals a second.
+        /// Arrivals per second.
         rate: f64,
     },
     /// Several arrivals at the same time, then nothing until the next burst; the first burst at 0.
     Bursts {
-        /// Arrivals a second, not bursts: these are `rate / size` a second.
+        /// Arrivals per second, not bursts: there are `rate / size` bursts per second.
         rate: f64,
         /// Arrivals in a burst.
         size: u32,
     },
-    /// The times themselves, in nanoseconds since the phase began, never falling.
+    /// The times themselves, in nanoseconds since the phase began, in ascending order.
     Trace(Arc<[u64]>),
 }
 
 /// Why a pattern was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PatternError {
-    /// Zero, negative, not a number, or beyond what nanoseconds can tell apart.
+    /// Zero, negative, not a number, or beyond the resolution of nanoseconds.
     #[error(
-        "arrivals.rate: {rate} is no rate that can be kept; give arrivals a second, \
+        "arrivals.rate: {rate} is not a rate that can be kept; give arrivals a second, \
          from {LOWEST_RATE:e} to {HIGHEST_RATE:e}"
     )]
     Rate {
-        /// What was given.
+        /// The given rate.
         rate: f64,
     },
     /// A burst of nothing.
     #[error("arrivals.size: a burst has at least 1 arrival, found 0; give a size of 1 or more")]
     Size,
-    /// A trace without a single arrival.
-    #[error("arrivals.offsets_ns: the trace holds no arrival; give at least one offset")]
+    /// A trace without arrivals.
+    #[error("arrivals.offsets_ns: the trace has no arrivals; give at least one offset")]
     Empty,
-    /// A trace that goes back in time.
+    /// A trace whose times decrease.
     #[error(
         "arrivals.offsets_ns: offset {index} is {offset_ns} ns, earlier than the {before_ns} ns \
          ahead of it; sort the trace by time"
     )]
     Falling {
-        /// The offending offset's place, counted from 0.
+        /// The index of the wrong offset, counted from 0.
         index: usize,
-        /// The offending offset.
+        /// The wrong offset.
         offset_ns: u64,
-        /// The offset ahead of it.
+        /// The offset before it.
         before_ns: u64,
     },
     /// The share of a thread that does not exist.
@@ -70,7 +71,7 @@ pub enum PatternError {
          least 1"
     )]
     Thread {
-        /// Whose share was asked for.
+        /// The thread.
         thread: usize,
         /// How many threads there are.
         threads: usize,
@@ -78,7 +79,7 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// Checks the pattern against itself.
+    /// Check the pattern for consistency.
     ///
     /// # Errors
     ///
@@ -99,7 +100,7 @@ impl Pattern {
 }
 
 fn check_rate(rate: f64) -> Result<(), PatternError> {
-    // Not a number is in no range.
+    // NaN is in no range.
     if (LOWEST_RATE..=HIGHEST_RATE).contains(&rate) {
         Ok(())
     } else {

@@ -1,6 +1,6 @@
 //! How long one evaluation takes: `cargo run --release -p uncork-script --example speed`.
 
-// A measurement reads the clock and says what it found; the library does neither.
+// A measurement reads the clock and prints; the library does neither.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 use std::hint::black_box;

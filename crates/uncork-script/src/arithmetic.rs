@@ -1,4 +1,4 @@
-//! What operators and functions make of their operands; none of them null.
+//! Operators and functions on non-null operands.
 
 use crate::error::EvaluationError;
 use crate::expression::Outcome;
@@ -38,7 +38,7 @@ pub(crate) enum Binary {
     Power,
     Fnv1a,
     Murmur2,
-    /// Draws, so it is evaluated where the generator is.
+    /// Needs random numbers, so it is evaluated where the generator is.
     Random,
 }
 

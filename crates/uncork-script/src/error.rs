@@ -1,4 +1,4 @@
-//! What can be wrong with a script, and with an evaluation.
+//! Errors in scripts and in evaluations.
 
 use thiserror::Error;
 
@@ -39,7 +39,7 @@ impl ScriptError {
     }
 }
 
-/// A script error whose script has no name yet.
+/// A script error without the script's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) line: usize,
@@ -55,18 +55,18 @@ impl Fault {
     }
 }
 
-/// An expression, a `\sleep` or a captured column that has no value; displayed as the reason alone,
-/// in pgbench's words. [`crate::Script::locate`] adds the place.
+/// An expression, a `\sleep` or a captured column that has no value; displayed as pgbench's
+/// message. [`crate::Script::locate`] adds the place.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}", .0.0)]
 pub struct EvaluationError(Box<Reason>);
 
-/// Behind one pointer, so that a result of evaluation fits in two registers.
+/// Behind a pointer, so that a result of evaluation fits in two registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Reason(String);
 
 impl EvaluationError {
-    /// An error that gives `reason`.
+    /// Create an error with this reason.
     ///
     /// Kept out of line: evaluation is in the hot path, failing is not.
     #[cold]
@@ -76,7 +76,7 @@ impl EvaluationError {
     }
 }
 
-/// The one of `known` that `word` probably meant: at most two letters differ, and less than half of them.
+/// Find the word in `known` that `word` probably meant: at most two letters differ, and less than half of them.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     known
@@ -87,7 +87,7 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters must be put in, taken out or replaced to turn one word into the other (Levenshtein).
+/// Count the letters to insert, delete or replace to turn one word into the other (Levenshtein distance).
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,4 +1,5 @@
-//! Expressions, and their evaluation: a tree, because the hot ones are two or three nodes deep.
+//! Expressions and their evaluation, as a tree, because the frequent ones are only two or three
+//! nodes deep.
 
 use crate::arithmetic::{Binary, Ternary, Unary};
 use crate::error::EvaluationError;
@@ -26,7 +27,7 @@ pub(crate) enum Node {
     Unary(Unary, Box<Node>),
     Binary(Binary, Box<[Node; 2]>),
     Ternary(Ternary, Box<[Node; 3]>),
-    /// Whether the node is exactly this: null, true or false.
+    /// Whether the node is this constant: null, true or false.
     Is(Box<Node>, Scalar),
     And(Box<[Node; 2]>),
     Or(Box<[Node; 2]>),
@@ -42,12 +43,12 @@ pub(crate) struct Case {
     pub(crate) otherwise: Node,
 }
 
-/// What an evaluation reads and draws from.
+/// What an evaluation reads: variables, and the generator it draws from.
 #[derive(Debug, Clone)]
 pub(crate) struct Environment {
-    /// A variable's value at its slot; none if it is undefined.
+    /// A variable's value by its slot; `None` if it is undefined.
     pub(crate) values: Vec<Option<Value>>,
-    /// A variable's name at its slot, for messages.
+    /// A variable's name by its slot, for messages.
     pub(crate) names: Vec<String>,
     pub(crate) random: Prng,
 }
@@ -68,8 +69,8 @@ impl Node {
         Self::Binary(operator, Box::new([left, right])).folded()
     }
 
-    /// Constant operands give a constant, unless they give an error: that is due only if the
-    /// expression is ever evaluated.
+    /// Fold constant operands to a constant, unless they give an error: that is reported only if
+    /// the expression is evaluated.
     fn folded(self) -> Self {
         let constant = |node: &Node| match node {
             Self::Constant(scalar) => Some(*scalar),
@@ -88,8 +89,7 @@ impl Node {
         value.map_or(self, Self::Constant)
     }
 
-    /// The node's value. Arguments are evaluated from the left; those of AND, OR and CASE only as far
-    /// as they are needed.
+    /// Evaluate the node. Arguments are evaluated from the left; those of AND, OR and CASE only as far as needed.
     pub(crate) fn evaluate(&self, environment: &mut Environment) -> Outcome {
         match self {
             Self::Constant(scalar) => Ok(*scalar),
@@ -143,8 +143,8 @@ impl Node {
         }
     }
 
-    /// AND (`decisive` is false, so `neutral` is true) or OR. As in pgbench, a null on the left is the
-    /// result, whatever the right would be.
+    /// Evaluate AND (`decisive` is false, so `neutral` is true) or OR. As in pgbench, a null on the left is the
+    /// result, whatever the right is.
     fn both(operands: &[Node; 2], neutral: bool, environment: &mut Environment) -> Outcome {
         let left = operands[0].evaluate(environment)?;
         if left == Scalar::Null {
@@ -192,7 +192,7 @@ fn apply_unary(operator: Unary, operand: Scalar) -> Outcome {
     }
 }
 
-/// The least or the greatest of all operands; a double if one of them is.
+/// Return the least or the greatest of all operands; a double if one of them is.
 fn extremum(operands: &[Node], environment: &mut Environment, greatest: bool) -> Outcome {
     let mut scalars = Vec::with_capacity(operands.len());
     for operand in operands {
@@ -208,7 +208,7 @@ fn extremum(operands: &[Node], environment: &mut Environment, greatest: bool) ->
         let mut best = scalars[0].double()?;
         for scalar in &scalars[1..] {
             let other = scalar.double()?;
-            // As C's Min and Max in PostgreSQL: what cannot be compared (NaN) is replaced.
+            // As C's Min and Max in PostgreSQL: an incomparable value (NaN) is replaced.
             let stays = if greatest { best > other } else { best < other };
             best = if stays { best } else { other };
         }

@@ -1,4 +1,4 @@
-//! The functions of the language, and how many arguments each takes.
+//! The functions of the language, and their numbers of arguments.
 
 use crate::arithmetic::{Binary, Ternary, Unary};
 use crate::expression::Node;
@@ -15,7 +15,7 @@ pub(crate) struct Function {
     form: Form,
 }
 
-/// What becomes of a function's arguments.
+/// How a function uses its arguments.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     /// `pi`.
@@ -69,15 +69,15 @@ pub(crate) fn names() -> [&'static str; FUNCTIONS.len()] {
 }
 
 impl Function {
-    /// The function `name`, in letters of any size.
+    /// Find the function `name`, regardless of case.
     pub(crate) fn find(name: &str) -> Option<Self> {
         FUNCTIONS
             .into_iter()
             .find(|function| function.name.eq_ignore_ascii_case(name))
     }
 
-    /// The call of the function with `arguments`; or what is wrong with them, in pgbench's words, and
-    /// what to do.
+    /// Build the call of the function with `arguments`; or return what is wrong with them in pgbench's words, and what
+    /// to do.
     pub(crate) fn call(
         self,
         arguments: Vec<Node>,

@@ -1,7 +1,7 @@
-//! From the tokens of an expression to its tree, with the precedence of pgbench's grammar.
+//! Parses expressions, with the precedence of pgbench's grammar.
 //!
 //! From loosest to tightest: OR; AND; NOT; IS, ISNULL, NOTNULL; comparisons, which do not chain;
-//! `| # & << >> ~`, all alike; `+ -`; `* / %`; the sign of a number.
+//! `| # & << >> ~`, all the same; `+ -`; `* / %`; the sign of a number.
 
 use crate::arithmetic::{Binary, Unary};
 use crate::error::{Fault, nearest};
@@ -24,7 +24,7 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const SIGN: u8 = 9;
 
-/// Parses what the lexer has before it, up to the end of the command.
+/// Parse from the lexer's position to the end of the command.
 pub(crate) fn parse_expression(
     lexer: &mut Lexer,
     symbols: &mut Symbols,
@@ -44,21 +44,21 @@ pub(crate) fn parse_expression(
     Ok(Expression(node))
 }
 
-/// A node, and how many nodes deep it is.
+/// A node and its depth.
 type Deep = (Node, usize);
 
 struct Parser<'a, 'text> {
-    /// The token to come.
+    /// The next token.
     token: Token,
     lexer: &'a mut Lexer<'text>,
     symbols: &'a mut Symbols,
     command: &'a str,
-    /// How deep the parser itself is.
+    /// The recursion depth of the parser.
     depth: usize,
 }
 
-/// An operator between two operands: which, how tightly it binds, and whether the operands are turned
-/// round, as pgbench does with `>` and `>=`: the right one is evaluated first.
+/// A binary operator: which, its precedence, and whether the operands are swapped. pgbench swaps them for `>` and
+/// `>=`, so the right one is evaluated first.
 enum Infix {
     Two(Binary, u8, bool),
     And,
@@ -97,9 +97,9 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// A node above others that are `below` deep.
+    /// Return a node above others of depth `below`.
     fn above(&self, node: Node, below: usize) -> Result<Deep, Fault> {
-        // A constant has absorbed what was below it.
+        // A folded constant has no nodes below it.
         let depth = if matches!(node, Node::Constant(_)) {
             0
         } else {
@@ -112,7 +112,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// An expression of operators that bind at least as tightly as `least`.
+    /// Parse an expression of operators that bind at least as tightly as `least`.
     fn expression(&mut self, least: u8) -> Result<Deep, Fault> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -182,7 +182,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// What follows an operand: ISNULL, NOTNULL, or IS [NOT] and NULL, TRUE or FALSE.
+    /// Parse what follows an operand: ISNULL, NOTNULL, or IS [NOT] and NULL, TRUE or FALSE.
     fn test(&mut self, (operand, below): Deep) -> Result<Deep, Fault> {
         let (wanted, negated) = match self.advance()? {
             Token::IsNull => (Scalar::Null, false),
@@ -213,7 +213,7 @@ impl Parser<'_, '_> {
         self.above(node, below + 1)
     }
 
-    /// A constant, variable, call, CASE, parenthesis, or an operator before its operand.
+    /// Parse a constant, variable, call, CASE, parenthesis, or unary operator.
     fn operand(&mut self) -> Result<Deep, Fault> {
         let constant = |scalar| Ok((Node::Constant(scalar), 0));
         match &self.token {

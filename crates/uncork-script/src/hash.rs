@@ -1,4 +1,4 @@
-//! Hash functions and permutations of integers, bit for bit those of pgbench.
+//! Hash functions and permutations of integers, identical to pgbench's bit for bit.
 
 use crate::prng::Prng;
 
@@ -27,9 +27,9 @@ pub(crate) fn murmur2(value: i64, seed: i64) -> i64 {
     (hash ^ (hash >> ROTATION)).cast_signed()
 }
 
-/// Where a pseudorandom permutation of 0 to `size` - 1, chosen by `seed`, puts `value` modulo `size`;
-/// `size` > 0. The rounds are those of pgbench: each multiplies, mixes and turns the lower and the
-/// upper part of the range, as far as a power of two reaches, and then shifts the whole.
+/// Return the position of `value` modulo `size` in a pseudorandom permutation of 0 to `size` - 1, chosen by `seed`;
+/// `size` > 0. The rounds are pgbench's: each multiplies, mixes and rotates the lower and the upper part of the range,
+/// up to a power of two, and then shifts the whole.
 pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     const ROUNDS: usize = 6;
     if size < 2 {
@@ -48,7 +48,7 @@ pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     place.cast_signed()
 }
 
-/// Permutes 0 to `mask`, a power of two less one; what is beyond stays. Draws twice in any case.
+/// Permute 0 to `mask`, a power of two minus one; greater values stay. Draws twice in any case.
 fn mix(place: u64, mask: u64, width: u32, random: &mut Prng) -> u64 {
     let factor = (random.bits() & mask) | 1;
     let flipped = random.bits() & mask;
@@ -63,7 +63,7 @@ fn mix(place: u64, mask: u64, width: u32, random: &mut Prng) -> u64 {
 mod tests {
     use super::*;
 
-    // The figures of PostgreSQL's own tests of pgbench.
+    // The values of PostgreSQL's own tests of pgbench.
     #[test]
     fn hashes_are_those_of_pgbench() {
         assert_eq!(murmur2(10, 5432), -5_817_877_081_768_721_676);

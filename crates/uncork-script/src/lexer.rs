@@ -1,10 +1,10 @@
-//! The words and tokens of backslash commands.
+//! Splits backslash commands into words and tokens.
 
 use crate::error::Fault;
 use crate::symbols::{begins_name, continues_name};
 use crate::value::parse_double;
 
-/// Where lines begin, to say on which line something stands.
+/// The beginnings of lines, to find the line of an offset.
 #[derive(Debug)]
 pub(crate) struct Lines(Vec<usize>);
 
@@ -18,22 +18,22 @@ impl Lines {
         )
     }
 
-    /// The line of the byte at `offset`, from 1.
+    /// Return the line of the byte at `offset`, from 1.
     pub(crate) fn line(&self, offset: usize) -> usize {
         self.0.partition_point(|&start| start <= offset)
     }
 
-    /// How many bytes before `offset` its line begins, plus 1.
+    /// Return how many bytes before `offset` its line begins, plus 1.
     fn column(&self, offset: usize) -> usize {
         offset + 1 - self.0[self.line(offset) - 1]
     }
 }
 
-/// What an expression is made of.
+/// The tokens of expressions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token {
     Integer(i64),
-    /// 9223372036854775808, which is an integer only behind a minus.
+    /// 9223372036854775808, which is an integer only after a minus.
     BeyondGreatest,
     Double(f64),
     Boolean(bool),
@@ -58,17 +58,18 @@ pub(crate) enum Token {
     NotEqual,
     ShiftLeft,
     ShiftRight,
-    /// The line has ended.
+    /// The end of the line.
     Finish,
 }
 
-/// Reads a backslash command, up to the end of its line; a backslash before it continues the line.
+/// Reads a backslash command up to the end of its line; a backslash before the end continues the
+/// line.
 #[derive(Debug)]
 pub(crate) struct Lexer<'a> {
     text: &'a str,
     lines: &'a Lines,
     position: usize,
-    /// Where the token read last begins.
+    /// Where the last token begins.
     start: usize,
 }
 
@@ -82,12 +83,12 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The byte after what was read.
+    /// The position after the last token.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    /// An error at the token read last: its line, `message`, its column, `remedy`.
+    /// Create an error at the last token: its line, `message`, its column, `remedy`.
     pub(crate) fn fault(&self, message: &str, remedy: &str) -> Fault {
         let column = self.lines.column(self.start);
         Fault::new(
@@ -96,7 +97,7 @@ impl<'a> Lexer<'a> {
         )
     }
 
-    /// The text of the token read last, for a message.
+    /// The text of the last token, for a message.
     pub(crate) fn found(&self) -> String {
         let token = &self.text[self.start..self.position];
         if token.trim().is_empty() {
@@ -110,7 +111,7 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(self.position + ahead).copied()
     }
 
-    /// The length of a backslash that continues the line with the next one, at `ahead`.
+    /// Return the length of a backslash at `ahead` that continues the line with the next one.
     fn continuation(&self, ahead: usize) -> Option<usize> {
         match (self.byte(ahead), self.byte(ahead + 1), self.byte(ahead + 2)) {
             (Some(b'\\'), Some(b'\n'), _) => Some(2),
@@ -119,7 +120,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips blanks and continuations.
+    /// Skip blanks and line continuations.
     fn skip_blanks(&mut self) {
         loop {
             if self.byte(0).is_some_and(is_blank) {
@@ -132,7 +133,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next word: what stands between blanks. At the end of the line, which is then consumed, none.
+    /// Read the next word, delimited by blanks. At the end of the line, which is then consumed, return `None`.
     pub(crate) fn word(&mut self) -> Option<&'a str> {
         self.skip_blanks();
         self.start = self.position;
@@ -155,7 +156,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token of an expression.
+    /// Read the next token of an expression.
     pub(crate) fn token(&mut self) -> Result<Token, Fault> {
         self.skip_blanks();
         self.start = self.position;
@@ -196,7 +197,7 @@ impl<'a> Lexer<'a> {
         Ok(token)
     }
 
-    /// The name that begins `skip` bytes ahead.
+    /// Read the name that begins `skip` bytes ahead.
     fn name(&mut self, skip: usize) -> &'a str {
         let start = self.position + skip;
         self.position = start;
@@ -248,7 +249,7 @@ impl<'a> Lexer<'a> {
             .map_err(|_| self.overflow(text))
     }
 
-    /// The error of an integer constant that is too great.
+    /// Create the error of an integer constant that is too large.
     pub(crate) fn overflow(&self, text: &str) -> Fault {
         self.fault(
             &format!("bigint constant overflow ({text})"),
@@ -261,7 +262,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0B | 0x0C)
 }
 
-/// The keyword that `name` is, in letters of any size; else it is a function's name.
+/// Return the keyword `name`, regardless of case; otherwise a function name.
 fn keyword(name: &str) -> Token {
     match name.to_ascii_lowercase().as_str() {
         "and" => Token::And,

@@ -1,7 +1,7 @@
 //! pgbench's script language: parse it, evaluate it, draw the same random numbers.
 //!
-//! Pure: text and seeds come in, commands and values go out; no clock, file, network or environment
-//! is touched. What a script means follows pgbench of PostgreSQL 18; where it differs, the item says so.
+//! Pure: text and seeds in, commands and values out; no clock, file, network or environment. Semantics follow pgbench
+//! of PostgreSQL 18; each item documents its differences.
 //!
 //! ```
 //! use uncork_script::{Action, Defaults, Script, Session, Streams, Symbols, Value};
@@ -52,16 +52,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! By the extended protocol, `Sql::numbered` is sent, with what [`Session::write_parameter`] writes for
-//! each of `Sql::parameters`. A captured row goes through [`Capture::slot`] to [`Session::set_text`].
+//! The extended protocol sends `Sql::numbered`, with the values that [`Session::write_parameter`] writes for each of
+//! `Sql::parameters`. A captured row goes through [`Capture::slot`] to [`Session::set_text`].
 //!
-//! # What differs from pgbench
+//! # Differences from pgbench
 //!
-//! - `\shell` and `\setshell` are refused; `debug()` prints nothing.
-//! - What can never succeed is refused when the script is parsed, where pgbench would find it in the run:
-//!   names no variable can have, too many arguments, pipelines that cannot fit, quotes left open.
-//! - A retry takes back variables as well as random numbers (see [`Session::restore`]).
-//! - Variables given as text understand no hexadecimal numbers.
+//! - `\shell` and `\setshell` are rejected; `debug()` prints nothing.
+//! - Errors that can never be avoided are reported when the script is parsed, where pgbench finds them during the run:
+//!   impossible variable names, too many arguments, misplaced pipelines, unterminated quotes.
+//! - A retry restores variables as well as random numbers (see [`Session::restore`]).
+//! - Variables given as text do not support hexadecimal numbers.
 
 mod arithmetic;
 mod error;

@@ -28,16 +28,16 @@ pub(crate) enum Meta {
 /// How long `\sleep` waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
-    /// So many nanoseconds.
+    /// A constant, in nanoseconds.
     Fixed {
-        /// Nanoseconds; a negative time is 0.
+        /// Nanoseconds; a negative time counts as 0.
         ns: u64,
     },
-    /// As a variable says.
+    /// The value of a variable.
     Variable {
         /// The variable that has the number.
         slot: Slot,
-        /// What the number counts, in nanoseconds.
+        /// The unit of the number, in nanoseconds.
         unit_ns: u64,
     },
 }
@@ -58,7 +58,7 @@ const COMMANDS: [&str; 11] = [
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Parses the command whose backslash was read, up to the end of its line. None for a backslash alone.
+/// Parse the command after a backslash, up to the end of its line. `None` for a backslash alone.
 pub(crate) fn parse_meta(lexer: &mut Lexer, symbols: &mut Symbols) -> Result<Option<Meta>, Fault> {
     let Some(name) = lexer.word() else {
         return Ok(None);
@@ -114,7 +114,7 @@ fn set(lexer: &mut Lexer, symbols: &mut Symbols, command: &str) -> Result<Meta, 
     })
 }
 
-/// The command, if no word follows it.
+/// Return the command, if no word follows it.
 fn alone(lexer: &mut Lexer, command: &str, meta: Meta) -> Result<Meta, Fault> {
     match lexer.word() {
         None => Ok(meta),
@@ -185,7 +185,8 @@ fn sleep(lexer: &mut Lexer, symbols: &mut Symbols) -> Result<Sleep, Fault> {
     Ok(Sleep::Fixed { ns })
 }
 
-/// The unit of time in nanoseconds: `written` behind the number, or the next word, or a second.
+/// Return the unit of time in nanoseconds: `written` after the number, or the next word, or a
+/// second.
 fn unit(lexer: &mut Lexer, written: Option<&str>) -> Result<u64, Fault> {
     let unit = match written {
         Some(suffix) => suffix,

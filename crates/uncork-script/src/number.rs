@@ -1,13 +1,13 @@
-//! Numbers as text, as pgbench writes them.
+//! Formats numbers as pgbench does.
 
-/// Every number of two digits, one after the other.
+/// All two-digit numbers, one after the other.
 const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
 2021222324252627282930313233343536373839\
 4041424344454647484950515253545556575859\
 6061626364656667686970717273747576777879\
 8081828384858687888990919293949596979899";
 
-/// Appends `number` in decimal, without an allocation but what `buffer` needs to grow.
+/// Append `number` in decimal; allocates only if `buffer` must grow.
 pub fn write_integer(buffer: &mut Vec<u8>, number: i64) {
     // "-9223372036854775808" has 20 characters.
     let mut digits = [0_u8; 20];
@@ -34,8 +34,8 @@ pub fn write_integer(buffer: &mut Vec<u8>, number: i64) {
     buffer.extend_from_slice(&digits[start..]);
 }
 
-/// Appends `number` with 15 significant digits, as C's `%.15g`; what is no number is `NaN`,
-/// `Infinity` or `-Infinity`, as PostgreSQL's own printf writes it.
+/// Append `number` with 15 significant digits, like C's `%.15g`; others are `NaN`, `Infinity` or
+/// `-Infinity`, like PostgreSQL's own printf.
 pub fn write_double(buffer: &mut Vec<u8>, number: f64) {
     const SIGNIFICANT: i32 = 15;
     if number.is_nan() {
@@ -51,7 +51,7 @@ pub fn write_double(buffer: &mut Vec<u8>, number: f64) {
         buffer.extend_from_slice(text);
         return;
     }
-    // "d.dddddddddddddde-xxx": correctly rounded, so digits and exponent are those of `%.15g`.
+    // "d.dddddddddddddde-xxx": correctly rounded, so digits and exponent equal those of `%.15g`.
     let scientific = format!("{number:.14e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! PostgreSQL's generator of random numbers, and the distributions pgbench draws from it.
+//! PostgreSQL's random number generator, and pgbench's distributions.
 
 use crate::value::{to_double, truncate};
 
@@ -18,14 +18,14 @@ pub struct Prng {
 }
 
 impl Prng {
-    /// The generator that `seed` begins.
+    /// Create the generator for a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         let low = splitmix(&mut state);
         let high = splitmix(&mut state);
         if low == 0 && high == 0 {
-            // All zeros would stay all zeros; PostgreSQL puts Knuth's constants in their place.
+            // All zeros would stay all zeros; PostgreSQL replaces them with Knuth's constants.
             return Self {
                 low: 0x5851_F42D_4C95_7F2D,
                 high: 0x1405_7B7E_F767_814F,
@@ -44,7 +44,7 @@ impl Prng {
         low.wrapping_mul(5).rotate_left(7).wrapping_mul(9)
     }
 
-    /// A number from 0 to `greatest`, all equally likely: bits are drawn until they fit. Nothing is
+    /// Return a number from 0 to `greatest`, uniformly: bits are drawn until they fit. Nothing is
     /// drawn if `greatest` is 0.
     #[inline]
     pub fn up_to(&mut self, greatest: u64) -> u64 {
@@ -60,18 +60,18 @@ impl Prng {
         }
     }
 
-    /// A double from 0 up to and without 1, of 52 random bits.
+    /// Return a double in [0, 1), from 52 random bits.
     #[inline]
     pub fn double(&mut self) -> f64 {
         const STEP: f64 = 1.0 / 4_503_599_627_370_496.0;
-        // 52 bits are exact as a double, and dividing by a power of two keeps them so.
+        // 52 bits are exact as a double, and stay exact when divided by a power of two.
         #[allow(clippy::cast_precision_loss)]
         let numerator = (self.bits() >> 12) as f64;
         numerator * STEP
     }
 
-    /// One of `weights`, by its index, as pgbench chooses a script: nothing is drawn if there is only
-    /// one. 0 if all weights are 0.
+    /// Choose an index in proportion to `weights`, as pgbench chooses a script: nothing is drawn if there is only one.
+    /// 0 if all weights are 0.
     pub fn pick(&mut self, weights: &[u32]) -> usize {
         let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
         if weights.len() < 2 || total == 0 {
@@ -87,13 +87,14 @@ impl Prng {
         0
     }
 
-    /// An integer from `least` to `greatest`, all equally likely.
+    /// Return an integer from `least` to `greatest`, uniformly.
     #[inline]
     pub(crate) fn uniform(&mut self, least: i64, greatest: i64) -> i64 {
         least.wrapping_add_unsigned(self.up_to(greatest.abs_diff(least)))
     }
 
-    /// An integer from `least` to `greatest`, exponentially more often near `least`; `parameter` > 0.
+    /// Return an integer from `least` to `greatest`, exponentially distributed with the most near `least`; `parameter`
+    /// > 0.
     pub(crate) fn exponential(&mut self, least: i64, greatest: i64, parameter: f64) -> i64 {
         let cut = (-parameter).exp();
         let uniform = 1.0 - self.double();
@@ -101,8 +102,8 @@ impl Prng {
         place(least, greatest, fraction)
     }
 
-    /// An integer from `least` to `greatest`, normally distributed about their middle; `parameter` is
-    /// how many standard deviations lie on each side of it, at least [`LEAST_GAUSSIAN`].
+    /// Return an integer from `least` to `greatest`, normally distributed around their middle; `parameter` is the
+    /// number of standard deviations on each side of it, at least [`LEAST_GAUSSIAN`].
     pub(crate) fn gaussian(&mut self, least: i64, greatest: i64, parameter: f64) -> i64 {
         let deviation = loop {
             // The Box-Muller transform.
@@ -117,9 +118,9 @@ impl Prng {
         place(least, greatest, (deviation + parameter) / (parameter * 2.0))
     }
 
-    /// An integer from `least` to `greatest`, Zipfian: the k-th is drawn in proportion to
-    /// `1 / k ** parameter`, [`LEAST_ZIPFIAN`] to [`GREATEST_ZIPFIAN`]. By rejection (Devroye,
-    /// "Non-Uniform Random Variate Generation", 1986, p. 550).
+    /// Return an integer from `least` to `greatest`, Zipf-distributed: the k-th has a probability
+    /// proportional to `1 / k ** parameter`, [`LEAST_ZIPFIAN`] to [`GREATEST_ZIPFIAN`]. By
+    /// rejection (Devroye, "Non-Uniform Random Variate Generation", 1986, p. 550).
     pub(crate) fn zipfian(&mut self, least: i64, greatest: i64, parameter: f64) -> i64 {
         let count = greatest.wrapping_sub(least).wrapping_add(1);
         let rank = if count <= 1 {
@@ -145,7 +146,7 @@ impl Prng {
     }
 }
 
-/// The integer a `fraction` from 0 to 1 of the way from `least` to `greatest`.
+/// Return the integer at a `fraction` from 0 to 1 of the way from `least` to `greatest`.
 fn place(least: i64, greatest: i64, fraction: f64) -> i64 {
     let count = to_double(greatest.wrapping_sub(least).wrapping_add(1));
     least.wrapping_add(truncate(count * fraction))

@@ -1,21 +1,21 @@
-//! Where SQL commands end: psql's rules, which pgbench shares.
+//! Finds the ends of SQL commands by psql's rules, which pgbench shares.
 //!
-//! A semicolon ends a command unless it stands in quotes, a comment, parentheses or the
-//! `BEGIN … END` body of a function; a backslash ends it too, and begins a backslash command.
+//! A semicolon ends a command unless it is inside quotes, a comment, parentheses or the `BEGIN …
+//! END` body of a function; a backslash ends it too, and begins a backslash command.
 
 use crate::error::Fault;
 use crate::lexer::Lines;
 
-/// What ended a stretch of SQL.
+/// What ended a section of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Semicolon,
-    /// The position is behind the backslash.
+    /// The position is after the backslash.
     Backslash,
     Text,
 }
 
-/// A stretch of SQL: blanks and `--` comments before it are left out, `\;` stands as `;`.
+/// A section of SQL: blanks and `--` comments before it are removed, `\;` becomes `;`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     /// Empty if there is nothing to send.
@@ -25,7 +25,7 @@ pub(crate) struct Stretch {
     pub(crate) end: End,
 }
 
-/// Splits a script into stretches of SQL.
+/// Splits a script into sections of SQL.
 #[derive(Debug)]
 pub(crate) struct Scanner<'a> {
     text: &'a str,
@@ -35,11 +35,11 @@ pub(crate) struct Scanner<'a> {
     body: Body,
 }
 
-/// Whether one is in the body of a function: inside how many BEGIN (and CASE) that want their END.
-/// Counted only if the command begins with CREATE [OR REPLACE] FUNCTION or PROCEDURE.
+/// The depth inside the body of a function: the number of open BEGIN (and CASE). Counted only if
+/// the command begins with CREATE [OR REPLACE] FUNCTION or PROCEDURE.
 #[derive(Debug, Default)]
 struct Body {
-    /// The first letters of the first four words, where they are words of that beginning.
+    /// The first letters of the first four words, if they belong to that beginning.
     beginning: [u8; 4],
     words: usize,
     depth: usize,
@@ -89,7 +89,7 @@ impl<'a> Scanner<'a> {
         &self.text[self.position..]
     }
 
-    /// The next stretch; at the end of the text one that ends so, again and again.
+    /// Return the next section; after the end of the text always an empty one.
     pub(crate) fn next(&mut self) -> Result<Stretch, Fault> {
         let mut out = String::new();
         let mut start = self.position;
@@ -110,7 +110,7 @@ impl<'a> Scanner<'a> {
                 },
                 '$' => self.dollar_quoted()?,
                 ':' if named_test(rest).is_some() => {
-                    // psql asks here whether a variable is defined; pgbench never says so.
+                    // psql tests here whether a variable is defined; pgbench has none.
                     if out.is_empty() {
                         start = self.position;
                     }
@@ -188,7 +188,7 @@ impl<'a> Scanner<'a> {
         )
     }
 
-    /// The length of a comment; comments nest.
+    /// Return the length of a comment; comments nest.
     fn comment(&self) -> Result<usize, Fault> {
         let bytes = self.rest().as_bytes();
         let (mut at, mut depth) = (2, 1);
@@ -203,8 +203,8 @@ impl<'a> Scanner<'a> {
         Ok(at)
     }
 
-    /// The length of a quoted string whose content begins `at` bytes ahead. After a line break it may be
-    /// continued by another quote, in which backslashes escape if they did before.
+    /// Return the length of a quoted string whose content begins `at` bytes ahead. After a line break another quote
+    /// may continue it, in which backslashes escape if they did before.
     fn quoted(&self, mut at: usize, escapes: bool) -> Result<usize, Fault> {
         let bytes = self.rest().as_bytes();
         loop {
@@ -224,7 +224,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The length of a `$tag$ … $tag$` string; 1 if the dollar does not begin one.
+    /// Return the length of a `$tag$ … $tag$` string; 1 if the dollar does not begin one.
     fn dollar_quoted(&self) -> Result<usize, Fault> {
         let rest = self.rest();
         let tag = rest[1..]
@@ -243,12 +243,12 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether a word goes on with this byte.
+/// Whether a word can continue with this byte.
 fn continues_word(byte: u8, dollar: bool) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii() || (dollar && byte == b'$')
 }
 
-/// The length of `:{?name}`.
+/// Return the length of `:{?name}`.
 fn named_test(rest: &str) -> Option<usize> {
     let name = rest.strip_prefix(":{?")?;
     let length = name
@@ -258,7 +258,7 @@ fn named_test(rest: &str) -> Option<usize> {
     (length > 0 && name[length..].starts_with('}')).then_some(length + 4)
 }
 
-/// The length of the blanks, with a line break among them, and the quote that continue a string.
+/// Return the length of blanks with a line break, and the quote, that continue a string.
 fn continued(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     let mut broken = false;
@@ -283,7 +283,7 @@ fn continued(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The stretches of a text without backslash commands.
+    /// The sections of a text without backslash commands.
     fn split(text: &str) -> Vec<String> {
         let lines = Lines::of(text);
         let mut scanner = Scanner::new(text, &lines);

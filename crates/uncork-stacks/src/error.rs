@@ -1,9 +1,9 @@
-//! What can go wrong, and where in the bytes it did.
+//! Errors, with their position in the bytes.
 
-/// Bytes that are no profile, or a broken one.
+/// Bytes that are not a profile, or a damaged one.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReadError {
-    /// A line of a text is not what it should be.
+    /// A line of a text is not valid.
     #[error("line {line}: {problem}")]
     Line {
         /// From 1.
@@ -11,7 +11,7 @@ pub enum ReadError {
         /// What was found and what was expected.
         problem: String,
     },
-    /// Bytes of a binary format are not what they should be.
+    /// Bytes of a binary format are not valid.
     #[error("byte {offset}: {problem}")]
     Byte {
         /// From 0, in the unpacked file.
@@ -19,7 +19,7 @@ pub enum ReadError {
         /// What was found and what was expected.
         problem: String,
     },
-    /// The file as a whole is not what it should be.
+    /// The file as a whole is not valid.
     #[error("{0}")]
     Whole(String),
 }
@@ -44,7 +44,7 @@ impl ReadError {
     }
 }
 
-/// A flame graph that cannot be drawn.
+/// A flame graph cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum DrawError {
     /// There is nothing to draw.

@@ -1,4 +1,4 @@
-//! Folded stacks as other tools read them.
+//! Writes folded stacks in the formats of other tools.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::profile::{KERNEL, Measure};
 use crate::proto::Writer;
 
-/// Returns one folded stack and its value a line.
+/// Return one folded stack and its value per line.
 pub fn to_folded<'a>(stacks: impl IntoIterator<Item = (&'a str, i64)>) -> Vec<u8> {
     let mut text = Vec::new();
     for (stack, value) in stacks {
@@ -19,7 +19,7 @@ pub fn to_folded<'a>(stacks: impl IntoIterator<Item = (&'a str, i64)>) -> Vec<u8
     text
 }
 
-/// Returns the JSON of speedscope.
+/// Return speedscope's JSON.
 pub fn to_speedscope<'a>(
     name: &str,
     measure: &Measure,
@@ -68,12 +68,12 @@ pub fn to_speedscope<'a>(
     file.to_string().into_bytes()
 }
 
-/// Returns a protocol buffer of pprof, not packed: its tools take it so.
+/// Return a pprof protocol buffer, uncompressed, which its tools accept.
 pub fn to_pprof<'a>(
     measure: &Measure,
     stacks: impl IntoIterator<Item = (&'a str, i64)>,
 ) -> Vec<u8> {
-    // Texts: the empty one first, as the format asks for, then the measure's, then names of frames.
+    // Texts: the empty one first, as the format requires, then the measure's, then names of frames.
     let (mut numbers, mut file) = (Numbers::default(), Writer::default());
     file.message(1, |kind| {
         kind.number(1, 1);

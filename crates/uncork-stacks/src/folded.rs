@@ -1,4 +1,4 @@
-//! Folded stacks: `root;frame;leaf 17` a line. Blocks of lines are read side by side.
+//! Parses folded stacks: `root;frame;leaf 17` per line. Blocks of lines are read in parallel.
 
 use std::str;
 use std::sync::Mutex;
@@ -10,20 +10,19 @@ use crate::error::ReadError;
 use crate::profile::{Folder, Limits, Measure, Stacks};
 use crate::side_by_side::{processors, side_by_side};
 
-/// Bytes of a block: small enough that threads end together, large enough that taking one costs nothing.
+/// Bytes per block: small enough that threads end together, large enough that taking one costs nothing.
 const BLOCK: usize = 4 << 20;
-/// Digits that fit into 64 bits whatever they are.
+/// A number with this many digits always fits into 64 bits.
 const DIGITS: usize = 18;
 
-/// Lines of one block, in their order. A stack stands as it came: whether it was there before is
-/// not looked up.
+/// The lines of one block, in order. Stacks are not deduplicated.
 #[derive(Debug)]
 pub struct Folded {
-    /// All stacks, one behind the other.
+    /// All stacks, end to end.
     pub texts: String,
-    /// Where each begins, and where the last one ends.
+    /// Where each stack begins, and where the last one ends.
     pub ends: Vec<i64>,
-    /// How much of the measure each has; never zero.
+    /// The value of each stack; never zero.
     pub values: Vec<i64>,
 }
 
@@ -46,7 +45,7 @@ impl Folded {
         }
     }
 
-    /// Returns stacks and values.
+    /// Return stacks and values.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, i64)> + Clone {
         let place = |end: i64| usize::try_from(end).unwrap_or(usize::MAX);
@@ -63,8 +62,8 @@ pub(crate) fn read(bytes: &[u8], limits: Limits) -> Result<Stacks, ReadError> {
     Ok(stacks)
 }
 
-/// Reads blocks of about so many bytes on so many threads. What is found, and the first error, are
-/// those of reading line by line.
+/// Parse blocks of about this many bytes on this many threads. The result, and the first error, are
+/// the same as reading line by line.
 fn read_blocks(
     bytes: &[u8],
     limits: Limits,
@@ -79,7 +78,7 @@ fn read_blocks(
         AtomicBool::new(false),
     );
     side_by_side(0..threads.min(blocks.len()), |_| {
-        // Blocks are taken in order, and one that was taken is read: all before the first error are.
+        // Blocks are taken in order, and a taken block is always read, so all blocks before the first error are read.
         while !over.load(Ordering::Relaxed) {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some((start, end)) = blocks.get(place) else {
@@ -121,7 +120,7 @@ fn read_blocks(
         .collect())
 }
 
-/// Returns where blocks of about so many bytes begin and end, each behind a line.
+/// Return the ranges of blocks of about this many bytes, each ending with a line.
 fn cut(bytes: &[u8], block: usize) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let mut start = 0;
@@ -134,13 +133,13 @@ fn cut(bytes: &[u8], block: usize) -> Vec<(usize, usize)> {
     blocks
 }
 
-/// A line that is none: its number in its block, from 1, and its beginning.
+/// An invalid line: its number in its block, from 1, and its beginning.
 struct Bad {
     line: usize,
     shown: String,
 }
 
-/// Reads lines up to the first bad one, or until they take more than they may.
+/// Parse lines up to the first invalid one, or until they exceed the limit.
 fn read_block(bytes: &[u8], limits: Limits) -> (Folded, Option<Bad>) {
     let mut kept = Folded::new();
     kept.texts.reserve(bytes.len().min(limits.stacks));
@@ -172,8 +171,8 @@ fn read_block(bytes: &[u8], limits: Limits) -> (Folded, Option<Bad>) {
     (kept, None)
 }
 
-/// Reads a line whose stack can be kept as it is: nothing in it would be cleaned, or cut. Nearly
-/// all are, and this looks at many of their bytes at once.
+/// Parse a line whose stack needs no cleaning or cutting. Nearly all are like that, and this tests
+/// many of their bytes at once.
 fn read_plain(line: &[u8], limits: Limits) -> Option<(&str, i64)> {
     let space = memrchr(b' ', line)?;
     let (stack, digits) = (&line[..space], &line[space + 1..]);
@@ -188,11 +187,11 @@ fn read_plain(line: &[u8], limits: Limits) -> Option<(&str, i64)> {
     if edge(first) || edge(last) || first == b'#' {
         return None;
     }
-    // Without a way out in the middle each of these is done for many bytes at once.
+    // Without an early exit each of these tests compiles to vector instructions.
     let printed = stack
         .iter()
         .fold(true, |all, byte| all & (b' '..0x7f).contains(byte));
-    // An empty frame, or one with a space at an end: no `;` stands beside another, or a space.
+    // An empty frame, or one with a space at an end: no `;` is next to another, or to a space.
     let ragged = stack.iter().zip(&stack[1..]).fold(0, |any, (one, next)| {
         let (end, edge) = (|byte| u8::from(byte == b';'), |byte| u8::from(edge(byte)));
         any | (end(*one) & edge(*next)) | (edge(*one) & end(*next))
@@ -213,7 +212,7 @@ fn read_plain(line: &[u8], limits: Limits) -> Option<(&str, i64)> {
 pub(crate) fn looks_like(start: &[u8]) -> bool {
     let mut known = 0;
     let mut whole = start;
-    // The last line may have been cut off, unless it is the only one.
+    // The last line may be truncated, unless it is the only one.
     if let Some(end) = memchr::memrchr(b'\n', start) {
         whole = &start[..end];
     }
@@ -224,7 +223,8 @@ pub(crate) fn looks_like(start: &[u8]) -> bool {
             continue;
         }
         if split(line).is_none() {
-            // One bad line among good ones is a broken file of this format, and is told as such.
+            // One invalid line among valid ones is a damaged file of this format, and is reported
+            // as such.
             return known > 0;
         }
         known += 1;

@@ -1,4 +1,4 @@
-//! Which format bytes are in, and reading it.
+//! Recognises the format of a profile and reads it.
 
 use std::io::Read;
 
@@ -8,18 +8,18 @@ use crate::error::ReadError;
 use crate::profile::{Limits, Stacks};
 use crate::{folded, json, perf, pprof};
 
-/// A format that profiles come in.
+/// A profile format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// What `perf script` prints.
+    /// The output of `perf script`.
     PerfScript,
-    /// A protocol buffer of pprof, packed with gzip or not: Go, Pyroscope, Java, Python.
+    /// A pprof protocol buffer, gzipped or not: Go, Pyroscope, Java, Python.
     Pprof,
     /// The JSON of speedscope.
     Speedscope,
     /// The JSON (flamebearer) of Pyroscope.
     Pyroscope,
-    /// One folded stack and a number a line.
+    /// One folded stack and a number per line.
     Folded,
 }
 
@@ -33,7 +33,7 @@ impl Format {
         Self::Folded,
     ];
 
-    /// Returns its name on the command line.
+    /// Return its name on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -45,19 +45,19 @@ impl Format {
         }
     }
 
-    /// Returns the format of a name.
+    /// Return the format with a name.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.word() == word)
     }
 }
 
-/// Reads a profile in a format, or in the one it seems to be in. `times` keeps each sample of
-/// `perf script` apart with its time.
+/// Read a profile in a format, or in the detected one. `times` keeps each sample of `perf script`
+/// separately with its time.
 ///
 /// # Errors
 ///
-/// If the bytes are none, or are broken: where and how.
+/// If the bytes are not a profile, or are damaged: where and how.
 pub fn read(
     bytes: &[u8],
     format: Option<Format>,
@@ -138,7 +138,7 @@ fn detect(bytes: &[u8]) -> Result<Format, ReadError> {
         return Ok(Format::Pprof);
     }
     Err(ReadError::whole(
-        "it is none of the known formats (perf script, pprof, speedscope, Pyroscope, folded); \
-         --format names one",
+        "its format is not recognized (perf script, pprof, speedscope, Pyroscope, folded); set \
+        it with --format",
     ))
 }

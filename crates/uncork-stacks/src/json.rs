@@ -1,4 +1,4 @@
-//! The two formats that are JSON, told apart by their keys.
+//! Distinguishes the two JSON formats by their keys.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -13,13 +13,13 @@ struct Keys {
     flamebearer: Option<IgnoredAny>,
 }
 
-/// Says which of them an object is; what is neither is refused as speedscope.
+/// Return which of them an object is; any other is reported as invalid speedscope.
 pub(crate) fn detect(bytes: &[u8]) -> Format {
     match serde_json::from_slice::<Keys>(bytes) {
         Ok(Keys {
             flamebearer: Some(_),
         }) => Format::Pyroscope,
-        // Cut off: the keys that come first tell.
+        // Truncated: the first keys decide.
         Err(_) if memchr::memmem::find(bytes, b"\"flamebearer\"").is_some() => Format::Pyroscope,
         _ => Format::Speedscope,
     }
@@ -42,7 +42,7 @@ fn refused(what: &str, error: &serde_json::Error) -> ReadError {
     ReadError::line(
         error.line(),
         format!(
-            "column {}: it is no JSON of {what}: {problem}",
+            "column {}: it is not {what} JSON: {problem}",
             error.column()
         ),
     )

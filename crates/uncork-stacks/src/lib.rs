@@ -1,9 +1,9 @@
-//! Stacks of any profiler: bytes in, folded stacks out; from those differences, flame graphs and
-//! what other tools read.
+//! Stacks of any profiler: reads profiles to folded stacks, compares them, draws flame graphs, and
+//! writes formats of other tools.
 //!
-//! A *stack* is written folded: its frames from the root on, with `;` in between. The name of a
-//! frame of the kernel ends with [`KERNEL`]. Nothing here opens a file or looks at a clock, and
-//! whatever bytes come in, they end in a profile or in one [`ReadError`].
+//! A *stack* is written folded: its frames from the root on, separated by `;`. The name of a kernel
+//! frame ends with [`KERNEL`]. Nothing here opens a file or reads a clock, and any bytes result in
+//! a profile or in one [`ReadError`].
 
 mod branches;
 mod draw;

@@ -1,4 +1,5 @@
-//! What `perf script` prints: the head of a sample, its frames from the leaf on, an empty line.
+//! Parses the output of `perf script`: the head of a sample, its frames from the leaf on, an empty
+//! line.
 //!
 //! ```text
 //! postgres 4242/4242 11649.875185:   10101010 cpu-clock:
@@ -10,7 +11,7 @@ use crate::error::ReadError;
 use crate::folded::lines;
 use crate::profile::{Folder, Limits, Measure, Row, Stacks, clean};
 
-/// Addresses from here on are the kernel's, on every 64-bit Linux.
+/// Addresses from here on are the kernel's on every 64-bit Linux.
 const KERNEL_HALF: u64 = 1 << 63;
 
 struct Head {
@@ -108,8 +109,8 @@ struct Found<'a> {
     event: &'a str,
 }
 
-/// Reads the head of a sample. Names of processes may hold spaces, so that it is read from its
-/// time on: that is the first word of digits, a point, digits and a colon.
+/// Parse the head of a sample. Names of processes may contain spaces, so parsing begins at the
+/// time: the first word of digits, a point, digits and a colon.
 fn head(line: &str) -> Option<Found<'_>> {
     let mut at = 0;
     for word in line.split_whitespace() {
@@ -117,7 +118,7 @@ fn head(line: &str) -> Option<Found<'_>> {
         at = start + word.len();
         let Some(time_ns) = time(word) else { continue };
         let before = line[..start].trim_end();
-        // A processor in brackets may stand between.
+        // A processor in brackets may be in between.
         let before = match before
             .strip_suffix(']')
             .and_then(|rest| rest.rsplit_once('['))
@@ -154,7 +155,7 @@ fn time(word: &str) -> Option<i64> {
         .checked_add(part * scale)
 }
 
-/// Returns the name of the event: `10101010 cpu-clock:uhpppH:` is of `cpu-clock`.
+/// Return the name of the event: `cpu-clock` for `10101010 cpu-clock:uhpppH:`.
 fn event(rest: &str) -> &str {
     let mut words = rest.split_whitespace();
     let first = words.next().unwrap_or_default();
@@ -166,7 +167,7 @@ fn event(rest: &str) -> &str {
     let word = word.trim_end_matches(':');
     match word.split_once(':') {
         Some((name, modifiers)) if modifiers.len() <= 8 && !name.contains('/') => {
-            // A tracepoint's name (sched:sched_switch) has a colon of its own.
+            // A tracepoint's name (sched:sched_switch) contains a colon.
             if modifiers
                 .bytes()
                 .all(|byte| b"ukhpPGHSDIWeb".contains(&byte))

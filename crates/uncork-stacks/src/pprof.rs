@@ -1,4 +1,4 @@
-//! pprof's protocol buffer, see `proto/profile.proto` of google/pprof.
+//! Parses pprof's protocol buffer, see `proto/profile.proto` of google/pprof.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::error::ReadError;
 use crate::profile::{Folder, Limits, Measure, Row, Stacks};
 use crate::proto::{Field, Reader};
 
-/// Kinds of values that a profile may have.
+/// The most kinds of values that a profile may have.
 const MOST_MEASURES: usize = 64;
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct Location {
     functions: Vec<u64>,
 }
 
-/// Says whether bytes begin with a field that pprof has.
+/// Whether bytes begin with a field of pprof.
 pub(crate) fn may_begin(start: &[u8]) -> bool {
     start
         .first()
@@ -36,7 +36,7 @@ pub(crate) fn may_begin(start: &[u8]) -> bool {
 }
 
 pub(crate) fn looks_like(start: &[u8]) -> bool {
-    // sample_type, then samples: a message of two small numbers stands first.
+    // sample_type, then samples: a message of two small numbers comes first.
     matches!(start, [0x0a, 2..=8, 0x08, ..])
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn read(bytes: &[u8], limits: Limits) -> Result<Stacks, ReadError> {
     let parts = parts(bytes)?;
     if parts.measures.is_empty() || parts.strings.is_empty() {
         return Err(ReadError::whole(
-            "it is no pprof: it names no kinds of samples",
+            "it is not a pprof profile: it names no kinds of samples",
         ));
     }
     let measures = parts
@@ -53,7 +53,7 @@ pub(crate) fn read(bytes: &[u8], limits: Limits) -> Result<Stacks, ReadError> {
         .map(|(name, unit)| Ok(Measure::new(parts.string(*name)?, parts.string(*unit)?)))
         .collect::<Result<Vec<_>, ReadError>>()?;
     let mut stacks = Stacks::new(measures, false, limits);
-    // Go's own tools show the last kind, unless the profile says which.
+    // Go's own tools show the last kind, unless the profile names another.
     stacks.default = parts
         .measures
         .iter()
@@ -130,7 +130,7 @@ fn parts(bytes: &[u8]) -> Result<Parts<'_>, ReadError> {
     Ok(parts)
 }
 
-/// Reads two numbers of a message.
+/// Parse two numbers of a message.
 fn pair(field: &Field<'_>, wanted: [u64; 2]) -> Result<[u64; 2], ReadError> {
     let mut found = [0, 0];
     let mut reader = field.bytes()?;
@@ -174,7 +174,7 @@ impl Parts<'_> {
             })
     }
 
-    /// Adds the frames of a location, those that were inlined below the one they are in.
+    /// Add the frames of a location, inlined ones below the function that they are in.
     fn push(&self, id: u64, folder: &mut Folder) -> Result<(), ReadError> {
         let Some(location) = self.locations.get(&id) else {
             return Err(ReadError::whole(format!(

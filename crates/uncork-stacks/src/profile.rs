@@ -1,4 +1,4 @@
-//! The folded table that every format ends in.
+//! The folded table that all formats are read to.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use hashbrown::hash_table::Entry;
 use crate::error::ReadError;
 use crate::folded::Folded;
 
-/// What the name of a frame of the kernel ends with, as flame graphs have always marked it.
+/// The suffix of a kernel frame's name, as usual in flame graphs.
 pub const KERNEL: &str = "_[k]";
 
-/// How much a profile may hold; what comes in is somebody else's.
+/// Limits of a profile, because profiles come from untrusted sources.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes after unpacking.
+    /// Bytes after decompression.
     pub unpacked: usize,
-    /// Bytes of all different stacks together.
+    /// Total bytes of all different stacks.
     pub stacks: usize,
-    /// Frames of one stack; of a deeper one those nearest to the root are kept.
+    /// Frames of one stack; of a deeper one the frames nearest to the root are kept.
     pub depth: usize,
-    /// Bytes of the name of one frame; a longer one is cut.
+    /// Bytes of a frame's name; a longer one is cut.
     pub name: usize,
 }
 
@@ -45,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-/// What was counted, and in what.
+/// What was measured, and its unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measure {
     /// Such as `cpu` or `inuse_space`.
@@ -63,37 +63,38 @@ impl Measure {
     }
 }
 
-/// One stack and how often it was seen. `process` and `stack` are places in the texts of
-/// [`Stacks`]; the first text is the empty one.
+/// One stack and its value. `process` and `stack` are indexes into the texts of [`Stacks`]; the
+/// first text is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// Place in the measures.
+    /// Index of the measure.
     pub measure: usize,
-    /// Process, if the format tells it.
+    /// Process ID, if the format contains it.
     pub pid: Option<u32>,
     /// Name of the process, or of the thread.
     pub process: usize,
-    /// When, if that was asked for and the format tells it.
+    /// Time, if requested and the format contains it.
     pub time_ns: Option<i64>,
-    /// The stack.
+    /// Index of the stack.
     pub stack: usize,
-    /// How much of the measure.
+    /// Value of the measure.
     pub value: i64,
 }
 
-/// A profile: one row for each different stack of each process and measure. Of samples whose times
-/// were asked for each keeps its own, as do lines that were folded already.
+/// A profile: one row for each different stack of each process and measure. Samples with requested
+/// times each keep a row of their own, and so do lines that were folded already.
 #[derive(Debug)]
 pub struct Stacks {
-    /// What was counted.
+    /// The measures.
     pub measures: Vec<Measure>,
-    /// The measure that the profile itself puts first.
+    /// The index of the profile's default measure.
     pub default: usize,
-    /// The rows, in the order in which stacks were first seen.
+    /// The rows, in the order in which stacks first appeared.
     pub rows: Vec<Row>,
-    /// In place of rows, what came folded: of the first measure, without process or time.
+    /// Instead of rows, stacks that were folded already: of the first measure, without process or
+    /// time.
     pub folded: Vec<Folded>,
-    /// All texts, one behind the other, and where each ends.
+    /// All texts end to end, and where each ends.
     texts: String,
     ends: Vec<usize>,
     known: HashTable<usize>,
@@ -125,20 +126,20 @@ impl Stacks {
         stacks
     }
 
-    /// Returns the text at a place of a row.
+    /// Return the text at an index.
     #[must_use]
     pub fn text(&self, place: usize) -> &str {
         text_at(&self.texts, &self.ends, place)
     }
 
-    /// Returns the stacks and their values, in order.
+    /// Return the stacks and their values, in order.
     pub fn values(&self) -> impl Iterator<Item = (&str, i64)> + Clone {
         let rows = self.rows.iter();
         rows.map(|row| (self.text(row.stack), row.value))
             .chain(self.folded.iter().flat_map(Folded::iter))
     }
 
-    /// Returns bytes of all texts together.
+    /// Return the total bytes of all texts.
     #[must_use]
     pub fn text_bytes(&self) -> usize {
         let folded = self.folded.iter().map(|block| block.texts.len());
@@ -149,7 +150,7 @@ impl Stacks {
         self.limits
     }
 
-    /// Keeps a text once and returns its place.
+    /// Store a text once and return its index.
     pub(crate) fn keep(&mut self, text: &str) -> Result<usize, ReadError> {
         let (texts, ends, hasher) = (&self.texts, &self.ends, &self.hasher);
         let found = self.known.entry(
@@ -169,7 +170,7 @@ impl Stacks {
         Ok(place)
     }
 
-    /// Counts a stack; nothing for a value of zero.
+    /// Count a stack, unless its value is zero.
     pub(crate) fn add(&mut self, row: Row) {
         if row.value == 0 {
             return;
@@ -196,7 +197,7 @@ fn text_at<'a>(texts: &'a str, ends: &[usize], place: usize) -> &'a str {
     &texts[start..ends[place]]
 }
 
-/// Puts the names of frames together, from the root on.
+/// Joins the names of frames, from the root on.
 pub(crate) struct Folder {
     text: String,
     depth: usize,
@@ -236,7 +237,7 @@ impl Folder {
     }
 }
 
-/// Returns a name without what would tear a folded line apart, cut to a length in bytes.
+/// Return a name without characters that are special in folded lines, cut to a length in bytes.
 pub(crate) fn clean(name: &str, most: usize) -> String {
     let mut text = String::new();
     push_clean(&mut text, name, most);

@@ -1,9 +1,9 @@
-//! Protocol buffers, as much of them as pprof needs: read field by field where they stand, so that
-//! what is wrong can be told by its place and nothing is copied.
+//! Protocol buffers, as far as pprof needs them: read field by field in place, so that errors have
+//! a position and nothing is copied.
 
 use crate::error::ReadError;
 
-/// One field: its number, where it stands, and its value.
+/// One field: its number, its position, and its value.
 pub(crate) struct Field<'a> {
     pub(crate) number: u64,
     pub(crate) offset: usize,
@@ -16,7 +16,7 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Returns its number, or says what is there instead.
+    /// Return its number, or an error if it has another type.
     pub(crate) fn number(&self) -> Result<u64, ReadError> {
         match self.value {
             Value::Number(number) => Ok(number),
@@ -24,7 +24,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Returns its bytes and where they begin.
+    /// Return its bytes and where they begin.
     pub(crate) fn bytes(&self) -> Result<Reader<'a>, ReadError> {
         match self.value {
             Value::Bytes(bytes) => Ok(Reader::new(bytes, self.offset)),
@@ -32,7 +32,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Calls for each number of a repeated field, packed or not.
+    /// Call a function for each number of a repeated field, packed or not.
     pub(crate) fn numbers(&self, mut each: impl FnMut(u64)) -> Result<(), ReadError> {
         match self.value {
             Value::Number(number) => each(number),
@@ -50,14 +50,14 @@ impl<'a> Field<'a> {
         ReadError::byte(
             self.offset,
             format!(
-                "field {} holds {found}, not {expected}: this is no pprof",
+                "field {} holds {found}, not {expected}: this is not a pprof profile",
                 self.number
             ),
         )
     }
 }
 
-/// Bytes that are read from the front, and where they stand in the file.
+/// Bytes that are read from the front, with their position in the file.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) rest: &'a [u8],
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the next field; None at the end.
+    /// Return the next field; `None` at the end.
     pub(crate) fn field(&mut self) -> Result<Option<Field<'a>>, ReadError> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         if number == 0 {
             return Err(ReadError::byte(
                 start,
-                "a field has the number 0: this is no pprof",
+                "a field has the number 0: this is not a pprof profile",
             ));
         }
         let mut offset = self.offset;
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
             _ => {
                 return Err(ReadError::byte(
                     start,
-                    format!("a field of the unknown kind {kind}: this is no pprof"),
+                    format!("a field of the unknown kind {kind}: this is not a pprof profile"),
                 ));
             }
         };

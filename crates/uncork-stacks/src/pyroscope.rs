@@ -1,7 +1,7 @@
-//! Pyroscope's JSON: a flame graph level by level, each bar as numbers.
+//! Parses Pyroscope's JSON: a flame graph level by level, with numbers for each bar.
 //!
-//! A bar is its distance from the end of the bar before it, its width, how much of that is its own,
-//! and the place of its name; its parent is the bar of the level above that it lies under.
+//! A bar has four numbers: its distance from the end of the bar before it, its width, its own part
+//! of the width, and the index of its name. Its parent is the bar above it in the level before.
 
 use serde::Deserialize;
 
@@ -31,7 +31,7 @@ struct Metadata {
     name: String,
 }
 
-/// Numbers of a bar.
+/// Numbers per bar.
 const BAR: usize = 4;
 
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ struct Bar {
     end: i64,
     own: i64,
     name: usize,
-    /// Place in the level above; of no meaning in the first.
+    /// Index in the level above; unused in the first level.
     parent: usize,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn read(file: &File, limits: Limits) -> Result<Stacks, ReadError> {
     Ok(stacks)
 }
 
-/// Returns the names from the root on, without the root, which stands for the whole.
+/// Return the names from the root on, without the root, which stands for the total.
 fn path(levels: &[Vec<Bar>], depth: usize, place: usize) -> Vec<usize> {
     let mut names = Vec::with_capacity(depth);
     let mut place = place;

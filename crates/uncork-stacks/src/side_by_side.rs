@@ -1,11 +1,11 @@
-//! Work that is shared out among threads.
+//! Runs work on several threads.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Does each piece of work on a thread of its own, the first on this one; returns what came of them
-/// in order.
+/// Run each task on a thread of its own, the first on the calling thread; return their results in
+/// order.
 pub(crate) fn side_by_side<W: Send, R: Send>(
     work: impl IntoIterator<Item = W>,
     act: impl Fn(W) -> R + Sync,
@@ -25,7 +25,7 @@ pub(crate) fn side_by_side<W: Send, R: Send>(
     })
 }
 
-/// Returns how many threads this process may keep busy.
+/// Return how many threads this process may keep busy.
 #[must_use]
 pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)

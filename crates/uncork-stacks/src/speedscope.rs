@@ -1,4 +1,4 @@
-//! speedscope's JSON, see its `file-format-spec.ts`: profiles of samples, or of frames that open and close.
+//! Parses speedscope's JSON, see its `file-format-spec.ts`: profiles of samples, or of frames that open and close.
 
 use serde::Deserialize;
 
@@ -51,7 +51,7 @@ pub(crate) fn read(file: &File, limits: Limits) -> Result<Stacks, ReadError> {
     let mut measures: Vec<Measure> = Vec::new();
     let mut numbers = Vec::new();
     for profile in &file.profiles {
-        // Threads of one kind are put together; each is a process of its own in the rows.
+        // Threads of one kind are merged; each is a process of its own in the rows.
         let (unit, _) = unit(&profile.unit);
         let wanted = Measure::new(if unit == "bytes" { "bytes" } else { "time" }, unit);
         let place = measures.iter().position(|one| *one == wanted);
@@ -92,7 +92,7 @@ pub(crate) fn read(file: &File, limits: Limits) -> Result<Stacks, ReadError> {
     Ok(stacks)
 }
 
-/// Returns the unit in which whole numbers are kept, and by what the file's are multiplied.
+/// Return the unit of whole numbers, and the factor from the file's.
 fn unit(word: &str) -> (&str, f64) {
     match word {
         "nanoseconds" => ("nanoseconds", 1.0),

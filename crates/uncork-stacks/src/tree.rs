@@ -1,4 +1,4 @@
-//! Stacks as a tree of calls: totals of frames, what entered the kernel, and what is too small to draw.
+//! Stacks as a call tree: totals of frames, kernel entries, and what is too small to draw.
 
 use std::collections::HashMap;
 
@@ -11,61 +11,61 @@ use crate::side_by_side::side_by_side;
 
 const NONE: u32 = u32::MAX;
 
-/// How much of all was in one frame itself, and in what it called too; each now and before.
+/// The value in one frame itself, and including its callees; each now and before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameTotals<'a> {
-    /// Its name, without the kernel's mark.
+    /// Its name, without the kernel's suffix.
     pub name: &'a str,
-    /// Whether it is the kernel's.
+    /// Whether it is a kernel frame.
     pub kernel: bool,
-    /// In the frame itself.
+    /// The value in the frame itself.
     pub own: [i64; 2],
-    /// In the frame and all below it, once for a frame that calls itself.
+    /// The value in the frame and all below it; a recursive frame counts once.
     pub total: [i64; 2],
 }
 
-/// A way into the kernel: the frame that took it and what it asked for there.
+/// A kernel entry: the frame that called the kernel, and the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The last frame before the kernel; empty if there is none.
     pub user: &'a str,
-    /// The frame that mostly called it: often a library's wrapper stands in between.
+    /// The frame that most often called it, because the last frame is often a library's wrapper.
     pub caller: &'a str,
-    /// The kernel's first frame that is not the way in itself, without its mark.
+    /// The kernel's first frame that is not part of the entry itself, without its suffix.
     pub kernel: &'a str,
-    /// What was spent there.
+    /// The value spent there.
     pub value: i64,
 }
 
-/// Stacks that are looked at as a tree of calls. Every value is a pair: now, and before.
+/// Stacks as a call tree. Every value is a pair: now, and before.
 ///
-/// No tree is built: of millions of different stacks nearly all nodes would be too small to draw, and
-/// sums need none. Each stack is the numbers of its frames; what is drawn is found from the root on.
+/// No tree is built: of millions of different stacks nearly all nodes would be too small to draw, and sums need none.
+/// Each stack is a list of frame numbers; the part to draw is found from the root on.
 #[derive(Debug, Default)]
 pub struct Tree<'a> {
-    /// Names of frames, in the order in which they were first seen.
+    /// Names of frames, in the order of first appearance.
     pub(crate) names: Vec<&'a str>,
-    /// Stacks in order, in as many parts as threads put them together.
+    /// Stacks in order, in as many parts as threads read them.
     pub(crate) parts: Vec<Part>,
 }
 
-/// Stacks whose frames stand side by side.
+/// Stacks with their frames in contiguous memory.
 #[derive(Debug)]
 pub(crate) struct Part {
     frames: Vec<u32>,
-    /// Where the frames of each stack begin, and where those of the last one end.
+    /// Where the frames of each stack begin, and where the last stack's end.
     ends: Vec<usize>,
-    /// Of each stack, now and before.
+    /// The values of each stack, now and before.
     pub(crate) values: Vec<[i64; 2]>,
 }
 
 impl Part {
-    /// Returns the numbers of the frames of a stack, from the root on; there is at least one.
+    /// Return the frame numbers of a stack, from the root on; there is at least one.
     pub(crate) fn stack(&self, place: usize) -> &[u32] {
         &self.frames[self.ends[place]..self.ends[place + 1]]
     }
 
-    /// Returns stacks and their values, in order.
+    /// Return stacks and their values, in order.
     fn iter(&self) -> impl Iterator<Item = (&[u32], [i64; 2])> {
         let values = self.values.iter().enumerate();
         values.map(|(place, values)| (self.stack(place), *values))
@@ -73,7 +73,7 @@ impl Part {
 }
 
 impl<'a> Tree<'a> {
-    /// Puts stacks together: each with its value now, and before.
+    /// Read stacks, each with its value now, and before.
     pub fn new<I>(stacks: I) -> Self
     where
         I: IntoIterator<Item = (&'a str, i64, i64)> + Send,
@@ -81,8 +81,8 @@ impl<'a> Tree<'a> {
         Self::joined([stacks])
     }
 
-    /// Puts stacks together that come in parts, each part on a thread of its own. It makes no
-    /// difference where they were parted.
+    /// Read stacks that come in parts, each part on a thread of its own. The result does not depend
+    /// on the division.
     pub fn joined<I>(parts: impl IntoIterator<Item = I>) -> Self
     where
         I: IntoIterator<Item = (&'a str, i64, i64)> + Send,
@@ -94,7 +94,7 @@ impl<'a> Tree<'a> {
                 .iter()
                 .map(|name| numbered(&mut known, &mut tree.names, name))
                 .collect();
-            // Those of the first part stay what they are.
+            // The numbers of the first part stay.
             if !tree.parts.is_empty() {
                 for frame in &mut part.frames {
                     *frame = numbers[*frame as usize];
@@ -105,14 +105,14 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// Returns all that was counted, now and before.
+    /// Return the total, now and before.
     #[must_use]
     pub fn total(&self) -> [i64; 2] {
         let values = self.parts.iter().flat_map(|part| &part.values);
         values.fold([0, 0], |sum, values| plus(sum, *values))
     }
 
-    /// Returns what was spent with a frame of the kernel at the leaf, now and before.
+    /// Return the value with a kernel frame as leaf, now and before.
     #[must_use]
     pub fn in_kernel(&self) -> [i64; 2] {
         let kernel = self.kernel();
@@ -125,7 +125,7 @@ impl<'a> Tree<'a> {
         sum
     }
 
-    /// Returns the totals of every frame, in the order in which they were first seen.
+    /// Return the totals of every frame, in the order of first appearance.
     #[must_use]
     pub fn frames(&self) -> Vec<FrameTotals<'a>> {
         let mut found: Vec<FrameTotals<'a>> = self
@@ -148,10 +148,10 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Returns of each frame what was in itself, and in what it called too.
+    /// Return for each frame its own value, and its value including callees.
     fn frames_of(&self, part: &Part) -> Vec<([i64; 2], [i64; 2])> {
         let mut found = vec![([0, 0], [0, 0]); self.names.len()];
-        // The last stack that each frame was counted in: one that calls itself counts once.
+        // The last stack in which each frame was counted, so that a recursive frame counts once.
         let mut counted = vec![usize::MAX; self.names.len()];
         for (place, (stack, values)) in part.iter().enumerate() {
             for frame in stack {
@@ -166,7 +166,7 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Returns who entered the kernel for what, the most first.
+    /// Return the kernel entries, the greatest first.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry<'a>> {
         let kernel = self.kernel();
@@ -189,7 +189,7 @@ impl<'a> Tree<'a> {
             }
         }
         let mut sums: Vec<((u32, u32, u32), i64)> = sums.into_iter().collect();
-        // Those of one way side by side, its most frequent caller first.
+        // Entries of the same kind are adjacent, the most frequent caller first.
         sums.sort_by_key(|((user, asked, caller), value)| (*user, *asked, -*value, *caller));
         let name = |frame: u32| self.names.get(frame as usize).copied().unwrap_or_default();
         let mut found: Vec<Entry<'a>> = sums
@@ -218,7 +218,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Puts stacks together by themselves, with numbers and names of their own.
+/// Read a part of the stacks, with frame numbers of its own.
 fn number_frames<'a>(
     stacks: impl IntoIterator<Item = (&'a str, i64, i64)>,
 ) -> (Vec<&'a str>, Part) {
@@ -226,7 +226,7 @@ fn number_frames<'a>(
     let (mut frames, mut ends, mut values) = (Vec::new(), vec![0], Vec::new());
     let mut last = "";
     for (text, now, before) in stacks {
-        // Lines are often sorted: what a stack has in common with the one before is known already.
+        // Lines are often sorted: the common beginning with the previous stack is known already.
         let alike = &text.as_bytes()[..alike(last.as_bytes(), text.as_bytes())];
         let mut from = 0;
         if let Some(end) = memrchr(b';', alike) {
@@ -253,7 +253,7 @@ fn number_frames<'a>(
     (names, part)
 }
 
-/// Returns the number of a name, a new one if it has none.
+/// Return the number of a name, a new one if it is unknown.
 fn numbered<'a>(
     known: &mut HashMap<&'a str, u32, RandomState>,
     names: &mut Vec<&'a str>,
@@ -265,7 +265,7 @@ fn numbered<'a>(
     })
 }
 
-/// Returns how many bytes two texts begin with alike.
+/// Return the length of two texts' common beginning, in bytes.
 fn alike(one: &[u8], other: &[u8]) -> usize {
     let words = one.chunks_exact(8).zip(other.chunks_exact(8));
     let whole = 8 * words.take_while(|(one, other)| one == other).count();
@@ -277,7 +277,7 @@ fn leaf(stack: &[u32]) -> usize {
     stack[stack.len() - 1] as usize
 }
 
-/// Says whether a frame is only the way into the kernel: every system call, fault or interrupt goes
+/// Whether a frame is only part of the kernel's entry: every system call, fault or interrupt passes
 /// through it.
 fn is_way(name: &str) -> bool {
     let name = name.trim_end_matches(KERNEL);

@@ -1,4 +1,4 @@
-//! Files of every format, as other tools write them, and ours back again.
+//! Reads files of every format, written by other tools and by ourselves.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 

@@ -1,4 +1,4 @@
-//! Profiles that were damaged in every way: each ends in stacks or in one error, in bounded memory.
+//! Damaged profiles: each gives stacks or one error, in bounded memory.
 
 use uncork_stacks::{Format, Limits, Measure, Tree, read, to_folded, to_pprof, to_speedscope};
 
@@ -115,7 +115,7 @@ fn whatever_comes_in_ends_in_stacks_or_in_one_error() {
             .iter()
             .fold(0_i64, |sum, one| sum.saturating_add(one.own[0]));
         assert_eq!(own, tree.total()[0], "seed {seed}");
-        // What one of our own files holds is read as it was.
+        // Our own files are read back unchanged.
         let lines: Vec<(&str, i64)> = rows.map(|(stack, value, _)| (stack, value)).collect();
         let again = to_folded(lines.iter().copied());
         let (_, again) = read(&again, Some(Format::Folded), false, limits)

@@ -56,7 +56,7 @@ fn only(file: &tempfile::NamedTempFile, threads: usize) -> Request {
     }
 }
 
-/// All that must not depend on how a log was shared out.
+/// The results that must not depend on how a log is divided.
 fn told(report: &Report) -> String {
     let gathered = &report.gathered;
     let mut rows: Vec<String> = gathered
@@ -109,7 +109,7 @@ fn any_number_of_threads_reads_the_same() {
         (one.files[0].dialect, one.files[0].prefix.as_deref()),
         (Some("stderr"), Some(PREFIX))
     );
-    // Ten look-ups in each transaction, but for those that an error took the place of.
+    // Ten look-ups in each transaction, except where an error took the place of one.
     assert!(
         one.gathered
             .repetitions
@@ -250,11 +250,11 @@ fn many_files() -> (tempfile::TempDir, Vec<PathBuf>) {
     (folder, paths)
 }
 
-/// Reads files; fails if that does not end.
+/// Read files; fail if that does not end.
 fn read_in_time(paths: &[PathBuf], threads: usize, pool: Pool, what: &str) -> Report {
     let request = Request {
         paths: paths.to_vec(),
-        // Finding the prefix takes longer than all else here; now and then it is found.
+        // Detecting the prefix takes longer than all else here, so only some cases do it.
         prefix: (!paths.len().is_multiple_of(29)).then(|| Prefix::parse(PREFIX).expect("a prefix")),
         ..Request::default()
     };
@@ -289,7 +289,7 @@ fn any_number_of_files_is_read_by_any_number_of_threads() {
     }
 }
 
-/// `UNCORK_INGEST_ROUNDS` and `UNCORK_INGEST_SEED` make it longer, and another one.
+/// `UNCORK_INGEST_ROUNDS` sets the number of rounds, `UNCORK_INGEST_SEED` the seed.
 #[test]
 fn random_numbers_of_files_threads_and_buffers_never_hang() {
     let number =

@@ -95,7 +95,7 @@ fn a_log_that_is_renamed_or_cut_off_goes_on_in_the_next() {
     append(&path, &entries(0..10));
     let mut follower = following(&[&path]);
     poll(&mut follower);
-    // What the server wrote until it noticed is not lost.
+    // Text that the server wrote before it reopened its log is not lost.
     fs::rename(&path, &old).expect("is renamed");
     append(&old, &entries(10..15));
     poll(&mut follower);

@@ -25,8 +25,8 @@ enum Step {
     Return,
 }
 
-/// Notes the steps of the real reader, which depend on the logs alone. Blocks are kept, so that what else
-/// returns to the pool is what the reader dropped.
+/// Records the steps of the real reader, which depend only on the logs. Blocks are kept, so that every other buffer
+/// that returns to the pool was dropped by the reader.
 struct Recorder {
     pool: Pool,
     sent: Vec<Block>,
@@ -61,7 +61,7 @@ impl Exchange for Recorder {
     }
 }
 
-/// What the reader does for these logs.
+/// The reader's steps for these logs.
 fn steps_of(logs: &[&[u8]], prefix: Option<&str>) -> Vec<Step> {
     let folder = tempfile::tempdir().expect("a folder");
     let paths = (0..logs.len()).map(|number| folder.path().join(number.to_string()));
@@ -87,19 +87,20 @@ fn steps_of(logs: &[&[u8]], prefix: Option<&str>) -> Vec<Step> {
     recorder.steps
 }
 
-/// Where all threads and buffers are. Scanners are alike, so only scanners with a block count.
+/// The state of all threads and buffers. Scanners are alike, so only scanners with a block are
+/// stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Model {
     step: usize,
     held: usize,
     free: usize,
     closed: bool,
-    /// How many blocks were sent: the number of the next one.
+    /// How many blocks were sent, which is the number of the next one.
     sent: u64,
     queued: VecDeque<u64>,
     idle: usize,
     scanning: BTreeSet<u64>,
-    /// None is the failure of a scanner.
+    /// `None` is the failure of a scanner.
     scanned: VecDeque<Option<u64>>,
     early: BTreeSet<u64>,
     turn: u64,
@@ -107,7 +108,7 @@ struct Model {
     reading: bool,
 }
 
-/// A run of the model: what it cannot change.
+/// The constant parameters of a model run.
 struct Explored<'a> {
     steps: &'a [Step],
     buffers: usize,
@@ -140,7 +141,7 @@ impl Explored<'_> {
     }
 
     fn failed(&self, now: &Model) -> usize {
-        // After the reader has ended idle scanners end too: these have not failed.
+        // Idle scanners also end after the reader has ended, without failing.
         if now.reading || !now.queued.is_empty() {
             self.threads - Self::living(now)
         } else {
@@ -148,7 +149,7 @@ impl Explored<'_> {
         }
     }
 
-    /// All states that one thread's next step leads to.
+    /// All states that one thread's next step can lead to.
     fn next(&self, now: &Model) -> Vec<Model> {
         let mut found = Vec::new();
         found.extend(self.reader(now));
@@ -242,7 +243,7 @@ impl Explored<'_> {
         Some(next)
     }
 
-    /// How many states there are, if every one leads on to the end of all threads; else one that does not.
+    /// The number of states, if every state leads to the end of all threads; otherwise a state that does not.
     fn explore(&self) -> Result<usize, Box<Model>> {
         let mut seen = HashSet::from([self.start()]);
         let mut left = vec![self.start()];
@@ -289,7 +290,7 @@ fn wrapped(lines: usize) -> Vec<u8> {
     zipped.finish().expect("is packed")
 }
 
-/// Every kind of end of a log, again and again.
+/// Every kind of end of a log, repeatedly.
 fn many(count: usize) -> Vec<Vec<u8>> {
     let kinds = [
         log(2),
@@ -333,7 +334,7 @@ fn no_order_of_steps_ends_in_a_deadlock() {
 
 #[test]
 fn the_model_finds_a_reader_that_loses_a_buffer_with_each_log() {
-    // It took a buffer for what the last block leaves over, which is nothing, and never gave it back.
+    // It took a buffer for the rest of the last block, which is empty, and never returned it.
     for (files, threads) in (1..=7).flat_map(|one| [(one, 1), (one, 2)]) {
         let logs = vec![log(2); files];
         let logs: Vec<_> = logs.iter().map(Vec::as_slice).collect();

@@ -4,7 +4,7 @@ use super::*;
 
 const LOG: &[u8] = b"2026-01-01 00:00:00 UTC [1] LOG:  ready\n";
 
-/// Keeps what it is told of.
+/// Keeps the logs that it visits.
 #[derive(Default)]
 struct Seen(Vec<(String, Vec<u8>)>);
 

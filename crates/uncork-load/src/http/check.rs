@@ -1,4 +1,4 @@
-//! What an answer must be. Pure.
+//! Checks of answers. Pure.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use uncork_model::Checks;
 
 use super::fault::{Fault, Head, Kind};
 
-/// The most of a body that is kept to look for values in it.
+/// The most bytes of a body that are kept to find values in it.
 const LONGEST_KEPT: usize = 64 << 20;
 
-/// What is gathered of a body in order to check it.
+/// The part of a body that its checks need.
 #[derive(Debug, Default)]
 pub(crate) enum Gathered {
     #[default]
@@ -20,7 +20,7 @@ pub(crate) enum Gathered {
 }
 
 impl Gathered {
-    /// What these checks need.
+    /// Start with what these checks need.
     pub(crate) fn for_checks(checks: &Checks) -> Self {
         if !checks.json.is_empty() {
             Self::Whole(Vec::new())
@@ -31,7 +31,7 @@ impl Gathered {
         }
     }
 
-    /// Takes a part of the body.
+    /// Add a part of the body.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         match self {
             Self::Nothing => {}
@@ -44,12 +44,12 @@ impl Gathered {
     }
 }
 
-/// Whether fields of answers are looked at.
+/// Whether the checks need header fields.
 pub(crate) fn needs_fields(checks: &Checks) -> bool {
     !checks.headers.is_empty()
 }
 
-/// Looks at a head; says what is wrong with it.
+/// Check a head; return what is wrong with it.
 pub(crate) fn check_head(checks: &Checks, head: &Head) -> Option<Fault> {
     let status = head.status;
     let wanted = if checks.statuses.is_empty() {
@@ -87,7 +87,7 @@ pub(crate) fn check_head(checks: &Checks, head: &Head) -> Option<Fault> {
     None
 }
 
-/// Looks at a body of so many bytes; says what is wrong with it.
+/// Check a body of so many bytes; return what is wrong with it.
 pub(crate) fn check_body(checks: &Checks, size: u64, gathered: Gathered) -> Option<Fault> {
     if let Some(wanted) = checks.size
         && size != wanted
@@ -107,7 +107,7 @@ fn check_digest(checks: &Checks, digest: &[u8]) -> Option<Fault> {
     let wanted = checks.sha256.as_ref()?;
     let mut found = String::with_capacity(2 * digest.len());
     for byte in digest {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(found, "{byte:02x}");
     }
     (!found.eq_ignore_ascii_case(wanted)).then(|| {

@@ -1,13 +1,13 @@
-//! One connection: from opening it over requests and answers to its end.
+//! One connection, from opening it to its end.
 //!
 //! ```text
-//!          connect            keys agreed on        settings there (HTTP/2)
+//! connect            TLS handshake         settings received (HTTP/2)
 //!  Closed ────────▶ Connecting ──────▶ Agreeing ──────▶ Greeting ──────▶ Open ──▶ Closed
 //!                       └──── without TLS ──────────────────┴──── HTTP/1.1 ──┘
 //! ```
 //!
-//! Readiness is edge-triggered: a connection is read until a read comes back short, which says
-//! that nothing is left, and saves the call that would say so again.
+//! Readiness is edge-triggered: a connection is read until a read comes back short. That shows that
+//! nothing is left, and saves the system call that would report so.
 
 mod opening;
 mod silence;
@@ -27,10 +27,11 @@ use super::stall_probe::StallProbe;
 use crate::socket::Stream;
 use crate::{Event, Recorder, Task, Traffic};
 
-/// The most that may wait to be written: a server that asks without reading is given up.
+/// The most bytes that may wait to be written. A server that keeps requesting replies without
+/// reading them exceeds it.
 const MOST_UNWRITTEN: usize = 64 << 20;
 
-/// How far a connection is.
+/// The stages of opening a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Closed,
@@ -40,7 +41,7 @@ pub(crate) enum Stage {
     Open,
 }
 
-/// What is spoken.
+/// The protocol that the connection speaks.
 #[derive(Debug)]
 enum Protocol {
     Http1(Http1),
@@ -57,7 +58,8 @@ pub(crate) struct Connection {
     token: Token,
     /// Its number over all threads, from 0.
     pub(crate) client: usize,
-    /// Its place among those that the worker knows; none before an additional one is open.
+    /// Its place among the connections that the worker knows; none before an additional one is
+    /// open.
     pub(crate) place: Option<usize>,
     pub(crate) stage: Stage,
     stream: Option<Stream>,
@@ -65,41 +67,41 @@ pub(crate) struct Connection {
     pub(crate) slots: Vec<Slot>,
     /// Slots whose requests are to be sent, the oldest first.
     waiting: VecDeque<usize>,
-    /// What was received and could not be understood yet.
+    /// Received bytes that could not be parsed yet.
     pending: Vec<u8>,
-    /// What could not be written yet, from `written` on.
+    /// Bytes that could not be written yet, from `written` on.
     outgoing: Vec<u8>,
     written: usize,
     watches_writing: bool,
     /// The last read came back short.
     drained: bool,
-    /// The other side has closed: what is there must be read to the end.
+    /// The other side has closed: read what is left to the end.
     closing: bool,
-    /// The worker knows that the connection is closed, and waits to be told that it is open.
+    /// The worker knows that the connection is closed, and waits for the event that it is open.
     pub(crate) worker_waits: bool,
-    /// Whether it is planned to be opened.
+    /// Whether it is scheduled to be opened.
     pub(crate) planned: bool,
-    /// Whether it is among those that have something to write.
+    /// Whether it is in the endpoint's list of connections with something to write.
     pub(crate) dirty: bool,
-    /// When opening it began, and when keys began to be agreed on.
+    /// When opening began, and when the TLS handshake began.
     pub(crate) begun_ns: u64,
     agreeing_ns: u64,
-    /// Which of the host's addresses is tried.
+    /// Index of the host address that is tried.
     pub(crate) address: usize,
     answered: u64,
     /// How many requests were sent since it was opened.
     requested: u64,
     /// When something was last received.
     received_ns: u64,
-    /// An answer has begun that is not whole.
+    /// Whether an answer is incomplete.
     midway: bool,
-    /// What was drawn for the silence that goes on: whether it was hastened.
+    /// Whether the current silence was shortened, once it takes part in the stall probe.
     probed: Option<bool>,
-    /// What crossed its sockets, but for the one that is open.
+    /// Traffic of its earlier sockets.
     past: Traffic,
 }
 
-/// What all connections of a thread share while one of them works.
+/// What all connections of a thread share.
 pub(crate) struct Context<'a> {
     pub(crate) state: &'a State,
     pub(crate) registry: &'a Registry,
@@ -107,18 +109,18 @@ pub(crate) struct Context<'a> {
     pub(crate) happened: &'a mut VecDeque<Event>,
     pub(crate) scratch: &'a mut ScratchBuffer,
     pub(crate) stall_probe: &'a mut StallProbe,
-    /// Where is read into.
+    /// The buffer that sockets are read into.
     pub(crate) read_buffer: &'a mut Vec<u8>,
 }
 
-/// What became of a connection.
+/// The result of working on a connection.
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// Nothing more for now.
     Nothing,
     /// There may be more to read.
     More,
-    /// It is open: after so long, of which agreeing on keys took so long.
+    /// It is open: total duration, and the part spent on the TLS handshake.
     Opened {
         connect_ns: u64,
         tls_ns: Option<u64>,
@@ -132,11 +134,11 @@ pub(crate) enum Progress {
 /// How a connection ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// With requests under way; else the server took leave in order.
+    /// Whether requests were under way; otherwise the server closed it in order.
     pub(crate) broke: bool,
     pub(crate) message: String,
     pub(crate) goaway: bool,
-    /// How many answers it had carried.
+    /// How many answers it carried.
     pub(crate) answered: u64,
 }
 
@@ -188,7 +190,7 @@ impl Connection {
         !self.waiting.is_empty()
     }
 
-    /// What has crossed its sockets.
+    /// Bytes that crossed its sockets.
     pub(crate) fn traffic(&self) -> Traffic {
         let mut traffic = self.past;
         if let Some(stream) = &self.stream {
@@ -209,14 +211,14 @@ impl Connection {
 
     // ---- requests ----
 
-    /// Takes up an operation on a slot.
+    /// Begin an operation on a slot.
     pub(crate) fn begin(&mut self, slot: usize, task: Task, context: &mut Context<'_>) {
         self.slots[slot].take(task);
         self.waiting.push_back(slot);
         self.send(context);
     }
 
-    /// Encodes what waits, as far as the connection takes it.
+    /// Encode waiting requests, as far as the connection accepts them.
     pub(crate) fn send(&mut self, context: &mut Context<'_>) {
         if self.stage != Stage::Open {
             return;
@@ -244,9 +246,9 @@ impl Connection {
         }
     }
 
-    /// Writes as much as the socket takes.
+    /// Write as much as the socket accepts.
     pub(crate) fn write(&mut self, context: &Context<'_>) -> Result<(), Fault> {
-        // Until it is connected, room to write is what tells that it is.
+        // Until it is connected, being writable is the sign that it is.
         if self.stage == Stage::Connecting {
             return Ok(());
         }
@@ -258,7 +260,7 @@ impl Connection {
                 Ok(length) => self.written += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // There may be last words to read: the end shows itself there.
+                // The server's last message may still be unread: reading finds the end.
                 Err(_) => {
                     self.written = self.outgoing.len();
                     self.closing = true;
@@ -270,20 +272,20 @@ impl Connection {
             self.outgoing.clear();
             self.written = 0;
         } else if self.outgoing.len() - self.written > MOST_UNWRITTEN {
-            let message = "the server asks for ever more without reading";
+            let message = "the server keeps sending frames that require a reply, but does not read the replies";
             return Err(Fault::new(Kind::Garbage, message));
         }
         self.watch(context)
     }
 
-    /// Watches for room to write as long as there is something to write.
+    /// Register for writability as long as there is something to write.
     fn watch(&mut self, context: &Context<'_>) -> Result<(), Fault> {
         let Some(stream) = &mut self.stream else {
             return Ok(());
         };
         let _ = stream.flush();
         let writes = !self.outgoing.is_empty() || stream.wants_write();
-        // For a single operation a call more costs more than being woken once more.
+        // For a single operation an additional system call costs more than one additional wake-up.
         if writes == self.watches_writing || (!writes && context.state.connect_each) {
             return Ok(());
         }
@@ -296,7 +298,7 @@ impl Connection {
         watched.map_err(|error| unreachable(context.state, &error))
     }
 
-    /// Gives up the requests that were sent before `before_ns`, by the worker's clock.
+    /// Fail the requests that began before `before_ns`, by the worker's clock.
     pub(crate) fn expire(&mut self, before_ns: u64, context: &mut Context<'_>) -> Option<Ended> {
         let late = |slot: &Slot| slot.state != SlotState::Free && slot.task.at_ns <= before_ns;
         if !self.slots.iter().any(late) {
@@ -305,7 +307,7 @@ impl Connection {
         let seconds = seconds(context.state.plan.request_timeout_ns.unwrap_or(0));
         let fault = Fault::new(
             Kind::TimedOut,
-            format!("a request had no whole answer after {seconds} s (--timeout)"),
+            format!("a request had no complete answer after {seconds} s (--timeout)"),
         );
         let slots: Vec<usize> = (0..self.slots.len())
             .filter(|&slot| late(&self.slots[slot]))
@@ -327,13 +329,13 @@ impl Connection {
             self.dirty = true;
             return None;
         }
-        // In HTTP/1.1 there is no other way to be rid of an answer than to be rid of the rest.
+        // In HTTP/1.1 the only way to cancel an answer is to close the connection.
         for slot in 0..self.slots.len() {
             if self.slots[slot].state == SlotState::Sent {
                 let fault = if late(&self.slots[slot]) {
                     fault.clone()
                 } else {
-                    let message = "the connection was given up for a request that took too long";
+                    let message = "the connection was closed because a request took too long";
                     Fault::new(Kind::Abandoned, message)
                 };
                 self.fail(slot, fault, context);
@@ -352,7 +354,7 @@ impl Connection {
 
     // ---- answers ----
 
-    /// Writes and reads as far as possible without waiting, up to the first thing that happens.
+    /// Write and read as far as possible without waiting, up to the first event.
     pub(crate) fn work(&mut self, context: &mut Context<'_>) -> Progress {
         if self.stage == Stage::Closed {
             return Progress::Nothing;
@@ -409,7 +411,7 @@ impl Connection {
         came
     }
 
-    /// Takes what has arrived.
+    /// Process received bytes.
     fn understand(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<Progress, Fault> {
         let now_ns = context.state.now_ns();
         self.note_received(now_ns, context);
@@ -481,7 +483,7 @@ impl Connection {
         (self.protocol.as_mut(), sink)
     }
 
-    /// The connection is over: says what becomes of its requests.
+    /// End the connection, and decide what happens to its requests.
     fn break_off(&mut self, fault: &Fault, context: &mut Context<'_>) -> Ended {
         let now_ns = context.state.now_ns();
         let partial = !self.pending.is_empty();
@@ -527,7 +529,7 @@ impl Connection {
         }
     }
 
-    /// Closes the socket. Requests that wait go on waiting.
+    /// Close the socket. Waiting requests keep waiting.
     pub(crate) fn close(&mut self) {
         if let Some(stream) = self.stream.take() {
             self.past.add(stream.traffic());
@@ -544,7 +546,7 @@ impl Connection {
         self.probed = None;
     }
 
-    /// Forgets the requests that wait, and what else was under way.
+    /// Drop waiting requests and all others.
     pub(crate) fn forget(&mut self) {
         self.waiting.clear();
         for slot in &mut self.slots {
@@ -573,7 +575,7 @@ fn unreachable(state: &State, error: &io::Error) -> Fault {
     )
 }
 
-/// Nanoseconds as people read them.
+/// Format nanoseconds as seconds.
 #[expect(clippy::cast_precision_loss, reason = "a timeout is far below 2^53 ns")]
 pub(crate) fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
@@ -584,7 +586,7 @@ fn broken(error: &io::Error) -> Fault {
     Fault::new(kind, format!("the connection broke: {error}"))
 }
 
-/// Why a connection did not come about in time, or could not be begun.
+/// Describe why a connection could not be opened.
 pub(crate) fn not_connected(state: &State, error: &io::Error) -> Fault {
     unreachable(state, error)
 }

@@ -1,8 +1,8 @@
 //! One thread's connections and their event loop.
 //!
-//! A connection that ends is opened again by itself as soon as an operation needs it, and that
-//! operation waits for it: what a user would wait. Only a connection that cannot be opened is
-//! handed to the worker, which leaves it alone for a while.
+//! A connection that ended reopens as soon as an operation needs it, and that operation waits for
+//! it, as a user would. Only a connection that cannot be opened is reported to the worker, which
+//! pauses before it retries.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,15 +21,15 @@ use crate::recorder::Shape;
 use crate::socket::Poller;
 use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
 
-/// How much is read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 128 * 1024;
-/// How many connections a thread opens at once at the start: more would overflow the queue in which
-/// a server finds them.
+/// How many connections a thread opens at once at the start; more would overflow the server's
+/// accept queue.
 const OPENS_AT_ONCE: usize = 100;
-/// How often sockets are read before it is looked at the time again: a server that sends without end
-/// must not keep us from it.
+/// How many reads happen between two looks at the clock, so that a server that sends without end cannot keep us from
+/// it.
 const READS_AT_ONCE: usize = 64;
-/// How often connections that are being opened are looked at.
+/// How often opening connections are checked for timeouts.
 const OPENING_CHECK_NS: u64 = 20_000_000;
 
 /// One thread's connections to an HTTP server.
@@ -39,7 +39,7 @@ pub struct HttpEndpoint {
     poller: Poller,
     share: Share,
     connections: Vec<Connection>,
-    /// The connections that the worker knows, in the order of their slots. Additional ones join it as they
+    /// The connections that the worker knows, in the order of their slots. Additional connections are appended as they
     /// open, which need not be in the order in which they were begun.
     by_place: Vec<usize>,
     /// Additional connections that could not be opened.
@@ -49,14 +49,14 @@ pub struct HttpEndpoint {
     /// Connections that have something to write.
     dirty: Vec<usize>,
     happened: VecDeque<Event>,
-    /// Connections that are to be opened, and when, the earliest first.
+    /// Connections to open, and when, the earliest first.
     planned: BinaryHeap<Reverse<(u64, usize)>>,
-    /// When requests are next looked at for those that take too long.
+    /// When requests are next checked for timeouts.
     expires_ns: u64,
     counts: Connections,
-    /// When connections are next looked at for those that take too long to open.
+    /// When opening connections are next checked for timeouts.
     opening_check_ns: u64,
-    /// What was counted at the opening, until there is somebody to tell.
+    /// Counts from opening the connections, until there is a recorder to report them to.
     unreported: Option<Box<Recorder>>,
     scratch: ScratchBuffer,
     stall_probe: StallProbe,
@@ -78,7 +78,7 @@ macro_rules! context {
 }
 
 impl HttpEndpoint {
-    /// Opens all connections of a share.
+    /// Open all connections of a share.
     pub(super) fn open(state: Arc<State>, share: Share) -> Result<Self, LoadError> {
         let system = |source| LoadError::System {
             action: "watch its sockets",
@@ -148,7 +148,7 @@ impl HttpEndpoint {
             }
             self.state.look_around("connections were opened")?;
         }
-        // The worker takes all slots as open from the beginning.
+        // The worker assumes that all slots are open from the beginning.
         self.happened.clear();
         self.unreported = Some(Box::new(recorder));
         Ok(())
@@ -186,7 +186,8 @@ impl HttpEndpoint {
         if self.connections[connection].place.is_none() {
             let place = self.by_place.len();
             self.connections[connection].place = Some(place);
-            // It is known by the place it has got, which need not be the one it set out for.
+            // Its number follows from the place it got, which may differ from the one it was
+            // created for.
             self.connections[connection].client = self.share.client(place);
             self.by_place.push(connection);
         }
@@ -204,7 +205,7 @@ impl HttpEndpoint {
 
     fn not_opened(&mut self, connection: usize, fault: &Fault, recorder: &mut Recorder) {
         self.connections[connection].close();
-        // The host may have another address.
+        // Try the host's next address.
         self.connections[connection].address += 1;
         if self.connections[connection].place.is_none() {
             self.spare.push(connection);
@@ -218,7 +219,7 @@ impl HttpEndpoint {
         let worker_waits = std::mem::replace(&mut self.connections[connection].worker_waits, true);
         let at_ns = self.now_ns();
         if !worker_waits {
-            // The worker believes that it is open: to it, it is lost only now.
+            // The worker assumes that it is open: report it as lost only now.
             recorder.not_opened(&fault.failure());
             let waiting = self.connections[connection].slots.iter();
             let waiting = waiting.filter(|slot| slot.state == super::slot::SlotState::Waiting);
@@ -244,7 +245,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// A connection is over. It is opened again when it is needed.
+    /// Handle the end of a connection. It reopens when it is needed.
     fn ended(&mut self, connection: usize, ended: &Ended, recorder: &mut Recorder) {
         self.counts.most -= 1;
         if ended.broke {
@@ -260,8 +261,8 @@ impl HttpEndpoint {
         }
     }
 
-    /// Tells the worker that a connection is over and the load with it: with the last operation
-    /// that ended on it, else with each of its slots.
+    /// Report to the worker that a connection and with it the load is over: with the last operation
+    /// that ended on it, or else for each of its slots.
     fn end_load(&mut self, connection: usize, message: &str) {
         let slots = self.slots_of(connection);
         let failure = Box::new(Failure {
@@ -309,7 +310,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// Writes what operations have left to be written.
+    /// Write what operations have left to be written.
     fn write_dirty(&mut self, recorder: &mut Recorder) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for connection in dirty.drain(..) {
@@ -324,7 +325,7 @@ impl HttpEndpoint {
         self.dirty = dirty;
     }
 
-    /// Reads what there is to read, up to the first thing that happens, and for a while only.
+    /// Read from ready connections, up to the first event, and at most for a while.
     fn read_ready(&mut self, recorder: &mut Recorder) {
         for _ in 0..READS_AT_ONCE {
             if !self.happened.is_empty() {
@@ -349,8 +350,8 @@ impl HttpEndpoint {
         }
     }
 
-    /// Sees whether the connection that is watched has been silent in the middle of an answer for
-    /// long enough to draw a lot for it; returns when to look again.
+    /// Check whether the watched connection has been silent in the middle of an answer for long
+    /// enough to take part in the stall probe; return when to check again.
     fn watch_silence(&mut self, now_ns: u64) -> u64 {
         let Some(connection) = self.stall_probe.watched else {
             return u64::MAX;
@@ -367,7 +368,7 @@ impl HttpEndpoint {
         u64::MAX
     }
 
-    /// Opens what is to be opened by now.
+    /// Open the connections that are due.
     fn open_planned(&mut self, now_ns: u64, recorder: &mut Recorder) {
         while let Some(Reverse((at_ns, connection))) = self.planned.peek().copied()
             && at_ns <= now_ns
@@ -380,7 +381,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// Gives up connections that take too long to open.
+    /// Give up connections that take too long to open.
     fn check_opening(&mut self, now_ns: u64, recorder: &mut Recorder) {
         if now_ns < self.opening_check_ns {
             return;
@@ -390,7 +391,7 @@ impl HttpEndpoint {
             let it = &self.connections[connection];
             if it.is_opening() && now_ns.saturating_sub(it.begun_ns) >= timeout_ns {
                 let (place, seconds) = (self.state.place(), seconds(timeout_ns));
-                let message = format!("{place} did not let us in within {seconds} s");
+                let message = format!("{place} did not accept the connection within {seconds} s");
                 let fault = Fault::new(Kind::ConnectTimeout, message);
                 self.not_opened(connection, &fault, recorder);
             }
@@ -403,7 +404,7 @@ impl HttpEndpoint {
         };
     }
 
-    /// Gives up requests that take too long.
+    /// Fail requests that take too long.
     fn expire(&mut self, now_ns: u64, recorder: &mut Recorder) {
         let Some(timeout_ns) = self.state.plan.request_timeout_ns else {
             return;
@@ -434,7 +435,7 @@ impl HttpEndpoint {
             .map(|slot| slot.task.at_ns)
             .min()
             .unwrap_or(now_ns);
-        // Not more often than makes sense.
+        // At most every millisecond.
         self.expires_ns = oldest_ns.saturating_add(timeout_ns).max(now_ns + 1_000_000);
     }
 }
@@ -460,7 +461,8 @@ impl Endpoint for HttpEndpoint {
         let mut context = context!(self, recorder);
         self.connections[connection].begin(local_slot, task, &mut context);
         if self.connections[connection].stage == Stage::Closed {
-            // One that the worker is about to learn of as closed is opened at its word.
+            // The worker does not know yet that this connection is closed; it will ask to reopen
+            // it.
             if !self.connections[connection].worker_waits {
                 self.connect(connection, recorder);
             }
@@ -514,7 +516,7 @@ impl Endpoint for HttpEndpoint {
 
     fn reopen(&mut self, slot: usize, not_before_ns: u64) {
         let connection = self.by_place[slot / self.state.depth];
-        // Each slot of a connection asks for it; one request is enough.
+        // Each slot of a connection requests it; one request is enough.
         if std::mem::replace(&mut self.connections[connection].planned, true) {
             return;
         }
@@ -547,7 +549,7 @@ impl Endpoint for HttpEndpoint {
     }
 
     fn cancel(&mut self, _slot: usize) -> bool {
-        // Closing the connection says it.
+        // Closing the connection cancels the request.
         true
     }
 

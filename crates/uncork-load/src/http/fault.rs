@@ -1,4 +1,4 @@
-//! What can go wrong with a request, by kind. The words are keys of results: they do not change.
+//! What can go wrong with a request, by kind. The words are keys in results and do not change.
 
 use std::error::Error;
 use std::io;
@@ -8,54 +8,54 @@ use crate::Failure;
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nobody listens at the address.
+    /// No server listens at the address.
     Refused,
     /// The address cannot be reached.
     Unreachable,
-    /// The host's name has no address.
+    /// The host name does not resolve.
     Dns,
     /// The connection did not open in time.
     ConnectTimeout,
     /// No local port was free for another connection.
     NoPort,
-    /// There may be no more open files.
+    /// The limit of open files is reached.
     NoFile,
-    /// Encryption did not come about.
+    /// The TLS handshake failed.
     Tls,
-    /// The other side threw the connection away.
+    /// The server reset the connection.
     Reset,
     /// It was closed without an answer.
     Closed,
     /// It was closed in the middle of an answer.
     Truncated,
-    /// What came is not HTTP, or not as it should be.
+    /// The answer is not valid HTTP.
     Garbage,
-    /// The head of the answer is longer than is kept.
+    /// The head of the answer is longer than the limit.
     LongHead,
-    /// HTTP/2: the server took leave and did not finish what it had accepted.
+    /// HTTP/2: the server closed the connection without answering a request that it had accepted.
     Goaway,
-    /// HTTP/2: the server refused the request unprocessed, again and again.
+    /// HTTP/2: the server refused the request unprocessed, too many times.
     StreamRefused,
-    /// HTTP/2: the server broke off the answer.
+    /// HTTP/2: the server aborted the answer.
     StreamReset,
-    /// The request took longer than it may.
+    /// The request timed out.
     TimedOut,
-    /// The request was behind one that took too long, on a connection that was given up for it.
+    /// The request was behind one that timed out, on a connection that was closed for it.
     Abandoned,
-    /// The answer has a status that is not wanted.
+    /// The answer has an unexpected status.
     Status(u16),
-    /// A header of the answer is not as it must be.
+    /// A header of the answer is missing or wrong.
     Header,
-    /// The body has another size.
+    /// The body has an unexpected size.
     Size,
-    /// The body has another digest.
+    /// The body has an unexpected digest.
     Digest,
-    /// The body is not JSON, or has another value.
+    /// The body is not JSON, or has an unexpected value.
     Json,
 }
 
 impl Kind {
-    /// The word in results.
+    /// The word for it in results.
     pub(crate) fn word(self) -> String {
         let word = match self {
             Self::Refused => "refused",
@@ -84,7 +84,7 @@ impl Kind {
         word.to_owned()
     }
 
-    /// The kind of an error of the operating system.
+    /// Classify an error of the operating system.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Refused,
@@ -106,7 +106,7 @@ impl Kind {
     }
 }
 
-/// What went wrong, and what to say of it.
+/// What went wrong, and the message for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
@@ -121,7 +121,7 @@ impl Fault {
         }
     }
 
-    /// As others know it.
+    /// Convert to a driver's failure.
     pub(crate) fn failure(&self) -> Failure {
         Failure {
             code: self.kind.word(),
@@ -130,22 +130,22 @@ impl Fault {
     }
 }
 
-/// Takes what comes of reading a connection; requests are called by their slot.
+/// Receives what is read from a connection. Requests are identified by their slot.
 pub(crate) trait Sink {
     /// The head of a final answer: its status, its length as received and decompressed, and its
-    /// fields where they are wanted.
+    /// fields if they are requested.
     fn head(&mut self, slot: usize, head: &Head);
 
     /// A part of the body.
     fn body(&mut self, slot: usize, bytes: &[u8]);
 
-    /// The answer is whole.
+    /// The answer is complete.
     fn end(&mut self, slot: usize);
 
-    /// This request failed; the connection goes on.
+    /// This request failed; the connection stays open.
     fn failed(&mut self, slot: usize, fault: Fault);
 
-    /// The server has surely not processed this request: it may be sent again.
+    /// The server certainly did not process this request: it may be sent again.
     fn unprocessed(&mut self, slot: usize, kind: Kind);
 }
 
@@ -153,12 +153,12 @@ pub(crate) trait Sink {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// As it was received.
+    /// Length as received.
     pub(crate) wire_bytes: usize,
-    /// Names and values; of HTTP/1.1 the same as received.
+    /// Length of names and values; in HTTP/1.1 the same as received.
     pub(crate) plain_bytes: usize,
-    /// How long the body is said to be, where nothing else tells its end.
+    /// The declared length of the body, if nothing else marks its end.
     pub(crate) length: Option<u64>,
-    /// Names, in small letters, and values; empty unless they are wanted.
+    /// Names in lower case, and values; empty unless they are requested.
     pub(crate) fields: Vec<(Vec<u8>, Vec<u8>)>,
 }

@@ -8,7 +8,7 @@ mod table;
 pub(super) use decoder::{DecodeError, Decoder};
 pub(super) use encoder::{Encoder, Header};
 
-/// Appends a whole number with a prefix of so many bits; `first` holds what is before the prefix.
+/// Append an integer with a prefix of so many bits; `first` holds the bits before the prefix.
 fn write_integer(out: &mut Vec<u8>, first: u8, prefix: u32, value: usize) {
     let most = (1_usize << prefix) - 1;
     if value < most {
@@ -32,13 +32,13 @@ fn low_byte(value: usize) -> u8 {
     value as u8
 }
 
-/// Reads a whole number with a prefix of so many bits from the beginning of `bytes`.
+/// Read an integer with a prefix of so many bits from the beginning of `bytes`.
 fn read_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     let (&first, mut rest) = bytes.split_first()?;
     let most = (1_usize << prefix) - 1;
     let mut value = usize::from(first) & most;
     if value == most {
-        // Larger ones than fit 28 bits mean nothing here.
+        // No valid header needs more than 28 bits.
         for shift in [0, 7, 14, 21] {
             let (&byte, behind) = rest.split_first()?;
             rest = behind;

@@ -1,4 +1,4 @@
-//! HTTP/1.1 (RFC 9112) as a client that takes answers, in the order of its requests. Pure.
+//! HTTP/1.1 (RFC 9112) from the client's side: parses answers, in the order of the requests. Pure.
 
 mod chunks;
 
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::fault::{Fault, Head, Kind, Sink};
 use chunks::Chunks;
 
-/// The longest head of an answer that is kept.
+/// The longest head of an answer that is accepted.
 pub(crate) const LONGEST_HEAD: usize = 256 * 1024;
 /// The most headers that an answer may have.
 const MOST_HEADERS: usize = 256;
@@ -15,32 +15,32 @@ const MOST_HEADERS: usize = 256;
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Http1 {
-    /// The requests under way, the oldest first: their slots, and whether they ask for a head only.
+    /// The requests under way, the oldest first: their slots, and whether they request a head only.
     expected: VecDeque<(usize, bool)>,
     state: State,
-    /// Whether the server has said that this answer is the last.
+    /// Whether the server has announced that this answer is the last.
     last: bool,
-    /// Whether fields are wanted.
+    /// Whether fields are requested.
     lists: bool,
-    /// The last head that was read, and what it says. Answers are often alike to the byte.
+    /// The last head and its parsed form. Answers are often identical to the byte.
     known: Vec<u8>,
     parsed: Parsed,
 }
 
-/// What comes next.
+/// What to parse next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The head of an answer.
     Head,
-    /// So many bytes of a body.
+    /// A body with so many bytes left.
     Length(u64),
     /// A body in chunks.
     Chunks(Chunks),
-    /// A body up to the end of the connection.
+    /// A body that ends with the connection.
     UntilEnd,
 }
 
-/// What a head says.
+/// A parsed head.
 #[derive(Debug, Default)]
 struct Parsed {
     head: Head,
@@ -49,7 +49,7 @@ struct Parsed {
     last: bool,
 }
 
-/// Where a body ends.
+/// How the end of a body is marked.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     #[default]
@@ -59,7 +59,7 @@ enum Framing {
 }
 
 impl Http1 {
-    /// A connection; `lists` asks for the fields of answers.
+    /// Create the state of a connection; `lists` requests the fields of answers.
     pub(crate) fn new(lists: bool) -> Self {
         Self {
             expected: VecDeque::new(),
@@ -76,33 +76,33 @@ impl Http1 {
         self.expected.push_back((slot, head_only));
     }
 
-    /// Whether the server has said that it takes no more requests.
+    /// Whether the server has announced that it takes no more requests.
     pub(crate) fn takes_no_more(&self) -> bool {
         self.last
     }
 
-    /// Whether the last answer that there will be is whole.
+    /// Whether the last answer is complete.
     pub(crate) fn is_over(&self) -> bool {
         self.last && self.state == State::Head
     }
 
-    /// Whether an answer has begun that is not whole, not counting half a head.
+    /// Whether an answer is incomplete, not counting a part of a head.
     pub(crate) fn is_midway(&self) -> bool {
         self.state != State::Head
     }
 
-    /// The slot whose answer is the next to end.
+    /// The slot whose answer is being received.
     pub(crate) fn midway(&self) -> Option<usize> {
         self.expected.front().map(|&(slot, _)| slot)
     }
 
-    /// Reads what has arrived; returns how much of it was used. The rest is to be given again, with
-    /// more behind it.
+    /// Parse received bytes; return how many were used. Pass the rest again, followed by what
+    /// arrives later.
     pub(crate) fn receive(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Fault> {
         let mut used = 0;
         while used < bytes.len() {
             if self.is_over() {
-                // Whatever follows the last answer means nothing.
+                // Whatever follows the last answer is ignored.
                 return Ok(bytes.len());
             }
             let rest = &bytes[used..];
@@ -146,8 +146,8 @@ impl Http1 {
         Ok(used)
     }
 
-    /// The connection has come to its end: says what is to become of requests under way, and whether
-    /// one of them failed. `partial` says that the beginning of an answer is there.
+    /// Handle the end of the connection: decide what happens to requests under way, and return whether one of them
+    /// failed. `partial` says whether a part of an answer's head was received.
     pub(crate) fn finish(&mut self, fault: &Fault, partial: bool, sink: &mut impl Sink) -> bool {
         let mut failed = false;
         if self.state == State::UntilEnd && fault.kind == Kind::Closed {
@@ -158,7 +158,7 @@ impl Http1 {
         self.state = State::Head;
         for (number, (slot, _)) in std::mem::take(&mut self.expected).into_iter().enumerate() {
             if dismissed || (self.last && number > 0) {
-                // What was sent behind the request whose answer was said to be the last.
+                // Requests that were sent after the one with the announced last answer.
                 sink.unprocessed(slot, Kind::Closed);
                 continue;
             }
@@ -187,7 +187,7 @@ impl Http1 {
         }
     }
 
-    /// Takes a head; returns its length, or 0 if it is not there whole.
+    /// Parse a head; return its length, or 0 if it is incomplete.
     fn take_head(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Fault> {
         let Some(&(slot, head_only)) = self.expected.front() else {
             return Err(garbage("the server sends an answer that was not asked for"));
@@ -198,9 +198,10 @@ impl Http1 {
                 return Ok(0);
             };
             if parsed.head.status < 200 {
-                // There is a final answer to come; but nobody was asked for another protocol.
+                // An interim response: the final answer follows. No request asks for another
+                // protocol.
                 if parsed.head.status == 101 {
-                    return Err(garbage("the server changes to another protocol"));
+                    return Err(garbage("the server switched to another protocol"));
                 }
                 return Ok(length);
             }
@@ -238,7 +239,7 @@ fn parse(bytes: &[u8], lists: bool) -> Result<Option<(Parsed, usize)>, Fault> {
         Err(error) => {
             let looks = String::from_utf8_lossy(&bytes[..bytes.len().min(20)]).into_owned();
             return Err(garbage(format!(
-                "what the server sends is not HTTP/1.1 ({error}; it begins with {looks:?})"
+                "the server's answer is not HTTP/1.1 ({error}; it begins with {looks:?})"
             )));
         }
     };

@@ -1,8 +1,8 @@
-//! HTTP/2 (RFC 9113) as a client that sends requests and takes answers. Pure: bytes in, bytes out.
+//! HTTP/2 (RFC 9113) from the client's side: sends requests, parses answers. Pure: bytes in, bytes
+//! out.
 //!
-//! What arrives is read frame by frame; the data of bodies is handed on as it comes. The windows
-//! for what we receive are so large that they hardly ever need to be renewed; what we send keeps
-//! to the server's.
+//! Input is parsed frame by frame; body data is passed on as it arrives. Our receive windows are so
+//! large that they rarely need updates; what we send respects the server's windows.
 
 mod frames;
 mod sending;
@@ -13,13 +13,13 @@ use frames::{
     ACK, END_HEADERS, END_STREAM, FrameHead, HEAD_BYTES, PADDED, PRIORITY, Type, error_name, number,
 };
 
-/// The longest frame we take: what the settings say that are in force without a word.
+/// The longest frame that is accepted: the default setting.
 const LONGEST_FRAME: usize = 16_384;
-/// The most that a header block may take before it is decompressed.
+/// The most bytes of a header block before decompression.
 const LONGEST_BLOCK: usize = 256 * 1024;
-/// How much may come in on a stream before we must renew its window.
+/// Bytes that a stream may receive before its window needs an update.
 const WINDOW: u32 = 1 << 30;
-/// The greatest number of a stream, and of a window.
+/// The largest stream number, and the largest window.
 const GREATEST: u32 = i32::MAX as u32;
 
 /// One connection.
@@ -27,42 +27,42 @@ const GREATEST: u32 = i32::MAX as u32;
 pub(crate) struct Http2 {
     encoder: Encoder,
     decoder: Decoder,
-    /// What each slot does.
+    /// The state of each slot.
     streams: Vec<Stream>,
-    /// From a stream's number to its slot, as long as no later one has taken the place.
+    /// Maps stream numbers to slots, until a later stream uses the slot.
     slots: Vec<(u32, usize)>,
     next_stream: u32,
     active: usize,
-    /// Of those, the ones whose answer has begun.
+    /// The streams among them whose answer has begun.
     begun: usize,
     /// How many streams the server permits at once.
     most_active: usize,
-    /// How much the server takes, on the connection and at first on a stream.
+    /// The server's windows: for the connection, and initially for a stream.
     send_window: i64,
     stream_window: i64,
     longest_sent: usize,
-    /// Slots whose body could not be sent whole.
+    /// Slots whose body could not be sent completely.
     blocked: Vec<usize>,
-    /// What was received and is not yet given back to the server's window.
+    /// Received bytes that were not returned to the server's window yet.
     received: u32,
     /// The header block that is being received.
     block: Vec<u8>,
     block_of: Option<(u32, bool)>,
-    /// How many frames it has taken.
+    /// Number of frames of the header block so far.
     block_frames: usize,
-    /// The data that is being received.
+    /// The DATA frame that is being received.
     data: Option<Data>,
-    /// Whether the server has sent its settings.
+    /// Whether the server's settings were received.
     greeted: bool,
-    /// The last stream that the server will process, and why, once it has taken leave.
+    /// The last stream that the server will process, and why, after GOAWAY.
     leave: Option<(u32, u32)>,
     head: Head,
 }
 
-/// What a slot does on the wire.
+/// The HTTP/2 state of a slot.
 #[derive(Debug, Default)]
 struct Stream {
-    /// 0 is nothing.
+    /// Stream number; 0 if there is no request.
     id: u32,
     answered: bool,
     received: u32,
@@ -71,7 +71,7 @@ struct Stream {
     sent: usize,
 }
 
-/// A frame of data that is not over.
+/// A DATA frame that is incomplete.
 #[derive(Debug, Clone, Copy)]
 struct Data {
     stream: u32,
@@ -81,8 +81,8 @@ struct Data {
 }
 
 impl Http2 {
-    /// A connection of so many slots, for a load with so many lasting headers. `lists` asks for
-    /// the fields of answers.
+    /// Create the state of a connection with so many slots, for a load with so many lasting
+    /// headers. `lists` requests the fields of answers.
     pub(crate) fn new(slots: usize, lasting: usize, lists: bool) -> Self {
         Self {
             encoder: Encoder::new(lasting),
@@ -108,7 +108,7 @@ impl Http2 {
         }
     }
 
-    /// Whether the server has said how it wants to be spoken to.
+    /// Whether the server's settings were received.
     pub(crate) fn greeted(&self) -> bool {
         self.greeted
     }
@@ -123,7 +123,7 @@ impl Http2 {
         self.leave.is_some() || self.next_stream > GREATEST
     }
 
-    /// Whether the server has said that the connection takes no more requests.
+    /// Whether the server has announced that the connection takes no more requests.
     pub(crate) fn takes_no_more(&self) -> bool {
         self.leave.is_some()
     }
@@ -133,7 +133,7 @@ impl Http2 {
         self.active == 0
     }
 
-    /// Whether an answer has begun that is not whole.
+    /// Whether an answer is incomplete.
     pub(crate) fn is_midway(&self) -> bool {
         self.begun > 0
     }
@@ -146,8 +146,8 @@ impl Http2 {
             .map(|(slot, _)| slot)
     }
 
-    /// Reads what has arrived; returns how much of it was used. The rest is to be given again, with
-    /// more behind it.
+    /// Parse received bytes; return how many were used. Pass the rest again, followed by what
+    /// arrives later.
     pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
@@ -191,8 +191,8 @@ impl Http2 {
         }
     }
 
-    /// The connection has come to its end: says what is to become of requests under way, and whether
-    /// one of them failed.
+    /// Handle the end of the connection: decide what happens to requests under way, and return whether one of them
+    /// failed.
     pub(crate) fn finish(&mut self, fault: &Fault, sink: &mut impl Sink) -> bool {
         let failed = !self.is_idle();
         for slot in 0..self.streams.len() {
@@ -209,7 +209,8 @@ impl Http2 {
             if let (Kind::Closed, Some((_, code))) = (fault.kind, self.leave) {
                 fault.kind = Kind::Goaway;
                 fault.message = format!(
-                    "the server took leave (GOAWAY, {}) and did not finish what it had accepted",
+                    "the server closed the connection (GOAWAY, {}) without answering a request \
+                    that it had accepted",
                     error_name(code)
                 );
             }
@@ -236,19 +237,21 @@ impl Http2 {
                 let block = without_padding(head, payload)?;
                 let skipped = if head.flags & PRIORITY != 0 { 5 } else { 0 };
                 let block = block.get(skipped..);
-                let block = block.ok_or_else(|| garbage("a frame of headers is too short"))?;
+                let block = block.ok_or_else(|| garbage("a HEADERS frame is too short"))?;
                 self.take_headers(head, block, sink, out)
             }
             Type::Continuation => {
                 let Some((stream, ends)) = self.block_of else {
-                    return Err(garbage("a header block goes on that was not begun"));
+                    return Err(garbage(
+                        "a CONTINUATION frame without a header block before it",
+                    ));
                 };
                 if head.stream != stream {
-                    return Err(garbage("a header block goes on on another stream"));
+                    return Err(garbage("a header block continues on another stream"));
                 }
                 self.block.extend_from_slice(payload);
                 self.block_frames += 1;
-                // Empty ones add nothing to the block, and might come for ever.
+                // Empty CONTINUATION frames add nothing, and could arrive without end.
                 if self.block.len() + self.block_frames * HEAD_BYTES > LONGEST_BLOCK {
                     return Err(long_head());
                 }
@@ -265,7 +268,7 @@ impl Http2 {
             Type::Settings => self.take_settings(head, payload, out),
             Type::Ping => {
                 if payload.len() != 8 {
-                    return Err(garbage("a ping has another length than 8"));
+                    return Err(garbage("a PING frame is not 8 bytes long"));
                 }
                 if head.flags & ACK == 0 {
                     FrameHead::new(8, Type::Ping, ACK, 0).write(out);
@@ -274,24 +277,27 @@ impl Http2 {
                 Ok(())
             }
             Type::Reset => {
-                let code = number(payload).ok_or_else(|| garbage("a reset is too short"))?;
+                let code =
+                    number(payload).ok_or_else(|| garbage("a RST_STREAM frame is too short"))?;
                 self.take_reset(head.stream, code, sink);
                 Ok(())
             }
             Type::Goaway => {
                 let (Some(last), Some(code)) = (number(payload), payload.get(4..).and_then(number))
                 else {
-                    return Err(garbage("a GOAWAY is too short"));
+                    return Err(garbage("a GOAWAY frame is too short"));
                 };
                 self.take_leave(last & GREATEST, code, sink);
                 Ok(())
             }
             Type::WindowUpdate => {
                 let step =
-                    number(payload).ok_or_else(|| garbage("a window update is too short"))?;
+                    number(payload).ok_or_else(|| garbage("a WINDOW_UPDATE frame is too short"))?;
                 self.widen(head.stream, i64::from(step & GREATEST), out)
             }
-            Type::PushPromise => Err(garbage("the server pushes, though it was told not to")),
+            Type::PushPromise => Err(garbage(
+                "the server pushed a resource, although push is disabled",
+            )),
             Type::Data | Type::Priority | Type::Unknown => Ok(()),
         }
     }
@@ -331,14 +337,14 @@ impl Http2 {
         self.head.plain_bytes = fields.plain_bytes;
         self.head.length = fields.length;
         self.head.fields.clone_from(&fields.listed);
-        // Of a stream that is over already, only what the headers teach counts.
+        // For a stream that has ended, only the effect on the table counts.
         let Some(slot) = self.slot(stream) else {
             return Ok(());
         };
         if !self.streams[slot].answered {
             match self.head.status {
                 0 => return Err(garbage("an answer has no status")),
-                // There is a final answer to come.
+                // An interim response: the final answer follows.
                 ..200 if !ends => return Ok(()),
                 _ => {}
             }
@@ -380,7 +386,7 @@ impl Http2 {
         Ok(Some(skipped))
     }
 
-    /// Takes data as far as it has come; returns how many bytes that were.
+    /// Process the part of a DATA frame that was received; return how many bytes that were.
     fn take_data(
         &mut self,
         mut data: Data,
@@ -430,7 +436,7 @@ impl Http2 {
             sink.unprocessed(slot, Kind::StreamRefused);
             return;
         }
-        let message = format!("the server broke off an answer ({})", error_name(code));
+        let message = format!("the server aborted an answer ({})", error_name(code));
         sink.failed(slot, Fault::new(Kind::StreamReset, message));
     }
 
@@ -449,7 +455,7 @@ impl Http2 {
     fn end(&mut self, slot: usize, sink: &mut impl Sink, out: &mut Vec<u8>) {
         let stream = &self.streams[slot];
         if stream.sent < stream.body.len() {
-            // It has answered before it had everything, and does not want the rest.
+            // The server answered before it had the whole body, and does not need the rest.
             FrameHead::new(4, Type::Reset, 0, stream.id).write(out);
             out.extend_from_slice(&frames::CANCEL.to_be_bytes());
         }
@@ -509,7 +515,7 @@ fn not_spoken(bytes: &[u8]) -> Fault {
     garbage(if bytes.starts_with(b"HTTP/1") {
         "the server answers in HTTP/1, not in HTTP/2; leave out --h2"
     } else {
-        "what the server sends first is not HTTP/2; is the port right?"
+        "the server's first bytes are not HTTP/2; is the port right?"
     })
 }
 

@@ -1,8 +1,8 @@
-//! What tests see of answers.
+//! Records for tests what a sink receives.
 
 use super::fault::{Fault, Head, Kind, Sink};
 
-/// Something that was told of a request, by its slot.
+/// A call of the sink, with the slot of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SinkCall {
     Head(usize, u16),
@@ -12,7 +12,7 @@ pub(super) enum SinkCall {
     Unprocessed(usize, Kind),
 }
 
-/// All that was told; parts of a body that follow one another are one.
+/// All calls; consecutive parts of a body are joined.
 #[derive(Debug, Default)]
 pub(super) struct RecordingSink {
     pub(super) all: Vec<SinkCall>,

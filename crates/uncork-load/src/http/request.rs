@@ -1,4 +1,4 @@
-//! The requests of a load, encoded as far as can be before anything is measured. Pure.
+//! The requests of a load, encoded as far as possible before anything is measured. Pure.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,9 +9,9 @@ use super::hpack::Header;
 use super::template::{Drawn, Template, escape};
 use crate::recorder::Shape;
 
-/// What we call ourselves.
+/// The user agent.
 const AGENT: &str = concat!("uncork/", env!("CARGO_PKG_VERSION"));
-/// Headers that say where a message ends, or what becomes of the connection: they are ours to set.
+/// Headers that mark the end of a message or control the connection: only uncork sets them.
 const OURS: [&str; 6] = [
     "connection",
     "content-length",
@@ -25,9 +25,9 @@ const OURS: [&str; 6] = [
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) requests: Vec<Request>,
-    /// How many headers of HTTP/2 are the same in all operations.
+    /// Number of HTTP/2 headers that are the same in all operations.
     pub(crate) lasting: usize,
-    /// Whether fields of answers are looked at.
+    /// Whether any check needs header fields.
     pub(crate) lists: bool,
     pub(crate) shape: Shape,
     variables: Vec<Variable>,
@@ -37,11 +37,11 @@ pub(crate) struct Program {
 /// One request.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// It asks for no body: `HEAD`.
+    /// The answer has no body: `HEAD`.
     pub(crate) head_only: bool,
     pub(crate) checks: Checks,
-    /// HTTP/1.1: the request line and the headers; with the length, the empty line and the body
-    /// where that is always the same.
+    /// HTTP/1.1: the request line and the headers, followed by length, empty line and body if the
+    /// body is always the same.
     one: Template,
     two: Vec<Field>,
     body: Template,
@@ -57,14 +57,14 @@ struct Field {
 
 #[derive(Debug)]
 enum Value {
-    /// Always the same; its number among those.
+    /// The same in all operations; its number among such headers.
     Lasting(usize, Vec<u8>),
     Passing(Template),
     /// The body's length.
     Length,
 }
 
-/// Room to write what differs from operation to operation.
+/// Buffers for the parts of a request that differ from operation to operation.
 #[derive(Debug, Default)]
 pub(crate) struct ScratchBuffer {
     pub(crate) body: Vec<u8>,
@@ -73,11 +73,11 @@ pub(crate) struct ScratchBuffer {
 }
 
 impl Program {
-    /// Encodes the requests of a plan.
+    /// Encode the requests of a plan.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] names the request and what is wrong with it.
+    /// [`PlanError`] names the request and the problem.
     pub(crate) fn compile(plan: &LoadPlan, http: &HttpPlan) -> Result<Self, PlanError> {
         let mut lasting = Vec::new();
         let mut requests = Vec::with_capacity(plan.scripts.len());
@@ -109,7 +109,7 @@ impl Program {
         }
     }
 
-    /// Appends a request of operation `number` for HTTP/1.1.
+    /// Append the request of operation `number` for HTTP/1.1.
     pub(crate) fn write_http1(
         &self,
         request: &Request,
@@ -135,8 +135,8 @@ impl Program {
         }
     }
 
-    /// Writes what a request of operation `number` has of its own in HTTP/2 into `room`; then
-    /// [`Request::headers`] has all its headers.
+    /// Fill `scratch` with the parts of operation `number`'s request that are its own in HTTP/2.
+    /// Then [`Request::headers`] returns all its headers.
     pub(crate) fn fill(&self, request: &Request, number: u64, scratch: &mut ScratchBuffer) {
         let drawn = self.drawn(number);
         scratch.body.clear();
@@ -161,7 +161,7 @@ impl Program {
 }
 
 impl Request {
-    /// The headers of HTTP/2, after [`Program::fill`].
+    /// Return the headers for HTTP/2, after [`Program::fill`].
     pub(crate) fn headers<'a>(
         &'a self,
         scratch: &'a ScratchBuffer,
@@ -193,12 +193,13 @@ fn compile(
         let place = place.to_owned();
         move |name: String| {
             format!(
-                "{{{name}}} in {place} is no variable; declare it (--var {name}=…), or write {{{{"
+                "{{{name}}} in {place} is not a variable; declare it (--var {name}=…), or write \
+                {{{{"
             )
         }
     };
     if plan.method.is_empty() || !plan.method.bytes().all(is_token) {
-        return Err(format!("\"{}\" is no method", plan.method));
+        return Err(format!("\"{}\" is not a method", plan.method));
     }
     if !plan.path.starts_with(['/', '*', '{']) {
         return Err(format!(
@@ -276,7 +277,8 @@ fn compile(
     })
 }
 
-/// A path: braces and percent signs stay as they are; what no address may have is escaped once.
+/// Encode a path: braces and percent signs stay as they are, other bytes that an address may not
+/// contain are escaped.
 fn path(text: &str, variables: &[Variable]) -> Result<Template, String> {
     let mut path = Vec::new();
     for part in text.split_inclusive(['{', '}']) {
@@ -284,7 +286,7 @@ fn path(text: &str, variables: &[Variable]) -> Result<Template, String> {
         escape(text.as_bytes(), &mut path);
         path.extend_from_slice(&part.as_bytes()[text.len()..]);
     }
-    // Only ASCII is left.
+    // By now it is ASCII.
     Template::read(&String::from_utf8_lossy(&path), variables, true)
 }
 
@@ -308,7 +310,7 @@ fn body(
     }
 }
 
-/// The headers of a request: those given, and in front those that are not.
+/// Return the headers of a request: the given ones, after the defaults for missing ones.
 fn headers(plan: &RequestPlan, http: &HttpPlan) -> Result<Vec<(String, String)>, String> {
     let mut headers = Vec::new();
     for (name, value) in [("Host", http.authority.as_str()), ("User-Agent", AGENT)] {
@@ -322,7 +324,7 @@ fn headers(plan: &RequestPlan, http: &HttpPlan) -> Result<Vec<(String, String)>,
     }
     for (name, value) in &plan.headers {
         if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(format!("\"{name}\" is no name of a header"));
+            return Err(format!("\"{name}\" is not a header name"));
         }
         if OURS.contains(&name.to_ascii_lowercase().as_str()) {
             return Err(format!("the header {name} is set by uncork; leave it out"));
@@ -343,7 +345,7 @@ fn check_header_values(variable: &Variable) -> Result<(), String> {
     {
         let name = &variable.name;
         return Err(format!(
-            "the value {value:?} of {{{name}}} cannot stand in a header"
+            "the value {value:?} of {{{name}}} cannot be used in a header"
         ));
     }
     Ok(())
@@ -472,12 +474,12 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_refused_by_name() {
         for (request, word) in [
-            (r#"{"method": "GE T", "path": "/"}"#, "no method"),
+            (r#"{"method": "GE T", "path": "/"}"#, "not a method"),
             (r#"{"method": "GET", "path": "x"}"#, "slash"),
             (r#"{"method": "GET", "path": "/{x}"}"#, "--var x="),
             (
                 r#"{"method": "GET", "path": "/", "headers": [["a b", "c"]]}"#,
-                "no name",
+                "not a header name",
             ),
             (
                 r#"{"method": "GET", "path": "/", "headers": [["a", "b\r\nc: d"]]}"#,
@@ -485,7 +487,7 @@ mod tests {
             ),
             (
                 r#"{"method": "GET", "path": "/", "headers": [["a", "{bad}"]]}"#,
-                "cannot stand",
+                "cannot be used",
             ),
             (
                 r#"{"method": "GET", "path": "/", "headers": [["Content-Length", "3"]]}"#,

@@ -1,4 +1,4 @@
-//! One request under way on a connection, and what its answer means.
+//! One request under way on a connection, and the evaluation of its answer.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -16,34 +16,34 @@ const MOST_AGAIN: u32 = 5;
 pub(crate) struct Slot {
     pub(crate) state: SlotState,
     pub(crate) task: Task,
-    /// Which request of its connection it is, from 1; 0 until it was sent.
+    /// The request's number on its connection, from 1; 0 until it was sent.
     pub(crate) nth: u64,
     /// How often it was sent again.
     again: u32,
-    /// Its answer stood still half-way, for as long as an acknowledgement is delayed.
+    /// Whether its answer stalled for as long as an acknowledgement is delayed.
     pub(crate) stalled: bool,
     body_bytes: u64,
-    /// How long the body is said to be.
+    /// The declared length of the body.
     said_bytes: Option<u64>,
     gathered: Gathered,
     /// What is wrong with the answer.
     fault: Option<Fault>,
 }
 
-/// What a slot does.
+/// The states of a slot.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotState {
-    /// Nothing.
+    /// No request.
     #[default]
     Free,
-    /// Its request is to be sent when the connection takes it.
+    /// Its request is to be sent when the connection accepts it.
     Waiting,
     /// Its request was sent.
     Sent,
 }
 
 impl Slot {
-    /// Takes up an operation.
+    /// Begin an operation.
     pub(crate) fn take(&mut self, task: Task) {
         self.state = SlotState::Waiting;
         self.task = task;
@@ -51,7 +51,7 @@ impl Slot {
         self.again = 0;
     }
 
-    /// HTTP/2: a body that is not as long as was said is not the whole one.
+    /// HTTP/2: report a body whose length differs from the declared one.
     fn wrong_length(&self) -> Option<Fault> {
         let (said, found) = (self.said_bytes?, self.body_bytes);
         let kind = match found.cmp(&said) {
@@ -71,7 +71,7 @@ impl Slot {
     }
 }
 
-/// Joins what is read of a connection to its slots and to what is counted.
+/// Passes what is read from a connection on to its slots and to the recorder.
 pub(crate) struct Answering<'a> {
     pub(crate) program: &'a Program,
     pub(crate) slots: &'a mut [Slot],
@@ -79,13 +79,13 @@ pub(crate) struct Answering<'a> {
     pub(crate) happened: &'a mut VecDeque<Event>,
     /// Slots whose requests are to be sent again.
     pub(crate) again: &'a mut VecDeque<usize>,
-    /// The slot of the first slot.
+    /// The number of the connection's first slot.
     pub(crate) first_slot: usize,
-    /// When what is read arrived.
+    /// When the bytes arrived.
     pub(crate) now_ns: u64,
     /// The connection's number over all threads, from 0.
     pub(crate) client: usize,
-    /// How many answers were taken on the connection.
+    /// How many answers the connection has carried.
     pub(crate) answered: &'a mut u64,
 }
 
@@ -96,7 +96,7 @@ impl Answering<'_> {
             && state.nth > 0
             && self.recorder.first_error.is_none()
         {
-            // Only the first is shown, so the others need no place.
+            // Only the first error is shown, so only it needs the place.
             let place = format!(" (request {} of connection {})", state.nth, self.client + 1);
             fault.message.push_str(&place);
         }

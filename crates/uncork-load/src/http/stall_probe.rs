@@ -1,31 +1,31 @@
-//! Answers that stand still half-way, and whether they wait for us. Pure.
+//! Detects answers that stall because the server waits for our acknowledgement. Pure.
 //!
-//! A server with Nagle's algorithm on that writes the head of an answer and then its body keeps the body back
-//! until the head is acknowledged, and the receiving kernel delays that by 40 ms, in the hope of something to
-//! send it with. So the rest comes about 40 ms after the beginning. That of a service which works as long
-//! between the two does as well; a trial tells them apart. In a few such silences, drawn by lot, what was
-//! received is acknowledged after 10 ms (`TCP_QUICKACK`): where the rest then comes at once, it had waited for
-//! that. The trial begins only where answers have stalled, and shortens at most a few of them.
+//! A server that uses Nagle's algorithm and writes the head of an answer and then its body keeps the body back until
+//! the head is acknowledged. The receiving kernel delays the acknowledgement by 40 ms, in the hope of sending it along
+//! with data. So the rest arrives about 40 ms after the beginning. The same happens with a service that works for 40
+//! ms between the two. An experiment tells them apart: in a few such silences, chosen at random, the received bytes
+//! are acknowledged after 10 ms (`TCP_QUICKACK`). If the rest then arrives at once, it had waited for the
+//! acknowledgement. The experiment begins only after answers have stalled, and shortens at most a few of them.
 
 use std::ops::Range;
 
 use uncork_script::Prng;
 
-/// A silence in the middle of an answer from which on it may take part in the trial.
+/// The shortest silence in the middle of an answer that may take part in the experiment.
 pub(crate) const SILENCE_NS: u64 = 10_000_000;
-/// A silence that looks like a delayed acknowledgement: Linux delays by 40 ms, and its clock counts
-/// in steps of up to 4.
+/// The range of silences that look like a delayed acknowledgement: Linux delays by 40 ms, and its
+/// clock counts in steps of up to 4 ms.
 pub(crate) const STALL_NS: Range<u64> = 35_000_000..50_000_000;
-/// Answers that must have stalled before anything is tried.
+/// How many answers must have stalled before the experiment begins.
 const FIRST: u32 = 4;
-/// Silences of a thread that take part at most.
+/// The most silences of a thread that take part.
 const MOST_DRAWN: u64 = 16;
 
-/// One thread's trial.
+/// The experiment of one thread.
 #[derive(Debug)]
 pub(crate) struct StallProbe {
     stalls: u32,
-    /// Lots that are left, and those of them that hasten.
+    /// Number of silences that may still take part, and how many of them are to be shortened.
     left: u64,
     hasten: u64,
     random: Prng,
@@ -44,18 +44,18 @@ impl StallProbe {
         }
     }
 
-    /// An answer has stalled.
+    /// Count an answer that has stalled.
     pub(crate) fn stalled(&mut self) {
         self.stalls = self.stalls.saturating_add(1);
     }
 
-    /// Whether another connection is wanted.
+    /// Whether the experiment needs another connection.
     pub(crate) fn wants(&self) -> bool {
         self.watched.is_none() && self.stalls >= FIRST && self.left > 0
     }
 
-    /// Draws a lot that was not drawn yet: whether a silence is hastened. Half of all are, in an order
-    /// by chance, so that neither a drift nor a rhythm of the server can pass for an effect.
+    /// Decide whether a silence is shortened. Half of all are, in random order, so that neither a drift nor a rhythm
+    /// of the server can look like an effect.
     pub(crate) fn draw(&mut self) -> bool {
         let hastens = self.random.up_to(self.left.saturating_sub(1)) < self.hasten;
         self.left = self.left.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Texts with variables: `/items/{id}`. Pure.
+//! Texts with variables, such as `/items/{id}`. Pure.
 
 use uncork_model::{Values, Variable};
 
@@ -11,17 +11,17 @@ pub(crate) struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(Vec<u8>),
-    /// The value of a variable; whether bytes that no address may have are escaped.
+    /// The value of a variable; whether bytes that an address may not contain are escaped.
     Value(usize, bool),
 }
 
 impl Template {
-    /// Reads a text. `{name}` stands for a variable, `{{` for a brace; braces around anything but a
-    /// name are text. `escapes` is for addresses.
+    /// Parse a text. `{name}` is a variable, `{{` a brace; braces around anything except a name are
+    /// text. `escapes` is for addresses.
     ///
     /// # Errors
     ///
-    /// The name that no variable has.
+    /// The name of an unknown variable.
     pub(crate) fn read(text: &str, variables: &[Variable], escapes: bool) -> Result<Self, String> {
         let mut template = Self::default();
         let mut rest = text;
@@ -54,7 +54,7 @@ impl Template {
         template
     }
 
-    /// Appends another one.
+    /// Append another one.
     pub(crate) fn append(&mut self, other: &Self) {
         for piece in &other.pieces {
             match piece {
@@ -64,7 +64,7 @@ impl Template {
         }
     }
 
-    /// Appends a text.
+    /// Append a text.
     pub(crate) fn push(&mut self, text: &[u8]) {
         match self.pieces.last_mut() {
             _ if text.is_empty() => {}
@@ -73,7 +73,7 @@ impl Template {
         }
     }
 
-    /// The text, if it is always the same.
+    /// The text, if it has no variables.
     pub(crate) fn fixed(&self) -> Option<&[u8]> {
         match self.pieces.as_slice() {
             [] => Some(b""),
@@ -90,7 +90,7 @@ impl Template {
         })
     }
 
-    /// Appends the text of operation `number`.
+    /// Append the text of operation `number`.
     pub(crate) fn write(&self, drawn: Drawn<'_>, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
@@ -109,8 +109,8 @@ impl Template {
     }
 }
 
-/// The values of all variables in one operation: they depend on nothing but the seed and the
-/// operation's number, so that a load can be repeated whatever its threads do.
+/// The values of all variables in one operation. They depend only on the seed and the operation's
+/// number, so that a load can be repeated regardless of its threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Drawn<'a> {
     pub(crate) variables: &'a [Variable],
@@ -137,7 +137,7 @@ impl Drawn<'_> {
     }
 }
 
-/// Spreads a number over all 64 bits (`SplitMix64`'s finalizer, after Stafford's variant 13).
+/// Mix a number over all 64 bits (`SplitMix64`'s finalizer, after Stafford's variant 13).
 fn mix(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -145,7 +145,7 @@ fn mix(number: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// From all 64 bits to 0 … count - 1, each as likely up to 2⁻⁶⁴ · count.
+/// Map all 64 bits to 0 … count - 1, uniformly up to 2⁻⁶⁴ · count.
 fn scale(bits: u64, count: u64) -> u64 {
     let scaled = (u128::from(bits) * u128::from(count)) >> 64;
     u64::try_from(scaled).unwrap_or(0)
@@ -173,12 +173,12 @@ fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Whether a byte may stand in an address as it is.
+/// Whether an address may contain a byte unescaped.
 fn is_for_addresses(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&byte)
 }
 
-/// Appends a text with what no address may have written as `%20`.
+/// Append a text, with bytes that an address may not contain escaped as `%20`.
 pub(crate) fn escape(text: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in text {

@@ -1,4 +1,4 @@
-//! TLS as HTTPS means it: whom to trust, which protocols to agree on, and what to say of failures.
+//! TLS for HTTPS: trusted roots, ALPN, and messages for failures.
 
 use std::fs;
 use std::io;
@@ -17,11 +17,11 @@ use crate::ConnectError;
 use crate::socket::TlsStream;
 use crate::tls::{NameCheck, Roots, Verifier};
 
-/// HTTP/2 by name, where protocols are agreed on.
+/// The ALPN name of HTTP/2.
 pub(crate) const H2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
 
-/// How connections are encrypted.
+/// The TLS configuration of a load.
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: Arc<ClientConfig>,
@@ -30,7 +30,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the certificates that are trusted.
+    /// Read the trusted certificates.
     pub(crate) fn new(plan: &HttpTls, http: &HttpPlan) -> Result<Self, ConnectError> {
         let setup = |problem: String| ConnectError::TlsSetup(problem);
         let provider = Arc::new(ring::default_provider());
@@ -54,8 +54,12 @@ impl Tls {
             HttpVersion::Negotiated => &[H2, HTTP_1_1],
         };
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-        let name = ServerName::try_from(http.host.clone())
-            .map_err(|_| setup(format!("\"{}\" is no name for TLS; correct it", http.host)))?;
+        let name = ServerName::try_from(http.host.clone()).map_err(|_| {
+            setup(format!(
+                "\"{}\" is not a valid host name for TLS; correct it",
+                http.host
+            ))
+        })?;
         Ok(Self {
             config: Arc::new(config),
             name,
@@ -63,18 +67,18 @@ impl Tls {
         })
     }
 
-    /// Wraps a socket; nothing is sent yet.
+    /// Wrap a socket. Nothing is sent yet.
     pub(crate) fn wrap<S: io::Read + io::Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
         TlsStream::new(&self.config, self.name.clone(), socket).map_err(io::Error::other)
     }
 
-    /// Says what went wrong while keys were agreed on, and what to do.
+    /// Describe why the handshake failed, and what to do.
     pub(crate) fn fault(&self, error: &io::Error) -> Fault {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
         let host = &self.host;
         let problem = match inner {
             None if error.kind() == io::ErrorKind::UnexpectedEof => {
-                "the server closed the connection while keys were agreed on".to_owned()
+                "the server closed the connection during the TLS handshake".to_owned()
             }
             None => error.to_string(),
             Some(rustls::Error::InvalidCertificate(problem)) => match problem {
@@ -92,20 +96,22 @@ impl Tls {
                     "the server's certificate is not for \"{host}\"; use its name, or pass -k"
                 ),
                 CertificateError::UnknownIssuer => {
-                    "the server's certificate is signed by nobody we trust; name the authority's \
-                     file (--cacert), or pass -k"
+                    "the server's certificate is signed by an authority that is not trusted; \
+                    pass the authority's file (--cacert), or pass -k"
                         .to_owned()
                 }
                 _ => format!("the server's certificate is not accepted ({problem:?})"),
             },
             Some(rustls::Error::InvalidMessage(_)) => {
-                format!("what the server sends is not TLS ({error}); does it speak http://?")
+                format!(
+                    "the server's answer is not TLS ({error}); should the address begin with http://?"
+                )
             }
             Some(rustls::Error::NoApplicationProtocol) => {
-                "the server does not speak the version of HTTP that is demanded".to_owned()
+                "the server does not support the requested version of HTTP".to_owned()
             }
             Some(rustls::Error::AlertReceived(alert)) => {
-                format!("the server broke TLS off ({alert:?})")
+                format!("the server aborted the TLS handshake ({alert:?})")
             }
             Some(error) => error.to_string(),
         };
@@ -133,7 +139,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, ConnectError> {
     store.add_parsable_certificates(certificates.unwrap_or_default());
     if store.is_empty() {
         return Err(setup(format!(
-            "--cacert {shown} holds no certificate; it must be PEM"
+            "--cacert {shown} contains no certificate; it must be PEM"
         )));
     }
     Ok(store)

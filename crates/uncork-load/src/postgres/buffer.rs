@@ -34,7 +34,7 @@ impl Buffer {
         }
     }
 
-    /// Room to read into, so much that `need` bytes from the first unparsed one on will fit.
+    /// Return space to read into, with room for `need` bytes from the first unparsed one on.
     pub(crate) fn space(&mut self, need: usize) -> &mut [u8] {
         if self.end == self.bytes.len() || self.start + need > self.bytes.len() {
             self.bytes.copy_within(self.start..self.end, 0);

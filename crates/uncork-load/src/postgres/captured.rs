@@ -1,7 +1,7 @@
-//! The rows that `\gset` and `\aset` make variables of.
+//! The rows that `\gset` and `\aset` store in variables.
 
-/// What was captured of one answer: of each of its results, the columns' names, how many rows it
-/// had and the last of them. An answer of the simple protocol may have several results.
+/// What was captured from one answer: for each of its results the columns' names, the number of
+/// rows, and the last row. An answer of the simple protocol may have several results.
 #[derive(Debug, Default)]
 pub(crate) struct Captured {
     pub(crate) results: Vec<Rows>,
@@ -15,14 +15,14 @@ pub(crate) struct Captured {
 pub(crate) struct Rows {
     pub(crate) names: Vec<String>,
     pub(crate) count: u64,
-    /// The last row, in text form; empty when there was none.
+    /// The last row, in text form; empty if there was none.
     pub(crate) last: Vec<Option<Vec<u8>>>,
 }
 
 impl Captured {
-    /// Reads the body of a `RowDescription`.
+    /// Read the body of a `RowDescription`.
     pub(super) fn describe(&mut self, body: &[u8]) {
-        /// What stands behind each name: table, column, type, size, modifier, format.
+        /// Bytes after each name: table, column, type, size, modifier, format.
         const FACTS: usize = 18;
         self.names.clear();
         let mut rest = body.get(2..).unwrap_or_default();
@@ -33,7 +33,7 @@ impl Captured {
         }
     }
 
-    /// Reads the body of a `DataRow`.
+    /// Read the body of a `DataRow`.
     pub(super) fn row(&mut self, body: &[u8]) {
         self.count += 1;
         self.last.clear();
@@ -53,7 +53,7 @@ impl Captured {
         }
     }
 
-    /// A result is over.
+    /// End a result.
     pub(super) fn complete(&mut self) {
         if self.names.is_empty() && self.count == 0 {
             return;

@@ -1,5 +1,5 @@
-//! Opening a connection: with or without encryption, in libpq's order, then who we are, then the
-//! statements. It blocks, but looks around several times a second for a reason to stop.
+//! Opening a connection: with or without encryption in libpq's order, then authentication, then
+//! preparing statements. It blocks, but checks several times a second whether to stop.
 //!
 //! | `sslmode` | first attempt | second attempt |
 //! |---|---|---|
@@ -22,27 +22,27 @@ use super::tls::Tls;
 use crate::socket::BlockingStream;
 use crate::{ConnectError, Interrupt, LoadError};
 
-/// How often a wait is broken off to look for a reason to stop.
-pub(super) const GLANCE: Duration = Duration::from_millis(25);
-/// How long a request to cancel may take: the server may be busy, but it may also be gone.
+/// How often a wait is interrupted to check whether to stop.
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(25);
+/// Time limit of a cancel request: the server may be busy, but it may also be gone.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What bounds the time of connecting.
+/// What limits the time of connecting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits<'a> {
-    /// When the whole trial must be over.
+    /// The deadline of the whole trial.
     pub(crate) trial: Instant,
     /// The caller's request to stop.
     pub(crate) interrupt: &'a Interrupt,
 }
 
-/// Where to connect, and what all attempts share: made once, used by all threads.
+/// The server's address and options, shared by all attempts and threads.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) connection: Connection,
     pub(super) address: String,
     resolver: Resolver,
-    /// Read when it is needed first: a connection without encryption needs no certificates.
+    /// Read on first use: a connection without encryption needs no certificates.
     tls: OnceLock<Tls>,
 }
 
@@ -58,7 +58,7 @@ impl Target {
 
     fn tls(&self) -> Result<&Tls, ConnectError> {
         if self.tls.get().is_none() {
-            // Two threads may read the files at once; either's result serves.
+            // Two threads may read the files at once; either result will do.
             let _ = self.tls.set(Tls::new(&self.connection)?);
         }
         self.tls
@@ -66,7 +66,7 @@ impl Target {
             .ok_or_else(|| ConnectError::TlsSetup("TLS cannot be used".to_owned()))
     }
 
-    /// The attempts that may be made.
+    /// The attempts to make.
     fn ways(&self) -> &'static [Way] {
         if self.connection.on_socket() {
             return &[Way::Plain];
@@ -86,7 +86,7 @@ enum Way {
     Encrypted,
 }
 
-/// Who watches over an attempt: whom it is for, and when and why it must stop.
+/// The limits of one attempt: for which address, until when, and who may interrupt it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) target: &'a Target,
@@ -108,17 +108,17 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Without a time of its own.
+    /// An attempt without a time limit of its own.
     pub(super) fn unbounded(target: &'a Target, limits: Limits<'a>) -> Self {
         Self::new(target, Duration::ZERO, limits)
     }
 
-    /// When the attempt must be over, if it has a bound.
+    /// The end of the attempt, if it has a limit.
     pub(super) fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// Finds the reason to stop, if there is one.
+    /// Return the reason to stop, if there is one.
     pub(super) fn look_around(&self) -> Result<(), LoadError> {
         let now = Instant::now();
         if self.limits.interrupt.requested() {
@@ -156,7 +156,7 @@ impl<'a> Watch<'a> {
             .get_ref()
             .is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
         match self.target.tls.get() {
-            // A server that checks our certificate says so only after keys are agreed on.
+            // A server that checks our certificate reports a problem only after the handshake.
             Some(tls) if by_tls => ConnectError::Tls {
                 address,
                 problem: tls.problem(error),
@@ -176,9 +176,9 @@ impl<'a> Watch<'a> {
 
 /// Why an attempt failed.
 pub(super) enum Failed {
-    /// The other way may do better.
+    /// The other kind of attempt may succeed.
     Refused(ConnectError),
-    /// No other attempt would help.
+    /// No other attempt would succeed.
     Entirely(LoadError),
 }
 
@@ -188,8 +188,8 @@ impl<E: Into<LoadError>> From<E> for Failed {
     }
 }
 
-/// Opens one connection, says who we are, and prepares statements: each a name and the messages
-/// that prepare it and end with `Sync`.
+/// Open a connection, authenticate, and prepare statements: each a name and the messages that
+/// prepare it and end with `Sync`.
 pub(crate) fn connect(
     target: &Target,
     preparations: &[(String, Vec<u8>)],
@@ -239,13 +239,13 @@ fn both(way: Way, first: Option<ConnectError>, second: ConnectError) -> ConnectE
 fn attempt(way: Way, another: Option<Way>, watch: Watch<'_>) -> Result<Session, Failed> {
     let (stream, another) = open(way, another, watch)?;
     Session::log_in(stream, watch).map_err(|failed| match failed {
-        // The server itself had no TLS, so that the plain way has been tried already.
+        // The server does not support TLS, so the unencrypted attempt has been made already.
         Failed::Refused(error) if another.is_none() => Failed::Entirely(error.into()),
         failed => failed,
     })
 }
 
-/// Opens a socket and, if that is the way, encrypts it; also says which way is left.
+/// Open a socket and encrypt it if required; also return which attempt is left.
 fn open(
     way: Way,
     another: Option<Way>,
@@ -254,7 +254,7 @@ fn open(
     let target = watch.target;
     let mut stream = reach(&target.connection, &target.resolver, watch)?;
     stream
-        .set_timeout(GLANCE)
+        .set_timeout(CHECK_INTERVAL)
         .map_err(|error| watch.broken(&error))?;
     if way == Way::Plain {
         return Ok((stream, another));
@@ -262,7 +262,7 @@ fn open(
     let tls = || target.tls();
     let sure = target.connection.sslmode.demands_encryption();
     if sure {
-        // What the options have wrong need not be asked of the server.
+        // Report an error in the TLS options before connecting.
         tls()?;
     }
     let direct = sure && tls()?.direct();
@@ -280,7 +280,7 @@ fn open(
     }
 }
 
-/// Asks the server for encryption.
+/// Ask the server for encryption.
 fn server_has_tls(stream: &mut BlockingStream, watch: Watch<'_>) -> Result<bool, LoadError> {
     let mut request = BytesMut::new();
     frontend::ssl_request(&mut request);
@@ -291,16 +291,16 @@ fn server_has_tls(stream: &mut BlockingStream, watch: Watch<'_>) -> Result<bool,
         b"S" => return Ok(true),
         b"N" => return Ok(false),
         [] => return Err(watch.broken(&io::ErrorKind::UnexpectedEof.into())),
-        // What it says is not to be trusted: nobody has proved yet who they are.
+        // The message is not trustworthy: the server has not proved its identity yet.
         [b'E', ..] => {
-            "it answered the request for TLS with an error; its log says why, or is it not \
-             PostgreSQL?"
+            "it answered the request for TLS with an error; see its log, and check that it is \
+            PostgreSQL"
         }
         [b'S' | b'N', ..] => {
-            "unencrypted data came after the answer to the request for TLS; somebody in between \
-             may have put it there"
+            "unencrypted data came after the answer to the request for TLS; it may have been \
+            injected on the way"
         }
-        _ => "it answered the request for TLS with nonsense; is it PostgreSQL?",
+        _ => "it answered the request for TLS with an unknown message; is it PostgreSQL?",
     };
     Err(ConnectError::Tls {
         address: watch.address(),
@@ -334,8 +334,8 @@ fn encrypt(stream: BlockingStream, tls: &Tls, watch: Watch<'_>) -> Result<Blocki
     Ok(BlockingStream::Tls(stream))
 }
 
-/// Asks the server to cancel what a session does, encrypted as the session is. A trial that is
-/// over still has the time for that.
+/// Ask the server to cancel what a session does, encrypted like the session. A trial that is over
+/// still has time for that.
 pub(crate) fn cancel(target: &Target, (process, secret): (i32, i32)) -> Result<(), LoadError> {
     let interrupt = Interrupt::default();
     let limits = Limits {
@@ -351,7 +351,7 @@ pub(crate) fn cancel(target: &Target, (process, secret): (i32, i32)) -> Result<(
         match open(way, ways.get(number + 1).copied(), watch) {
             Ok((mut stream, _)) => {
                 write_all(&mut stream, &request, watch)?;
-                // The server closes the connection when it has passed the request on.
+                // The server closes the connection once it has passed the request on.
                 return read_some(&mut stream, &mut [0], watch).map(drop);
             }
             Err(Failed::Refused(error)) => failure = error.into(),
@@ -361,7 +361,7 @@ pub(crate) fn cancel(target: &Target, (process, secret): (i32, i32)) -> Result<(
     Err(failure)
 }
 
-/// Reads what there is, once there is something.
+/// Read once something has arrived.
 pub(super) fn read_some(
     stream: &mut BlockingStream,
     bytes: &mut [u8],
@@ -376,7 +376,7 @@ pub(super) fn read_some(
     }
 }
 
-/// Writes all of it, out to the network.
+/// Write all of it to the network.
 pub(super) fn write_all(
     stream: &mut BlockingStream,
     mut bytes: &[u8],

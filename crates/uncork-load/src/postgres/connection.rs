@@ -1,12 +1,12 @@
-//! One connection: what is sent on it, and what its answers mean to the operations under way.
+//! One connection: what is sent on it, and what its answers mean for the operations under way.
 //!
-//! Requests are answered in their order. The queue `expected` holds what each answer will be of;
-//! inside a pipeline an answer ends with the statement's completion, else with `ReadyForQuery`.
+//! Requests are answered in order. The queue `expected` records what each answer belongs to; inside
+//! a pipeline an answer ends with the statement's completion, otherwise with `ReadyForQuery`.
 //!
-//! Readiness is edge-triggered: a connection is read until a read comes back short, which says
-//! that nothing is left, and saves the call that would say so again. Interest in writing is
-//! registered only while a request did not go out whole; else every read by the server would wake
-//! us.
+//! Readiness is edge-triggered: a connection is read until a read comes back short. That shows that
+//! nothing is left, and saves the system call that would report so. Interest in writing is
+//! registered only while a request was not sent completely; otherwise every read by the server
+//! would wake us.
 
 mod answers;
 mod sending;
@@ -30,10 +30,10 @@ use crate::digest::chain;
 use crate::socket::Stream;
 use crate::{Failure, Recorder, Task, Traffic};
 
-/// SQLSTATEs after which an operation may be tried again: serialization failure and deadlock.
+/// SQLSTATEs after which an operation may be retried: serialization failure and deadlock.
 const RETRYABLE: [&str; 2] = ["40001", "40P01"];
 
-/// What all connections of a thread have in common.
+/// What all connections of a thread share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) program: &'a Program,
@@ -57,56 +57,56 @@ impl Context<'_> {
 pub(crate) struct Connection {
     stream: Option<Stream>,
     token: Token,
-    /// The server's process and the secret that permits to cancel what it does.
+    /// The server's process ID and the secret key for cancel requests.
     pub(crate) key: (i32, i32),
     pub(crate) slots: Vec<Slot>,
     expected: VecDeque<Expected>,
     buffer: Buffer,
     reader: ReplyReader,
-    /// What could not be written yet, from `written` on.
+    /// Bytes that could not be written yet, from `written` on.
     outgoing: Vec<u8>,
     written: usize,
     awaits_writing: bool,
     /// The last read came back short.
     drained: bool,
-    /// The other side has closed: what is there must be read to the end.
+    /// The other side has closed: read what is left to the end.
     closing: bool,
-    /// Why writing failed, should the server leave no last words.
+    /// Why writing failed, in case the server sends no last message.
     write_error: Option<String>,
     in_transaction: bool,
-    /// Which statements the server knows by name.
+    /// Which statements are prepared on the server.
     prepared: Vec<bool>,
-    /// What crossed its sockets, but for the one that is open.
+    /// Traffic of its earlier sockets.
     past: Traffic,
 }
 
-/// An answer that is to come.
+/// An expected answer.
 #[derive(Debug, Clone, Copy)]
 struct Expected {
     slot: usize,
-    /// The statement's number; `None` is a `Sync` or a word about the transaction.
+    /// The statement's number; `None` is a `Sync` or a transaction command.
     statement: Option<usize>,
     in_pipeline: bool,
-    /// The request prepares the statement as well.
+    /// The request also prepares the statement.
     prepares: bool,
     sent_ns: u64,
 }
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Debug)]
 pub(crate) enum Read {
     /// Nothing more for now.
     Drained,
-    /// An operation went a step on.
+    /// An operation advanced.
     Stepped {
-        /// Which one.
+        /// Its slot.
         slot: usize,
-        /// When.
+        /// When it advanced.
         at_ns: u64,
-        /// How.
+        /// How it advanced.
         step: Step,
     },
-    /// The connection is gone.
+    /// The connection was lost.
     Lost(Box<Failure>),
 }
 
@@ -133,8 +133,8 @@ impl Connection {
         }
     }
 
-    /// Takes over an open stream, with what was received of it already. `prepared` says whether it
-    /// knows all statements.
+    /// Take over an open stream, with the bytes received from it already. `prepared` says whether
+    /// all statements are prepared on it.
     pub(crate) fn open(
         &mut self,
         mut stream: Stream,
@@ -153,7 +153,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What has crossed its sockets.
+    /// Bytes that crossed its sockets.
     pub(crate) fn traffic(&self) -> Traffic {
         let mut traffic = self.past;
         if let Some(stream) = &self.stream {
@@ -166,7 +166,7 @@ impl Connection {
         self.stream.is_some()
     }
 
-    /// Forgets a connection that is lost. Statements under way count as errors.
+    /// Clean up a lost connection. Statements under way count as errors.
     pub(crate) fn lose(&mut self, recorder: &mut Recorder) {
         for expected in &self.expected {
             if let Some(statement) = expected.statement {
@@ -176,7 +176,7 @@ impl Connection {
         self.close();
     }
 
-    /// Closes the connection and forgets what was expected of it.
+    /// Close the connection and drop what was expected from it.
     pub(crate) fn close(&mut self) {
         self.hang_up();
         self.expected.clear();
@@ -194,7 +194,7 @@ impl Connection {
         self.in_transaction = false;
     }
 
-    /// Takes leave. Who is gone cannot be told; the server notices the closed socket anyway.
+    /// Send `Terminate`. Errors do not matter: the server also notices the closed socket.
     fn hang_up(&mut self) {
         if let Some(mut stream) = self.stream.take() {
             let mut message = BytesMut::new();
@@ -204,7 +204,7 @@ impl Connection {
         }
     }
 
-    /// There may be something to read, or room to write.
+    /// The socket is readable or writable again.
     pub(crate) fn woken(&mut self, closing: bool) {
         self.drained = false;
         self.closing |= closing;
@@ -212,7 +212,7 @@ impl Connection {
 
     // ---- operations ----
 
-    /// Begins an operation.
+    /// Begin an operation.
     pub(crate) fn begin(
         &mut self,
         slot: usize,
@@ -228,7 +228,7 @@ impl Connection {
         self.advance(slot, task.at_ns, context, recorder)
     }
 
-    /// Goes on after a sleep.
+    /// Continue after a sleep.
     pub(crate) fn wake(
         &mut self,
         slot: usize,
@@ -240,7 +240,7 @@ impl Connection {
         self.advance(slot, now_ns, context, recorder)
     }
 
-    /// Follows the script until it has to wait.
+    /// Follow the script until it has to wait.
     fn advance(
         &mut self,
         slot: usize,
@@ -324,8 +324,8 @@ impl Connection {
         }
     }
 
-    /// After a failure, with nothing outstanding: leaves the pipeline and the transaction, and
-    /// tries again if that may be; `None` goes on with the script.
+    /// After a failure, with nothing outstanding: leave the pipeline and the transaction, and retry
+    /// if allowed; `None` continues with the script.
     fn recover(
         &mut self,
         slot: usize,
@@ -359,7 +359,7 @@ impl Connection {
         None
     }
 
-    /// Sends what is to be sent; the operation waits for an answer.
+    /// Send what is to be sent; the operation waits for an answer.
     fn wait(&mut self, context: Context<'_>, recorder: &mut Recorder) -> Step {
         recorder.round_trip();
         self.flush(context);

@@ -1,5 +1,5 @@
-//! One thread's connections and their event loop: it waits for answers, for scripts that sleep,
-//! for connections that are being opened, and for the worker's next arrival.
+//! One thread's connections and their event loop. It waits for answers, for scripts that sleep, for
+//! connections that are being opened, and for the worker's next arrival.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,7 +18,7 @@ use super::slot::Step;
 use crate::socket::Poller;
 use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
 
-/// What the opener is asked for when it is not the connection of a connection.
+/// The tag of a request for an additional connection.
 const NEW: usize = usize::MAX;
 /// How many connections a thread opens at once in the background.
 const OPENERS: usize = 2;
@@ -31,26 +31,26 @@ pub struct PostgresEndpoint {
     poller: Poller,
     /// Wakes the poller when a connection was opened in the background.
     waker: Arc<Waker>,
-    /// Started with the first connection that is opened while operations run.
+    /// Started when the first connection is opened during the load.
     opener: Option<Opener>,
     connections: Vec<Connection>,
     /// Connections that may have something to read.
     ready: VecDeque<usize>,
     happened: VecDeque<Event>,
-    /// What is to be done when, the earliest first.
+    /// Scheduled actions, the earliest first.
     timed: BinaryHeap<Reverse<(u64, Timed)>>,
     counts: Connections,
 }
 
-/// Something to be done at a moment.
+/// An action at a scheduled time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timed {
-    /// A script has slept enough.
+    /// A script's sleep ends.
     Wake {
         connection: usize,
         local_slot: usize,
     },
-    /// A connection is to be opened again.
+    /// A connection is opened again.
     Reopen { connection: usize },
 }
 
@@ -84,7 +84,7 @@ impl PostgresEndpoint {
         Ok(endpoint)
     }
 
-    /// Adds a connection with an open connection.
+    /// Add a connection for an open session.
     fn add(&mut self, session: Session) -> io::Result<()> {
         let number = self.connections.len();
         let client = self.share.client(number);
@@ -124,7 +124,7 @@ impl PostgresEndpoint {
         connection * self.depth() + local_slot
     }
 
-    /// What a step of an operation means to the world.
+    /// Turn a step of an operation into events.
     fn stepped(&mut self, connection: usize, local_slot: usize, at_ns: u64, step: Step) {
         match step {
             Step::Waiting => {}
@@ -161,7 +161,7 @@ impl PostgresEndpoint {
         }
     }
 
-    /// Removes what was planned for the operations of a connection that is closed.
+    /// Drop what was scheduled for the operations of a closed connection.
     fn forget(&mut self, connection: usize) {
         self.timed.retain(|Reverse((_, timed))| match timed {
             Timed::Wake { connection: of, .. } => *of != connection,
@@ -169,7 +169,7 @@ impl PostgresEndpoint {
         });
     }
 
-    /// Reads what there is to read, up to the first thing that happens.
+    /// Read from ready connections, up to the first event.
     fn read_ready(&mut self, recorder: &mut Recorder) {
         while self.happened.is_empty()
             && let Some(&number) = self.ready.front()
@@ -196,7 +196,7 @@ impl PostgresEndpoint {
         }
     }
 
-    /// Does what is due by now.
+    /// Carry out what is due by now.
     fn run_timed(&mut self, now_ns: u64, recorder: &mut Recorder) {
         while let Some(Reverse((at_ns, timed))) = self.timed.peek().copied()
             && at_ns <= now_ns
@@ -221,7 +221,7 @@ impl PostgresEndpoint {
         }
     }
 
-    /// Asks the opener for a connection.
+    /// Request a connection from the opener.
     fn request(&mut self, tag: usize, now_ns: u64) {
         if self.opener.is_none() {
             let driver = Arc::clone(&self.driver);
@@ -244,7 +244,7 @@ impl PostgresEndpoint {
         }
     }
 
-    /// Takes over what the opener has opened.
+    /// Take over the connections that the opener has opened.
     fn take_opened(&mut self, recorder: &mut Recorder) {
         while let Some((tag, result)) = self.opener.as_ref().and_then(Opener::take) {
             let now_ns = self.now_ns();
@@ -318,7 +318,7 @@ impl Endpoint for PostgresEndpoint {
             origin: self.driver.origin,
         };
         let step = self.connections[connection].begin(local_slot, task, context, recorder);
-        // A script that sends nothing takes time all the same, else it would never be up.
+        // A script that sends nothing must also take time, or it would never end.
         let at_ns = match step {
             Step::Waiting => task.at_ns,
             Step::Sleeping { .. } | Step::Ended(_) => self.now_ns(),
@@ -363,7 +363,7 @@ impl Endpoint for PostgresEndpoint {
     fn reopen(&mut self, slot: usize, not_before_ns: u64) {
         let connection = slot / self.depth();
         let planned = Timed::Reopen { connection };
-        // Each slot of a connection asks for it; one request is enough.
+        // Each slot of a connection requests it; one request is enough.
         if self
             .timed
             .iter()

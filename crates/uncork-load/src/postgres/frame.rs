@@ -1,5 +1,5 @@
-//! Answers, read only as far as a measurement needs: where messages begin and end, errors, row
-//! counts, and the end of the answer.
+//! Parses answers only as far as a measurement needs: message boundaries, errors, row counts, and
+//! the end of the answer.
 
 use postgres_protocol::message::backend::{
     COMMAND_COMPLETE_TAG, COPY_IN_RESPONSE_TAG, DATA_ROW_TAG, EMPTY_QUERY_RESPONSE_TAG,
@@ -12,18 +12,18 @@ use super::captured::Captured;
 use crate::{Failure, RowsDigest};
 
 const HEADER: usize = 5;
-/// The server sends no longer message, so that a greater length is none.
+/// The server's longest message; a greater length is not valid.
 const LONGEST: usize = 1 << 30;
 const IDLE: u8 = b'I';
 
-/// What the answer that comes next is to.
+/// What the next answer belongs to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Awaited {
-    /// A statement of a pipeline: it ends before its `Sync` does.
+    /// A statement in a pipeline: it ends before its `Sync` does.
     pub(crate) in_pipeline: bool,
-    /// Its rows are looked at.
+    /// Its rows are captured.
     pub(crate) captured: bool,
-    /// Its data for COPY is on the way.
+    /// Its COPY data has been sent.
     pub(crate) copies: bool,
 }
 
@@ -36,16 +36,16 @@ pub(crate) struct Reply {
     pub(crate) failure: Option<Box<Failure>>,
     /// Whether the session is inside a transaction, intact or failed.
     pub(crate) in_transaction: bool,
-    /// A hash of the answer, where digests are asked for.
+    /// A hash of the answer, if digests are requested.
     pub(crate) hash: u128,
 }
 
 /// What was found in the bytes received so far.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// Nothing whole; `need` bytes make the next message whole (0: unknown).
+    /// No complete message; `need` bytes complete the next one (0: unknown).
     Nothing {
-        /// How many bytes from the first unread one on are needed.
+        /// Bytes needed from the first unread one on.
         need: usize,
     },
     /// The end of an answer.
@@ -57,23 +57,23 @@ pub(crate) enum Found {
         /// A hash of the answer.
         hash: u128,
     },
-    /// The end of a statement in a pipeline, and of all up to the next `Sync`.
+    /// The end of a failed statement in a pipeline, and of all that follow up to the next `Sync`.
     Failed(Box<Failure>),
-    /// The server waits for data of `COPY … FROM STDIN`, which nobody has.
+    /// The server waits for data of `COPY … FROM STDIN`, and there is none.
     CopyIn,
-    /// The server takes leave with an error.
+    /// The server closes the connection with an error.
     Farewell(Box<Failure>),
-    /// This is not the protocol.
+    /// The bytes are not the PostgreSQL protocol.
     Garbled,
 }
 
-/// Reads answers; keeps what is known of the one under way.
+/// Parses answers, and keeps the state of the current one.
 #[derive(Debug)]
 pub(crate) struct ReplyReader {
     skip: usize,
     rows: u64,
     failure: Option<Box<Failure>>,
-    /// Whether the server has taken the statement's text.
+    /// Whether the server has parsed the statement's text.
     parsed: bool,
     digest: RowsDigest,
     captured: Captured,
@@ -91,7 +91,7 @@ impl ReplyReader {
         }
     }
 
-    /// Forgets the answer under way: the connection is gone.
+    /// Drop the current answer: the connection is gone.
     pub(crate) fn reset(&mut self) {
         self.skip = 0;
         self.rows = 0;
@@ -101,18 +101,18 @@ impl ReplyReader {
         self.captured = Captured::default();
     }
 
-    /// What was captured of the last answer that was to be captured.
+    /// What was captured from the last answer with captured rows.
     pub(crate) fn take_captured(&mut self) -> Captured {
         std::mem::take(&mut self.captured)
     }
 
-    /// Whether the server has taken the text of the statement that ended last: from then on it
-    /// knows it by name, even if it could not be carried out.
+    /// Whether the server has parsed the text of the statement that ended last. From then on it
+    /// knows it by name, even if its execution failed.
     pub(crate) fn take_parsed(&mut self) -> bool {
         std::mem::take(&mut self.parsed)
     }
 
-    /// Reads on; returns how many bytes are done with, and what came of them.
+    /// Parse further bytes; return how many are processed, and what was found.
     pub(crate) fn read(&mut self, bytes: &[u8], awaited: Awaited) -> (usize, Found) {
         let mut at = 0;
         loop {
@@ -221,7 +221,7 @@ impl ReplyReader {
     }
 }
 
-/// The number at the end of a command tag: `SELECT 5`, `INSERT 0 1`; 0 where there is none.
+/// The number at the end of a command tag: `SELECT 5`, `INSERT 0 1`; 0 if there is none.
 fn row_count(tag: &[u8]) -> u64 {
     let tag = tag.strip_suffix(b"\0").unwrap_or(tag);
     let digits = tag
@@ -245,7 +245,7 @@ pub(crate) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads the body of an `ErrorResponse`.
+    /// Read the body of an `ErrorResponse`.
     pub(crate) fn parse(body: &[u8]) -> Self {
         let mut error = Self::default();
         for field in body.split(|&byte| byte == 0) {
@@ -264,7 +264,7 @@ impl ServerError {
         error
     }
 
-    /// Whether the server closes the connection after this.
+    /// Whether the server closes the connection after this error.
     pub(crate) fn ends_session(&self) -> bool {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }

@@ -9,13 +9,13 @@ use std::ops::Range;
 /// A piece of a statement's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// Copied as it stands.
+    /// Copied unchanged.
     Text(Range<usize>),
     /// Replaced by parameter `$n`, n from 1.
     Parameter(usize),
 }
 
-/// Cuts a statement into texts and parameters.
+/// Split a statement into texts and parameters.
 pub(crate) fn pieces(sql: &str) -> Vec<Piece> {
     let bytes = sql.as_bytes();
     let mut pieces = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn pieces(sql: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The greatest `n` of all `$n` in a statement; 0 without parameters.
+/// Return the greatest `n` of all `$n` in a statement; 0 if it has no parameters.
 pub(crate) fn highest_parameter(pieces: &[Piece]) -> usize {
     let numbers = pieces.iter().map(|piece| match piece {
         Piece::Parameter(number) => *number,
@@ -67,7 +67,7 @@ pub(crate) fn highest_parameter(pieces: &[Piece]) -> usize {
     numbers.max().unwrap_or(0)
 }
 
-/// Puts a statement together, `value(n)` for each `$n`; `None` becomes `NULL`.
+/// Assemble a statement, with `value(n)` for each `$n`; `None` becomes `NULL`.
 pub(crate) fn substitute<'a>(
     sql: &str,
     pieces: &[Piece],
@@ -98,8 +98,8 @@ fn continues_identifier(byte: u8) -> bool {
     starts_identifier(byte) || byte.is_ascii_digit() || byte == b'$'
 }
 
-/// The end of a string or quoted identifier that starts at `at`; a doubled quote stands for one
-/// and does not end it.
+/// Find the end of a string or quoted identifier that starts at `at`. A doubled quote does not end
+/// it.
 fn quoted(bytes: &[u8], at: usize, quote: u8, backslash_escapes: bool) -> usize {
     let mut at = at + 1;
     while at < bytes.len() {
@@ -134,7 +134,8 @@ fn block_comment(bytes: &[u8], at: usize) -> usize {
     at
 }
 
-/// The end of the dollar quote that starts at `at`; just behind the dollar when it starts none.
+/// Find the end of the dollar quote that starts at `at`; if none starts there, the position after
+/// the dollar.
 fn dollar_quoted(sql: &str, at: usize) -> usize {
     let rest = &sql[at + 1..];
     let tag_length = count(rest.as_bytes(), |&byte| {

@@ -1,4 +1,4 @@
-//! Who we are: the start of a session, its authentication, and the statements prepared in it.
+//! Login: the start of a session, its authentication, and the statements prepared in it.
 
 use std::io;
 
@@ -22,17 +22,17 @@ use crate::{ConnectError, LoadError, PrepareFailure};
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) stream: BlockingStream,
-    /// What the server sent beyond the answers that were waited for: it comes first in what the
-    /// session's further reader parses.
+    /// Bytes that the server sent after the expected answers: the session's reader parses them
+    /// first.
     pub(crate) received: BytesMut,
-    /// The server's process and the secret that permits to cancel what it does.
+    /// The server's process ID and the secret key for cancel requests.
     pub(crate) key: (i32, i32),
-    /// How long the attempt took, from the first step to a session ready for queries.
+    /// Duration of the attempt, from the first step to a session ready for queries.
     pub(crate) connect_ns: u64,
 }
 
 impl Session {
-    /// Says who we are, and proves it.
+    /// Start the session and authenticate.
     pub(super) fn log_in(stream: BlockingStream, watch: Watch<'_>) -> Result<Self, Failed> {
         let mut exchange = LoginExchange {
             stream,
@@ -59,7 +59,7 @@ impl Session {
         })
     }
 
-    /// Prepares statements, given as a name and the messages that prepare it and end with `Sync`.
+    /// Prepare statements: each a name and the messages that prepare it and end with `Sync`.
     pub(super) fn prepare(
         self,
         preparations: &[(String, Vec<u8>)],
@@ -82,7 +82,7 @@ impl Session {
     }
 }
 
-/// A conversation with the server, a message at a time.
+/// An exchange of messages with the server, one at a time.
 struct LoginExchange<'a> {
     stream: BlockingStream,
     incoming: BytesMut,
@@ -133,15 +133,15 @@ impl<'a> LoginExchange<'a> {
         }
     }
 
-    /// Why a message may not be answered, or believed, if binding is demanded.
+    /// Reject an authentication message that rules out channel binding, if binding is required.
     fn unbound(&self, message: &Message, bound: bool) -> Option<&'static str> {
         if self.connection().channel_binding != ChannelBinding::Require {
             return None;
         }
         match message {
-            Message::AuthenticationOk if !bound => {
-                Some("the server lets us in without a bound password exchange (scram-sha-256)")
-            }
+            Message::AuthenticationOk if !bound => Some(
+                "the server accepts the connection without a bound password exchange (scram-sha-256)",
+            ),
             Message::AuthenticationCleartextPassword
             | Message::AuthenticationMd5Password(_)
             | Message::AuthenticationGss
@@ -155,7 +155,7 @@ impl<'a> LoginExchange<'a> {
         }
     }
 
-    /// Exchanges passwords; says whether the exchange was bound to the connection.
+    /// Authenticate by SCRAM; return whether the exchange was bound to the connection.
     fn scram(&mut self, body: &AuthenticationSaslBody) -> Result<bool, Failed> {
         let mechanisms: Vec<String> = body
             .mechanisms()
@@ -182,7 +182,8 @@ impl<'a> LoginExchange<'a> {
                     })
                     .into());
             }
-            // This tells the server that we could, so that nobody in between can hide its offer.
+            // This tells the server that we support binding, so that an attacker cannot hide its
+            // offer.
             Some(_) => (SCRAM_SHA_256, sasl::ChannelBinding::unrequested(), false),
             None => (SCRAM_SHA_256, sasl::ChannelBinding::unsupported(), false),
         };
@@ -269,7 +270,7 @@ impl<'a> LoginExchange<'a> {
         }
     }
 
-    /// Takes what the encryption holds: an event loop would not be woken for it.
+    /// Take the bytes that the TLS session holds: an event loop would not be woken for them.
     fn take_held(&mut self) -> Result<(), LoadError> {
         let taken = self.stream.take_held(&mut self.incoming);
         taken.map_err(|error| self.watch.broken(&error))

@@ -1,7 +1,7 @@
-//! Opening connections beside an event loop that must not wait.
+//! Opens connections in the background, for an event loop that must not wait.
 //!
-//! A few threads make the attempts. The event loop asks by [`Opener::request`], is woken when an
-//! attempt has ended, and takes the results by [`Opener::take`] without waiting.
+//! A few threads make the attempts. The event loop requests one by [`Opener::request`], is woken
+//! when an attempt has ended, and takes the results by [`Opener::take`] without waiting.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,9 +15,9 @@ use super::login::Session;
 use crate::thread_cpu::thread_cpu;
 use crate::{Interrupt, LoadError};
 
-/// Makes attempts for an event loop; `T` is what a successful one gives.
+/// Makes attempts for an event loop; `T` is the result of a successful one.
 ///
-/// Dropping it ends its threads too, without waiting for them.
+/// Dropping it also ends its threads, without waiting for them.
 #[derive(Debug)]
 pub(crate) struct Opener<T = Session> {
     shared: Arc<Shared<T>>,
@@ -28,7 +28,7 @@ pub(crate) struct Opener<T = Session> {
 struct Shared<T> {
     jobs: Mutex<Jobs<T>>,
     asked: Condvar,
-    /// Ends attempts under way.
+    /// Interrupts attempts under way.
     interrupt: Interrupt,
 }
 
@@ -41,7 +41,7 @@ struct Jobs<T> {
 
 impl<T> Shared<T> {
     fn jobs(&self) -> MutexGuard<'_, Jobs<T>> {
-        // Nothing is left half-done under the lock, so that a panic elsewhere does no harm.
+        // No operation under the lock can leave partial state, so a panic elsewhere does no harm.
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,12 +55,12 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Opener<T> {
-    /// Starts `helpers` threads, at least one. `open` makes an attempt and must end soon after
-    /// the interrupt it is handed was requested; `waker` wakes whoever takes the results.
+    /// Start `helpers` threads, at least one. `open` makes an attempt and must end soon after its
+    /// interrupt was requested; `waker` wakes the event loop that takes the results.
     ///
     /// # Errors
     ///
-    /// When the operating system gives no threads.
+    /// If the operating system cannot start the threads.
     pub(crate) fn start(
         open: impl Fn(&Interrupt) -> Result<T, LoadError> + Send + Sync + 'static,
         waker: &Arc<Waker>,
@@ -91,24 +91,24 @@ impl<T: Send + 'static> Opener<T> {
         Ok(opener)
     }
 
-    /// Asks for an attempt; its result will bear the tag. Attempts begin in the order asked for,
-    /// as many at once as there are threads.
+    /// Request an attempt; its result has the same tag. Attempts begin in the order of requests, as
+    /// many at once as there are threads.
     pub(crate) fn request(&self, tag: usize) {
         self.shared.jobs().wanted.push_back(tag);
         self.shared.asked.notify_one();
     }
 
-    /// Takes the result of an attempt that has ended, if there is one.
+    /// Take the result of an attempt that has ended, if there is one.
     pub(crate) fn take(&self) -> Option<(usize, Result<T, LoadError>)> {
         self.shared.jobs().ended.pop_front()
     }
 
-    /// Ends the threads, whatever they do, and returns their CPU time in user mode and in the
-    /// kernel. Results not taken are dropped.
+    /// End the threads, even during an attempt, and return their CPU time in user mode and in the
+    /// kernel. Results that were not taken are dropped.
     pub(crate) fn close(mut self) -> (u64, u64) {
         self.shared.close();
         let times = self.helpers.drain(..).map(JoinHandle::join);
-        // Attempts that panic are answers; the threads themselves have nothing that could.
+        // Attempts that panic have a result; nothing else in the threads can panic.
         times.fold((0, 0), |(user, system), time| {
             let (more_user, more_system) = time.unwrap_or_default();
             (user + more_user, system + more_system)
@@ -122,7 +122,7 @@ impl<T> Drop for Opener<T> {
     }
 }
 
-/// Makes attempts until the opener is closed; returns the CPU time that took.
+/// Make attempts until the opener is closed; return the CPU time used.
 fn help<T>(
     shared: &Shared<T>,
     open: &(impl Fn(&Interrupt) -> Result<T, LoadError> + ?Sized),
@@ -138,7 +138,7 @@ fn help<T>(
         jobs.wanted.pop_front()
     };
     while let Some(tag) = next() {
-        // Whoever asked waits for an answer, even from a defect.
+        // The event loop waits for a result, even after a panic.
         let result = catch_unwind(AssertUnwindSafe(|| open(&shared.interrupt)))
             .unwrap_or(Err(LoadError::Defect("opening a connection panicked")));
         let mut jobs = shared.jobs();
@@ -147,7 +147,7 @@ fn help<T>(
         }
         jobs.ended.push_back((tag, result));
         drop(jobs);
-        // A loop that is gone needs no waking.
+        // The event loop may be gone.
         let _ = waker.wake();
     }
     thread_cpu()
@@ -169,7 +169,7 @@ mod tests {
         (poll, Arc::new(waker))
     }
 
-    /// Waits as an event loop does until so many results have come.
+    /// Wait like an event loop until so many results have arrived.
     fn collect<T: Send + 'static>(
         opener: &Opener<T>,
         poll: &mut Poll,
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn attempts_are_made_at_the_same_time() {
         let (mut poll, waker) = poll();
-        // Nobody goes on before all four are there.
+        // No attempt continues before all four have begun.
         let together = Barrier::new(4);
         let open = move |_: &Interrupt| {
             together.wait();

@@ -1,4 +1,4 @@
-//! A plan made ready to run: scripts as instructions, statements as requests.
+//! Compiles a plan: scripts to instructions, statements to requests.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub(crate) struct Program {
     pub(crate) rollback: Vec<u8>,
     /// Operations send all their statements without waiting.
     pub(crate) ahead: bool,
-    /// How often an operation is tried; 0 is without bound.
+    /// How often an operation is tried; 0 is unlimited.
     pub(crate) max_tries: u32,
 }
 
@@ -44,15 +44,15 @@ pub(crate) enum Instruction {
     Begin,
     /// Commit it.
     Commit,
-    /// Give a variable a value.
+    /// Set a variable.
     Set(Slot, Expression),
     /// Wait.
     Sleep(Sleep),
-    /// Go on elsewhere unless a condition holds.
+    /// Jump unless a condition holds.
     Branch(Expression, usize),
-    /// Go on elsewhere.
+    /// Jump.
     Jump(usize),
-    /// Send from here on without waiting.
+    /// Begin a pipeline: send without waiting.
     StartPipeline,
     /// Send a `Sync`, and do not wait for it.
     SyncPipeline,
@@ -64,15 +64,15 @@ pub(crate) enum Instruction {
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) request: Request,
-    /// The `Parse` message that must have come before, in the prepared protocol.
+    /// The `Parse` message that must precede it, in the prepared protocol.
     pub(crate) preparation: Option<Vec<u8>>,
-    /// Executions in a row.
+    /// Number of executions in a row.
     pub(crate) times: usize,
     /// Whether they are sent without waiting.
     pub(crate) pipelined: bool,
-    /// Whether a `Sync` ends its request.
+    /// Whether its request ends with a `Sync`.
     pub(crate) synchronizes: bool,
-    /// Whether its request holds the data of COPY.
+    /// Whether its request contains COPY data.
     pub(crate) copies: bool,
     pub(crate) capture: Option<Capture>,
 }
@@ -88,7 +88,7 @@ impl Routine {
 }
 
 impl Program {
-    /// Compiles a plan's scripts and encodes their requests.
+    /// Compile a plan's scripts and encode their requests.
     pub(crate) fn compile(plan: &LoadPlan, parameters: &Parameters) -> Result<Self, LoadError> {
         let mut program = Self {
             scripts: Vec::new(),
@@ -118,8 +118,8 @@ impl Program {
         Ok(program)
     }
 
-    /// What prepares each statement when a connection is opened, with its name; nothing unless
-    /// that is to be done ahead.
+    /// Return the name and the `Parse` request of each statement to prepare when a connection is
+    /// opened; nothing unless statements are prepared in advance.
     pub(crate) fn preparations(&self, plan: &LoadPlan) -> Vec<(String, Vec<u8>)> {
         if plan.prepare == Prepare::FirstUse {
             return Vec::new();

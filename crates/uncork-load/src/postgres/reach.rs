@@ -1,5 +1,5 @@
-//! From a host to an open socket, within the time there is. No step waits without looking around:
-//! names are resolved by a thread of their own, sockets connect without blocking.
+//! Opens a socket to a host within a time limit. No step blocks uninterruptibly: names are resolved
+//! on a thread of their own, sockets connect without blocking.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use uncork_model::Connection;
 
-use super::connect::{GLANCE, Watch};
+use super::connect::{CHECK_INTERVAL, Watch};
 use crate::socket::BlockingStream;
 use crate::{ConnectError, LoadError};
 
-/// How long to wait before a full Unix socket is asked again.
+/// How long to wait before a retry when a Unix socket's queue is full.
 const FULL_SOCKET_PAUSE: Duration = Duration::from_millis(5);
 
-/// How messages call the server.
+/// The server's name in messages.
 pub(crate) fn address(connection: &Connection) -> String {
     if connection.on_socket() {
         socket_path(connection).display().to_string()
@@ -35,7 +35,7 @@ fn socket_path(connection: &Connection) -> PathBuf {
     PathBuf::from(&connection.host).join(format!(".s.PGSQL.{}", connection.port))
 }
 
-/// Opens a socket to the server.
+/// Open a socket to the server.
 pub(super) fn reach(
     connection: &Connection,
     resolver: &Resolver,
@@ -47,7 +47,7 @@ pub(super) fn reach(
     let addresses = addresses(connection, resolver, watch)?;
     let mut problems: Vec<(SocketAddr, io::Error)> = Vec::new();
     for (number, &address) in addresses.iter().enumerate() {
-        // An address that does not answer leaves time for those behind it.
+        // Divide the time, so that an address that does not answer leaves time for the next ones.
         let left = u32::try_from(addresses.len() - number).unwrap_or(u32::MAX);
         let until = watch.until().map(|until| {
             let now = Instant::now();
@@ -62,7 +62,7 @@ pub(super) fn reach(
     Err(watch.unreachable(summary(problems)))
 }
 
-/// Joins what several addresses answered into one error.
+/// Join the errors of several addresses.
 fn summary(mut problems: Vec<(SocketAddr, io::Error)>) -> io::Error {
     if problems.len() < 2 {
         return problems.pop().map_or_else(
@@ -93,7 +93,7 @@ fn reach_socket(connection: &Connection, watch: Watch<'_>) -> Result<UnixStream,
                 changed.map_err(|source| watch.unreachable(source))?;
                 return Ok(stream);
             }
-            // So many are waiting to be let in that there is no room for another.
+            // The server's queue of connections is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 watch.look_around()?;
                 thread::sleep(FULL_SOCKET_PAUSE);
@@ -104,7 +104,7 @@ fn reach_socket(connection: &Connection, watch: Watch<'_>) -> Result<UnixStream,
     }
 }
 
-/// Connects to one address. The inner error is the address's, the outer one ends the attempt.
+/// Connect to one address. The inner error belongs to the address, the outer one ends the attempt.
 fn reach_address(
     address: SocketAddr,
     until: Option<Instant>,
@@ -115,9 +115,9 @@ fn reach_address(
         Err(error) => return Ok(Err(error)),
     };
     loop {
-        let glance = u16::try_from(GLANCE.as_millis()).unwrap_or(u16::MAX);
+        let interval_ms = u16::try_from(CHECK_INTERVAL.as_millis()).unwrap_or(u16::MAX);
         let mut watched = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
-        match poll(&mut watched, PollTimeout::from(glance)) {
+        match poll(&mut watched, PollTimeout::from(interval_ms)) {
             Ok(0) | Err(nix::errno::Errno::EINTR) => {}
             Ok(_) => break,
             Err(error) => return Ok(Err(error.into())),
@@ -168,8 +168,8 @@ fn addresses(
     }
 }
 
-/// Resolves a host's name. The system's resolver cannot be told to give up, so a thread asks it;
-/// there is never more than one, and who comes while it is busy waits for the same answer.
+/// Resolves a host name. The system's resolver cannot be cancelled, so it runs on a thread. There
+/// is never more than one such thread; callers that arrive meanwhile wait for the same answer.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     shared: Arc<(Mutex<Resolution>, Condvar)>,
@@ -179,7 +179,7 @@ pub(crate) struct Resolver {
 #[derive(Debug)]
 struct Resolution {
     busy: bool,
-    /// How many answers there were.
+    /// Number of answers so far.
     answers: u64,
     /// The last answer.
     answer: Result<Vec<SocketAddr>, String>,
@@ -209,7 +209,7 @@ impl Resolver {
         }
     }
 
-    /// Asks, unless somebody does already; returns which answer to wait for.
+    /// Start the resolver unless it is running; return the number of the answer to wait for.
     fn begin(&self, host: &str, port: u16) -> u64 {
         let mut resolution = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ticket = resolution.answers + 1;
@@ -238,14 +238,14 @@ impl Resolver {
         ticket
     }
 
-    /// Waits a moment for an answer.
+    /// Wait a short time for an answer.
     fn wait(&self, ticket: u64) -> Option<Result<Vec<SocketAddr>, String>> {
         let resolution = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
         let unanswered = |resolution: &mut Resolution| resolution.answers < ticket;
         let (resolution, _) = self
             .shared
             .1
-            .wait_timeout_while(resolution, GLANCE, unanswered)
+            .wait_timeout_while(resolution, CHECK_INTERVAL, unanswered)
             .unwrap_or_else(PoisonError::into_inner);
         (resolution.answers >= ticket).then(|| resolution.answer.clone())
     }

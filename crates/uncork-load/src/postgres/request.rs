@@ -1,5 +1,5 @@
-//! Statements as bytes. What needs no variable is encoded before anything is measured; the rest
-//! is put together from parts that are.
+//! Encodes statements. Requests without variables are encoded before anything is measured; others
+//! are assembled from encoded parts.
 
 use bytes::BytesMut;
 use postgres_protocol::IsNull;
@@ -17,32 +17,32 @@ const DESCRIBE: &[u8] = b"D\0\0\0\x06P\0";
 /// The end of a series of messages of the extended protocol.
 pub(crate) const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// How a statement is sent. Requests of the extended and prepared protocols come without `Sync`
-/// in [`Request::Template`], and with it at the end in [`Request::Fixed`].
+/// How a statement is sent. Requests of the extended and prepared protocols have no `Sync` in
+/// [`Request::Template`], and end with one in [`Request::Fixed`].
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Encoded ahead.
+    /// Encoded in advance.
     Fixed(Fixed),
-    /// Put together when it is sent.
+    /// Assembled when it is sent.
     Template(Box<Template>),
 }
 
-/// Requests of one statement end to end.
+/// The requests of one statement, end to end.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     bytes: Vec<u8>,
-    /// Where request `n` ends; it starts where the one before ends.
+    /// Where request `n` ends; it starts where the previous one ends.
     ends: Vec<usize>,
-    /// How many operations have requests of their own; the next begin anew.
+    /// How many operations have requests of their own; later operations start over.
     operations: u64,
-    /// Executions an operation.
+    /// Executions per operation.
     times: usize,
-    /// How many bytes at a request's end are its `Sync`.
+    /// Length of the `Sync` at a request's end, in bytes.
     sync: usize,
 }
 
 impl Fixed {
-    /// The bytes of execution `execution` of operation `operation`, with or without `Sync`.
+    /// Return the bytes of execution `execution` of operation `operation`, with or without `Sync`.
     pub(crate) fn get(&self, operation: u64, execution: usize, sync: bool) -> &[u8] {
         // The remainder is less than a count that came from a usize.
         let operation = usize::try_from(operation % self.operations).unwrap_or(0);
@@ -64,13 +64,13 @@ pub(crate) struct Template {
     protocol: Protocol,
     /// The `Parse` message, for the extended protocol.
     parse: Vec<u8>,
-    /// `Bind` up to and with the number of parameters, without tag and length.
+    /// `Bind` up to and including the number of parameters, without tag and length.
     bind: Vec<u8>,
     describe: bool,
 }
 
 impl Template {
-    /// Appends the request, without `Sync`.
+    /// Append the request, without `Sync`.
     pub(crate) fn write(&self, variables: &Session, out: &mut Vec<u8>) {
         if self.protocol == Protocol::Simple {
             let start = open(b'Q', out);
@@ -90,7 +90,7 @@ impl Template {
                 out[length..length + 4].copy_from_slice(&written.to_be_bytes());
             }
         }
-        // All columns of the answer in text form.
+        // All columns of the answer in text format.
         out.extend_from_slice(&[0, 0]);
         close(start, out);
         if self.describe {
@@ -100,20 +100,20 @@ impl Template {
     }
 }
 
-/// Begins a message; returns where.
+/// Begin a message; return its position.
 fn open(tag: u8, out: &mut Vec<u8>) -> usize {
     out.push(tag);
     out.extend_from_slice(&[0; 4]);
     out.len() - 4
 }
 
-/// Ends the message that began at `start`.
+/// End the message that began at `start`.
 fn close(start: usize, out: &mut [u8]) {
     let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// A statement's name on the server, empty for none.
+/// A statement's name on the server; empty for none.
 pub(crate) fn server_name(protocol: Protocol, number: usize) -> String {
     match protocol {
         Protocol::Prepared => format!("uncork_{number}"),
@@ -128,14 +128,14 @@ pub(crate) fn parse_message(name: &str, sql: &str) -> Result<Vec<u8>, String> {
     Ok(bytes.to_vec())
 }
 
-/// A query of the simple protocol.
+/// Encode a query of the simple protocol.
 pub(crate) fn query(sql: &str) -> Result<Vec<u8>, String> {
     let mut bytes = BytesMut::new();
     frontend::query(sql, &mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes.to_vec())
 }
 
-/// The request of a script's statement number `number`.
+/// Encode statement number `number` of a script.
 pub(crate) fn script_request(
     protocol: Protocol,
     number: usize,
@@ -183,7 +183,7 @@ pub(crate) fn script_request(
     })))
 }
 
-/// The requests of a plan's statement, over all rows of its parameters.
+/// Encode a plan's statement, for all rows of its parameters.
 pub(crate) fn plan_request(
     protocol: Protocol,
     number: usize,
@@ -306,12 +306,12 @@ impl<'a> Encoder<'a> {
         Ok(encoder)
     }
 
-    /// `COPY` goes by the simple protocol, where its data may follow without waiting.
+    /// Encode `COPY` in the simple protocol, where its data may follow without waiting.
     fn synchronizes(&self) -> bool {
         self.protocol != Protocol::Simple && self.form != BatchForm::Copy
     }
 
-    /// The value of `$number` in the execution that begins at `row`.
+    /// Return the value of `$number` in the execution that begins at `row`.
     fn value(&self, row: usize, number: usize) -> Option<String> {
         let columns = &self.statement.parameters;
         let index = number - 1;
@@ -349,8 +349,8 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// The statement, its data and their end in one go: should the statement fail, the server
-    /// reads over the rest.
+    /// The statement, its data and their end in one message group: if the statement fails, the
+    /// server skips the rest.
     fn copy(&self, row: usize, bytes: &mut BytesMut) -> Result<(), String> {
         frontend::query(&self.statement.sql, bytes).map_err(|error| error.to_string())?;
         let mut data = Vec::new();

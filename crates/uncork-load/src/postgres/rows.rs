@@ -1,6 +1,6 @@
-//! Several rows in one text: array literals, and lines of COPY's text format.
+//! Encodes several rows in one text: array literals, and lines of COPY's text format.
 
-/// The text of a one-dimensional array; every value is quoted, so that none is taken for `NULL`.
+/// Encode a one-dimensional array. Every value is quoted, so that none is taken for `NULL`.
 pub(crate) fn array_literal<'a>(values: impl Iterator<Item = Option<&'a str>>) -> String {
     let mut text = String::from("{");
     for (number, value) in values.enumerate() {
@@ -24,7 +24,7 @@ pub(crate) fn array_literal<'a>(values: impl Iterator<Item = Option<&'a str>>) -
     text
 }
 
-/// Appends one row as a line of COPY's text format.
+/// Append one row as a line of COPY's text format.
 pub(crate) fn copy_line<'a>(values: impl Iterator<Item = Option<&'a str>>, line: &mut Vec<u8>) {
     for (number, value) in values.enumerate() {
         if number > 0 {

@@ -1,11 +1,12 @@
-//! One operation under way on a connection: how far its script is, and what it waits for.
+//! One operation under way on a connection: its position in the script, and what it waits for.
 
 use uncork_script::{EvaluationError, Session, Symbols};
 
 use super::captured::Captured;
 use crate::{End, Failure, Task};
 
-/// The code of errors that a script makes itself: a division by zero in `\set`, no row for `\gset`.
+/// The code of errors in a script itself, such as a division by zero in `\set` or no row for
+/// `\gset`.
 pub(crate) const SCRIPT_ERROR: &str = "script";
 
 /// A place for one operation at a time.
@@ -20,34 +21,34 @@ pub(crate) struct Slot {
     pub(crate) active: bool,
     /// The next instruction.
     pub(crate) at: usize,
-    /// How often the statement there was executed already.
+    /// How often the statement there was executed.
     pub(crate) execution: usize,
-    /// Answers that are still to come.
+    /// Number of outstanding answers.
     pub(crate) outstanding: usize,
-    /// Inside a pipeline of the script.
+    /// Whether it is inside a pipeline of the script.
     pub(crate) piped: bool,
-    /// Waiting for time to pass.
+    /// Whether it sleeps.
     pub(crate) sleeping: bool,
-    /// After a failure: the transaction was rolled back, or that was tried.
+    /// After a failure: whether a rollback was attempted.
     pub(crate) rolled_back: bool,
     pub(crate) retries: u32,
     pub(crate) failure: Option<Box<Failure>>,
     pub(crate) hash: u128,
-    /// The script's variables and random numbers, which outlast operations.
+    /// The script's variables and random numbers, which persist across operations.
     pub(crate) variables: Session,
 }
 
-/// What became of an operation.
+/// The state of an operation after a step.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// It waits for answers.
     Waiting,
-    /// It waits for a moment.
+    /// It sleeps.
     Sleeping {
-        /// How long.
+        /// Duration, in nanoseconds.
         for_ns: u64,
     },
-    /// It is over.
+    /// It ended.
     Ended(End),
 }
 
@@ -69,7 +70,7 @@ impl Slot {
         }
     }
 
-    /// Takes up an operation.
+    /// Begin an operation.
     pub(crate) fn take(&mut self, task: Task) {
         self.task = task;
         self.active = true;
@@ -78,7 +79,7 @@ impl Slot {
         self.rewind();
     }
 
-    /// Goes back to the script's beginning.
+    /// Return to the script's beginning.
     pub(crate) fn rewind(&mut self) {
         self.at = 0;
         self.execution = 0;
@@ -89,7 +90,7 @@ impl Slot {
         self.failure = None;
     }
 
-    /// Ends the operation.
+    /// End the operation.
     pub(crate) fn end(&mut self) -> Step {
         self.active = false;
         Step::Ended(End {
@@ -100,7 +101,7 @@ impl Slot {
         })
     }
 
-    /// Remembers the first failure, with the place where it happened.
+    /// Record the first failure, with its place in the script.
     pub(crate) fn fail(&mut self, place: &str, mut failure: Box<Failure>) {
         if self.failure.is_none() {
             failure.message = format!("{place}: {}", failure.message);
@@ -108,7 +109,7 @@ impl Slot {
         }
     }
 
-    /// Remembers a failure of the script itself; the message has the place.
+    /// Record a failure of the script itself, whose message already names the place.
     pub(crate) fn fail_script(&mut self, message: String) {
         self.failure.get_or_insert_with(|| {
             Box::new(Failure {
@@ -118,7 +119,7 @@ impl Slot {
         });
     }
 
-    /// Makes variables of what a statement returned.
+    /// Set variables from the rows that a statement returned.
     pub(crate) fn capture(
         &mut self,
         capture: &uncork_script::Capture,

@@ -1,5 +1,5 @@
-//! TLS as libpq means it: whose certificates are trusted, what is checked in which `sslmode`, and
-//! what to tell people when it fails.
+//! TLS by libpq's rules: trusted certificates, the checks of each `sslmode`, and messages for
+//! failures.
 
 #[cfg(test)]
 pub(crate) mod test_server;
@@ -23,25 +23,25 @@ use crate::socket::TlsStream;
 use crate::tls::certificate::{date, end_point, public_key};
 use crate::tls::{NameCheck, Roots, Verifier, WrongName};
 
-/// What PostgreSQL's protocol is called where protocols are agreed on.
+/// The ALPN name of PostgreSQL's protocol.
 const PROTOCOL: &[u8] = b"postgresql";
-/// The word that stands for the operating system's roots.
+/// The value of `sslrootcert` that selects the operating system's roots.
 const SYSTEM: &str = "system";
 
-/// All that a connection's options say of encryption, read and checked once for all connections.
+/// A connection's TLS options, read and checked once for all connections.
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     host: String,
-    /// What the server's certificate was checked against, for messages.
+    /// The source of the trusted roots, for messages.
     roots: Option<String>,
     own: Option<String>,
     direct: bool,
 }
 
 impl Tls {
-    /// Reads the files that the options name.
+    /// Read the files that the options name.
     pub(crate) fn new(connection: &Connection) -> Result<Self, ConnectError> {
         let mode = connection.sslmode;
         let direct = connection.sslnegotiation == SslNegotiation::Direct;
@@ -71,7 +71,7 @@ impl Tls {
         };
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         config.resumption = Resumption::disabled();
-        // A name that cannot be one of a server on the network is not told to it.
+        // A host that is not a valid server name is not sent (SNI).
         let name = ServerName::try_from(connection.host.clone());
         config.enable_sni = connection.sslsni && name.is_ok();
         let name = name
@@ -86,17 +86,17 @@ impl Tls {
         })
     }
 
-    /// Wraps a socket; nothing is sent yet.
+    /// Wrap a socket. Nothing is sent yet.
     pub(crate) fn wrap<S: io::Read + io::Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
         TlsStream::new(&self.config, self.name.clone(), socket).map_err(io::Error::other)
     }
 
-    /// Whether encryption begins without asking.
+    /// Whether the handshake begins without an `SSLRequest`.
     pub(crate) fn direct(&self) -> bool {
         self.direct
     }
 
-    /// Checks what only an agreed connection shows.
+    /// Check what is known only after the handshake.
     pub(crate) fn check<S: io::Read + io::Write>(
         &self,
         stream: &TlsStream<S>,
@@ -109,12 +109,12 @@ impl Tls {
         Ok(())
     }
 
-    /// Says what went wrong, and what to do.
+    /// Describe the problem, and what to do.
     pub(crate) fn problem(&self, error: &io::Error) -> String {
         let inner = error.get_ref().and_then(|it| it.downcast_ref());
         let Some(error) = inner else {
             return if error.kind() == io::ErrorKind::UnexpectedEof {
-                "it closed the connection while keys were agreed on; its log says why".to_owned()
+                "it closed the connection during the TLS handshake; see the server's log".to_owned()
             } else {
                 error.to_string()
             };
@@ -123,10 +123,10 @@ impl Tls {
             rustls::Error::InvalidCertificate(problem) => self.bad_certificate(problem),
             rustls::Error::AlertReceived(alert) => self.alert(*alert),
             rustls::Error::PeerIncompatible(_) => {
-                format!("it has no version or cipher in common with us ({error}); allow TLS 1.2")
+                format!("it shares no TLS version or cipher with uncork ({error}); allow TLS 1.2")
             }
             rustls::Error::InvalidMessage(_) => {
-                format!("what it sends is not TLS ({error}); is the port right?")
+                format!("its answer is not TLS ({error}); is the port right?")
             }
             _ => error.to_string(),
         }
@@ -136,8 +136,8 @@ impl Tls {
         let roots = self.roots.as_deref().unwrap_or("sslrootcert");
         match problem {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
-                "its certificate is not signed by {roots}; name the file of the right authority \
-                 in sslrootcert"
+                "its certificate is not signed by {roots}; set sslrootcert to the file of the \
+                right authority"
             ),
             CertificateError::Other(other) => {
                 if let Some(WrongName(names)) = other.0.downcast_ref() {
@@ -149,12 +149,11 @@ impl Tls {
                 }
                 format!("its certificate is not accepted ({other})")
             }
-            CertificateError::ExpiredContext { not_after, .. } => format!(
-                "its certificate expired on {}; renew it there",
-                date(*not_after)
-            ),
+            CertificateError::ExpiredContext { not_after, .. } => {
+                format!("its certificate expired on {}; renew it", date(*not_after))
+            }
             CertificateError::NotValidYetContext { not_before, .. } => format!(
-                "its certificate is valid from {} on only; correct it, or this machine's clock",
+                "its certificate is not valid before {}; correct it, or this machine's clock",
                 date(*not_before)
             ),
             CertificateError::InvalidPurposeContext { .. } => {
@@ -168,7 +167,7 @@ impl Tls {
         use AlertDescription as Alert;
         match (alert, &self.own) {
             (Alert::CertificateRequired | Alert::HandshakeFailure, None) => {
-                "it wants a client certificate; give one by sslcert and sslkey".to_owned()
+                "it requires a client certificate; set sslcert and sslkey".to_owned()
             }
             (
                 Alert::UnknownCA
@@ -182,18 +181,18 @@ impl Tls {
                 | Alert::AccessDenied,
                 Some(own),
             ) => format!(
-                "it does not accept the client certificate {own} ({alert:?}); give one that its \
-                 ssl_ca_file vouches for"
+                "it does not accept the client certificate {own} ({alert:?}); use one that is \
+                signed by an authority in its ssl_ca_file"
             ),
             (Alert::ProtocolVersion, _) => {
-                "it speaks neither TLS 1.2 nor TLS 1.3; allow one there".to_owned()
+                "it supports neither TLS 1.2 nor TLS 1.3; enable one of them".to_owned()
             }
-            _ => format!("it broke off ({alert:?}); its log says why"),
+            _ => format!("it aborted the TLS handshake ({alert:?}); see the server's log"),
         }
     }
 }
 
-/// The data that binds a password exchange to a server's certificate, if there is such data.
+/// Return the data that binds a password exchange to a server's certificate, if there is such data.
 pub(crate) fn binding_data(certificate: &[u8]) -> Option<Vec<u8>> {
     end_point(certificate)
 }
@@ -203,7 +202,7 @@ fn roots(connection: &Connection) -> Result<Option<Roots>, ConnectError> {
     let Some(place) = connection.sslrootcert.as_deref() else {
         if mode.demands_verification() {
             return setup(format!(
-                "sslmode {mode} needs to know whom to trust: give sslrootcert (a file, or system)"
+                "sslmode {mode} requires sslrootcert (a file, or system)"
             ));
         }
         return Ok(None);
@@ -212,8 +211,8 @@ fn roots(connection: &Connection) -> Result<Option<Roots>, ConnectError> {
     if place == SYSTEM {
         if mode != SslMode::VerifyFull {
             return setup(format!(
-                "sslrootcert system cannot be used with sslmode {mode}, since anybody gets such a \
-                 certificate for a name of their own; set sslmode to verify-full"
+                "sslrootcert system cannot be used with sslmode {mode}, because anyone can \
+                obtain such a certificate for a name of their own; set sslmode to verify-full"
             ));
         }
         let found = rustls_native_certs::load_native_certs();
@@ -242,7 +241,7 @@ fn roots_name(place: &str) -> String {
     }
 }
 
-/// Our own certificate with its key, if there is one.
+/// Read the client's certificate and key, if given.
 fn own_certificate(
     connection: &Connection,
     provider: &CryptoProvider,
@@ -254,7 +253,7 @@ fn own_certificate(
     let Some(key_path) = &connection.sslkey else {
         let path = shown(path);
         return setup(format!(
-            "sslcert {path} needs its key; name the file in sslkey"
+            "sslcert {path} needs its key; set sslkey to the file of the key"
         ));
     };
     check_permissions(key_path)?;
@@ -270,7 +269,7 @@ fn own_certificate(
     let ours = own.key.public_key();
     if certified.zip(ours).is_some_and(|(one, other)| one != other) {
         return setup(format!(
-            "sslkey {} is not the key of sslcert {}; name the two that belong together",
+            "sslkey {} is not the key of sslcert {}; name a certificate and its own key",
             shown(key_path),
             shown(path)
         ));
@@ -278,7 +277,7 @@ fn own_certificate(
     Ok(Some(own))
 }
 
-/// Refuses a key that others can read, by libpq's rule.
+/// Reject a key that others can read, by libpq's rule.
 fn check_permissions(path: &Path) -> Result<(), ConnectError> {
     let shown = shown(path);
     let facts = fs::metadata(path).map_err(|error| unreadable("sslkey", path, &error))?;
@@ -316,7 +315,7 @@ fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         _ => setup(format!(
-            "{option} {} holds no certificate; it must be PEM",
+            "{option} {} contains no certificate; it must be PEM",
             shown(path)
         )),
     }

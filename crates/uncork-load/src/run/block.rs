@@ -1,17 +1,17 @@
 //! A block: slices of several arms in turn, over connections that stay open.
 //!
-//! A trial of its own pays for connecting, for two readings of the server and for whatever its
-//! caller does in between; slices pay for none of it but the readings. So they can be short, and
-//! arms that follow each other within milliseconds see the same machine.
+//! A separate trial pays for connecting, for two readings of the server, and for whatever its
+//! caller does in between; slices pay only for the readings. So they can be short, and arms that
+//! follow each other within milliseconds run under the same conditions.
 //!
 //! ```text
 //!  connect and warm up every arm ─▶ cycle 0: a slice of each arm, in its order
 //!                                   cycle 1: the same, in another order
-//!                                   ⋯ until there are no more cycles, or time is up
+//! ⋯ until the last cycle, or until time is up
 //! ```
 //!
-//! A slice may settle first: operations that are not measured, after which processor caches,
-//! branch predictors and clock frequency are this arm's again.
+//! A slice may settle first: it runs operations that are not measured, until processor caches,
+//! branch predictors and clock frequency have adapted to this arm again.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -27,25 +27,25 @@ use crate::pin::{pin_backends, pin_thread};
 use crate::recorder::Shape;
 use crate::{Driver, Endpoint, FakeDriver, HttpDriver, LoadError, PostgresDriver, Recorder};
 
-/// What a block answers.
+/// The result of a block.
 #[derive(Debug)]
 pub struct BlockReport {
-    /// For each arm, all its slices together.
+    /// Totals of each arm's slices.
     pub arms: Vec<Report>,
-    /// What each slice measured, in the order of time.
+    /// The measurements of each slice, in chronological order.
     pub slices: Vec<SliceRow>,
-    /// What machine and processes did meanwhile, if it was asked for.
+    /// What machine and processes did meanwhile, if requested.
     pub system: Option<Sampled>,
 }
 
-/// Carries out a block. Blocks until it is over.
+/// Carry out a block. Blocks until it is over.
 ///
-/// An arm that is cut short (see [`Totals::outcome`]) has no further slices; a server that is gone
+/// An arm that stopped early (see [`Totals::outcome`]) has no further slices; a server that is gone
 /// ends the block.
 ///
 /// # Errors
 ///
-/// [`LoadError`] when an arm cannot be connected or prepared, or the block was interrupted.
+/// [`LoadError`] if an arm cannot be connected or prepared, or if the block was interrupted.
 pub fn run_block(
     plan: &BlockPlan,
     parameters: &[Parameters],
@@ -93,7 +93,7 @@ pub fn run_block(
 struct Arm<'a, E> {
     trial: Trial<'a>,
     threads: Vec<Thread<E>>,
-    /// One a thread, for all slices together.
+    /// One per thread, for all slices together.
     recorders: Vec<Recorder>,
     totals: Totals,
     server: Option<ServerUse>,
@@ -112,11 +112,11 @@ fn run_arms<'a, D: Driver + 'a>(
             control,
         )?);
     }
-    // Before this thread is pinned: its threads inherit that.
+    // Before this thread is pinned, because new threads inherit that.
     let sampler = plan.sample.as_ref().map(Sampler::start);
     pin_thread(plan.arms[0].pin_cpu)?;
     let slices = cycles(plan, &mut connected);
-    // Without a thread for the sampler the load was sent all the same.
+    // Without a sampler thread the measurement is still valid.
     let system = sampler.and_then(Result::ok).map(Sampler::stop);
     let slices = slices?;
     let arms = connected.into_iter().map(Arm::close).collect();
@@ -173,7 +173,7 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
         let mut totals = Totals::default();
         let mut threads = match trial.connect(driver, &control.interrupt) {
             Ok(threads) => threads,
-            // What a service refuses is a result; see `Trial::not_connected`.
+            // A server's refusal is a result; see `Trial::not_connected`.
             Err(error) => {
                 totals = trial.not_connected(error)?.totals;
                 Vec::new()
@@ -205,7 +205,7 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
         cause.is_some_and(|(outcome, _)| *outcome == Outcome::ConnectionLost)
     }
 
-    /// Runs one slice, between two readings of what the server has used.
+    /// Run one slice, between two readings of the server's resource use.
     fn slice(
         &mut self,
         slice: SlicePlan,
@@ -249,7 +249,7 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
             .map(|(after, before)| after.saturating_sub(before) + waited_by(&done));
         match (before, self.trial.snapshot()) {
             (Ok(before), Ok(after)) => self.add_cost(&before, &after),
-            // The server is gone: what it cost is not known, what was measured is.
+            // The server is gone: its resource use is unknown, but the measurement is valid.
             (Err(error), _) | (_, Err(error)) => {
                 self.trial
                     .stop_signal
@@ -290,7 +290,7 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
         }
     }
 
-    /// Operations begun and succeeded, and the sum of latencies, up to now.
+    /// Operations begun and succeeded, and the sum of latencies, so far.
     fn counts(&self) -> (u64, u64, u64) {
         self.recorders.iter().fold((0, 0, 0), |sum, one| {
             (
@@ -301,8 +301,8 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
         })
     }
 
-    /// How long the backends, and this thread if it sends the load itself, have waited for a
-    /// processor.
+    /// How long the backends have waited for a processor, and this thread too if it sends the load
+    /// itself.
     fn waited_ns(&self) -> Option<u64> {
         let own = if self.threads.len() == 1 {
             thread_waited_ns()?
@@ -342,8 +342,8 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
     }
 }
 
-/// Sends on all threads of an arm until `stop`. One thread is the calling one: to begin another
-/// takes as long as some operations.
+/// Run all threads of an arm until `stop`. One of them is the calling thread, because starting
+/// another takes as long as several operations.
 fn phase<E: Endpoint + Send>(
     trial: &Trial<'_>,
     threads: &mut [Thread<E>],
@@ -375,7 +375,7 @@ fn phase<E: Endpoint + Send>(
                 .collect::<Result<Vec<_>, LoadError>>()
         })?,
     };
-    // A closed loop numbers the operations that its clients asked for when it was over, too.
+    // In a closed loop, operations that clients requested after the end are numbered too.
     if let Stop::Operations(count) = stop {
         trial.next_operation.store(first + count, Ordering::Relaxed);
     }

@@ -3,7 +3,7 @@ use uncork_model::{BlockPlan, Outcome, Parameters, StatementKind, Totals};
 use super::{BlockReport, run_block};
 use crate::Control;
 
-/// A block of arms on the fake driver, in virtual time: each takes its latencies by turns.
+/// A block of arms on the fake driver, in virtual time. Each arm uses its latencies in turn.
 fn block(arms: &[&str], slices: &str, cycles: &str) -> BlockReport {
     let arms: Vec<_> = arms
         .iter()
@@ -66,7 +66,7 @@ fn slices_are_run_in_the_order_of_their_cycles_and_add_up() {
     assert_eq!(order, expected);
     let fast = checked(&report, 0);
     assert_eq!((fast.started, fast.warmup_failed), (12, 0));
-    // Two clients for 5 µs at 1 µs an operation; what settles is not counted.
+    // Two clients for 5 µs at 1 µs per operation; settling operations are not counted.
     let slow = checked(&report, 1);
     assert_eq!((slow.started, slow.elapsed_ns), (40, 20_000));
     assert!(report.slices.iter().all(|slice| slice.started > 0));
@@ -74,7 +74,7 @@ fn slices_are_run_in_the_order_of_their_cycles_and_add_up() {
 
 #[test]
 fn an_arm_draws_the_same_positions_in_every_slice_whoever_else_runs() {
-    // The tenth operation fails: three warm up, four a slice.
+    // The tenth operation fails: three warm up, four per slice.
     let failing = r#"{"latencies_ns": [10], "fail_every": 10}"#;
     let slices = r#"[{"stop": {"operations": 4}}, {"stop": {"operations": 4}}]"#;
     let report = block(&[failing, failing], slices, "[[0, 1], [1, 0], [0, 1]]");

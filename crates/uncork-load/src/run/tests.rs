@@ -22,7 +22,7 @@ fn rows(report: &Report, kind: StatementKind) -> Vec<&StatementSummary> {
     rows.filter(|row| row.kind == kind).collect()
 }
 
-/// Checks what must hold for every trial, and returns its totals.
+/// Check what must hold for every trial, and return its totals.
 fn checked(report: &Report) -> &Totals {
     let totals = &report.totals;
     assert_eq!(totals.started, totals.succeeded + totals.failed);
@@ -88,8 +88,8 @@ fn statements_add_up_to_the_operation() {
     let report = trial(&plan);
     let totals = checked(&report);
     let sums: Vec<u64> = report.statements.iter().map(|row| row.sum_ns).collect();
-    // Three statements, the script, all operations from their intended start and from their
-    // start, and no connections.
+    // Three statements, the script, all operations from their intended and from their real start,
+    // and no connections.
     assert_eq!(sums, [10, 20, 30, 60, 60, 60, 0]);
     assert_eq!((totals.elapsed_ns, totals.rows), (60, 30));
 }

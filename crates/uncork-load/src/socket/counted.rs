@@ -1,10 +1,10 @@
-//! A socket that counts what crosses it: bytes on the wire, encrypted ones if there is encryption.
+//! A socket that counts the bytes on the wire, after encryption if there is any.
 
 use std::io::{self, Read, Write};
 
 use crate::Traffic;
 
-/// A socket and what has crossed it.
+/// A socket and its traffic.
 #[derive(Debug)]
 pub(crate) struct Counted<S> {
     socket: S,
@@ -12,7 +12,7 @@ pub(crate) struct Counted<S> {
 }
 
 impl<S> Counted<S> {
-    /// A socket that nothing has crossed yet.
+    /// Wrap a socket without traffic so far.
     pub(crate) fn new(socket: S) -> Self {
         Self {
             socket,

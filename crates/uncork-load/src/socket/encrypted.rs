@@ -1,9 +1,9 @@
 //! An encrypted socket: blocking while connecting, then for the event loop.
 //!
-//! Between the socket and its reader lie two stores: bytes received and not decrypted, and bytes
-//! decrypted and not read. So a short read does not say that the socket is drained:
-//! [`TlsStream::drained`] does. Likewise written bytes may lie here unsent:
-//! [`TlsStream::wants_write`] says so, [`TlsStream::flush`] sends them.
+//! Two buffers stand between the socket and its reader: bytes received but not decrypted, and bytes
+//! decrypted but not read. So a short read does not show that the socket is drained;
+//! [`TlsStream::drained`] does. Likewise written bytes may be buffered here: see
+//! [`TlsStream::wants_write`] and [`TlsStream::flush`].
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use bytes::BytesMut;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
-/// How much is read from the socket at once: a whole record of the encryption.
+/// Bytes per read of the socket: a whole TLS record.
 const INCOMING_BYTES: usize = 16 * 1024 + 512;
 
-/// An encrypted socket. `S` waits or does not; this only passes on what it says.
+/// An encrypted socket. `S` may block or not; its errors are passed on.
 #[derive(Debug)]
 pub(crate) struct TlsStream<S> {
     socket: S,
     session: Box<ClientConnection>,
-    /// What was received; `begin..end` of it is not decrypted yet.
+    /// Received bytes; `begin..end` is not decrypted yet.
     incoming: Box<[u8]>,
     begin: usize,
     end: usize,
@@ -31,7 +31,7 @@ pub(crate) struct TlsStream<S> {
 }
 
 impl<S: Read + Write> TlsStream<S> {
-    /// Wraps a socket; nothing is sent yet.
+    /// Wrap a socket. Nothing is sent yet.
     pub(crate) fn new(
         config: &Arc<ClientConfig>,
         name: ServerName<'static>,
@@ -49,8 +49,8 @@ impl<S: Read + Write> TlsStream<S> {
         })
     }
 
-    /// Goes on with agreeing on keys until that is done. Where the socket would wait the error
-    /// says so, and the call is to be repeated.
+    /// Continue the handshake until it is complete. If the socket would block, the error says so;
+    /// call again when it is ready.
     pub(crate) fn handshake(&mut self) -> io::Result<()> {
         while self.session.is_handshaking() {
             self.flush()?;
@@ -65,7 +65,7 @@ impl<S: Read + Write> TlsStream<S> {
         self.flush()
     }
 
-    /// Reads what was decrypted, and before that, if it must, from the socket. `Ok(0)` is the end.
+    /// Read decrypted bytes, and read from the socket if there are none. `Ok(0)` is the end.
     pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.session.reader().read(bytes) {
@@ -74,16 +74,16 @@ impl<S: Read + Write> TlsStream<S> {
                     return Ok(length);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.receive()?,
-                // The protocol above has its own end of messages: an end without farewell cannot
-                // be mistaken for a whole answer.
+                // PostgreSQL and HTTP mark the end of messages themselves, so an end without
+                // close_notify cannot be mistaken for a complete answer.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Encrypts as much as it has room for, and sends as much as the socket takes. What was
-    /// encrypted counts as written.
+    /// Encrypt as much as the session buffers, and send as much as the socket accepts. Encrypted
+    /// bytes count as written.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             let length = self.session.writer().write(bytes)?;
@@ -94,14 +94,15 @@ impl<S: Read + Write> TlsStream<S> {
             if length > 0 || bytes.is_empty() {
                 return Ok(length);
             }
-            // It had no room. Unless sending made some, the socket will tell when it has.
+            // The session's buffer was full. If nothing was sent, the socket's readiness will
+            // report when it has space.
             if self.session.wants_write() {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
         }
     }
 
-    /// Sends what was written and is still here; where the socket would wait the error says so.
+    /// Send buffered bytes; if the socket would block, the error says so.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut self.socket) {
@@ -114,7 +115,7 @@ impl<S: Read + Write> TlsStream<S> {
         Ok(())
     }
 
-    /// Whether something was written and is still here.
+    /// Whether written bytes are buffered here.
     pub(crate) fn wants_write(&self) -> bool {
         self.session.wants_write()
     }
@@ -130,7 +131,7 @@ impl<S: Read + Write> TlsStream<S> {
         chain.first().map(AsRef::as_ref)
     }
 
-    /// What was agreed on to be spoken over this connection, if anything.
+    /// The protocol agreed on by ALPN, if any.
     pub(crate) fn alpn(&self) -> Option<&[u8]> {
         self.session.alpn_protocol()
     }
@@ -143,7 +144,7 @@ impl<S: Read + Write> TlsStream<S> {
         &mut self.socket
     }
 
-    /// Changes the socket's type and nothing else.
+    /// Change the socket's type and nothing else.
     pub(crate) fn map<T>(self, change: impl FnOnce(S) -> T) -> TlsStream<T> {
         TlsStream {
             socket: change(self.socket),
@@ -156,7 +157,7 @@ impl<S: Read + Write> TlsStream<S> {
         }
     }
 
-    /// Takes what was received and not read, without asking the socket for more.
+    /// Take what was received and not read, without reading from the socket.
     pub(crate) fn take_held(&mut self, into: &mut BytesMut) -> io::Result<()> {
         loop {
             let mut chunk = [0; 4096];
@@ -169,13 +170,13 @@ impl<S: Read + Write> TlsStream<S> {
                     }
                     self.decrypt()?;
                 }
-                // Who reads next finds the end.
+                // The next reader finds the end.
                 _ => return Ok(()),
             }
         }
     }
 
-    /// Moves bytes one step on: from the socket if there are none, then through decryption.
+    /// Move bytes one step: from the socket if there are none, then through decryption.
     fn receive(&mut self) -> io::Result<()> {
         if self.begin == self.end {
             let length = self.socket.read(&mut self.incoming)?;
@@ -188,17 +189,17 @@ impl<S: Read + Write> TlsStream<S> {
 
     fn decrypt(&mut self) -> io::Result<()> {
         let mut rest = &self.incoming[self.begin..self.end];
-        // With nothing left this says that the end has come.
+        // An empty read tells the session that the end has come.
         self.session.read_tls(&mut rest)?;
         self.begin = self.end - rest.len();
         match self.session.process_new_packets() {
             Ok(state) => {
                 self.readable = state.plaintext_bytes_to_read();
-                // After a farewell the end is there to be read.
+                // After close_notify the end is still to be read.
                 self.emptied &= !state.peer_has_closed();
             }
             Err(error) => {
-                // Best effort: the other side is told why.
+                // Best effort: send an alert with the reason.
                 let _ = self.session.write_tls(&mut self.socket);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }

@@ -1,4 +1,4 @@
-//! A socket, Unix, TCP or encrypted: blocking while connecting, then for the event loop.
+//! A socket (Unix, TCP or encrypted): blocking while connecting, then for the event loop.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -22,7 +22,7 @@ pub(crate) enum BlockingStream {
 }
 
 impl BlockingStream {
-    /// How long a read or a write may wait; then it says [`io::ErrorKind::WouldBlock`].
+    /// How long a read or a write may block before it returns [`io::ErrorKind::WouldBlock`].
     pub(crate) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         match self {
             Self::Unix(stream) => {
@@ -34,7 +34,7 @@ impl BlockingStream {
         }
     }
 
-    /// Hands the socket to an event loop.
+    /// Convert the socket for an event loop.
     pub(crate) fn into_stream(self) -> io::Result<Stream> {
         match self {
             Self::Unix(stream) => {
@@ -55,7 +55,7 @@ impl BlockingStream {
         }
     }
 
-    /// The certificate of the server at the other end of an encrypted connection.
+    /// The certificate of the server, if the connection is encrypted.
     pub(crate) fn certificate(&self) -> Option<&[u8]> {
         match self {
             Self::Unix(_) | Self::Tcp(_) => None,
@@ -68,7 +68,7 @@ impl BlockingStream {
         matches!(self, Self::Tls(_))
     }
 
-    /// Takes what was received and is kept here, out of sight of who watches the socket.
+    /// Take received bytes that are buffered here, where a poll does not see them.
     pub(crate) fn take_held(&mut self, into: &mut BytesMut) -> io::Result<()> {
         match self {
             Self::Unix(_) | Self::Tcp(_) => Ok(()),
@@ -109,11 +109,11 @@ impl Write for BlockingStream {
     }
 }
 
-/// A socket in an event loop: it never waits.
+/// A socket in an event loop: it never blocks.
 ///
-/// Readiness is edge-triggered. Whoever reads goes on until [`Stream::drained`] says that nothing
-/// is left, or until a read would wait. Whoever writes watches for readiness to write as long as
-/// [`Stream::wants_write`], and then calls [`Stream::flush`].
+/// Readiness is edge-triggered. Readers continue until [`Stream::drained`], or until a read would
+/// block. Writers register for writability while [`Stream::wants_write`], and then call
+/// [`Stream::flush`].
 #[derive(Debug)]
 pub(crate) enum Stream {
     Unix(Counted<mio::net::UnixStream>),
@@ -140,7 +140,7 @@ impl Stream {
         self.source().reregister(registry, token, interest)
     }
 
-    /// Reads what is there; `Ok(0)` is the end.
+    /// Read available bytes; `Ok(0)` is the end.
     pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.read(bytes),
@@ -149,9 +149,9 @@ impl Stream {
         }
     }
 
-    /// Whether a read that gave `length` bytes where there was room for `room` left nothing behind:
-    /// the next thing to happen is then an event. On a plain socket that is a short read; an
-    /// encrypted one may have more in store.
+    /// Whether a read that returned `length` bytes into `room` bytes of space left nothing behind,
+    /// so that the next data raises an event. On a plain socket that is a short read; an encrypted
+    /// one may have buffered more.
     pub(crate) fn drained(&self, length: usize, room: usize) -> bool {
         match self {
             Self::Unix(_) | Self::Tcp(_) => length < room,
@@ -159,8 +159,8 @@ impl Stream {
         }
     }
 
-    /// Writes as much as is taken. On an encrypted socket what was taken may still be here:
-    /// [`Stream::wants_write`].
+    /// Write as much as is accepted. On an encrypted socket accepted bytes may still be buffered:
+    /// see [`Stream::wants_write`].
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.write(bytes),
@@ -169,8 +169,8 @@ impl Stream {
         }
     }
 
-    /// Whether bytes that were taken by [`Stream::write`] are not sent yet. Reading may bring this
-    /// about too, when the encryption has something to answer.
+    /// Whether bytes that [`Stream::write`] accepted are not sent yet. Reading can cause this too,
+    /// if TLS has to reply.
     pub(crate) fn wants_write(&self) -> bool {
         match self {
             Self::Unix(_) | Self::Tcp(_) => false,
@@ -178,8 +178,7 @@ impl Stream {
         }
     }
 
-    /// Sends what [`Stream::wants_write`] tells of; an error of the kind `WouldBlock` says that
-    /// some of it is still here.
+    /// Send buffered bytes; an error of the kind `WouldBlock` means that some are left.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Unix(_) | Self::Tcp(_) => Ok(()),
@@ -187,7 +186,7 @@ impl Stream {
         }
     }
 
-    /// The bytes on the wire since it is in the event loop.
+    /// Bytes on the wire since the socket is in the event loop.
     pub(crate) fn traffic(&self) -> Traffic {
         match self {
             Self::Unix(stream) => stream.traffic(),
@@ -196,14 +195,14 @@ impl Stream {
         }
     }
 
-    /// Acknowledges at once what was received, instead of waiting for something to send it with.
+    /// Acknowledge received bytes now, instead of waiting for data to send along.
     pub(crate) fn acknowledge(&self) {
         let socket = match self {
             Self::Unix(_) => return,
             Self::Tcp(stream) => stream.get(),
             Self::Tls(stream) => stream.socket().get(),
         };
-        // Where the system cannot, it stays as it is.
+        // If the system does not support it, nothing changes.
         let _ = SockRef::from(socket).set_tcp_quickack(true);
     }
 

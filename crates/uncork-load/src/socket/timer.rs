@@ -1,4 +1,4 @@
-//! Waking up at a moment, to the microsecond: the poll itself counts in milliseconds.
+//! A timer with microsecond resolution: the poll itself counts in milliseconds.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -9,12 +9,12 @@ use mio::{Interest, Registry, Token};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-/// A timer of the kernel that wakes a poll. Once armed it stays so until it has fired or is armed
-/// anew, which costs a system call.
+/// A kernel timer that wakes a poll. It stays armed until it fires or is armed again, which costs a
+/// system call.
 #[derive(Debug)]
 pub(crate) struct Timer {
     file: TimerFd,
-    /// The moment it is armed for; 0 when it is not.
+    /// The time it is armed for; 0 if it is not.
     armed_ns: u64,
 }
 
@@ -30,7 +30,7 @@ impl Timer {
         Ok(Self { file, armed_ns: 0 })
     }
 
-    /// Arms the timer for `at_ns`, unless it is.
+    /// Arm the timer for `at_ns`, unless it already is.
     pub(crate) fn arm(&mut self, at_ns: u64, now_ns: u64) -> io::Result<()> {
         if self.armed_ns == at_ns {
             return Ok(());
@@ -45,7 +45,7 @@ impl Timer {
         Ok(())
     }
 
-    /// Takes note that the timer has fired.
+    /// Note that the timer has fired.
     pub(crate) fn fired(&mut self) {
         self.armed_ns = 0;
     }

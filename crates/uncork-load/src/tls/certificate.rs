@@ -1,6 +1,6 @@
-//! What a server's certificate says: its names, its dates, and the hash that binds a password
-//! exchange to it. The rules are libpq's; chains are the library's work, with two exceptions that
-//! it refuses and libpq takes: see [`vouched_for`].
+//! Reads a server's certificate: its names, its dates, and the hash that binds a password exchange
+//! to it. The rules are libpq's. The library verifies chains, with two exceptions that it rejects
+//! and libpq accepts: see [`vouched_for`].
 
 use std::fmt;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Reads the names of a certificate.
+    /// Read the names of a certificate.
     pub(crate) fn read(certificate: &[u8]) -> der::Result<Self> {
         let certificate = Certificate::from_der(certificate)?;
         let certificate = certificate.tbs_certificate();
@@ -46,8 +46,8 @@ impl Names {
         Ok(names)
     }
 
-    /// Whether a host is meant. The common name counts only if there is no other name of the
-    /// host's kind; a wildcard stands for the whole leftmost label.
+    /// Whether the certificate is valid for a host. The common name counts only if there is no
+    /// other name of the host's kind; a wildcard stands for the whole leftmost label.
     pub(crate) fn fit(&self, host: &str) -> bool {
         let address: Option<IpAddr> = host.parse().ok();
         let of_its_kind = match address {
@@ -86,7 +86,7 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
 }
 
 fn name_fits(name: &str, host: &str) -> bool {
-    // A zero byte once made readers see only what stands before it.
+    // Some readers stop at a zero byte, and would accept the part before it.
     if name.contains('\0') {
         return false;
     }
@@ -100,8 +100,9 @@ fn name_fits(name: &str, host: &str) -> bool {
     !label.is_empty() && !rest.is_empty() && rest.eq_ignore_ascii_case(others)
 }
 
-/// The binding data `tls-server-end-point` (RFC 5929): the certificate's hash by its signature's
-/// algorithm, but never by MD5 or SHA-1. `None` if the algorithm has no hash of its own.
+/// Return the binding data `tls-server-end-point` (RFC 5929): the certificate's hash by its
+/// signature's algorithm, but SHA-256 instead of MD5 or SHA-1. `None` if the algorithm has no hash
+/// of its own.
 pub(crate) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let parsed = Certificate::from_der(certificate).ok()?;
     Some(match signature_hash(parsed.signature_algorithm())? {
@@ -123,7 +124,7 @@ enum Hash {
 fn signature_hash(algorithm: &AlgorithmIdentifierOwned) -> Option<Hash> {
     const RSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
     if algorithm.oid == RSA_PSS {
-        // The parameters name the hash first; left out, it is SHA-1.
+        // The parameters name the hash first; the default is SHA-1.
         let Some(parameters) = &algorithm.parameters else {
             return Some(Hash::Sha256);
         };
@@ -135,15 +136,15 @@ fn signature_hash(algorithm: &AlgorithmIdentifierOwned) -> Option<Hash> {
     hash_by_name(algorithm.oid)
 }
 
-/// The hash of a signature's algorithm, or the algorithm of a hash.
+/// Map a signature's algorithm, or a hash's, to the hash.
 fn hash_by_name(oid: ObjectIdentifier) -> Option<Hash> {
     match oid.to_string().as_str() {
-        // SHA-2: with RSA, ECDSA, DSA, and by itself.
+        // SHA-2: with RSA, ECDSA, DSA, and alone.
         "1.2.840.113549.1.1.14"
         | "1.2.840.10045.4.3.1"
         | "2.16.840.1.101.3.4.3.1"
         | "2.16.840.1.101.3.4.2.4" => Some(Hash::Sha224),
-        // MD5 and SHA-1, with RSA, DSA, ECDSA and by themselves, count as SHA-256: RFC 5929.
+        // MD5 and SHA-1, with RSA, DSA, ECDSA and alone, are replaced by SHA-256: RFC 5929.
         "1.2.840.113549.1.1.4"
         | "1.2.840.113549.1.1.5"
         | "1.2.840.10040.4.3"
@@ -166,27 +167,27 @@ fn hash_by_name(oid: ObjectIdentifier) -> Option<Hash> {
     }
 }
 
-/// The public key of a certificate of any version.
+/// Read the public key of a certificate of any version.
 pub(crate) fn public_key(certificate: &[u8]) -> der::Result<SubjectPublicKeyInfoDer<'static>> {
     let certificate = Certificate::from_der(certificate)?;
     let key = certificate.tbs_certificate().subject_public_key_info();
     Ok(SubjectPublicKeyInfoDer::from(key.to_der()?))
 }
 
-/// Why a certificate is not vouched for.
+/// Why a certificate is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// Its time has passed; when.
+    /// It expired at this time.
     Expired(UnixTime),
-    /// Its time has not come; when it will.
+    /// It becomes valid at this time.
     NotYet(UnixTime),
-    /// No root speaks for it.
+    /// No root has signed it.
     Unknown,
 }
 
-/// Whether a trusted root speaks for a certificate that the library refuses to look at: one that
-/// is itself among the roots, as a self-signed one is; or one of version 1, signed by a root that
-/// may sign, as `openssl x509 -req` makes them by default.
+/// Check a certificate that the library rejects but libpq accepts: one that is itself among the
+/// roots, such as a self-signed one; or one of version 1, signed by a root that may sign, as
+/// `openssl x509 -req` makes them by default.
 pub(crate) fn vouched_for(
     certificate: &CertificateDer<'_>,
     roots: &[CertificateDer<'_>],
@@ -244,8 +245,8 @@ fn signed_by(
     }))
 }
 
-/// Whether a certificate is an authority's: it says so, or it is of version 1, which cannot say,
-/// and signed itself.
+/// Whether a certificate is an authority's: its basic constraints say so, or it is self-signed and
+/// of version 1, which has no such extension.
 fn may_sign(root: &Certificate) -> bool {
     let root = root.tbs_certificate();
     if root.version() == Version::V1 {
@@ -255,14 +256,14 @@ fn may_sign(root: &Certificate) -> bool {
     constraints.is_ok_and(|found| found.is_some_and(|(_, constraints)| constraints.ca))
 }
 
-/// The value of an encoded sequence.
+/// Return the value of an encoded sequence.
 fn content(sequence: &[u8]) -> Option<&[u8]> {
     let mut reader = SliceReader::new(sequence).ok()?;
     let header = der::Header::decode(&mut reader).ok()?;
     reader.read_slice(header.length()).ok()
 }
 
-/// A time for people.
+/// Format a time for messages.
 pub(crate) fn date(time: UnixTime) -> String {
     DateTime::from_unix_duration(Duration::from_secs(time.as_secs()))
         .map_or_else(|_| "an unknown time".to_owned(), |date| date.to_string())
@@ -309,7 +310,7 @@ mod tests {
         assert!(certificate.fit("127.0.0.1"));
         assert!(certificate.fit("0:0::1"));
         assert!(!certificate.fit("127.0.0.2"));
-        // Without an address among the names the common name counts, and a name may look like one.
+        // Without an address among the names the common name counts, and it may look like one.
         assert!(names(&["db"], &[], Some("127.0.0.2")).fit("127.0.0.2"));
         assert!(names(&["127.0.0.1"], &[], None).fit("127.0.0.1"));
         assert_eq!(certificate.to_string(), "\"db\", 127.0.0.1, ::1");

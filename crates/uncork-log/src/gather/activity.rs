@@ -1,5 +1,4 @@
-//! What a server tells of itself and of sessions: waits for locks, temporary files, checkpoints, autovacuum,
-//! connections, cancellations.
+//! Server and session activity: lock waits, temporary files, checkpoints, autovacuum, connections, cancellations.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,17 +11,17 @@ use crate::read::entry::Entry;
 use crate::read::message::LockState;
 use crate::read::time::Micros;
 
-/// How many of the longest waits and largest files are kept one by one.
+/// How many of the longest waits and largest files are kept individually.
 const KEPT: usize = 100;
-/// A text of one of them that is longer than this is cut.
+/// The maximum length of their texts.
 const TEXT: usize = 1_024;
 
-/// Counts by name, and when they happened.
+/// Counts by name, and their distribution over time.
 #[derive(Debug, Clone)]
 pub struct Tally<K> {
-    /// Of each name: how often, and a sum and maximum in its own unit.
+    /// For each name: the count, and the sum and maximum in its own unit.
     pub by: HashMap<K, Times>,
-    /// Over time; sums are in the same unit.
+    /// Counts over time; sums are in the same unit.
     pub series: Series,
 }
 
@@ -50,7 +49,7 @@ impl<K: Eq + Hash> Tally<K> {
         self.series.merge(scale, other.series);
     }
 
-    /// All of them together.
+    /// The total over all names.
     #[must_use]
     pub fn all(&self) -> Times {
         self.by.values().fold(Times::default(), |mut sum, times| {
@@ -65,21 +64,21 @@ impl<K: Eq + Hash> Tally<K> {
 pub struct Incident {
     /// Microseconds waited, or bytes written.
     pub amount: u64,
-    /// Where it stands.
+    /// Its place in the log.
     pub place: Place,
     /// When it was logged.
     pub time: Option<Micros>,
-    /// The process it happened to; 0 where the log does not say.
+    /// The process concerned; 0 if the log does not identify it.
     pub pid: u32,
     /// The lock's name, or the message.
     pub what: Box<[u8]>,
-    /// Who held the lock, and who waited.
+    /// Who held the lock, and who waited for it.
     pub detail: Box<[u8]>,
-    /// The statement it happened in.
+    /// The statement during which it happened.
     pub statement: Box<[u8]>,
 }
 
-/// The greatest of many incidents.
+/// The largest of many incidents.
 #[derive(Debug, Clone, Default)]
 pub struct TopIncidents(Vec<Incident>);
 
@@ -95,7 +94,7 @@ impl TopIncidents {
         }
     }
 
-    /// They themselves, the greatest first.
+    /// The incidents, the largest first.
     #[must_use]
     pub fn all(&self) -> &[Incident] {
         &self.0
@@ -105,49 +104,50 @@ impl TopIncidents {
 /// Checkpoints and restartpoints.
 #[derive(Debug, Clone, Default)]
 pub struct Checkpoints {
-    /// How often one began for each reason.
+    /// How many began, by reason.
     pub reasons: HashMap<Box<[u8]>, u64>,
-    /// How long they took in all; over time.
+    /// Total duration; over time.
     pub all: Times,
-    /// How long they wrote.
+    /// Duration of writing.
     pub write: Times,
-    /// How long they synced.
+    /// Duration of syncing.
     pub sync: Times,
     /// Buffers written.
     pub buffers: Times,
-    /// Kibibytes of WAL between them.
+    /// Kibibytes of WAL between two checkpoints.
     pub distance: Times,
-    /// Over time.
+    /// Checkpoints over time.
     pub series: Series,
 }
 
-/// What a server tells of itself and of sessions.
+/// Server and session activity.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
-    /// Waits that ended or were broken, by lock, in microseconds.
+    /// Waits that ended in any way, by lock, in microseconds.
     pub waits: Tally<Box<[u8]>>,
     /// The same by the number of the waiting statement's template.
     pub waiting: HashMap<u32, Times>,
-    /// Waits told to go on: more of them than ended are those that the log does not see the end of.
+    /// Number of waits reported as going on. Waits whose end is not in the log are the difference
+    /// to those that ended.
     pub still_waiting: u64,
     /// Deadlocks.
     pub deadlocks: u64,
     /// The longest waits, whether they ended or not.
     pub longest_waits: TopIncidents,
-    /// Temporary files by the number of their statement's template ([`u32::MAX`] where none is
-    /// told), in bytes.
+    /// Temporary files by the number of their statement's template ([`u32::MAX`] if the log names
+    /// no statement), in bytes.
     pub files: Tally<u32>,
-    /// The largest of them.
+    /// The largest temporary files.
     pub largest_files: TopIncidents,
     /// Checkpoints.
     pub checkpoints: Checkpoints,
-    /// Runs of autovacuum by table, in microseconds; the flag says that it only analysed.
+    /// Autovacuum runs by table, in microseconds; the flag marks runs that only analysed.
     pub vacuums: Tally<(bool, Box<[u8]>)>,
     /// Connections received, by host.
     pub received: Tally<Box<[u8]>>,
-    /// Sessions that ended, and how long they lasted.
+    /// Sessions that ended, and their durations.
     pub ended: Times,
-    /// The same, distributed.
+    /// Distribution of these durations.
     pub lengths: Histogram,
     /// Cancelled statements by reason.
     pub cancelled: Tally<Box<[u8]>>,
@@ -162,7 +162,7 @@ pub(crate) struct When<'a> {
     pub(crate) place: Place,
 }
 
-/// What the log says of a wait for a lock.
+/// A logged wait for a lock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wait<'a> {
     pub(crate) state: LockState,
@@ -172,7 +172,7 @@ pub(crate) struct Wait<'a> {
 }
 
 impl Activity {
-    /// Counts a wait for a lock.
+    /// Count a wait for a lock.
     pub(crate) fn lock(
         &mut self,
         wait: Wait<'_>,
@@ -266,7 +266,7 @@ impl Activity {
         self.cancelled.add(cut(why), 0, when.scale, when.bucket);
     }
 
-    /// Adds what was gathered elsewhere; `templates` gives for each of its templates the number here.
+    /// Add what was gathered elsewhere; `templates` maps the numbers of its templates to the numbers here.
     pub(crate) fn merge(&mut self, other: Self, scale: &Scale, templates: &[u32]) {
         let here = |number: u32| {
             let known = templates.get(number as usize);
@@ -310,7 +310,7 @@ impl Activity {
     }
 }
 
-/// A lock's name without the numbers of what is locked: `ShareLock on transaction`.
+/// Return a lock's name without the numbers of what is locked: `ShareLock on transaction`.
 fn general(what: &[u8]) -> Box<[u8]> {
     let words = what.split(|byte| *byte == b' ').filter(|word| {
         !word.is_empty() && !word[0].is_ascii_digit() && !matches!(word[0], b'(' | b'[')

@@ -1,14 +1,14 @@
-//! Who waited for whom: the waiting statement, and what the session that held the lock had done last.
+//! Which statements waited for which: the waiting statement, and the last statement of the session that held the lock.
 
 use crate::gather::times::Times;
 
 /// One side of a wait, by the identities of its template and its origin, or by their numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Party<N> {
-    /// The waiting statement's template; of who held the lock that of the last statement that had ended in its
-    /// transaction. None if the log does not tell.
+    /// The waiting statement's template; for the holder, the template of the last statement that had ended in its
+    /// transaction. `None` if the log does not show it.
     pub template: Option<N>,
-    /// Who it was; None if the log does not tell.
+    /// Its origin; `None` if the log does not show it.
     pub origin: Option<N>,
 }
 
@@ -19,11 +19,11 @@ pub struct Blocking {
     pub waiting: Party<u32>,
     /// Who held the lock.
     pub holding: Party<u32>,
-    /// How many waits, and how long those took that ended. A wait for several counts for each of them.
+    /// Number of waits, and the duration of those that ended. A wait for several holders counts for each of them.
     pub waits: Times,
 }
 
-/// The processes of `Process holding the lock: 7. Wait queue: 8.`, `Processes holding the lock: 7, 9. …`.
+/// Parse the process IDs of `Process holding the lock: 7. Wait queue: 8.`, `Processes holding the lock: 7, 9. …`.
 pub(crate) fn holders(detail: &[u8]) -> Vec<u32> {
     let Some(at) = memchr::memmem::find(detail, b" holding the lock: ") else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What one entry tells, for a table of all entries.
+//! One entry as a row of the table of all entries.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use crate::read::entry::Entry;
 use crate::read::message::{LockState, Message, Step};
 use crate::read::prefix::Severity;
 
-/// What one entry tells. Statements are taken out of messages.
+/// One entry as a row. Statements are separated from messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryRow<'a> {
     /// `duration`, `statement`, `error`, …
     pub kind: &'static str,
-    /// Which step of running a statement.
+    /// The step of running a statement.
     pub step: Option<Step>,
-    /// How long a statement, a wait, a session, a checkpoint or a vacuum took, in microseconds.
+    /// Duration of a statement, a wait, a session, a checkpoint or a vacuum, in microseconds.
     pub micros: Option<u64>,
-    /// How large a temporary file was.
+    /// Size of a temporary file, in bytes.
     pub bytes: Option<u64>,
-    /// The statement; of a message of another kind the one during which it was written.
+    /// The statement; for other messages, the statement during which they were logged.
     pub statement: &'a [u8],
-    /// The message, unless the columns beside it tell all of it.
+    /// The message, unless the other columns contain all of it.
     pub message: &'a [u8],
     /// The statement's parameters.
     pub parameters: Cow<'a, [u8]>,
@@ -31,7 +31,7 @@ pub struct EntryRow<'a> {
 }
 
 impl<'a> EntryRow<'a> {
-    /// Reads an entry.
+    /// Read an entry.
     #[must_use]
     pub fn read(entry: &Entry<'a>) -> Self {
         let mut row = Self {
@@ -94,7 +94,7 @@ impl<'a> EntryRow<'a> {
         row
     }
 
-    /// Reads an entry of a pooler.
+    /// Read an entry of a pooler.
     #[must_use]
     pub fn pooler(entry: &Entry<'a>) -> Self {
         let kind = if entry.head.severity >= Severity::Warning {
@@ -122,8 +122,8 @@ impl<'a> EntryRow<'a> {
     }
 }
 
-/// `parameters: $1 = '5', $2 = NULL` without its beginning (of some versions it is `Parameters:`), or else a
-/// detail of another kind.
+/// Split a detail into parameters, if it is `parameters: $1 = '5', $2 = NULL` (`Parameters:` in some versions), and
+/// other details.
 pub(crate) fn parameters(detail: &[u8]) -> (&[u8], &[u8]) {
     let found = [&b"parameters: "[..], b"Parameters: "]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Errors by what they say: names and numbers in a message make no difference.
+//! Errors by kind: names and numbers in a message make no difference.
 
 use std::collections::HashMap;
 
@@ -8,38 +8,38 @@ use crate::read::entry::Entry;
 use crate::read::prefix::Severity;
 use crate::read::time::Micros;
 
-/// A message longer than this is cut.
+/// The maximum length of a message.
 const MESSAGE: usize = 1_024;
-/// How many kinds are told apart.
+/// How many kinds are distinguished.
 const KINDS: usize = 10_000;
-/// The message of all that are not.
+/// The message of the kind for all others.
 const OTHER: &[u8] = b"(other messages)";
-/// How many additions that stood apart from their errors are kept for examples.
+/// How many separate additions are kept for examples.
 const APART: usize = 1_000;
 
-/// What errors of one kind have in common.
+/// The common properties of errors of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
     /// `Warning` or worse.
     pub severity: Severity,
-    /// Empty where the prefix does not say.
+    /// Empty if the prefix does not contain it.
     pub sqlstate: Box<[u8]>,
     /// The message's first line without quoted names and numbers.
     pub message: Box<[u8]>,
 }
 
-/// What is gathered of one kind of error.
+/// The counts of one kind of error.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// How often.
+    /// Number of errors.
     pub count: u64,
     /// When the first and the last were logged.
     pub seen: Option<(Micros, Micros)>,
     /// Over time.
     pub series: Series,
-    /// How often by the number of the statement's template.
+    /// Number of errors by the number of the statement's template.
     pub templates: HashMap<u32, u64>,
-    /// The first one by place: its message, detail, hint, context and statement.
+    /// The first error in the log: its message, detail, hint, context and statement.
     pub example: Option<(Place, [Box<[u8]>; 5])>,
 }
 
@@ -47,13 +47,13 @@ pub struct Facts {
 #[derive(Debug, Clone, Default)]
 pub struct Errors {
     all: HashMap<Kind, Facts>,
-    /// Additions to examples that stood apart from them: place, which part, text.
+    /// Separate additions to examples: place, which part, text.
     apart: Vec<(Place, usize, Box<[u8]>)>,
     buffer: Vec<u8>,
 }
 
 impl Errors {
-    /// Counts an error; returns its kind. `bucket` is where its time lies in the scale.
+    /// Count an error; return its kind. `bucket` is the bucket of its time on the scale.
     pub fn add(
         &mut self,
         entry: &Entry<'_>,
@@ -98,7 +98,7 @@ impl Errors {
         kind
     }
 
-    /// The kind that an error counts as: a new one, as long as there are not too many.
+    /// Return the kind that an error counts as: a new one, unless there are too many.
     fn bounded(&self, kind: Kind) -> Kind {
         if self.all.len() < KINDS || self.all.contains_key(&kind) {
             return kind;
@@ -109,7 +109,7 @@ impl Errors {
         }
     }
 
-    /// Adds to an error, counted here or elsewhere, what stood apart from it.
+    /// Add a separate addition to an error that was counted here or elsewhere.
     pub(crate) fn add_to(
         &mut self,
         kind: &Kind,
@@ -135,7 +135,7 @@ impl Errors {
         }
     }
 
-    /// Puts into examples what stood apart from them.
+    /// Insert separate additions into the examples.
     fn complete(&mut self) {
         for (place, parts) in self
             .all
@@ -148,8 +148,8 @@ impl Errors {
         }
     }
 
-    /// Counts the errors of another collection; `templates` gives for each of its templates the
-    /// number here.
+    /// Add the errors of another collection; `templates` maps the numbers of its templates to the
+    /// numbers here.
     pub fn merge(&mut self, other: Self, scale: &Scale, templates: &[u32]) {
         self.apart.extend(other.apart);
         for (kind, theirs) in other.all {
@@ -193,14 +193,14 @@ impl Facts {
     }
 }
 
-/// Writes the first line of a message without what differs from case to case.
+/// Write the first line of a message without names and numbers that differ from case to case.
 pub(crate) fn generalise(message: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let line = message
         .split(|byte| *byte == b'\n')
         .next()
         .unwrap_or_default();
-    // Logs of records tell the place in the statement apart from the message.
+    // CSV and JSON logs have the position in the statement in a field of its own.
     let line = without_place(line.trim_ascii());
     let line = &line[..line.len().min(MESSAGE)];
     let mut at = 0;
@@ -224,7 +224,7 @@ pub(crate) fn generalise(message: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A message without the ` at character 15` that logs of lines add to it.
+/// Remove the ` at character 15` that plain-text logs add to a message.
 fn without_place(line: &[u8]) -> &[u8] {
     let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit());
     let before = &line[..line.len() - digits.count()];

@@ -1,4 +1,4 @@
-//! Executions that are kept as the log has them.
+//! Examples of executions, as they are in the log.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -8,39 +8,39 @@ use crate::read::time::Micros;
 
 /// How many examples are drawn for each template, so that one is near any quantile.
 const DRAWN: usize = 4;
-/// An example longer than this is cut.
+/// The maximum length of an example.
 const EXAMPLE: usize = 16_384;
 
-/// Where an entry stands: the file's number and the place in it, in bytes.
+/// The position of an entry: the file's number and the offset in it, in bytes.
 pub type Place = (u32, u64);
 
-/// One execution, as the log has it.
+/// One execution, as it is in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Example {
-    /// How long it took, in microseconds.
+    /// Duration, in microseconds.
     pub micros: u64,
-    /// When it was logged: when it had ended.
+    /// When it was logged, that is, when it ended.
     pub time: Option<Micros>,
-    /// Where it stands.
+    /// Its place in the log.
     pub place: Place,
     /// Its text.
     pub text: Vec<u8>,
-    /// Its parameters, if the log has them.
+    /// Its parameters, if they are logged.
     pub parameters: Vec<u8>,
 }
 
 /// An execution, or another step of running a statement.
 #[derive(Debug, Clone, Copy)]
 pub struct Execution<'a> {
-    /// Which step.
+    /// The step.
     pub step: Step,
-    /// How long it took, in microseconds.
+    /// Duration, in microseconds.
     pub micros: u64,
     /// When it was logged.
     pub time: Option<Micros>,
-    /// Who sent it.
+    /// The number of its origin.
     pub origin: u32,
-    /// Where it stands.
+    /// Its place in the log.
     pub place: Place,
     /// Its text.
     pub text: &'a [u8],
@@ -55,7 +55,7 @@ impl Execution<'_> {
         example
     }
 
-    /// Makes an example of it in the place of another one.
+    /// Overwrite an example with this execution.
     pub(crate) fn replace(&self, example: &mut Example) {
         (example.micros, example.time, example.place) = (self.micros, self.time, self.place);
         for (to, from) in [
@@ -74,23 +74,23 @@ impl Execution<'_> {
 }
 
 impl Example {
-    /// Orders examples by how long they took; of several the first is the greatest.
+    /// Order examples by duration; the first of equal ones is the greatest.
     pub(crate) fn slowness(&self) -> (u64, Reverse<Place>) {
         (self.micros, Reverse(self.place))
     }
 
-    /// Orders examples by the minute in which they ended; of several of a minute the first is the greatest.
+    /// Order examples by the minute in which they ended; the first of a minute is the greatest.
     pub(crate) fn age(&self) -> (Option<i64>, Reverse<Place>) {
         (self.time.map(minute), Reverse(self.place))
     }
 }
 
-/// Examples drawn by the place where they stand: the same ones however a log is read.
+/// Examples drawn at random by their place, so that they do not depend on how the log is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drawn(Vec<(u64, Example)>);
 
 impl Drawn {
-    /// From which ticket on nothing is drawn any more.
+    /// Return the ticket from which on nothing is drawn any more.
     pub(crate) fn limit(&self) -> u64 {
         match self.0.last() {
             Some((last, _)) if self.0.len() == DRAWN => *last,
@@ -98,7 +98,7 @@ impl Drawn {
         }
     }
 
-    /// Keeps an execution if its ticket is among the smallest.
+    /// Keep an execution if its ticket is among the smallest.
     pub(crate) fn draw(&mut self, ticket: u64, execution: &Execution<'_>) {
         let example = if self.0.len() < DRAWN {
             execution.example()
@@ -126,7 +126,7 @@ impl Drawn {
         }
     }
 
-    /// They themselves, in no order that means anything.
+    /// Return all examples, in no particular order.
     pub fn all(&self) -> impl Iterator<Item = &Example> {
         self.0.iter().map(|(_, example)| example)
     }
@@ -136,24 +136,24 @@ fn minute(time: Micros) -> i64 {
     time.div_euclid(60_000_000)
 }
 
-/// What a plan of `auto_explain` in the form of text begins with.
+/// The beginning of a text plan of `auto_explain`.
 pub(crate) const QUERY_TEXT: &[u8] = b"Query Text: ";
-/// What stands before the parameters of its statement, at the beginning of a line.
+/// The beginning of the line of parameters.
 const QUERY_PARAMETERS: &[u8] = b"Query Parameters: ";
 
-/// What a plan of `auto_explain` says of its statement, as text or as JSON.
+/// The statement and parameters of an `auto_explain` plan, in text or JSON format.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Explained<'a> {
     pub(crate) statement: Cow<'a, [u8]>,
-    /// Empty if the plan has none (`auto_explain.log_parameter_max_length`).
+    /// Empty if the plan contains none (`auto_explain.log_parameter_max_length`).
     pub(crate) parameters: Cow<'a, [u8]>,
 }
 
 impl<'a> Explained<'a> {
     pub(crate) fn read(plan: &'a [u8]) -> Self {
         if let Some(rest) = plan.strip_prefix(QUERY_TEXT) {
-            // Further lines of the statement begin with a tab like those of the plan; the plan's first
-            // line is the first one with an estimate.
+            // Further lines of the statement begin with a tab, like lines of the plan; the plan begins with the first
+            // line that contains an estimate.
             let end = memchr::memmem::find(rest, b"  (cost=").map_or(rest.len(), |cost| {
                 memchr::memrchr(b'\n', &rest[..cost]).unwrap_or(cost)
             });
@@ -178,9 +178,9 @@ impl<'a> Explained<'a> {
     }
 }
 
-/// Parts what stands before a plan in the form of text into statement and parameters.
+/// Split the text before a plan into statement and parameters.
 fn split(text: &[u8]) -> (&[u8], &[u8]) {
-    // Of several the first one: the others stand in a parameter's value.
+    // Use the first match: later ones are inside a parameter's value.
     let found = memchr::memmem::find_iter(text, QUERY_PARAMETERS)
         .find(|at| matches!(text[..*at], [.., b'\n'] | [.., b'\n', b'\t']));
     match found {
@@ -192,7 +192,7 @@ fn split(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The text of JSON behind a mark; None without one.
+/// Return the JSON string after a mark, or `None` if there is none.
 fn json_text(plan: &[u8], mark: &[u8]) -> Option<Vec<u8>> {
     let begin = memchr::memmem::find(plan, mark)? + mark.len();
     let mut text = Vec::new();
@@ -212,7 +212,7 @@ fn json_text(plan: &[u8], mark: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// A plan in the form of text without its line of parameters, which are shown apart.
+/// Return a text plan without its line of parameters, which are shown separately.
 pub(crate) fn without_parameters(plan: &[u8]) -> Cow<'_, [u8]> {
     let explained = Explained::read(plan);
     match (explained.parameters, plan.strip_prefix(QUERY_TEXT)) {
@@ -225,7 +225,7 @@ pub(crate) fn without_parameters(plan: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// How many rows a plan's first node returned, if its executions were measured (`auto_explain.log_analyze`).
+/// Return how many rows a plan's first node returned, if executions were measured (`auto_explain.log_analyze`).
 pub(crate) fn rows_of(plan: &[u8]) -> Option<u64> {
     let behind =
         |text: &'_ [u8], mark: &[u8]| memchr::memmem::find(text, mark).map(|at| at + mark.len());
@@ -240,7 +240,7 @@ pub(crate) fn rows_of(plan: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
-/// A number drawn for a place, the same each time (the finaliser of `SplitMix64`).
+/// Return a pseudo-random number for a place, always the same (the finaliser of `SplitMix64`).
 pub(crate) fn ticket((file, offset): Place) -> u64 {
     let mut number = offset ^ u64::from(file) << 48;
     number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -267,7 +267,7 @@ mod tests {
                 "SELECT $1",
                 "$1 = 'a\n\tQuery Parameters: b'",
             ),
-            // Of a record, where lines have no tab, and with a value of two lines.
+            // In a CSV or JSON log, where lines have no tab, and with a value of two lines.
             (
                 "SELECT $1\nQuery Parameters: $1 = 'a\nb'",
                 "SELECT $1",

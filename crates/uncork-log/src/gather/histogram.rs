@@ -1,15 +1,15 @@
-//! Durations of one template: as fine as people read them, as small as many templates need.
+//! Durations of one template: fine enough for reports, small enough for many templates.
 
-/// Sub-buckets an octave: a bucket is at most 0.8 % wide.
+/// Sub-buckets per octave: a bucket is at most 0.8 % wide.
 const SUB: u32 = 128;
 const SUB_BITS: u32 = SUB.trailing_zeros();
-/// Buckets a page; a page is there only if one of them is used.
+/// Buckets per page; a page is allocated only if one of its buckets is used.
 const PAGE: usize = 64;
-/// Up to so many durations are kept one by one, before they are counted together: that touches memory less often.
+/// How many durations are buffered before they are counted together, which touches memory less often.
 const FEW: usize = 24;
 
-/// How often a duration fell into each bucket. Buckets are exact up to 255 and then at most 0.8 % wide
-/// (the layout of `HdrHistogram`, two significant digits).
+/// A histogram of durations. Buckets are exact up to 255 and then at most 0.8 % wide (the layout of `HdrHistogram`,
+/// two significant digits).
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     /// Bucket numbers of the newest durations, in no order.
@@ -27,7 +27,7 @@ impl PartialEq for Histogram {
 impl Eq for Histogram {}
 
 impl Histogram {
-    /// Counts a duration.
+    /// Count a duration.
     pub fn add(&mut self, micros: u64) {
         self.count += 1;
         if self.few.len() == FEW {
@@ -36,7 +36,7 @@ impl Histogram {
         self.few.push(bucket(micros));
     }
 
-    /// Counts what another one has counted.
+    /// Add the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         for bucket in &other.few {
@@ -50,13 +50,13 @@ impl Histogram {
         }
     }
 
-    /// How many durations were counted.
+    /// Number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Each bucket's greatest duration and how many fell into it, rising.
+    /// Return each used bucket's greatest duration and its count, in ascending order.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         let mut all: Vec<(u16, u64)> = self.few.iter().map(|bucket| (*bucket, 1)).collect();
@@ -76,14 +76,14 @@ impl Histogram {
         sums
     }
 
-    /// The least duration that at least a share of all are not longer than, to the width of its bucket.
+    /// Return a quantile: the smallest bucket bound that at least a share of all durations do not exceed.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let [found] = self.quantiles([share], &self.buckets())?;
         Some(found)
     }
 
-    /// The same for several shares, rising, from the histogram's own buckets.
+    /// Return the same for several shares in ascending order, from the histogram's own buckets.
     #[must_use]
     pub fn quantiles<const N: usize>(
         &self,
@@ -105,7 +105,7 @@ impl Histogram {
         }))
     }
 
-    /// How many durations are not longer than a quantile.
+    /// Return how many durations are not longer than a quantile.
     fn rank(&self, share: f64) -> u64 {
         #[expect(
             clippy::cast_precision_loss,
@@ -153,7 +153,8 @@ impl Histogram {
     }
 }
 
-/// The number of a duration's bucket. What is longer than some twelve days counts as that.
+/// Return the number of a duration's bucket. Durations longer than about twelve days share the last
+/// one.
 fn bucket(micros: u64) -> u16 {
     let micros = micros.min((1 << 40) - 1);
     let octave = (micros | 1).ilog2().saturating_sub(SUB_BITS);
@@ -162,7 +163,7 @@ fn bucket(micros: u64) -> u16 {
     number
 }
 
-/// The greatest duration of a bucket.
+/// Return the greatest duration of a bucket.
 fn top(bucket: u16) -> u64 {
     let bucket = u32::from(bucket);
     let octave = (bucket / SUB).saturating_sub(1);

@@ -1,18 +1,18 @@
-//! What uncork's own watching leaves in a log: it is none of the user's load, and no finding is made of it.
+//! Recognises entries of uncork's own monitoring, which are not part of the user's load.
 
 use crate::gather::example::QUERY_TEXT;
 use crate::read::entry::Entry;
 use crate::read::message::{Message, Step};
 
-/// What sessions call themselves that watch a server (`uncork profile db` and the like). What `uncork load` sends is
-/// the user's load, and has another name.
+/// The application name of monitoring sessions (`uncork profile db` and similar). `uncork load` is the user's load,
+/// and has another name.
 const APPLICATION: &[u8] = b"uncork watch";
-/// What stands behind the first word of every statement of such a session, for logs that name no applications.
+/// The mark after the first word of each monitoring statement, for logs without application names.
 const MARK: &[u8] = b"/* uncork */";
 /// The first words of such statements.
 const WORDS: [&[u8]; 2] = [b"SELECT ", b"SET "];
 
-/// Whether a session that watches wrote an entry with a message.
+/// Whether a monitoring session wrote an entry with this message.
 pub(crate) fn is_own(entry: &Entry<'_>, message: &Message<'_>) -> bool {
     let text = match *message {
         Message::Duration {
@@ -27,7 +27,7 @@ pub(crate) fn is_own(entry: &Entry<'_>, message: &Message<'_>) -> bool {
 }
 
 fn is_marked(sql: &[u8]) -> bool {
-    // A statement that is sent with a line's end before it is logged with a tab behind that.
+    // A statement that begins with a line end is logged with a tab after it.
     let sql = match sql.first() {
         Some(b'\n') => sql.trim_ascii_start(),
         _ => sql,

@@ -1,4 +1,4 @@
-//! What is gathered of a pooler: connections, why they ended, its averages.
+//! What is gathered from a pooler's log: connections, why they ended, and its averages.
 
 use std::collections::HashMap;
 
@@ -7,42 +7,42 @@ use crate::gather::times::Times;
 use crate::read::bouncer::{PoolMessage, Side, Stats};
 use crate::read::entry::Entry;
 
-/// How many kinds of connections are told apart.
+/// How many kinds of connections are distinguished.
 const KINDS: usize = 10_000;
 
-/// Which connections: whose, of which database and user, and why they ended (nothing of those that began).
+/// A kind of connection: side, database, user, and why it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Connections {
-    /// Whose.
+    /// The side of the pooler.
     pub side: Side,
     /// The database's name.
     pub database: Box<[u8]>,
     /// The user's name.
     pub user: Box<[u8]>,
-    /// Why they ended; None of those that began.
+    /// Why they ended; `None` for connections that began.
     pub ended: Option<Box<[u8]>>,
 }
 
 /// One of a pooler's averages.
 #[derive(Debug, Clone, Default)]
 pub struct Average {
-    /// How many lines told it, their sum and maximum.
+    /// Number of lines that contained it, with their sum and maximum.
     pub all: Times,
-    /// The same over time.
+    /// The average over time.
     pub series: Series,
 }
 
-/// What a pooler tells.
+/// What is gathered from a pooler's log.
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
-    /// How many connections, and for how long they were open, in microseconds.
+    /// Number of connections, and how long they were open, in microseconds.
     pub connections: HashMap<Connections, Times>,
-    /// Of each second: transactions, queries, and in microseconds of all clients together the time in
-    /// transactions, in queries, and waiting for a server's connection.
+    /// Averages per second: transactions, queries, and, summed over all clients in microseconds, the time in
+    /// transactions, in queries, and waiting for a server connection.
     pub averages: [Average; 5],
 }
 
-/// The names of a pooler's averages, in their order.
+/// The names of these averages, in order.
 pub const AVERAGES: [&str; 5] = [
     "pool transactions",
     "pool queries",
@@ -52,7 +52,7 @@ pub const AVERAGES: [&str; 5] = [
 ];
 
 impl Pool {
-    /// Counts what an entry says. Returns whether it said something that is counted.
+    /// Count an entry; return whether it contained anything that is counted.
     pub(crate) fn add(
         &mut self,
         entry: &Entry<'_>,

@@ -23,7 +23,7 @@ impl Replay {
         let (session, time, place) = (event.session, event.time, event.place);
         match self.sequence.follow(event) {
             None => {}
-            Some(Resolved::Duration(micros)) => self.late.took(Step::Untold, micros),
+            Some(Resolved::Duration(micros)) => self.late.took(Step::Unknown, micros),
             Some(Resolved::Statement(statement, micros)) => {
                 let ran = self.gather(&statement, micros, time, place);
                 self.sequence.ran(session, ran, time, place);

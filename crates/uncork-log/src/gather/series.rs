@@ -1,19 +1,18 @@
-//! What happened when: counts and times in buckets that grow with the log.
+//! Time series: counts and durations in buckets whose length adapts to the log.
 
 use crate::read::time::Micros;
 
-/// How long a bucket may be, in seconds; each length holds whole buckets of the one before.
+/// Possible lengths of a bucket, in seconds; each is a multiple of the one before.
 const LENGTHS: [i64; 14] = [
     1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400, 604_800,
 ];
-/// How many buckets there may be before they become longer: of what there is one of, and of what there are
-/// thousands of.
+/// How many buckets there may be before they become longer: for single series, and for series of which there are
+/// thousands.
 const FINE: i64 = 600;
 const COARSE: i64 = 60;
 
-/// How long buckets are at the moment: as short as the time that a log spans allows.
-///
-/// It depends on the first and the last point in time alone, not on the order in which they come.
+/// The current bucket length: as short as the time span of the log allows.
+/// It depends only on the first and the last point in time, not on the order of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     most: i64,
@@ -34,7 +33,7 @@ impl Default for Scale {
 }
 
 impl Scale {
-    /// A scale of few buckets.
+    /// Create a scale with few buckets.
     #[must_use]
     pub fn coarse() -> Self {
         Self {
@@ -43,8 +42,7 @@ impl Scale {
         }
     }
 
-    /// Takes a point in time into account. Returns the bucket it is in, and whether buckets became
-    /// longer.
+    /// Include a point in time; return its bucket, and whether buckets became longer.
     pub fn see(&mut self, time: Micros) -> (i64, bool) {
         let before = self.length;
         if time < self.first || time > self.last {
@@ -59,7 +57,7 @@ impl Scale {
         (self.bucket(time), self.length != before)
     }
 
-    /// Takes into account what another one has seen.
+    /// Include the time span of another scale.
     pub fn merge(&mut self, other: &Self) {
         if other.first <= other.last {
             self.see(other.first);
@@ -67,13 +65,13 @@ impl Scale {
         }
     }
 
-    /// How long a bucket is, in seconds.
+    /// The length of a bucket, in seconds.
     #[must_use]
     pub fn seconds(&self) -> i64 {
         LENGTHS[self.length]
     }
 
-    /// The first and the last point in time; None when there was none.
+    /// The first and the last point in time; `None` if there is none.
     #[must_use]
     pub fn span(&self) -> Option<(Micros, Micros)> {
         (self.first <= self.last).then_some((self.first, self.last))
@@ -84,29 +82,29 @@ impl Scale {
     }
 }
 
-/// Counts and times by bucket, rising.
+/// Counts and durations by bucket, in ascending order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Series {
-    /// What falls into one bucket after the other: what is counted mostly is of the same time.
+    /// Consecutive counts of one bucket: most entries fall into the same bucket as the one before.
     open: Option<Point>,
     points: Vec<Point>,
-    /// How long its buckets are, in seconds.
+    /// The length of its buckets, in seconds.
     seconds: i64,
 }
 
-/// What fell into a bucket.
+/// The counts of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// The bucket's number: its beginning is that many times the scale's seconds after 1970.
+    /// The bucket's number: it begins this many bucket lengths after 1970.
     pub bucket: i64,
-    /// How many.
+    /// Number of executions or other occurrences.
     pub count: u64,
-    /// How long in sum, in microseconds.
+    /// Total duration, in microseconds.
     pub micros: u64,
 }
 
 impl Series {
-    /// Counts something in a bucket of a scale.
+    /// Count an occurrence in a bucket of a scale.
     pub fn add(&mut self, scale: &Scale, bucket: i64, micros: u64) {
         if self.seconds != scale.seconds() {
             self.rescale(scale);
@@ -129,7 +127,7 @@ impl Series {
         }
     }
 
-    /// Counts what another one has counted.
+    /// Add the counts of another series.
     pub fn merge(&mut self, scale: &Scale, mut other: Self) {
         self.rescale(scale);
         other.rescale(scale);
@@ -138,7 +136,7 @@ impl Series {
         }
     }
 
-    /// What fell into each bucket of a scale, rising; empty buckets are left out.
+    /// Return the counts of each bucket of a scale, in ascending order, without empty buckets.
     #[must_use]
     pub fn points(&self, scale: &Scale) -> Vec<Point> {
         let mut one = self.clone();
@@ -146,7 +144,7 @@ impl Series {
         one.points
     }
 
-    /// Closes the open bucket, and puts buckets together until they are as long as the scale's.
+    /// Close the open bucket, and merge buckets until they are as long as the scale's.
     pub(crate) fn rescale(&mut self, scale: &Scale) {
         if let Some(open) = self.open.take() {
             self.put(open);

@@ -1,4 +1,4 @@
-//! What is gathered of each template: how often, how long, when, by whom, and examples.
+//! Templates of statements and their counts: how often, how long, when, by whom, and examples.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -15,19 +15,19 @@ use crate::template::Stripper;
 use crate::template::control::Control;
 use crate::template::skeleton::skeleton;
 
-/// How many statements are known by their skeletons; beyond, they are stripped again.
+/// How many statements are cached by their skeletons; others are stripped again.
 const SKELETONS: usize = 200_000;
-/// So many origins are searched one by one.
+/// Up to this number, origins are searched linearly.
 const FEW_ORIGINS: usize = 32;
 
-/// How long the lists of a template's executions were: the size of its batches.
+/// Lengths of the lists in a template's executions, that is, batch sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elements {
     /// Executions with a list.
     pub count: u64,
-    /// Elements in sum.
+    /// Sum of the lengths.
     pub sum: u64,
-    /// The shortest list; [`u32::MAX`] without any.
+    /// The shortest list; [`u32::MAX`] if there is none.
     pub min: u32,
     /// The longest list.
     pub max: u32,
@@ -62,40 +62,41 @@ impl Elements {
     }
 }
 
-/// What is gathered of one template. What each execution changes stands here, the rest behind a pointer: where
-/// templates are many, memory is what takes the time.
+/// The counts of one template. What each execution changes is stored here, the rest behind a pointer: with many
+/// templates, memory access dominates the time.
 #[derive(Debug, Clone, Default)]
 pub struct Template {
-    /// Statements and executions.
+    /// Executions and their durations.
     pub executions: Times,
-    /// How long executions took.
+    /// Distribution of durations.
     pub histogram: Histogram,
     /// Executions over time.
     pub series: Series,
     /// When the first and the last execution was logged.
     pub seen: Option<(Micros, Micros)>,
-    /// The origin of the last executions, and what they took.
+    /// The origin of the last executions, and their durations.
     last: (u32, Times),
     /// The minute of the newest example.
     minute: Option<i64>,
-    /// From which ticket on no example is drawn any more.
+    /// Examples with this ticket or a greater one are no longer drawn.
     limit: u64,
-    /// What changes seldom.
+    /// What changes rarely.
     pub more: Box<TemplateDetails>,
 }
 
-/// What is gathered of one template besides.
+/// The part of a template that changes rarely.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateDetails {
     /// The template's text without literals.
     pub text: Box<[u8]>,
-    /// What stands for it in any collection, and what it does to a transaction.
+    /// An identity that is the same in any collection, and whether the template begins or ends a
+    /// transaction.
     pub(crate) identity: (u64, Control),
     /// Plans of `auto_explain`.
     pub plans: Times,
-    /// Rows that executions returned, where their plans tell it.
+    /// Rows that executions returned, if their plans contain the number.
     pub rows: Times,
-    /// The slowest execution that has a plan; its text is the plan.
+    /// The slowest execution with a plan; its text is the plan.
     pub plan: Option<Example>,
     /// Parse of the extended protocol.
     pub parses: Times,
@@ -103,17 +104,17 @@ pub struct TemplateDetails {
     pub binds: Times,
     /// Executions by the number of their origin.
     origins: Vec<(u32, Times)>,
-    /// Where each origin stands, once they are many.
+    /// The index of each origin, once they are many.
     places: HashedMap<usize>,
-    /// How long their lists were.
+    /// Lengths of their lists.
     pub elements: Elements,
-    /// Executions whose text was cut short.
+    /// Executions whose text was truncated.
     pub cut: u64,
-    /// The longest execution; of several the first.
+    /// The longest execution; the first of several.
     pub slowest: Option<Example>,
-    /// The first execution of the last minute in which there was one.
+    /// The first execution of the last minute that had any.
     pub newest: Option<Example>,
-    /// Some executions.
+    /// Random examples.
     pub drawn: Drawn,
 }
 
@@ -121,14 +122,15 @@ pub struct TemplateDetails {
 #[derive(Debug, Clone, Default)]
 pub struct Templates {
     stripper: Stripper,
-    /// For each skeleton its template, how many elements its list has, whether it was cut short.
+    /// For each skeleton its template, the length of its list, and whether it was truncated.
     skeletons: HashedMap<(u32, u32, bool)>,
     numbers: HashMap<Box<[u8]>, u32>,
     all: Vec<Template>,
 }
 
 impl Templates {
-    /// The number of a statement's template, how long its list is, and whether it was cut short.
+    /// Return the number of a statement's template, the length of its list, and whether it was
+    /// truncated.
     pub fn number(&mut self, sql: &[u8]) -> (u32, u32, bool) {
         let skeleton = skeleton(sql);
         if let Some(known) = self.skeletons.get(&skeleton) {
@@ -160,8 +162,8 @@ impl Templates {
         number
     }
 
-    /// Counts an execution or another step of a statement, which of a plan is not its whole text. `bucket` is where
-    /// its time lies in the scale.
+    /// Count an execution or another step. `statement` differs from the execution's text if that is a plan. `bucket`
+    /// is the bucket of its time on the scale.
     pub fn add(
         &mut self,
         execution: &Execution<'_>,
@@ -188,27 +190,28 @@ impl Templates {
         number
     }
 
-    /// What stands for each template in any collection, by number.
+    /// Return the identity of each template, by number; it is the same in any collection.
     pub fn identities(&self) -> impl Iterator<Item = u64> {
         self.all.iter().map(|template| template.more.identity.0)
     }
 
-    /// What stands for a template in any collection, and what it does to a transaction.
+    /// Return the identity of a template, and whether it begins or ends a transaction.
     pub(crate) fn identity(&self, number: u32) -> (u64, Control) {
         self.all[number as usize].more.identity
     }
 
-    /// The number of a template by its text; [`u32::MAX`] if there is none.
+    /// Return the number of a template by its text; [`u32::MAX`] if there is none.
     pub(crate) fn known(&self, text: &[u8]) -> u32 {
         self.numbers.get(text).copied().unwrap_or(u32::MAX)
     }
 
-    /// Gives a template another text.
+    /// Change the text of a template.
     pub(crate) fn call(&mut self, number: u32, text: &[u8]) {
         self.all[number as usize].more.text = text.into();
     }
 
-    /// Gives each template the text of another one: merged elsewhere, equal ones become one.
+    /// Give each template the text of another: merged into another collection, templates with equal
+    /// texts become one.
     pub(crate) fn rename(&mut self, groups: &[u32]) {
         let texts: Vec<Box<[u8]>> = groups
             .iter()
@@ -225,8 +228,8 @@ impl Templates {
         &self.all
     }
 
-    /// Adds another collection's templates. `origins` gives for each of its origins the number here;
-    /// returned is for each of its templates the number here.
+    /// Add another collection's templates. `origins` maps the numbers of its origins to the numbers here; returned is
+    /// the same map for its templates.
     pub fn merge(&mut self, other: Self, scale: &Scale, origins: &[u32]) -> Vec<u32> {
         let adopt = |template: Template| {
             let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
@@ -310,7 +313,7 @@ impl Template {
         *seen = (seen.0.min(first), seen.1.max(last));
     }
 
-    /// Executions by the number of their origin, rising.
+    /// Return executions by the number of their origin, in ascending order.
     #[must_use]
     pub fn origins(&self) -> Vec<(u32, Times)> {
         let mut all = self.more.origins.clone();
@@ -337,7 +340,7 @@ impl Template {
         self.limit = self.more.drawn.limit();
     }
 
-    /// Becomes part of another collection.
+    /// Convert for another collection.
     fn adopted(mut self, scale: &Scale, origins: &[u32]) -> Self {
         self.more.settle(&mut self.last);
         for (origin, _) in &mut self.more.origins {
@@ -356,7 +359,7 @@ impl Template {
 }
 
 impl TemplateDetails {
-    /// Keeps the longest execution.
+    /// Keep the longest execution.
     fn slow(&mut self, execution: &Execution<'_>) {
         let key = (execution.micros, Reverse(execution.place));
         match &mut self.slowest {
@@ -366,14 +369,15 @@ impl TemplateDetails {
         }
     }
 
-    /// Adds what one origin took to that of all.
+    /// Add the durations of one origin.
     fn settle(&mut self, (origin, times): &mut (u32, Times)) {
         if times.count > 0 {
             self.by_origin(*origin).merge(&std::mem::take(times));
         }
     }
 
-    /// The times of an origin. Few origins send one template, and mostly the last one again.
+    /// Return the durations of an origin. Few origins send one template, and usually the last one
+    /// again.
     fn by_origin(&mut self, origin: u32) -> &mut Times {
         let key = u64::from(origin);
         let place = if self.origins.len() <= FEW_ORIGINS {
@@ -414,7 +418,7 @@ impl TemplateDetails {
     }
 }
 
-/// The greater of two examples that may be missing.
+/// Return the greater of two optional examples.
 fn greatest<K: Ord>(
     one: Option<Example>,
     other: Option<Example>,

@@ -1,4 +1,4 @@
-//! Logs of `PgBouncer`: lines, and what they say.
+//! Parses logs of `PgBouncer`.
 
 use memchr::{memchr, memrchr};
 
@@ -12,7 +12,7 @@ pub struct Bouncer {
     clock: Clock,
 }
 
-/// Whose connection a line is about.
+/// The side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// A client's connection to the pooler.
@@ -32,7 +32,7 @@ impl Side {
     }
 }
 
-/// What a line says.
+/// A parsed message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolMessage<'a> {
     /// A connection was begun, by a client or to a server.
@@ -41,10 +41,10 @@ pub enum PoolMessage<'a> {
     Closed {
         /// `client close request`, `server idle timeout`, …
         why: &'a [u8],
-        /// For how long it was open, in seconds.
+        /// How long it was open, in seconds.
         age: u64,
     },
-    /// Averages since the line before (`log_stats`).
+    /// Averages since the last such line (`log_stats`).
     Stats(Stats),
     /// Anything else.
     Other,
@@ -57,16 +57,16 @@ pub struct Stats {
     pub transactions: u64,
     /// Queries a second.
     pub queries: u64,
-    /// How long a transaction took, in microseconds.
+    /// Average duration of a transaction, in microseconds.
     pub transaction_micros: u64,
-    /// How long a query took, in microseconds.
+    /// Average duration of a query, in microseconds.
     pub query_micros: u64,
-    /// How long clients waited for a server's connection, in microseconds of all of them each second.
+    /// Time that clients waited for a server connection, in microseconds of all clients per second.
     pub wait_micros: u64,
 }
 
 impl Bouncer {
-    /// Whether a line looks like one of such a log.
+    /// Whether a line looks like one of a `PgBouncer` log.
     #[must_use]
     pub fn fits(line: &[u8]) -> bool {
         head(&mut Clock::default(), line).is_some()
@@ -76,12 +76,12 @@ impl Bouncer {
         &self.clock
     }
 
-    /// Where a text may be cut: before its last line.
+    /// Return where a text may be cut: before its last line.
     pub(crate) fn cut(text: &[u8]) -> Option<usize> {
         memrchr(b'\n', text).map(|at| at + 1)
     }
 
-    /// Scans a block that begins with a line; `offset` is where it begins in the file.
+    /// Scan a block that begins with a line; `offset` is its place in the file.
     pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
         let (mut at, mut heads, mut empty) = (0, 0, 0);
         while at < block.len() {
@@ -108,8 +108,7 @@ impl Bouncer {
     }
 }
 
-/// What stands before a line's message: `2026-05-31 08:00:00.123 UTC [55] LOG `, of older versions without zone and
-/// brackets.
+/// Parse the prefix of a line: `2026-05-31 08:00:00.123 UTC [55] LOG `; older versions have no zone and brackets.
 fn head<'a>(clock: &mut Clock, line: &'a [u8]) -> Option<(Head<'a>, &'a [u8])> {
     let (time, length) = clock.read(line)?;
     let rest = line[length..].strip_prefix(b" ")?;
@@ -140,7 +139,7 @@ fn head<'a>(clock: &mut Clock, line: &'a [u8]) -> Option<(Head<'a>, &'a [u8])> {
     Some((head, &rest[space + 1..]))
 }
 
-/// Takes `C-0x55d: database/user@host:port ` off a message.
+/// Remove `C-0x55d: database/user@host:port ` from the beginning of a message.
 fn connection<'a>(message: &'a [u8], head: &mut Head<'a>) -> (Option<Side>, &'a [u8]) {
     let side = match message.first_chunk() {
         Some(b"C-0x") => Side::Client,
@@ -173,7 +172,7 @@ fn connection<'a>(message: &'a [u8], head: &mut Head<'a>) -> (Option<Side>, &'a 
 }
 
 impl<'a> PoolMessage<'a> {
-    /// Reads a message without the connection before it.
+    /// Parse a message without the connection before it.
     #[must_use]
     pub fn read(message: &'a [u8]) -> Self {
         if message.starts_with(b"login attempt: ")
@@ -200,7 +199,7 @@ impl<'a> PoolMessage<'a> {
 }
 
 impl Stats {
-    /// Reads `281 xacts/s, 1967 queries/s, in 118855 B/s, …, xact 17057 us, query 2360 us, wait time 8672 us`; before
+    /// Parse `281 xacts/s, 1967 queries/s, in 118855 B/s, …, xact 17057 us, query 2360 us, wait time 8672 us`; before
     /// version 1.8 `5 req/s, in 300 b/s, out 200 b/s,query 1000 us`.
     fn read(text: &[u8]) -> Self {
         let mut stats = Self::default();
@@ -228,7 +227,7 @@ impl Stats {
     }
 }
 
-/// The number at the beginning of a text.
+/// Parse the number at the beginning of a text.
 fn number(text: &[u8]) -> Option<u64> {
     let end = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(&text[..end]).ok()?.parse().ok()

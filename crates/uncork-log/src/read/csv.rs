@@ -1,4 +1,4 @@
-//! Logs of comma-separated values (`log_destination = csvlog`).
+//! Parses CSV logs (`log_destination = csvlog`).
 
 use std::ops::Range;
 
@@ -24,21 +24,21 @@ const INTERNAL_QUERY: usize = 16;
 const CONTEXT: usize = 18;
 const QUERY: usize = 19;
 const APPLICATION: usize = 22;
-/// Columns that any version writes; later ones add more.
+/// Columns that every version writes; later versions add more.
 const LEAST: usize = 23;
-/// Columns that are told apart; what follows is skipped.
+/// Columns that are read; further ones are skipped.
 const MOST: usize = 26;
 
-/// Scans a log of comma-separated values.
+/// Scans a CSV log.
 #[derive(Debug, Clone, Default)]
 pub struct Csv {
     clock: Clock,
     fields: Vec<Field>,
-    /// Fields whose doubled quotes were made single.
+    /// Fields whose doubled quotes were replaced by single ones.
     unquoted: Vec<u8>,
 }
 
-/// Where a field stands: in the block, or among those made anew.
+/// Where a field is: in the block, or among the rewritten ones.
 #[derive(Debug, Clone, Default)]
 struct Field {
     range: Range<usize>,
@@ -47,7 +47,7 @@ struct Field {
 
 /// How a record ends.
 enum End {
-    /// With a line's end; the next record begins there.
+    /// At the end of a line; the next record begins there.
     At(usize),
     /// In the middle of a quoted field.
     Cut,
@@ -64,16 +64,17 @@ impl Csv {
                 .is_some_and(|(_, length)| line.get(length) == Some(&b','))
     }
 
-    /// What has been read of points in time.
+    /// Cached points in time.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Where the last record of a text begins that begins with one. None if it is the only one.
+    /// Find the beginning of the last record of a text that begins with a record. `None` if it is
+    /// the only one.
     #[must_use]
     pub fn cut(text: &[u8]) -> Option<usize> {
-        // A line's end counts outside of quotes: where an even number of them lies before it.
+        // A line end counts only outside of quotes, that is, after an even number of them.
         let mut quotes = memchr_iter(b'"', text).count();
         let mut end = text.len();
         loop {
@@ -86,7 +87,7 @@ impl Csv {
         }
     }
 
-    /// Scans a block that begins with a record; `offset` is where it begins in the file.
+    /// Scan a block that begins with a record; `offset` is its place in the file.
     pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
         let (mut at, mut heads, mut continuations) = (0, 0, 0);
         while at < block.len() {
@@ -95,7 +96,7 @@ impl Csv {
             at = match self.record(block, begin) {
                 End::At(end) => end,
                 End::Cut => {
-                    // Its first line is told, and the next one tried.
+                    // Reject its first line, and try the next one.
                     memchr(b'\n', &block[begin..]).map_or(block.len(), |length| begin + length + 1)
                 }
             };
@@ -113,7 +114,7 @@ impl Csv {
         sink.lines(heads, continuations);
     }
 
-    /// Finds the fields of a record.
+    /// Find the fields of a record.
     fn record(&mut self, block: &[u8], mut at: usize) -> End {
         loop {
             let (field, end) = if block.get(at) == Some(&b'"') {
@@ -143,7 +144,7 @@ impl Csv {
                 Some(b'\r') if block.get(end + 1) == Some(&b'\n') => return End::At(end + 2),
                 None => return End::At(end),
                 Some(_) => {
-                    // Something behind a closing quote: no record.
+                    // Characters after a closing quote: not a record.
                     self.fields.clear();
                     let rest = memchr(b'\n', &block[end..]);
                     return End::At(rest.map_or(block.len(), |length| end + length + 1));
@@ -193,7 +194,7 @@ impl Csv {
     }
 }
 
-/// Rejects the lines of what is no record; returns how many of them are empty.
+/// Reject the lines of an invalid record; return how many of them are empty.
 fn reject(record: &[u8], mut place: u64, sink: &mut impl Sink) -> u64 {
     let mut empty = 0;
     for whole in record.split_inclusive(|byte| *byte == b'\n') {
@@ -210,7 +211,7 @@ fn known(text: &[u8]) -> &[u8] {
     if text == b"[unknown]" { b"" } else { text }
 }
 
-/// `10.0.0.1:5432` without its port.
+/// Return `10.0.0.1:5432` without its port.
 pub(crate) fn address(host: &[u8]) -> &[u8] {
     let port = host.iter().rposition(|byte| *byte == b':');
     match port {
@@ -219,7 +220,7 @@ pub(crate) fn address(host: &[u8]) -> &[u8] {
     }
 }
 
-/// A quoted field that begins at `at`, and where it ends; None if it is cut short.
+/// Find the end of a quoted field that begins at `at`; `None` if it is truncated.
 fn quoted(block: &[u8], at: usize) -> Option<(Field, usize)> {
     let (mut end, mut doubled) = (at + 1, false);
     loop {
@@ -234,7 +235,7 @@ fn quoted(block: &[u8], at: usize) -> Option<(Field, usize)> {
     Some((Field { range, doubled }, end))
 }
 
-/// Writes a field with its doubled quotes made single.
+/// Write a field with its doubled quotes replaced by single ones.
 fn single(mut field: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr(b'"', field) {
         out.extend_from_slice(&field[..=at]);

@@ -1,4 +1,4 @@
-//! The dialect a log is written in: found out from its beginning, and then read with one scanner.
+//! Log formats: detected from a log's beginning, and then read with one scanner.
 
 use memchr::memchr_iter;
 
@@ -10,24 +10,24 @@ use crate::read::lines::Lines;
 use crate::read::prefix::{Prefix, detect};
 use crate::read::time::Clock;
 
-/// How many lines decide whether a log is of JSON or of comma-separated values.
+/// How many lines decide whether a log is JSON or CSV.
 const FIRST: usize = 200;
 
-/// A dialect, ready to scan logs with.
+/// The format of a log, with the state to scan it.
 #[derive(Debug, Clone)]
 pub enum Dialect {
     /// What a server writes to standard error.
     Lines(Lines),
     /// `log_destination = csvlog`.
     Csv(Csv),
-    /// `log_destination = jsonlog`, and what wraps such records.
+    /// `log_destination = jsonlog`, and JSON wrappers of such records.
     Json(Box<Json>),
     /// What `PgBouncer` writes.
     Bouncer(Bouncer),
 }
 
 impl Dialect {
-    /// Finds out in which dialect a log is written, from its beginning. None if it is in none.
+    /// Detect the format of a log from its beginning. `None` if it is unknown.
     #[must_use]
     pub fn detect(sample: &[u8]) -> Option<Self> {
         let lines = whole_lines(sample);
@@ -40,7 +40,7 @@ impl Dialect {
             .filter(|line| !line.is_empty())
             .take(FIRST)
             .count();
-        // Records of comma-separated values go on over many lines; those of JSON stand on one.
+        // CSV records may span several lines; JSON records do not.
         if fitting(Json::fits) * 2 > tried {
             return Some(Self::Json(Box::default()));
         }
@@ -57,13 +57,13 @@ impl Dialect {
         }
     }
 
-    /// The dialect of lines with a prefix.
+    /// The format of lines with a prefix.
     #[must_use]
     pub fn with_prefix(prefix: Prefix) -> Self {
         Self::Lines(Lines::new(prefix))
     }
 
-    /// Its name, for people.
+    /// The name of the format.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl Dialect {
         }
     }
 
-    /// What stands before each line's message; None where records are no lines.
+    /// The prefix of lines; `None` for CSV and JSON.
     #[must_use]
     pub fn prefix(&self) -> Option<&str> {
         match self {
@@ -83,7 +83,7 @@ impl Dialect {
         }
     }
 
-    /// What has been read of points in time.
+    /// Cached points in time.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         match self {
@@ -94,8 +94,8 @@ impl Dialect {
         }
     }
 
-    /// Where a text that begins with an entry may be cut: before its last entry. None if there is no
-    /// such place.
+    /// Find where a text that begins with an entry may be cut: before its last entry. `None` if there is no such
+    /// place.
     pub fn cut(&mut self, text: &[u8]) -> Option<usize> {
         match self {
             Self::Lines(lines) => lines.cut(text),
@@ -105,7 +105,7 @@ impl Dialect {
         }
     }
 
-    /// Scans a block that begins with an entry; `offset` is where it begins in the file.
+    /// Scan a block that begins with an entry; `offset` is its place in the file.
     pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
         match self {
             Self::Lines(lines) => lines.scan(block, offset, sink),
@@ -116,7 +116,7 @@ impl Dialect {
     }
 }
 
-/// The lines of a sample, without the last one if the sample's end cuts it short.
+/// Return the lines of a sample, without the last one if it is truncated.
 fn whole_lines(sample: &[u8]) -> Vec<&[u8]> {
     let mut begin = 0;
     let mut lines: Vec<&[u8]> = memchr_iter(b'\n', sample)

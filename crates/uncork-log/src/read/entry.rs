@@ -1,16 +1,16 @@
-//! One entry of a log, whatever the dialect: a message and what belongs to it.
+//! One entry of a log, in any format: a message and its additions.
 
 use crate::read::bouncer::Side;
 use crate::read::prefix::{Head, Severity};
 
-/// One entry. Texts are as they stand in the log: further lines of a message begin with a tab.
+/// One entry. Texts are as in the log: further lines of a message begin with a tab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Where it begins in its file, in bytes.
+    /// The offset in its file, in bytes.
     pub offset: u64,
-    /// What its first line says of itself.
+    /// Its prefix.
     pub head: Head<'a>,
-    /// The message; of an addition that stands alone, its text.
+    /// The message; if an addition stands alone, its text.
     pub message: &'a [u8],
     /// `DETAIL`.
     pub detail: &'a [u8],
@@ -38,13 +38,14 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether it is an addition whose message stands elsewhere: other sessions wrote in between.
+    /// Whether it is an addition whose message is elsewhere, because other sessions wrote in
+    /// between.
     #[must_use]
     pub fn stands_alone(&self) -> bool {
         self.head.severity.is_addition()
     }
 
-    /// Puts a text where its severity belongs.
+    /// Store an addition by its severity.
     pub(crate) fn put(&mut self, severity: Severity, text: &'a [u8]) {
         match severity {
             Severity::Detail => self.detail = text,
@@ -58,19 +59,19 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Who is told what a scanner finds.
+/// Receives what a scanner finds.
 pub trait Sink {
     /// An entry.
     fn entry(&mut self, entry: &Entry<'_>);
 
-    /// A line that belongs to nothing, and where it begins.
+    /// A line that could not be read, and its offset.
     fn rejected(&mut self, offset: u64, line: &[u8]);
 
-    /// How many lines of a block were the first ones of entries or additions, and how many went on with one or
-    /// were empty. Together with rejected lines and foreign records these are all lines of the block.
+    /// The number of lines in a block that begin an entry or an addition, and of those that continue one or are empty.
+    /// Together with rejected lines and foreign records these are all lines of the block.
     fn lines(&mut self, _heads: u64, _continuations: u64) {}
 
-    /// A line of a pooler, and whose connection it is about; its message is without that connection.
+    /// A line of a pooler, and the side of its connection; the message does not include the connection.
     fn pooler(&mut self, _entry: &Entry<'_>, _side: Option<Side>) {}
 
     /// A whole record of another program, such as an operator that writes to the same stream.

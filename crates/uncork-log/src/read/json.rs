@@ -1,5 +1,5 @@
-//! Logs of JSON: a record a line, as the server writes it (`log_destination = jsonlog`) and as
-//! `CloudNativePG` and Azure wrap it.
+//! Parses JSON logs: one record per line, as the server writes it (`log_destination = jsonlog`), or
+//! wrapped by `CloudNativePG` or Azure.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::read::entry::{Entry, Sink};
 use crate::read::prefix::{Head, Severity};
 use crate::read::time::Clock;
 
-/// How deep objects may lie in one another; what lies deeper is no record.
+/// The deepest nesting of objects; a record with deeper nesting is rejected.
 const DEEPEST: u32 = 8;
 
-/// What a record may say.
+/// Known keys of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 enum Key {
@@ -31,7 +31,7 @@ enum Key {
     Context,
     Statement,
     Query,
-    /// A line of a log, wrapped as it is.
+    /// A wrapped line of a plain-text log.
     Text,
 }
 
@@ -46,7 +46,7 @@ pub struct Json {
     resolved: Vec<u8>,
 }
 
-/// Where a value stands: in the line, or among those resolved.
+/// Where a value is: in the line, or among the resolved ones.
 #[derive(Debug, Clone)]
 struct Value {
     range: Range<usize>,
@@ -63,19 +63,19 @@ impl Json {
             && json.values[Key::Message as usize].is_some()
     }
 
-    /// What has been read of points in time.
+    /// Cached points in time.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Where the last record of a text begins. None if it is the only one.
+    /// Find the beginning of the last record of a text. `None` if it is the only one.
     #[must_use]
     pub fn cut(text: &[u8]) -> Option<usize> {
         memrchr(b'\n', text).map(|at| at + 1)
     }
 
-    /// Scans a block that begins with a record; `offset` is where it begins in the file.
+    /// Scan a block that begins with a record; `offset` is its place in the file.
     pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
         let (mut at, mut heads, mut empty) = (0, 0, 0);
         while at < block.len() {
@@ -104,7 +104,7 @@ impl Json {
         sink.lines(heads, empty);
     }
 
-    /// The line of a log that a record wraps as it is (Docker, Cloud SQL, journald).
+    /// Return the plain-text line that a record wraps (Docker, Cloud SQL, journald).
     pub(crate) fn wrapped(&mut self, line: &[u8], out: &mut Vec<u8>) -> Option<()> {
         self.read(line)?;
         let value = self.values[Key::Text as usize].as_ref()?;
@@ -113,7 +113,7 @@ impl Json {
         Some(())
     }
 
-    /// Finds the values of a record; None if the line is no whole object.
+    /// Find the values of a record; `None` if the line is not a complete object.
     fn read(&mut self, line: &[u8]) -> Option<()> {
         self.values = [const { None }; KEYS];
         self.resolved.clear();
@@ -121,7 +121,7 @@ impl Json {
         line[end..].trim_ascii().is_empty().then_some(())
     }
 
-    /// The entry that a record is, once its values are found.
+    /// Convert the values of a record to an entry.
     fn entry<'a>(&'a mut self, line: &'a [u8], place: u64) -> Option<Entry<'a>> {
         let time = {
             let value = self.values[Key::Time as usize].as_ref()?;
@@ -163,7 +163,7 @@ impl Json {
         })
     }
 
-    /// Reads an object, and those in it; returns where it ends.
+    /// Read an object and nested objects; return where it ends.
     fn object(&mut self, line: &[u8], at: usize, depth: u32) -> Option<usize> {
         let mut at = space(line, at);
         if line.get(at) != Some(&b'{') || depth > DEEPEST {
@@ -190,7 +190,7 @@ impl Json {
         }
     }
 
-    /// Reads a value, and keeps it if its key is known; returns where it ends.
+    /// Read a value, and keep it if its key is known; return where it ends.
     fn value(&mut self, line: &[u8], at: usize, key: Option<Key>, depth: u32) -> Option<usize> {
         match line.get(at)? {
             b'"' => {
@@ -255,7 +255,7 @@ impl Json {
     }
 }
 
-/// The names that the server and those who wrap its records use.
+/// Map the names that the server and the wrappers use to keys.
 fn named(key: &[u8]) -> Option<Key> {
     Some(match key {
         b"timestamp" | b"log_time" => Key::Time,
@@ -285,7 +285,7 @@ fn space(line: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// What stands between the quotes of a string, whether it has escapes, and where it ends.
+/// Return the text between the quotes of a string, whether it has escapes, and where it ends.
 fn string(line: &[u8], at: usize) -> Option<(Range<usize>, bool, usize)> {
     if line.get(at) != Some(&b'"') {
         return None;
@@ -301,8 +301,7 @@ fn string(line: &[u8], at: usize) -> Option<(Range<usize>, bool, usize)> {
     }
 }
 
-/// Writes a string with its escapes resolved. A lone half of a pair becomes the mark for what cannot
-/// be read.
+/// Write a string with its escapes resolved. A lone surrogate becomes the replacement character.
 fn resolve(mut text: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr(b'\\', text) {
         out.extend_from_slice(&text[..at]);
@@ -326,7 +325,7 @@ fn resolve(mut text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// The character of `\u0041`, or of a pair of such; and how many bytes that took.
+/// Decode `\u0041`, or a surrogate pair; return the character and the number of bytes.
 fn unicode(text: &[u8]) -> (char, usize) {
     let unit = |text: &[u8]| {
         let digits = std::str::from_utf8(text.strip_prefix(b"\\u")?.get(..4)?).ok()?;

@@ -1,4 +1,4 @@
-//! Logs of lines: what a server writes to standard error.
+//! Parses plain-text logs: what a server writes to standard error.
 
 use memchr::{memchr, memrchr};
 
@@ -9,20 +9,20 @@ use crate::read::shape::looks_like_head;
 use crate::read::time::Clock;
 use crate::read::unwrap::FOREIGN;
 
-/// Scans a log of lines.
+/// Scans a plain-text log.
 ///
-/// A line is the first one of an entry or of an addition, it goes on with the one before, or it is rejected. A line
-/// that the prefix does not read but that looks like an entry's first one is rejected, with all that follows it up
-/// to the next entry; it never becomes a part of the entry before.
+/// A line is the first one of an entry or of an addition, it continues the one before, or it is rejected. If the
+/// prefix does not match a line that looks like an entry's first one, it is rejected together with all that follows it
+/// up to the next entry; it never becomes a part of the entry before.
 ///
-/// Blocks are scanned on their own, so several scanners can share a file; [`Lines::cut`] says where
-/// a file may be cut.
+/// Blocks are scanned independently, so several scanners can share a file; [`Lines::cut`] finds
+/// where a file may be cut.
 #[derive(Debug, Clone)]
 pub struct Lines {
     memo: Memo,
 }
 
-/// An entry that is being read, and the part of it that goes on for as long as lines do.
+/// An entry that is being read, and the part of it that further lines continue.
 struct Open<'a> {
     entry: Entry<'a>,
     part: Severity,
@@ -51,7 +51,7 @@ impl<'a> Open<'a> {
 }
 
 impl Lines {
-    /// A scanner for lines with a prefix.
+    /// Create a scanner for lines with a prefix.
     #[must_use]
     pub fn new(prefix: Prefix) -> Self {
         Self {
@@ -59,27 +59,28 @@ impl Lines {
         }
     }
 
-    /// What stands before each line's message.
+    /// The prefix of lines.
     #[must_use]
     pub fn prefix(&self) -> &Prefix {
         self.memo.prefix()
     }
 
-    /// What has been read of points in time.
+    /// Cached points in time.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         self.memo.clock()
     }
 
-    /// Where the last entry of a text begins whose message is not elsewhere: before that place the
-    /// text can be scanned on its own. None if no entry begins after the text's own beginning.
+    /// Find the beginning of the last entry of a text that is not a separate addition: up to there
+    /// the text can be scanned on its own. `None` if no entry begins after the text's own
+    /// beginning.
     pub fn cut(&mut self, text: &[u8]) -> Option<usize> {
         let mut end = text.len();
         loop {
             let begin = memrchr(b'\n', &text[..end])? + 1;
             let line = &text[begin..];
             let line = &line[..memchr(b'\n', line).unwrap_or(line.len())];
-            // A line that is cut short by the text's end may be read differently once it is whole.
+            // A truncated line may be read differently once it is complete.
             let whole = begin + line.len() < text.len();
             if whole && self.begins_entry(line) {
                 return Some(begin);
@@ -88,7 +89,7 @@ impl Lines {
         }
     }
 
-    /// Whether what is before a line has ended there, whether the line can be read or not.
+    /// Whether a line ends the entry before it, even if the line cannot be read.
     fn begins_entry(&mut self, line: &[u8]) -> bool {
         match line.first() {
             None | Some(b'\t') => false,
@@ -100,8 +101,7 @@ impl Lines {
         }
     }
 
-    /// Scans a block that begins with an entry and ends with one; `offset` is where it begins in the
-    /// file.
+    /// Scan a block that begins with an entry and ends with one; `offset` is its place in the file.
     pub fn scan(&mut self, block: &[u8], offset: u64, sink: &mut impl Sink) {
         let mut open: Option<Open<'_>> = None;
         let (mut heads, mut continuations) = (0, 0);
@@ -151,7 +151,7 @@ impl Lines {
     }
 }
 
-/// Whether a line that is not read goes on with what is being read.
+/// Whether an unmatched line continues the current entry.
 fn goes_on(line: &[u8]) -> bool {
     match line.first() {
         None | Some(b'\t' | b' ') => true,
@@ -160,7 +160,7 @@ fn goes_on(line: &[u8]) -> bool {
     }
 }
 
-/// Whether a line adds to an entry that is being read.
+/// Whether a line adds to the current entry.
 fn belongs(head: &Head<'_>, open: &Open<'_>) -> bool {
     let of = &open.entry.head;
     head.severity.is_addition()

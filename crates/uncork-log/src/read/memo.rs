@@ -1,18 +1,17 @@
-//! What lines have in common: a session's lines have the same text between their time and their message.
+//! Caches prefixes: a session's lines have the same text between their time and their message.
 
 use crate::hash::Hash;
 use crate::read::prefix::{Head, Prefix, Severity};
 use crate::read::time::{Clock, Micros};
 
-/// How many such texts are remembered, at places drawn by their first bytes.
+/// Size of the cache; a text's slot depends on its first bytes.
 const SLOTS: usize = 256;
-/// The first bytes that draw a place: a process is told in them.
+/// The number of first bytes that select a slot: they contain the process ID.
 const KEY: usize = 16;
-/// A text that is longer is read each time.
+/// Longer texts are not cached.
 const LONGEST: usize = 255;
 
-/// Reads what stands before a line's message, as [`Prefix::read`] does; a text that it has read before is only
-/// compared.
+/// Reads the prefix of a line, like [`Prefix::read`]; a text that it has read before is only compared.
 #[derive(Debug, Clone)]
 pub(crate) struct Memo {
     prefix: Prefix,
@@ -26,7 +25,8 @@ struct Slot {
     text: Box<[u8]>,
     pid: u32,
     severity: Severity,
-    /// Where texts begin and end: user, database, application, host, SQLSTATE, session.
+    /// Where the parts of a text begin and end: user, database, application, host, SQLSTATE,
+    /// session.
     ranges: [(u8, u8); 6],
 }
 
@@ -49,7 +49,7 @@ impl Memo {
         &self.clock
     }
 
-    /// Reads what stands before a line's message; returns it and where the message begins.
+    /// Read the prefix of a line; return it and where the message begins.
     pub(crate) fn read<'a>(&mut self, line: &'a [u8]) -> Option<(Head<'a>, usize)> {
         let known = !self.slots.is_empty();
         let Some((time, length)) = known.then(|| self.clock.read(line)).flatten() else {
@@ -118,7 +118,7 @@ impl Slot {
     }
 }
 
-/// The slot of a text.
+/// Return the slot of a text.
 fn place(rest: &[u8]) -> usize {
     let mut hash = Hash::new();
     hash.add(&rest[..rest.len().min(KEY)], 0);

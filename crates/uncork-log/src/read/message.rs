@@ -1,15 +1,15 @@
-//! What a message says, as far as it says something that is counted.
+//! Parses the messages that are counted.
 
-/// What a message of severity `LOG` (or an error about locks and cancellations) says.
+/// A parsed message of severity `LOG`, or of an error about locks and cancellations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Message<'a> {
-    /// How long something took (`log_duration`, `log_min_duration_statement`, `auto_explain`).
+    /// A duration (`log_duration`, `log_min_duration_statement`, `auto_explain`).
     Duration {
         /// In microseconds.
         micros: u64,
-        /// What took so long.
+        /// The step that took this long.
         what: Step,
-        /// Its text: a statement, or a plan behind its `Query Text`; empty where the log has none.
+        /// Its text: a statement, or a plan with its `Query Text`; empty if it is not logged.
         text: &'a [u8],
     },
     /// A statement before it runs (`log_statement`).
@@ -19,7 +19,7 @@ pub enum Message<'a> {
         /// Its text.
         text: &'a [u8],
     },
-    /// A client has connected, and is not yet let in.
+    /// A client has connected, and is not authenticated yet.
     Received {
         /// Its address or name.
         host: &'a [u8],
@@ -36,15 +36,16 @@ pub enum Message<'a> {
         /// How large it was, in bytes.
         bytes: u64,
     },
-    /// A session waits for a lock for longer than `deadlock_timeout`, or has got it after that.
+    /// A session waits for a lock for longer than `deadlock_timeout`, or has acquired it after
+    /// that.
     Lock {
-        /// Whether it still waits, has got it, or was part of a deadlock.
+        /// Whether it still waits, has acquired the lock, or was part of a deadlock.
         state: LockState,
-        /// Who waits.
+        /// The waiting process.
         pid: u32,
         /// `ShareLock on transaction 7`.
         what: &'a [u8],
-        /// For how long so far, in microseconds.
+        /// Duration of the wait so far, in microseconds.
         micros: u64,
     },
     /// A deadlock was broken by cancelling this statement.
@@ -58,9 +59,9 @@ pub enum Message<'a> {
     CheckpointComplete {
         /// Buffers written.
         buffers: u64,
-        /// Time to write, to sync and in all, in microseconds.
+        /// Duration of writing, of syncing, and in total, in microseconds.
         micros: [u64; 3],
-        /// WAL between it and the one before, in kibibytes.
+        /// WAL since the checkpoint before it, in kibibytes.
         distance: u64,
     },
     /// Autovacuum has vacuumed or analysed a table.
@@ -69,7 +70,7 @@ pub enum Message<'a> {
         analyze: bool,
         /// `database.schema.table`.
         table: &'a [u8],
-        /// How long it took, in microseconds; 0 where the log does not say.
+        /// Duration, in microseconds; 0 if it is not logged.
         micros: u64,
     },
     /// A statement was cancelled.
@@ -98,12 +99,12 @@ pub enum Step {
     Plan,
     /// A call of the fast-path interface.
     Function,
-    /// The log says only how long it took (`log_duration`).
-    Untold,
+    /// Unknown: only a duration is logged (`log_duration`).
+    Unknown,
 }
 
 impl Step {
-    /// All of them, in their order.
+    /// All steps, in order.
     pub const ALL: [Self; 8] = [
         Self::Statement,
         Self::Parse,
@@ -112,7 +113,7 @@ impl Step {
         Self::Fetch,
         Self::Plan,
         Self::Function,
-        Self::Untold,
+        Self::Unknown,
     ];
 
     /// Its name.
@@ -126,11 +127,11 @@ impl Step {
             Self::Fetch => "fetch",
             Self::Plan => "plan",
             Self::Function => "function",
-            Self::Untold => "untold",
+            Self::Unknown => "untold",
         }
     }
 
-    /// Whether a statement runs in it: what is counted as an execution.
+    /// Whether a statement runs in this step, so that it counts as an execution.
     #[must_use]
     pub fn runs(self) -> bool {
         matches!(
@@ -140,19 +141,19 @@ impl Step {
     }
 }
 
-/// How far a wait for a lock has come.
+/// The state of a lock wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockState {
-    /// It goes on.
+    /// The wait goes on.
     Waiting,
-    /// It is over.
+    /// The lock was acquired.
     Acquired,
-    /// It was part of a deadlock.
+    /// The wait was part of a deadlock.
     Deadlocked,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message.
+    /// Parse a message.
     #[must_use]
     pub fn read(text: &'a [u8]) -> Self {
         let found = match text.first() {
@@ -183,7 +184,7 @@ fn after<'a>(text: &'a [u8], beginning: &[u8]) -> Option<&'a [u8]> {
     text.strip_prefix(beginning)
 }
 
-/// `0.123 ms  statement: SELECT 1`.
+/// Parse `0.123 ms  statement: SELECT 1`.
 fn duration(text: &[u8]) -> Option<Message<'_>> {
     let (micros, length) = milliseconds(text)?;
     let rest = after(&text[length..], b" ms")?;
@@ -191,7 +192,7 @@ fn duration(text: &[u8]) -> Option<Message<'_>> {
     if rest.is_empty() {
         return Some(Message::Duration {
             micros,
-            what: Step::Untold,
+            what: Step::Unknown,
             text: b"",
         });
     }
@@ -207,7 +208,7 @@ fn statement(text: &[u8]) -> Option<Message<'_>> {
     step(text).map(|(what, text)| Message::Statement { what, text })
 }
 
-/// `statement: SELECT 1`, `execute <unnamed>: SELECT 1`, `parse S_1: …`, `bind S_1/C_2: …`.
+/// Parse `statement: SELECT 1`, `execute <unnamed>: SELECT 1`, `parse S_1: …`, `bind S_1/C_2: …`.
 fn step(text: &[u8]) -> Option<(Step, &[u8])> {
     if let Some(sql) = after(text, b"statement: ") {
         return Some((Step::Statement, sql));
@@ -227,7 +228,7 @@ fn step(text: &[u8]) -> Option<(Step, &[u8])> {
     } else {
         (Step::Bind, after(text, b"bind ")?)
     };
-    // Names of statements come from drivers: no colon and space in them.
+    // Names of prepared statements come from drivers, and contain no colon and space.
     let name = memchr::memmem::find(&rest[..rest.len().min(256)], b": ")?;
     Some((step, &rest[name + 2..]))
 }
@@ -245,7 +246,7 @@ fn connection(text: &[u8]) -> Option<Message<'_>> {
         .then_some(Message::Authorized)
 }
 
-/// `0:00:00.170 user=…`.
+/// Parse `0:00:00.170 user=…`.
 fn disconnected(text: &[u8]) -> Option<Message<'_>> {
     let (hours, rest) = whole(text)?;
     let (minutes, rest) = whole(after(rest, b":")?)?;
@@ -255,14 +256,14 @@ fn disconnected(text: &[u8]) -> Option<Message<'_>> {
     })
 }
 
-/// `path "base/pgsql_tmp/…", size 1073741824`.
+/// Parse `path "base/pgsql_tmp/…", size 1073741824`.
 fn temporary_file(text: &[u8]) -> Option<Message<'_>> {
     let size = memchr::memmem::rfind(text, b", size ")?;
     let (bytes, _) = whole(&text[size + 7..])?;
     Some(Message::TemporaryFile { bytes })
 }
 
-/// `4882 still waiting for ShareLock on transaction 7 after 1000.119 ms`.
+/// Parse `4882 still waiting for ShareLock on transaction 7 after 1000.119 ms`.
 fn lock(text: &[u8]) -> Option<Message<'_>> {
     let (pid, rest) = whole(text)?;
     let (state, rest) = [
@@ -314,13 +315,13 @@ fn checkpoint<'a>(text: &'a [u8], name: &[u8]) -> Option<Message<'a>> {
     })
 }
 
-/// `automatic vacuum of table "d.s.t": …`, `automatic aggressive vacuum to prevent wraparound of …`.
+/// Parse `automatic vacuum of table "d.s.t": …`, `automatic aggressive vacuum to prevent wraparound of …`.
 fn autovacuum(text: &[u8]) -> Option<Message<'_>> {
     let rest = after(text, b"automatic ")?;
     let at = memchr::memmem::find(&rest[..rest.len().min(80)], b"of table \"")?;
     let table = &rest[at + 10..];
     let end = memchr::memchr(b'"', table)?;
-    // "elapsed: 0.07 s" stands at the end; of some versions "elapsed 0.07 sec".
+    // "elapsed: 0.07 s" is at the end; "elapsed 0.07 sec" in some versions.
     let micros = memchr::memmem::rfind(rest, b"elapsed")
         .map(|at| rest[at + 7..].trim_ascii_start())
         .map(|rest| rest.strip_prefix(b":").unwrap_or(rest).trim_ascii_start())
@@ -337,12 +338,12 @@ fn cancelled<'a>(text: &'a [u8], beginning: &[u8]) -> Option<Message<'a>> {
     after(text, beginning).map(|why| Message::Cancelled { why })
 }
 
-/// Milliseconds with decimals as microseconds, and how many bytes they took.
+/// Parse milliseconds with decimals; return microseconds and the number of bytes.
 fn milliseconds(text: &[u8]) -> Option<(u64, usize)> {
     decimal(text, 3)
 }
 
-/// A decimal number times ten to the power of `places`, and how many bytes it took.
+/// Parse a decimal number times ten to the power of `places`; return it and the number of bytes.
 fn decimal(text: &[u8], places: usize) -> Option<(u64, usize)> {
     let (mut number, rest) = whole(text)?;
     let mut at = text.len() - rest.len();
@@ -365,7 +366,7 @@ fn decimal(text: &[u8], places: usize) -> Option<(u64, usize)> {
     Some((number, at))
 }
 
-/// A whole number, and what stands behind it.
+/// Parse an integer; return it and the rest of the text.
 fn whole(text: &[u8]) -> Option<(u64, &[u8])> {
     let length = text
         .iter()
@@ -432,7 +433,7 @@ mod tests {
                 Step::Function,
                 "\"lo_open\" (OID 952)",
             ),
-            ("duration: 0.5 ms", 500, Step::Untold, ""),
+            ("duration: 0.5 ms", 500, Step::Unknown, ""),
         ] {
             let text_of = Message::Duration {
                 micros,

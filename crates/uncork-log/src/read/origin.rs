@@ -1,15 +1,16 @@
-//! Who sent statements: user, database, application and host, as one number.
+//! Origins of statements: user, database, application and host, as one number.
 
 use crate::hash::{Hash, HashedMap};
 use crate::read::prefix::Head;
 
-/// How many origins, and how many applications, are told apart: drivers put random names into them.
+/// How many origins, and how many applications, are distinguished: some drivers put random names
+/// into them.
 const MOST: usize = 20_000;
 const MOST_APPLICATIONS: usize = 500;
-/// The name of what is not told apart any more.
+/// The name that stands for all others.
 const OTHERS: &[u8] = b"(others)";
 
-/// Who sent statements; empty where the log does not say.
+/// Who sent a statement; fields are empty if they are not logged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
     /// The user's name.
@@ -33,21 +34,21 @@ impl From<&Head<'_>> for Origin {
     }
 }
 
-/// All origins met so far, each with its number.
+/// All origins so far, each with its number.
 #[derive(Debug, Clone, Default)]
 pub struct Origins {
     numbers: HashedMap<u32>,
     all: Vec<Origin>,
     identities: Vec<u64>,
     applications: Vec<Box<[u8]>>,
-    /// By origin: the number of its application.
+    /// The number of each origin's application.
     of: Vec<u32>,
-    /// The last one asked for: sessions write many lines in a row.
+    /// The origin of the last call: sessions write many lines in a row.
     last: (u64, u32),
 }
 
 impl Origins {
-    /// The number of a line's origin.
+    /// Return the number of a line's origin.
     pub(crate) fn number(&mut self, head: &Head<'_>) -> u32 {
         let parts = [head.user, head.database, head.application, head.host];
         let mut hash = Hash::new();
@@ -82,7 +83,7 @@ impl Origins {
         number
     }
 
-    /// The number of an application by its name.
+    /// Return the number of an application by its name.
     pub(crate) fn application(&mut self, name: &[u8]) -> u32 {
         let place = self.applications.iter().position(|one| **one == *name);
         let place = match place {
@@ -98,18 +99,18 @@ impl Origins {
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 
-    /// The number of an origin's application.
+    /// Return the number of an origin's application.
     pub(crate) fn application_of(&self, number: u32) -> u32 {
         self.of[number as usize]
     }
 
-    /// The names of applications, by number.
+    /// Return the names of applications, by number.
     #[must_use]
     pub fn applications(&self) -> &[Box<[u8]>] {
         &self.applications
     }
 
-    /// The number of another collection's origin.
+    /// Return the number of another collection's origin.
     pub(crate) fn adopt(&mut self, origin: &Origin) -> u32 {
         let head = Head {
             user: &origin.user,
@@ -121,12 +122,12 @@ impl Origins {
         self.number(&head)
     }
 
-    /// What stands for an origin in any collection.
+    /// Return an identity for an origin that is the same in any collection.
     pub(crate) fn identity(&self, number: u32) -> u64 {
         self.identities[number as usize]
     }
 
-    /// All of them, by number.
+    /// Return all origins, by number.
     #[must_use]
     pub fn all(&self) -> &[Origin] {
         &self.all

@@ -1,4 +1,4 @@
-//! What stands before a message in a log of lines: `log_line_prefix`, and the severity.
+//! Parses the prefix of plain-text lines: `log_line_prefix`, and the severity.
 
 mod detect;
 
@@ -7,13 +7,13 @@ pub(crate) use detect::heading;
 
 use crate::read::time::{Clock, Micros, epoch};
 
-/// How far into a line a prefix may reach. What is longer is no prefix but somebody's text.
+/// The longest possible prefix; a longer one is text.
 pub(crate) const REACH: usize = 1_024;
 
-/// A `log_line_prefix`, ready to read lines with.
+/// A parsed `log_line_prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
-    /// As it stands in the server's settings.
+    /// Its text, as in the server's settings.
     text: String,
     items: Vec<Item>,
 }
@@ -34,7 +34,7 @@ enum Field {
     SessionStart,
     /// `%p`.
     Pid,
-    /// `%l`, `%P`, `%x`, `%Q`, `%S`: a number that is not used.
+    /// `%l`, `%P`, `%x`, `%Q`, `%S`: an unused number.
     Number,
     /// `%u`.
     User,
@@ -48,32 +48,32 @@ enum Field {
     SqlState,
     /// `%c`.
     Session,
-    /// `%b`, `%L`: a text that is not used, the same in most lines of a session.
+    /// `%b`, `%L`: an unused text, the same in most lines of a session.
     Label,
-    /// `%i`, `%v`: a text that is not used.
+    /// `%i`, `%v`: an unused text.
     Text,
 }
 
-/// What a line says of itself before its message.
+/// The contents of a line's prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head<'a> {
     /// When it was written.
     pub time: Option<Micros>,
-    /// The process that wrote it; 0 where the prefix does not say.
+    /// The process that wrote it; 0 if the prefix does not contain it.
     pub pid: u32,
-    /// The session's id (`%c`), empty where the prefix does not say.
+    /// The session ID (`%c`); empty if the prefix does not contain it.
     pub session: &'a [u8],
-    /// Empty where there is none, or the prefix does not say.
+    /// Empty if there is none, or the prefix does not contain it.
     pub user: &'a [u8],
-    /// Empty where there is none, or the prefix does not say.
+    /// Empty if there is none, or the prefix does not contain it.
     pub database: &'a [u8],
-    /// Empty where there is none, or the prefix does not say.
+    /// Empty if there is none, or the prefix does not contain it.
     pub application: &'a [u8],
-    /// A name, an address or `[local]`, without the port; empty where the prefix does not say.
+    /// A name, an address or `[local]`, without the port; empty if the prefix does not contain it.
     pub host: &'a [u8],
-    /// Empty where the prefix does not say.
+    /// Empty if the prefix does not contain it.
     pub sqlstate: &'a [u8],
-    /// What kind of line it is.
+    /// The severity, or the kind of addition.
     pub severity: Severity,
 }
 
@@ -93,7 +93,7 @@ impl Head<'_> {
     }
 }
 
-/// What a line is: a message of some severity, or an addition to one.
+/// The severity of a message, or the kind of an addition to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// `DEBUG`, `DEBUG1` to `DEBUG5`.
@@ -154,7 +154,7 @@ impl Severity {
         self >= Self::Detail
     }
 
-    /// Reads a severity's name.
+    /// Parse a severity.
     #[must_use]
     pub fn named(word: &[u8]) -> Option<Self> {
         Some(match word {
@@ -177,17 +177,17 @@ impl Severity {
     }
 }
 
-/// A `log_line_prefix` has an escape that no server knows.
+/// A `log_line_prefix` has an unknown escape.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("%{0} is no escape of log_line_prefix")]
 pub struct UnknownEscape(pub char);
 
 impl Prefix {
-    /// Reads a `log_line_prefix` as it stands in the server's settings.
+    /// Parse a `log_line_prefix` as in the server's settings.
     ///
     /// # Errors
     ///
-    /// [`UnknownEscape`] when it has an escape that no server knows.
+    /// [`UnknownEscape`] if it has an escape that no server knows.
     pub fn parse(text: &str) -> Result<Self, UnknownEscape> {
         let mut items: Vec<Item> = Vec::new();
         let mut characters = text.chars().peekable();
@@ -196,7 +196,7 @@ impl Prefix {
                 push_literal(&mut items, character);
                 continue;
             }
-            // A width, as in `%-10u`, pads with spaces; those are taken as the field's own.
+            // A width, as in `%-10u`, pads with spaces, which are trimmed.
             while characters
                 .next_if(|next| *next == '-' || next.is_ascii_digit())
                 .is_some()
@@ -216,20 +216,20 @@ impl Prefix {
         })
     }
 
-    /// The prefix as it stands in the server's settings.
+    /// The prefix, as in the server's settings.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Reads what stands before a line's message; returns it and where the message begins.
+    /// Read the prefix of a line; return it and where the message begins.
     pub fn read<'a>(&self, line: &'a [u8], clock: &mut Clock) -> Option<(Head<'a>, usize)> {
         let mut head = Head::new();
         let message = read_items(&self.items, line, 0, clock, &mut head)?;
         Some((head, message))
     }
 
-    /// Whether a line begins with its time, and what follows it is the same in many lines.
+    /// Whether lines begin with their time, and the rest of the prefix is the same in many lines.
     pub(crate) fn begins_with_time(&self) -> bool {
         let varies = |item: &Item| {
             matches!(
@@ -243,7 +243,7 @@ impl Prefix {
         }
     }
 
-    /// How many of a line's facts it tells.
+    /// Return how many useful fields the prefix has.
     fn fields(&self) -> usize {
         self.items
             .iter()
@@ -279,7 +279,7 @@ fn field(escape: char) -> Option<Field> {
     })
 }
 
-/// Reads items from a place of a line; returns where the message begins.
+/// Read items from a position of a line; return where the message begins.
 fn read_items<'a>(
     items: &[Item],
     line: &'a [u8],
@@ -327,8 +327,8 @@ fn read_items<'a>(
     severity(line, at, head)
 }
 
-/// Reads a text, and everything behind it. It ends where the rest of the prefix fits first. If nothing
-/// fits, what has been told of the head is meaningless.
+/// Read a text field and everything after it. The field ends where the rest of the prefix fits first. If nothing fits,
+/// the values read so far are meaningless.
 fn read_text<'a>(
     field: Field,
     rest: &[Item],
@@ -384,7 +384,7 @@ fn set<'a>(head: &mut Head<'a>, field: Field, text: &'a [u8]) {
     }
 }
 
-/// `10.0.0.1(5432)` of `%r` without its port.
+/// Return `10.0.0.1(5432)` of `%r` without its port.
 pub(crate) fn without_port(host: &[u8]) -> &[u8] {
     match host {
         [.., b')'] => host
@@ -412,7 +412,7 @@ fn number(line: &[u8], at: usize) -> Option<(u64, usize)> {
     (end > begin).then_some((number, end))
 }
 
-/// Reads the severity at a place of a line; returns where the message begins.
+/// Read the severity at a position of a line; return where the message begins.
 fn severity(line: &[u8], at: usize, head: &mut Head<'_>) -> Option<usize> {
     let rest = line.get(at..)?;
     let rest = &rest[..rest.len().min(12)];

@@ -1,20 +1,20 @@
-//! What a line looks like: the first one of an entry, or not.
+//! Recognises lines that look like the first one of an entry.
 //!
-//! A server puts a tab before the further lines of an entry, but collectors take tabs away. So a line that the
-//! prefix does not read is not simply a further line: if it looks like the first line of an entry with another
-//! prefix, the entry before it has ended.
+//! A server puts a tab before the further lines of an entry, but collectors remove tabs. So a line that the prefix
+//! does not match is not necessarily a further line: if it looks like the first line of an entry with another prefix,
+//! the entry before it has ended.
 
 use crate::read::prefix::{REACH, Severity, heading};
 use crate::read::time::{Clock, epoch};
 
-/// How far behind the time the number of a process stands.
+/// How far after the time the process ID may be.
 const NEAR: usize = 64;
 const MONTHS: [&[u8]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// Whether a line looks like the first one of an entry, whatever its prefix: it begins with a point in time, and a
-/// severity or the number of a process follows; or a severity stands behind what can be a prefix.
+/// Whether a line looks like the first one of an entry, whatever its prefix: either it begins with a point in time,
+/// followed by a severity or a process ID; or it has a severity after a possible prefix.
 pub(crate) fn looks_like_head(line: &[u8]) -> bool {
     let Some(first) = line.first() else {
         return false;
@@ -42,7 +42,7 @@ fn is_bracket(byte: u8) -> bool {
     matches!(byte, b'[' | b'<' | b'(' | b'{' | b'|')
 }
 
-/// The length of the point in time that a text begins with.
+/// Return the length of the point in time at the beginning of a text.
 fn time(text: &[u8]) -> Option<usize> {
     let first = text.first()?;
     if first.is_ascii_digit() {
@@ -59,8 +59,8 @@ fn time(text: &[u8]) -> Option<usize> {
     fits.then_some(15)
 }
 
-/// Whether a severity stands in a text: in English, or any word before a colon and two spaces, as servers write
-/// them in other languages.
+/// Whether a text contains a severity: in English, or any word before a colon and two spaces, as servers write them in
+/// other languages.
 fn has_severity(text: &[u8]) -> bool {
     memchr::memchr_iter(b':', text).any(|colon| {
         let behind = &text[colon + 1..];
@@ -76,7 +76,7 @@ fn has_severity(text: &[u8]) -> bool {
     })
 }
 
-/// Whether a number stands in brackets in a text.
+/// Whether a text contains a number in brackets.
 fn has_process(text: &[u8]) -> bool {
     memchr::memchr_iter(b'[', text).any(|open| {
         let digits = text[open + 1..]
@@ -87,8 +87,8 @@ fn has_process(text: &[u8]) -> bool {
     })
 }
 
-/// Whether what stands before a severity can be a prefix: no text in quotes, but a process, a point in time, `name=`
-/// or `user@database`.
+/// Whether the text before a severity can be a prefix: it contains no quotes, but a process ID, a point in time,
+/// `name=` or `user@database`.
 fn can_be_prefix(before: &[u8]) -> bool {
     if before
         .iter()
@@ -130,7 +130,7 @@ mod tests {
             "2025-11-30 21:10:20.101 CET [55] FEHLER:  Relation existiert nicht",
             "2025-11-30 21:10:20.101 CET [55] ОШИБКА:  x",
             "2025-11-30 21:10:20.101 CET D\u{c9}TAIL:  x",
-            // Others that write to the same stream.
+            // Other programs that write to the same stream.
             "2026-05-31 08:00:00,123 INFO: no action. I am (node1), the leader with the lock",
             "2026-05-31 08:00:00.123 UTC [55] LOG C-0x5: (nodb)/(nouser)@unix(77):6432 closing",
             "Nov 30 21:10:20 db1 sshd[99]: Accepted publickey for ada",

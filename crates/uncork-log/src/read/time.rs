@@ -1,30 +1,31 @@
-//! Points in time as logs write them, to microseconds since 1970 in UTC.
+//! Parses points in time to microseconds since 1970 in UTC.
 
 /// A point in time: microseconds since 1970-01-01 00:00 UTC.
 pub type Micros = i64;
 
 const SECOND: i64 = 1_000_000;
 
-/// Reads points in time; remembers the last one, since entries of one second stand together.
+/// Parses points in time, and caches the last one, because consecutive entries often have the same
+/// second.
 #[derive(Debug, Clone, Default)]
 pub struct Clock {
-    /// Year to second of the last one, and what it meant without its zone.
+    /// The text of the last one from year to second, and its value without the zone.
     seconds: ([u8; 19], Micros),
-    /// The last zone by name, its length, and how far it is ahead of UTC in seconds.
+    /// The last zone by name, its length, and its offset from UTC in seconds.
     zone: ([u8; 8], usize, i64),
-    /// How many had a zone that is not known; they were taken as UTC.
+    /// How many points in time had an unknown zone; they were taken as UTC.
     unknown_zones: u64,
 }
 
 impl Clock {
-    /// How many points in time had a zone of unknown name; they were taken as UTC.
+    /// How many points in time had an unknown zone; they were taken as UTC.
     #[must_use]
     pub fn unknown_zones(&self) -> u64 {
         self.unknown_zones
     }
 
-    /// Reads `2025-11-30 21:10:20[.101][ UTC]`, or with a `T` and an offset as in ISO 8601, from the
-    /// beginning of a text. Returns the point and how many bytes it took.
+    /// Parse `2025-11-30 21:10:20[.101][ UTC]`, or ISO 8601 with a `T` and an offset, at the beginning of a text.
+    /// Returns the point in time and the number of bytes.
     pub fn read(&mut self, text: &[u8]) -> Option<(Micros, usize)> {
         let head: &[u8; 19] = text.first_chunk()?;
         let seconds = if *head == self.seconds.0 {
@@ -47,7 +48,8 @@ impl Clock {
         Some((seconds + micros - ahead * SECOND, at + length))
     }
 
-    /// How far the zone at the beginning of a text is ahead of UTC in seconds, and its length.
+    /// Return the offset from UTC of the zone at the beginning of a text, in seconds, and its
+    /// length.
     fn zone(&mut self, text: &[u8]) -> (i64, usize) {
         let (space, name) = match text {
             [b' ', name @ ..] => (1, name),
@@ -91,7 +93,7 @@ impl Clock {
     }
 }
 
-/// Reads seconds since 1970 with a fraction, as `%n` and wrappers write them: `1669575482.096`.
+/// Parse seconds since 1970 with a fraction, as `%n` and wrappers write them: `1669575482.096`.
 pub(crate) fn epoch(text: &[u8]) -> Option<(Micros, usize)> {
     let length = text
         .iter()
@@ -152,7 +154,7 @@ fn digits(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// Digits behind a point as microseconds, and how many digits there were.
+/// Parse decimal digits as microseconds; return them and the number of digits.
 fn fraction(text: &[u8]) -> (i64, usize) {
     let length = text
         .iter()
@@ -167,7 +169,7 @@ fn fraction(text: &[u8]) -> (i64, usize) {
     (micros, length)
 }
 
-/// `+05:30`, `-0800` or `+02` in seconds, and its length.
+/// Parse `+05:30`, `-0800` or `+02`; return seconds and the length.
 fn offset(text: &[u8]) -> Option<(i64, usize)> {
     let hours = digits(text.get(1..3)?)?;
     let (minutes, length) = match text.get(3..) {
@@ -190,8 +192,8 @@ fn is_severity(word: &[u8]) -> bool {
     )
 }
 
-/// How far a zone is ahead of UTC in seconds. Of names with several meanings the one that `PostgreSQL`
-/// takes by default (src/timezone/tznames/Default).
+/// Return a zone's offset from UTC in seconds. For names with several meanings, `PostgreSQL`'s default counts
+/// (src/timezone/tznames/Default).
 fn ahead_of_utc(name: &[u8]) -> Option<i64> {
     let minutes = match name {
         b"UTC" | b"GMT" | b"UCT" | b"WET" => 0,
@@ -225,7 +227,7 @@ fn ahead_of_utc(name: &[u8]) -> Option<i64> {
     Some(minutes * 60)
 }
 
-/// When a log was last written to, to the month: points in time without a year are not later.
+/// The month in which a log was last written: points in time without a year are not later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     year: i64,
@@ -233,7 +235,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// The month, in UTC, of so many seconds after 1970 (Howard Hinnant, *`chrono`-compatible low-level date
+    /// Return the month, in UTC, of so many seconds after 1970 (Howard Hinnant, *`chrono`-compatible low-level date
     /// algorithms*).
     #[must_use]
     pub fn at(seconds: i64) -> Self {
@@ -241,7 +243,7 @@ impl Written {
         let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
         let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
         let day = day - (365 * year + year / 4 - year / 100);
-        // Months are counted from March on.
+        // Months are counted from March.
         let month = (5 * day + 2) / 153;
         Self {
             year: year + era * 400 + i64::from(month >= 10),
@@ -249,7 +251,7 @@ impl Written {
         }
     }
 
-    /// The year of a month, 1 to 12, that has none.
+    /// Return the year of a month, 1 to 12, that has none.
     pub(crate) fn year_of(self, month: i64) -> i64 {
         self.year - i64::from(month > self.month)
     }

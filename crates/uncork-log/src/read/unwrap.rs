@@ -1,5 +1,5 @@
-//! Logs that others pass on: each line with something before it, or within a record. What they pass on is taken out,
-//! and the lines of one entry are put together again.
+//! Unwraps logs that collectors have written: each line has something before it, or is inside a record. The lines of
+//! one entry are joined again.
 
 mod syslog;
 
@@ -13,11 +13,11 @@ use syslog::Syslog;
 
 /// How many lines decide whether a log is wrapped.
 const FIRST: usize = 200;
-/// The first byte of a line that wraps nothing and goes on with nothing: it is rejected, whatever it looks like.
-/// Such lines would otherwise become a part of the entry before.
+/// The first byte of a line that wraps nothing and continues nothing: it is rejected, whatever it looks like.
+/// Otherwise such lines would become a part of the entry before.
 pub(crate) const FOREIGN: u8 = 0x1e;
 
-/// Takes a log out of what it is wrapped in.
+/// Unwraps a log.
 #[derive(Debug)]
 pub struct Unwrapper {
     kind: Kind,
@@ -28,17 +28,16 @@ pub struct Unwrapper {
 enum Kind {
     /// BSD syslog, RFC 5424, logplex.
     Syslog(Box<Syslog>),
-    /// What Kubernetes writes for its containers: `2026-05-31T08:00:00.0Z stderr F text`.
+    /// Kubernetes container logs: `2026-05-31T08:00:00.0Z stderr F text`.
     Container,
-    /// A record of JSON around each line.
+    /// A JSON record around each line.
     Record(Box<Json>),
 }
 
 impl Unwrapper {
-    /// Finds out whether a log is wrapped, from its beginning. Points in time without a year
-    /// lie in the twelve months before it was last written to;
-    /// `prefix` is that of the lines within, else it is found out. None if it is not, or wraps nothing that
-    /// is known.
+    /// Detect from its beginning whether a log is wrapped. Points in time without a year are in the twelve months
+    /// before the log was last written. `prefix` is the prefix of the inner lines; otherwise it is detected. `None` if
+    /// the log is not wrapped, or wraps an unknown format.
     #[must_use]
     pub fn detect(sample: &[u8], written: Written, prefix: Option<&Prefix>) -> Option<Self> {
         let end = memrchr(b'\n', sample).map_or(sample.len(), |at| at + 1);
@@ -53,7 +52,7 @@ impl Unwrapper {
             .find_map(|kind| kind.fitting(sample, written, prefix))
     }
 
-    /// What it is wrapped in, for people.
+    /// The name of the wrapper.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self.kind {
@@ -63,13 +62,13 @@ impl Unwrapper {
         }
     }
 
-    /// The dialect of what is wrapped.
+    /// The format of the inner lines.
     #[must_use]
     pub fn dialect(&self) -> &Dialect {
         &self.dialect
     }
 
-    /// Takes whole lines; writes what they wrap, as far as it is complete.
+    /// Unwrap whole lines; write the inner lines that are complete.
     pub fn feed(&mut self, lines: &[u8], out: &mut Vec<u8>) {
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -80,7 +79,7 @@ impl Unwrapper {
         }
     }
 
-    /// Writes what is still open at the end.
+    /// Write what is still open at the end.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if let Kind::Syslog(syslog) = &mut self.kind {
             syslog.finish(out);
@@ -89,7 +88,8 @@ impl Unwrapper {
 }
 
 impl Kind {
-    /// An unwrapper of this kind, if it fits the lines of a sample and what they wrap is known.
+    /// Return an unwrapper of this kind, if it fits the lines of a sample and their inner format is
+    /// known.
     fn fitting(
         mut self,
         sample: &[u8],
@@ -136,7 +136,7 @@ impl Kind {
         }
     }
 
-    /// Writes what a line wraps. A line that wraps nothing is passed on as it is, marked as [`FOREIGN`].
+    /// Write what a line wraps. A line that wraps nothing is passed on unchanged, marked as [`FOREIGN`].
     fn unwrap(&mut self, line: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Syslog(syslog) => return syslog.line(line, out),
@@ -158,7 +158,7 @@ impl Kind {
     }
 }
 
-/// Writes a line that wraps nothing.
+/// Write a line that wraps nothing.
 fn write_foreign(line: &[u8], out: &mut Vec<u8>) {
     if out.last().is_some_and(|last| *last != b'\n') {
         out.push(b'\n');
@@ -168,7 +168,7 @@ fn write_foreign(line: &[u8], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// The text of a line of a container's log, and whether it is whole.
+/// Return the text of a container log's line, and whether it is complete.
 fn container(line: &[u8]) -> Option<(&[u8], bool)> {
     let mut parts = line.splitn(4, |byte| *byte == b' ');
     let (time, stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -179,7 +179,7 @@ fn container(line: &[u8]) -> Option<(&[u8], bool)> {
     fits.then(|| (text, tag[0] == b'F'))
 }
 
-/// The text behind the next space.
+/// Return the text after the next space.
 fn behind_space(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memchr(b' ', text)?;
     Some((&text[..at], &text[at + 1..]))

@@ -1,12 +1,12 @@
-//! Passwords in statements: a log holds them, what is kept of it must not.
+//! Removes passwords from statements: logs contain them, but reports must not.
 
 use std::borrow::Cow;
 
 const WORD: &[u8] = b"password";
-/// Where its `w` stands.
+/// The position of its `w`.
 const RAREST: usize = 4;
 
-/// A statement with `'***'` for each literal that follows the word `PASSWORD`.
+/// Return a statement with `'***'` for each literal that follows the word `PASSWORD`.
 #[must_use]
 pub(crate) fn without_passwords(sql: &[u8]) -> Cow<'_, [u8]> {
     let mut out: Vec<u8> = Vec::new();
@@ -19,7 +19,7 @@ pub(crate) fn without_passwords(sql: &[u8]) -> Cow<'_, [u8]> {
                 .iter()
                 .take_while(|byte| is_between(**byte))
                 .count();
-        // `E'…'` too; a dollar quote is none that CREATE ROLE takes.
+        // Also `E'…'`; CREATE ROLE accepts no dollar-quoted password.
         let quote = begin + usize::from(matches!(sql.get(begin), Some(b'e' | b'E')));
         if begin == at || sql.get(quote) != Some(&b'\'') {
             continue;
@@ -36,7 +36,7 @@ pub(crate) fn without_passwords(sql: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Where the word next stands: sought by its rarest letter.
+/// Find the next occurrence of the word, by its rarest letter.
 fn find(sql: &[u8]) -> Option<usize> {
     memchr::memchr2_iter(b'w', b'W', sql).find_map(|at| {
         let begin = at.checked_sub(RAREST)?;
@@ -45,12 +45,12 @@ fn find(sql: &[u8]) -> Option<usize> {
     })
 }
 
-/// Whether a byte may stand between the word and its literal: `PASSWORD 'x'`, `password = 'x'`, `password='x'`.
+/// Whether a byte may be between the word and its literal: `PASSWORD 'x'`, `password = 'x'`, `password='x'`.
 fn is_between(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'=' | b':')
 }
 
-/// Where a literal ends whose quote has begun; the end of a text that is cut short.
+/// Find the end of a literal after its first quote; the end of the text if it is truncated.
 fn literal_end(sql: &[u8], mut at: usize) -> usize {
     while let Some(byte) = sql.get(at) {
         at += 1;

@@ -1,23 +1,22 @@
-//! A statement's text but for its literals, as a number: what is looked up for each execution.
+//! Hashes a statement without its literals, for one look-up per execution.
 //!
-//! Of two executions that an application writes by one piece of code, only the literals differ. Their
-//! skeletons are equal, so that the dearer question for the template is asked once for each
-//! skeleton, not for each execution. Skeletons are finer than templates: case, white space and the
-//! length of lists make a difference here.
+//! Executions from one piece of application code differ only in literals, so they have the same skeleton. The costlier
+//! template lookup is made once per skeleton, not once per execution. Skeletons are finer than templates: case, white
+//! space and the length of lists make a difference.
 
 use memchr::{memchr, memmem};
 
 use crate::hash::Hash;
 
-/// What follows a run of bytes: a number, a string or parameter, a comment, nothing.
+/// What follows a run of bytes: a number, a string or parameter, a comment, or nothing.
 const NUMBER: u64 = 0;
 const TEXT: u64 = 1;
 const COMMENT: u64 = 2;
 const END: u64 = 3;
 
-/// What ends a run of bytes that are taken as they are.
+/// Bytes that end a literal run.
 static SPECIAL: [bool; 256] = specials();
-/// What a name may hold behind its first byte.
+/// Bytes that a name may contain after its first byte.
 static NAME: [bool; 256] = names();
 
 const fn specials() -> [bool; 256] {
@@ -47,8 +46,8 @@ const fn names() -> [bool; 256] {
     table
 }
 
-/// Where the next byte from `"` to `9` stands: all special ones are among them, and few others. Eight bytes are looked
-/// at together (Sean Anderson, *Bit Twiddling Hacks*: a word that has a byte between two others).
+/// Find the next byte from `"` to `9`: all special bytes are among them, and few others. Eight bytes are tested at
+/// once (Sean Anderson, *Bit Twiddling Hacks*: whether a word has a byte between two others).
 fn perhaps_special(sql: &[u8], mut at: usize) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const LOW: u64 = ONES * 127;
@@ -70,7 +69,7 @@ fn in_name(sql: &[u8], at: usize) -> bool {
     at > 0 && NAME[usize::from(sql[at - 1])]
 }
 
-/// The number of a statement's skeleton.
+/// Return the hash of a statement's skeleton.
 #[must_use]
 pub fn skeleton(sql: &[u8]) -> u64 {
     let sql = sql.trim_ascii_end();
@@ -91,7 +90,7 @@ pub fn skeleton(sql: &[u8]) -> u64 {
                 string_end(sql, at, escapes)
             }
             b'"' => {
-                // A name: taken as it is, whatever it holds.
+                // A name: hashed unchanged, whatever it contains.
                 at = memchr(b'"', &sql[at + 1..]).map_or(sql.len(), |length| at + length + 2);
                 continue;
             }

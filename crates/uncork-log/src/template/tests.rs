@@ -108,7 +108,7 @@ fn rows_of_values_are_one_template_and_their_number_is_told() {
     );
 }
 
-/// What may stand behind the rows of `VALUES`, and how a template shows it.
+/// What may follow the rows of `VALUES`, and its form in a template.
 const TAILS: [(&str, &str); 16] = [
     ("", ""),
     (" ON CONFLICT DO NOTHING", " on conflict do nothing"),

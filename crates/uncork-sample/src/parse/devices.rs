@@ -1,28 +1,28 @@
 //! `/proc/diskstats` and `/proc/net/dev`.
 
-/// The kernel counts sectors of this size, whatever the disk's are.
+/// The kernel's sector size, independent of the disk's.
 const SECTOR_BYTES: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// What a block device has done since boot.
+/// Counts of a block device since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Disk {
     pub(crate) reads: u64,
     pub(crate) read_bytes: u64,
-    /// Time of all reads together.
+    /// Total time of all reads.
     pub(crate) read_ns: u64,
     pub(crate) writes: u64,
     pub(crate) written_bytes: u64,
-    /// Time of all writes together.
+    /// Total time of all writes.
     pub(crate) write_ns: u64,
-    /// Time with anything under way.
+    /// Time with any request under way.
     pub(crate) busy_ns: u64,
-    /// Flushes, told since Linux 5.5.
+    /// Flushes, reported since Linux 5.5.
     pub(crate) flushes: Option<u64>,
 }
 
-/// Yields each device's name and counts. Lines of the seven-field form of old partitions are left
-/// out.
+/// Iterate over each device's name and counts. Lines of the seven-field form of old partitions are
+/// skipped.
 pub(crate) fn parse_disks(text: &str) -> impl Iterator<Item = (&str, Disk)> {
     text.lines().filter_map(|line| {
         let mut fields = line.split_whitespace().skip(2);
@@ -49,21 +49,21 @@ pub(crate) fn parse_disks(text: &str) -> impl Iterator<Item = (&str, Disk)> {
     })
 }
 
-/// What a network interface has carried since it came up.
+/// Counts of a network interface since it came up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Interface {
     pub(crate) received_bytes: u64,
     pub(crate) received: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) sent: u64,
-    /// Errors and drops, of both directions.
+    /// Errors and drops in both directions.
     pub(crate) lost: u64,
 }
 
-/// Yields each interface's name and counts.
+/// Iterate over each interface's name and counts.
 pub(crate) fn parse_interfaces(text: &str) -> impl Iterator<Item = (&str, Interface)> {
     text.lines().filter_map(|line| {
-        // Old kernels leave no blank behind the colon.
+        // Old kernels write no space after the colon.
         let (name, fields) = line.split_once(':')?;
         let mut numbers = [0_u64; 16];
         let mut count = 0;

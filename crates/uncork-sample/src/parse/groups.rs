@@ -3,24 +3,24 @@
 /// The two versions of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Hierarchy {
-    /// A tree for each controller.
+    /// One hierarchy per controller.
     V1,
-    /// One tree.
+    /// A unified hierarchy.
     V2,
 }
 
-/// Where a process' group is, under one controller.
+/// The place of a process' group for one controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GroupPath<'a> {
     pub(crate) hierarchy: Hierarchy,
-    /// Folders below `/sys/fs/cgroup` where the tree may be mounted, the likeliest first.
+    /// Folders below `/sys/fs/cgroup` where the hierarchy may be mounted, the likeliest first.
     pub(crate) mounts: &'static [&'static str],
-    /// The group within the tree, beginning with a slash.
+    /// The group within the hierarchy, beginning with a slash.
     pub(crate) path: &'a str,
 }
 
-/// Where a process' group of a controller (`cpu` or `memory`) is, by `/proc/<pid>/cgroup`, the
-/// likeliest first: on a hybrid system version 1 has the controllers.
+/// Parse from `/proc/<pid>/cgroup` the places of a process' group for a controller (`cpu` or
+/// `memory`), the likeliest first: on a hybrid system version 1 has the controllers.
 pub(crate) fn group_paths<'a>(cgroup: &'a str, controller: &str) -> Vec<GroupPath<'a>> {
     let mut found = Vec::new();
     for line in cgroup.lines() {
@@ -50,8 +50,8 @@ pub(crate) fn group_paths<'a>(cgroup: &'a str, controller: &str) -> Vec<GroupPat
     found
 }
 
-/// A group and all above it, up to the root of its tree. In a container the path may name a group
-/// outside of what is mounted; the root is then our own.
+/// Return a group and its ancestors, up to the root. In a container the path may name a group that
+/// is not mounted; the root is then our own.
 pub(crate) fn lineage(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(path.trim_matches('/'));
     std::iter::from_fn(move || {
@@ -65,18 +65,18 @@ pub(crate) fn lineage(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What `cpu.stat` counts of a group's quota.
+/// The quota counts of `cpu.stat`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CpuStat {
     pub(crate) periods: u64,
     pub(crate) throttled_periods: u64,
     pub(crate) throttled_ns: u64,
-    /// Periods in which saved time was used beyond the quota; since Linux 5.14.
+    /// Periods in which saved time exceeded the quota; since Linux 5.14.
     pub(crate) burst_periods: Option<u64>,
     pub(crate) burst_ns: Option<u64>,
 }
 
-/// Reads `cpu.stat`; `None` if the group has no quota to count.
+/// Parse `cpu.stat`; `None` if the group has no quota.
 pub(crate) fn parse_cpu_stat(text: &str) -> Option<CpuStat> {
     let throttled_ns = match counter(text, "throttled_time") {
         Some(nanoseconds) => nanoseconds,
@@ -92,13 +92,13 @@ pub(crate) fn parse_cpu_stat(text: &str) -> Option<CpuStat> {
     })
 }
 
-/// Reads `cpu.max`: how many processors' time the group may use; `None` if as many as it likes.
+/// Parse `cpu.max`: how many processors' time the group may use; `None` if unlimited.
 pub(crate) fn parse_cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     cores(quota.parse().ok()?, period.parse().ok()?)
 }
 
-/// The same of version 1, from `cpu.cfs_quota_us` and `cpu.cfs_period_us`.
+/// Parse the same for version 1, from `cpu.cfs_quota_us` and `cpu.cfs_period_us`.
 pub(crate) fn parse_cfs(quota: &str, period: &str) -> Option<f64> {
     cores(quota.trim().parse().ok()?, period.trim().parse().ok()?)
 }
@@ -111,14 +111,14 @@ fn cores(quota_us: i64, period_us: i64) -> Option<f64> {
     (quota_us > 0 && period_us > 0).then(|| quota_us as f64 / period_us as f64)
 }
 
-/// Reads `memory.max` or `memory.limit_in_bytes`; `None` if there is no limit. Version 1 writes
-/// none as the greatest multiple of a page.
+/// Parse `memory.max` or `memory.limit_in_bytes`; `None` if there is no limit. Version 1 writes the
+/// greatest multiple of a page for no limit.
 pub(crate) fn parse_memory_limit(text: &str) -> Option<u64> {
     let bytes: u64 = text.trim().parse().ok()?;
     (bytes < 1 << 62).then_some(bytes)
 }
 
-/// The number behind a name, in a file of such lines.
+/// Return the number after a name, in a file of such lines.
 pub(crate) fn counter(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| match line.split_once(' ')? {
         (found, number) if found == name => number.trim().parse().ok(),

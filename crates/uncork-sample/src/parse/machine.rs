@@ -1,9 +1,9 @@
 //! `/proc/stat` and `/proc/pressure`.
 
-/// What the machine's processors did since it began, in ticks, and other counts of `/proc/stat`.
+/// Processor times of the machine since boot, in ticks, and other counts of `/proc/stat`.
 ///
-/// `user` and `nice` hold the time of guests too, as the kernel counts it. Kernels before 2.6.33
-/// do not tell all modes; those are then zero ticks since boot, as in `proc(5)`.
+/// `user` and `nice` include guest time, as the kernel counts it. Kernels before 2.6.33 do not
+/// report all modes; missing ones are zero ticks since boot, as in `proc(5)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct MachineTicks {
     pub(crate) user: u64,
@@ -15,15 +15,15 @@ pub(crate) struct MachineTicks {
     pub(crate) softirq: u64,
     pub(crate) steal: u64,
     pub(crate) guest: u64,
-    /// Processors that are on.
+    /// Processors online.
     pub(crate) cpus: u64,
     /// Switches from one task to another since boot.
     pub(crate) switches: Option<u64>,
     /// Tasks begun since boot.
     pub(crate) forks: Option<u64>,
-    /// Tasks that run or could.
+    /// Runnable tasks.
     pub(crate) running: Option<u64>,
-    /// Tasks that wait for a device.
+    /// Tasks blocked on I/O.
     pub(crate) blocked: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ fn parse_modes(values: &str) -> Option<MachineTicks> {
         .split_whitespace()
         .map(|number| number.parse().ok())
         .collect::<Option<_>>()?;
-    // The first four are as old as /proc/stat itself.
+    // The first four exist in every version of /proc/stat.
     if numbers.len() < 4 {
         return None;
     }
@@ -80,8 +80,8 @@ fn parse_modes(values: &str) -> Option<MachineTicks> {
     })
 }
 
-/// How long tasks have waited for one resource, in microseconds since boot. `full` is `None` where
-/// the kernel does not tell it: of the processor before 5.13.
+/// How long tasks have waited for one resource, in microseconds since boot. `full` is `None` if the
+/// kernel does not report it, as for the processor before 5.13.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pressure {
     pub(crate) some_us: u64,

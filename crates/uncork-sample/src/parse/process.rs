@@ -1,6 +1,6 @@
 //! Files of one process: `/proc/<pid>/{stat,status,io,smaps_rollup,cmdline}`.
 
-/// The fields of `/proc/<pid>/stat` that matter here; times in ticks, sizes in pages.
+/// The required fields of `/proc/<pid>/stat`; times in ticks, sizes in pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) parent: u32,
@@ -14,11 +14,12 @@ pub(crate) struct Stat {
     pub(crate) rss_pages: u64,
 }
 
-/// Reads a line of `/proc/<pid>/stat`. The process' name, in brackets, may hold anything, so the
-/// fields are counted from the last closing bracket on.
+/// Parse `/proc/<pid>/stat`. The process' name, in brackets, may contain anything, so the fields
+/// are counted from the last closing bracket.
 pub(crate) fn parse_stat(line: &str) -> Option<Stat> {
     let mut words = line.rsplit_once(')')?.1.split_whitespace();
-    // proc(5) numbers the fields from 1; the first after the name is number 3. Only ever forwards.
+    // proc(5) numbers the fields from 1; the first after the name is number 3. Fields are read in
+    // ascending order.
     let mut at = 3;
     let mut field = |number: usize| {
         let found = words.nth(number - at)?;
@@ -38,15 +39,15 @@ pub(crate) fn parse_stat(line: &str) -> Option<Stat> {
     })
 }
 
-/// How often a process left the processor: to wait, and because it had to.
+/// Context switches of a process: voluntary and involuntary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Switches {
     pub(crate) voluntary: u64,
     pub(crate) involuntary: u64,
 }
 
-/// Reads them of a process with one thread. Of one with more the file tells only the first's, and
-/// nothing of those that ended: then they are not known.
+/// Parse them for a process with one thread. With more threads the file covers only the first, and
+/// no ended ones, so the total is unknown.
 pub(crate) fn parse_switches(status: &str) -> Option<Switches> {
     if labelled(status, "Threads:").is_some_and(|threads| threads > 1) {
         return None;
@@ -57,7 +58,7 @@ pub(crate) fn parse_switches(status: &str) -> Option<Switches> {
     })
 }
 
-/// On how many processors a process may run.
+/// The number of processors that a process may run on.
 pub(crate) fn parse_allowed_cpus(status: &str) -> Option<u64> {
     let list = status
         .lines()
@@ -65,7 +66,7 @@ pub(crate) fn parse_allowed_cpus(status: &str) -> Option<u64> {
     count_cpus(list.trim())
 }
 
-/// Counts the processors of a list such as `0-3,8`.
+/// Count the processors of a list such as `0-3,8`.
 pub(crate) fn count_cpus(list: &str) -> Option<u64> {
     list.split(',')
         .filter(|part| !part.is_empty())
@@ -79,7 +80,7 @@ pub(crate) fn count_cpus(list: &str) -> Option<u64> {
         .sum()
 }
 
-/// What a process read and wrote: calls, and bytes that went to and from disks.
+/// Reads and writes of a process: calls, and bytes from and to disks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Io {
     pub(crate) read_calls: u64,
@@ -97,7 +98,7 @@ pub(crate) fn parse_io(text: &str) -> Option<Io> {
     })
 }
 
-/// Memory of a process in bytes, what it shares divided among those that share it.
+/// Memory of a process in bytes, with shared memory divided among its users.
 pub(crate) fn parse_pss(smaps_rollup: &str) -> Option<u64> {
     Some(labelled(smaps_rollup, "Pss:")? * 1024)
 }
@@ -107,7 +108,7 @@ fn labelled(text: &str, label: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// `PostgreSQL`'s processes that serve no client, as their titles begin.
+/// `PostgreSQL`'s auxiliary processes, by the beginning of their titles.
 const BACKGROUND: [&str; 16] = [
     "archiver",
     "autovacuum launcher",
@@ -127,9 +128,8 @@ const BACKGROUND: [&str; 16] = [
     "walwriter",
 ];
 
-/// Says what kind of process this is by its title: of `PostgreSQL`'s processes their duty, of
-/// others the program. Names of users, databases and addresses, which titles hold too, never
-/// leave here.
+/// Classify a process by its title: `PostgreSQL`'s processes by their duty, others by the program.
+/// Names of users, databases and addresses in titles are never returned.
 pub(crate) fn kind(cmdline: &str, parent: bool) -> String {
     let title = cmdline.trim_end_matches(['\0', ' ']);
     if let Some(duty) = title.strip_prefix("postgres: ") {
@@ -145,7 +145,7 @@ pub(crate) fn kind(cmdline: &str, parent: bool) -> String {
     let name = program.rsplit('/').next().unwrap_or_default();
     match name.split_whitespace().next().unwrap_or_default() {
         "postgres" | "postmaster" if parent => "postmaster".to_owned(),
-        // Just begun: it has not said yet what it is.
+        // A new process: its title is not set yet.
         "postgres" | "postmaster" => String::new(),
         name => name.to_owned(),
     }

@@ -81,7 +81,7 @@ fn what_is_read_seldom_is_read_at_the_end_even_of_what_has_stopped_running() {
 #[test]
 fn children_are_followed_as_they_come_and_go() {
     let sampler = Sampler::start(&plan(std::process::id(), true)).expect("a thread");
-    // Long enough to be seen, and at work all the time.
+    // Long enough to be seen, and busy all the time.
     let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.1";
     let mut child = Command::new("sh")
         .args(["-c", script])
@@ -187,7 +187,7 @@ fn the_time_of_a_rest_is_none_to_it() {
     let seen = sampler.stop();
     assert!(seen.facts.elapsed_ns >= 100 * MS);
     assert!(seen.facts.elapsed_ns < 300 * MS, "{:?}", seen.facts);
-    // It read before and after, and took none of the readings that were due meanwhile.
+    // It read before and after, and skipped the readings that were due meanwhile.
     assert!(seen.ticks.len() > 3, "{:?}", seen.ticks);
     assert!(seen.ticks.iter().all(|tick| tick.length_ns < 150 * MS));
 }

@@ -1,5 +1,5 @@
-//! What the arrivals of all threads look like together. The seeds are fixed, so a test that holds
-//! once holds always; bounds of random figures lie at the 1 % point of their distribution.
+//! Tests the combined arrivals of all threads. The seeds are fixed, so the results never change;
+//! bounds of random statistics are at the 1 % point of their distribution.
 
 #![expect(
     clippy::cast_possible_truncation,

@@ -37,7 +37,7 @@ impl Client {
         Self { session }
     }
 
-    /// Runs the script once; the requests as the simple protocol sends them, or what went wrong.
+    /// Run the script once; the requests as the simple protocol sends them, or what went wrong.
     pub(crate) fn run(
         &mut self,
         script: &Script,

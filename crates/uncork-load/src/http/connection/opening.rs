@@ -1,4 +1,4 @@
-//! Opening a connection: reaching the server, agreeing on keys and on a version, greeting.
+//! Opening a connection: TCP connect, TLS handshake, choice of the HTTP version, settings.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::http::tls::H2;
 use crate::socket::{Counted, Stream};
 
 impl Connection {
-    /// Begins to connect.
+    /// Begin to connect.
     pub(crate) fn connect(
         &mut self,
         address: SocketAddr,
@@ -38,7 +38,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Goes on with opening; afterwards the connection is open, or waits for the socket.
+    /// Continue opening. Afterwards the connection is open, or waits for the socket.
     pub(super) fn open(&mut self, context: &mut Context<'_>) -> Result<Progress, Fault> {
         if self.stage == Stage::Connecting {
             let Some(Stream::Tcp(socket)) = &self.stream else {
@@ -55,7 +55,7 @@ impl Connection {
                 }
                 Err(error) => return Err(unreachable(context.state, &error)),
             }
-            // Small requests must not wait for one another.
+            // Disable Nagle's algorithm: small requests must not wait for one another.
             let _ = socket.set_nodelay(true);
             self.begin_tls(context)?;
         }

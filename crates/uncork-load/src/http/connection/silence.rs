@@ -4,7 +4,7 @@ use super::{Connection, Context, Protocol};
 use crate::http::stall_probe::{SILENCE_NS, STALL_NS};
 
 impl Connection {
-    /// Something was received: looks at how long nothing was.
+    /// Note that something was received, and evaluate the silence before it.
     pub(super) fn note_received(&mut self, now_ns: u64, context: &mut Context<'_>) {
         let silent_ns = now_ns.saturating_sub(std::mem::replace(&mut self.received_ns, now_ns));
         if !self.midway || silent_ns < SILENCE_NS {
@@ -30,7 +30,7 @@ impl Connection {
         }
     }
 
-    /// Whether an answer has begun that is not whole.
+    /// Whether an answer is incomplete.
     pub(super) fn is_midway(&self) -> bool {
         match &self.protocol {
             Some(Protocol::Http1(http1)) => http1.is_midway() || !self.pending.is_empty(),
@@ -39,12 +39,13 @@ impl Connection {
         }
     }
 
-    /// Since when nothing has come though an answer has begun, if no lot was drawn for it yet.
+    /// Since when an incomplete answer has been silent, if this silence is not part of the stall
+    /// probe yet.
     pub(crate) fn silent_from_ns(&self) -> Option<u64> {
         (self.midway && self.probed.is_none()).then_some(self.received_ns)
     }
 
-    /// The silence takes part in the trial: it is hastened or not.
+    /// Make the silence part of the stall probe: shorten it, or leave it as a control.
     pub(crate) fn draw(&mut self, hastens: bool) {
         self.probed = Some(hastens);
         if let (true, Some(stream)) = (hastens, &self.stream) {

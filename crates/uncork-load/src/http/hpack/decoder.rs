@@ -1,21 +1,21 @@
-//! From a header block to fields.
+//! Decodes header blocks to fields.
 
 use super::table::{Field, Table};
 use super::{huffman, read_integer};
 
-/// The most that the names and values of one block may take. A small block can stand for much by
-/// naming a large field again and again.
+/// The most bytes that the names and values of one block may take. A small block can decode to a
+/// large one by naming a large field again and again.
 const MOST_PLAIN_BYTES: usize = 1 << 20;
-/// How large the table may be: what the settings say that are in force without a word.
+/// Capacity of the table: the default setting.
 const CAPACITY: usize = 4096;
 
-/// Why a block cannot be read; the connection cannot go on after that.
+/// Why a block cannot be decoded; the connection cannot continue after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DecodeError {
-    /// It is not what HPACK permits.
+    /// It is not valid HPACK.
     #[error("the compressed headers are damaged")]
     Damaged,
-    /// It stands for more than is kept.
+    /// It decodes to more than the limit.
     #[error("the headers take more than 1 MiB")]
     TooLong,
 }
@@ -23,44 +23,45 @@ pub(crate) enum DecodeError {
 /// The fields of a block.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Fields {
-    /// The status of an answer; 0 where there is none.
+    /// The status of an answer; 0 if there is none.
     pub(crate) status: u16,
-    /// How long the body is said to be.
+    /// The declared length of the body.
     pub(crate) length: Option<u64>,
-    /// How many bytes all names and values have.
+    /// Total bytes of names and values.
     pub(crate) plain_bytes: usize,
-    /// Names and values; empty unless they are asked for.
+    /// Names and values; empty unless they are requested.
     pub(crate) listed: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What one connection has got to know.
+/// The decoder of one connection.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     table: Table,
-    /// Whether fields are listed.
+    /// Whether fields are kept.
     lists: bool,
-    /// The last block that means the same when it comes again, and what it stands for. Answers are
-    /// often alike to the byte.
+    /// The last block that decodes to the same when it is repeated, and its fields. Answers are
+    /// often identical to the byte.
     last_block: Vec<u8>,
     last: Fields,
     /// What that block adds to the table.
     learnt: Vec<Field>,
-    /// Adding it once more leaves the table as it is: it is full of the same fields.
+    /// Whether adding it once more leaves the table unchanged, because it is full of the same
+    /// fields.
     settled: bool,
 }
 
-/// What a block stands for, and what it did.
+/// A decoded block, and what it did to the table.
 #[derive(Debug, Default)]
 struct Block {
     fields: Fields,
     learnt: Vec<Field>,
-    /// It means something else when it comes again: it names what was learnt, and learns as well, or it
+    /// Whether the block would decode differently if repeated: it refers to the dynamic table and changes it, or it
     /// changes the table's capacity.
     passing: bool,
 }
 
 impl Decoder {
-    /// A decoder that keeps names and values only where `lists` asks for them.
+    /// Create a decoder that keeps names and values only if `lists` is set.
     pub(crate) fn new(lists: bool) -> Self {
         Self {
             table: Table::new(CAPACITY),
@@ -72,7 +73,7 @@ impl Decoder {
         }
     }
 
-    /// Reads a block.
+    /// Decode a block.
     pub(crate) fn decode(&mut self, block: &[u8]) -> Result<&Fields, DecodeError> {
         if block != self.last_block || block.is_empty() {
             let read = self.read(block)?;
@@ -255,7 +256,7 @@ mod tests {
         }
     }
 
-    /// RFC 7541, C.5 and C.6: answers with a table of 256 bytes, from which fields are driven out.
+    /// RFC 7541, C.5 and C.6: answers with a table of 256 bytes, from which fields are evicted.
     #[test]
     fn the_rfcs_answers_are_read() {
         for blocks in [
@@ -300,7 +301,8 @@ mod tests {
     #[test]
     fn a_block_seen_before_means_the_same_only_while_the_table_does() {
         let mut decoder = Decoder::new(true);
-        // Learns "a: 1", then names the newest field, then learns "b: 2", then names the newest.
+        // Adds "a: 1", then refers to the newest field, then adds "b: 2", then refers to the
+        // newest.
         let learn = |name: u8, value: u8| vec![0x40, 1, name, 1, value];
         decoder.decode(&learn(b'a', b'1')).expect("valid");
         let newest = [0xbe];
@@ -310,7 +312,8 @@ mod tests {
         assert_eq!(decoder.decode(&newest).expect("valid").listed[0].1, b"2");
     }
 
-    /// Blocks that come again and again are not read again; what they mean and teach is the same.
+    /// Repeated blocks are not decoded again; their fields and their effect on the table are the
+    /// same.
     #[test]
     fn what_is_remembered_is_what_would_be_read() {
         let long = |name: u8| [&[0x40, 1, name, 100][..], &[b'v'; 100]].concat();

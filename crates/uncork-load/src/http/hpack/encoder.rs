@@ -1,39 +1,40 @@
-//! From the headers of requests to header blocks.
+//! Encodes the headers of requests to header blocks.
 //!
-//! A load sends few different headers, over and over. Those that never change are learnt by the
-//! server with their first use, and after that cost a byte or two. What is learnt is never driven
-//! out again: when the table is full, the rest is sent as it is.
+//! A load sends few different headers, over and over. Headers that never change enter the server's
+//! table with their first use, and after that cost a byte or two. They are never evicted: when the
+//! table is full, further headers are sent as literals.
 
 use super::table::{STATIC, size_of};
 use super::write_integer;
 
-/// A header as it is sent.
+/// A header to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Header<'a> {
-    /// One that is the same in many requests; its number among all such headers of the load.
+    /// A header that is the same in many requests; its number among all such headers of the load.
     Lasting(usize, &'a [u8], &'a [u8]),
-    /// One that differs from request to request.
+    /// A header that differs from request to request.
     Passing(&'a [u8], &'a [u8]),
 }
 
-/// What the server of one connection has learnt.
+/// The encoder of one connection, which mirrors the server's table.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    /// Where each lasting header stands, in the order of learning; none if it was not learnt.
+    /// The place of each lasting header in the table, in the order of insertion; `None` if it is
+    /// not in the table.
     places: Vec<Option<usize>>,
     learnt: usize,
     size: usize,
-    /// How large the server's table is.
+    /// Capacity of the server's table.
     capacity: usize,
-    /// The server must be told the size of its table, after it was emptied.
+    /// The new capacity must be sent to the server, after its table was emptied.
     resized: bool,
 }
 
 impl Encoder {
-    /// What is used of the server's table at most.
+    /// The largest part of the server's table that is used.
     const MOST: usize = 4096;
 
-    /// For a server that has learnt nothing, and a load with so many lasting headers.
+    /// Create an encoder for an empty table, and a load with so many lasting headers.
     pub(crate) fn new(lasting: usize) -> Self {
         Self {
             places: vec![None; lasting],
@@ -44,7 +45,7 @@ impl Encoder {
         }
     }
 
-    /// The server's table is as large as this.
+    /// Adopt the capacity of the server's table.
     pub(crate) fn resize(&mut self, capacity: usize) {
         let capacity = capacity.min(Self::MOST);
         if capacity == self.capacity {
@@ -57,7 +58,7 @@ impl Encoder {
         self.resized = true;
     }
 
-    /// Appends the beginning of a block.
+    /// Append the beginning of a block.
     pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.resized) {
             write_integer(out, 0b0010_0000, 5, 0);
@@ -65,7 +66,7 @@ impl Encoder {
         }
     }
 
-    /// Appends a header.
+    /// Append a header.
     pub(crate) fn write(&mut self, header: Header<'_>, out: &mut Vec<u8>) {
         match header {
             Header::Lasting(number, name, value) => {
@@ -88,7 +89,7 @@ impl Encoder {
     }
 }
 
-/// The index in the static table of a field, or of a name.
+/// Find the index of a field, or of a name, in the static table.
 fn known(name: &[u8], value: Option<&[u8]>) -> Option<usize> {
     let place = STATIC
         .iter()
@@ -140,7 +141,7 @@ mod tests {
         HEADERS.iter().map(pair).collect()
     }
 
-    /// RFC 7541, C.2.1 and C.3.1, where they write as this does.
+    /// RFC 7541, C.2.1 and C.3.1, whose choice of representations is the same.
     #[test]
     fn the_rfcs_fields_are_written() {
         let mut out = Vec::new();

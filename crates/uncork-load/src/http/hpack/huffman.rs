@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-/// The symbol that ends a text; it never stands in one.
+/// The symbol that ends a text; it is not valid within one.
 const END: u16 = 256;
 
 /// The length of each symbol's code, in bits.
@@ -72,7 +72,7 @@ static CODE: LazyLock<Code> = LazyLock::new(|| {
     Code { groups, symbols }
 });
 
-/// Appends the text of a coded one; false if it is not valid.
+/// Append the decoded text; return false if the code is not valid.
 pub(super) fn decode(coded: &[u8], text: &mut Vec<u8>) -> bool {
     let code = &*CODE;
     let mut rest = coded.iter();
@@ -87,14 +87,14 @@ pub(super) fn decode(coded: &[u8], text: &mut Vec<u8>) -> bool {
         if count == 0 {
             return true;
         }
-        // What is missing at the end is filled up with ones, as the padding is.
+        // Bits that are missing at the end are filled with ones, like the padding.
         let window = if count >= 32 {
             bits >> (count - 32)
         } else {
             (bits << (32 - count)) | (u64::from(u32::MAX) >> count)
         } & u64::from(u32::MAX);
         let Some(group) = code.groups.iter().find(|group| window < group.end) else {
-            // Nothing but ones: padding, if it is shorter than a byte.
+            // Only ones: valid padding, if it is shorter than a byte.
             return is_padding(bits, count);
         };
         if group.length > count {

@@ -1,9 +1,9 @@
-//! The tables of HPACK: fields known to everybody (RFC 7541, appendix A), and those that a
-//! connection has got to know.
+//! The tables of HPACK: the static table (RFC 7541, appendix A), and the dynamic table of one
+//! connection.
 
 use std::collections::VecDeque;
 
-/// What a field takes in a table beyond its name and its value.
+/// Bytes that a field takes in a table, in addition to its name and value.
 const OVERHEAD: usize = 32;
 
 /// The static table; the first entry has the index 1.
@@ -74,16 +74,16 @@ pub(super) const STATIC: [(&[u8], &[u8]); 61] = [
 /// Name and value.
 pub(super) type Field = (Box<[u8]>, Box<[u8]>);
 
-/// Fields that a connection has got to know, the newest first.
+/// The dynamic table, the newest field first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Table {
     fields: VecDeque<Field>,
     size: usize,
-    /// How large it may be.
+    /// Its capacity.
     capacity: usize,
 }
 
-/// What a field takes in a table.
+/// Bytes that a field takes in a table.
 pub(super) fn size_of(name: &[u8], value: &[u8]) -> usize {
     name.len() + value.len() + OVERHEAD
 }
@@ -97,12 +97,12 @@ impl Table {
         }
     }
 
-    /// Whether an index is that of a field of its own, not of one that all know.
+    /// Whether an index refers to the dynamic table.
     pub(super) fn is_own(index: usize) -> bool {
         index > STATIC.len()
     }
 
-    /// The field at an index, over both tables.
+    /// Return the field at an index, over both tables.
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         match index.checked_sub(1)? {
             known if known < STATIC.len() => Some(STATIC[known]),
@@ -113,18 +113,18 @@ impl Table {
         }
     }
 
-    /// Adds a field; the oldest ones make room for it.
+    /// Add a field; the oldest fields are evicted to make room.
     pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
         let size = size_of(name, value);
         self.shrink(self.capacity.saturating_sub(size));
-        // One that is larger than the whole table empties it.
+        // A field that is larger than the table empties it.
         if size <= self.capacity {
             self.size += size;
             self.fields.push_front((name.into(), value.into()));
         }
     }
 
-    /// Changes how large it may be.
+    /// Change the capacity.
     pub(super) fn resize(&mut self, capacity: usize) {
         self.capacity = capacity;
         self.shrink(capacity);

@@ -1,12 +1,12 @@
-//! Bodies in chunks (RFC 9112, section 7.1).
+//! Chunked bodies (RFC 9112, section 7.1).
 
-/// Where in the body reading is.
+/// The position in a chunked body.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chunks {
     state: State,
-    /// Of a chunk's content, how much is to come; while its size is read, what is known of it.
+    /// Bytes of the chunk that are still to come; while its size is read, the digits so far.
     left: u64,
-    /// Digits of the size, then bytes of a line, to bound them.
+    /// Digits of the size, then bytes of a line, to limit both.
     seen: u32,
 }
 
@@ -14,26 +14,26 @@ pub(super) struct Chunks {
 enum State {
     #[default]
     Size,
-    /// What follows a size on its line.
+    /// After a size, on the same line.
     Extension,
-    /// The line feed behind a size.
+    /// Before the line feed that ends a size's line.
     SizeEnd,
     Content,
     ContentReturn,
     ContentEnd,
-    /// A line behind the last chunk, at its beginning and within.
+    /// In a line after the last chunk: at its beginning, and further on.
     TrailerBegin,
     Trailer,
-    /// The line feed of the empty line at the end.
+    /// Before the line feed of the empty line at the end.
     LastEnd,
 }
 
-/// The most bytes that extensions and trailers may have in all.
+/// The most bytes that extensions and trailers may take.
 const LONGEST_LINES: u32 = 64 * 1024;
 
 impl Chunks {
-    /// Reads what is there and hands on the content; returns how many bytes were used and whether
-    /// the body is over.
+    /// Parse bytes and pass the content on; return how many bytes were used, and whether the body
+    /// is complete.
     pub(super) fn read(
         &mut self,
         bytes: &[u8],
@@ -63,7 +63,7 @@ impl Chunks {
         Ok((at, false))
     }
 
-    /// Takes a byte that is no content; says whether it was the last.
+    /// Process a byte that is not content; return whether it was the last of the body.
     fn step(&mut self, byte: u8) -> Result<bool, &'static str> {
         self.state = match (self.state, byte) {
             (State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -103,7 +103,7 @@ impl Chunks {
     fn pass(&mut self, state: State) -> Result<State, &'static str> {
         self.seen += 1;
         if self.seen > LONGEST_LINES {
-            return Err("what stands around the chunks of a body is too long");
+            return Err("the chunk extensions or trailers of a body are too long");
         }
         Ok(state)
     }

@@ -11,7 +11,7 @@ fn connection(requests: &[bool]) -> Http1 {
     http1
 }
 
-/// Reads bytes in pieces of so many, as a connection would.
+/// Parse bytes in pieces of this size, as a connection would.
 fn read(http1: &mut Http1, bytes: &[u8], piece: usize) -> Result<Vec<SinkCall>, Fault> {
     let (mut saw, mut pending) = (RecordingSink::default(), Vec::new());
     for part in bytes.chunks(piece) {

@@ -1,8 +1,8 @@
-//! The frames of HTTP/2: their heads, flags, settings and errors.
+//! The frames of HTTP/2: frame heads, flags, settings and error codes.
 
-/// How long the head of a frame is.
+/// Length of a frame head, in bytes.
 pub(super) const HEAD_BYTES: usize = 9;
-/// What a client says first.
+/// The client's connection preface.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(super) const END_STREAM: u8 = 0x1;
@@ -20,7 +20,7 @@ pub(super) const MAX_FRAME_SIZE: u16 = 5;
 pub(super) const REFUSED_STREAM: u32 = 7;
 pub(super) const CANCEL: u32 = 8;
 
-/// What a frame is.
+/// Frame types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Data,
@@ -33,7 +33,7 @@ pub(super) enum Type {
     Goaway,
     WindowUpdate,
     Continuation,
-    /// To be passed over.
+    /// Ignored.
     Unknown,
 }
 
@@ -50,7 +50,7 @@ const TYPES: [Type; 10] = [
     Type::Continuation,
 ];
 
-/// The head of a frame.
+/// A frame head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameHead {
     pub(super) length: usize,
@@ -69,7 +69,7 @@ impl FrameHead {
         }
     }
 
-    /// Reads one from the beginning of `bytes`, if it is there whole.
+    /// Parse a frame head from the beginning of `bytes`, if it is complete.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let &[l1, l2, l3, kind, flags, s1, s2, s3, s4] = bytes.first_chunk::<HEAD_BYTES>()?;
         Some(Self {
@@ -92,12 +92,12 @@ impl FrameHead {
     }
 }
 
-/// The number of 32 bits at the beginning.
+/// Read a 32-bit number from the beginning.
 pub(super) fn number(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// What an error is called.
+/// The name of an error code.
 pub(super) fn error_name(code: u32) -> String {
     const NAMES: [&str; 14] = [
         "NO_ERROR",

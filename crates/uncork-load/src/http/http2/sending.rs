@@ -1,4 +1,4 @@
-//! What a client sends on a connection of HTTP/2: requests, within the server's windows, and
+//! What a client sends on an HTTP/2 connection: requests, within the server's windows, and
 //! settings.
 
 use super::frames::{
@@ -8,11 +8,11 @@ use super::{GREATEST, Http2, WINDOW, garbage};
 use crate::http::fault::Fault;
 use crate::http::hpack::Header;
 
-/// The most that the connection's window may be opened at once, to the greatest possible.
+/// The largest possible increment of the connection's window.
 const MORE: u32 = WINDOW - 65_535;
 
 impl Http2 {
-    /// Appends what opens the connection.
+    /// Append the connection preface and our settings.
     pub(crate) fn open(out: &mut Vec<u8>) {
         out.extend_from_slice(PREFACE);
         let settings = [
@@ -28,7 +28,7 @@ impl Http2 {
         out.extend_from_slice(&MORE.to_be_bytes());
     }
 
-    /// Appends a request on a slot that has none; there must be room for it.
+    /// Append a request on a free slot; the connection must be ready for another request.
     pub(crate) fn send<'a>(
         &mut self,
         slot: usize,
@@ -62,8 +62,8 @@ impl Http2 {
         }
     }
 
-    /// Writes the length of a header block into its frame; a block that is longer than a frame is
-    /// spread over several.
+    /// Write the length of a header block into its frame; split a block that is longer than a
+    /// frame.
     fn split(&self, start: usize, id: u32, ends: u8, out: &mut Vec<u8>) {
         let length = out.len() - start - HEAD_BYTES;
         if length <= self.longest_sent {
@@ -88,7 +88,7 @@ impl Http2 {
         }
     }
 
-    /// Sends as much of a slot's body as the windows permit; says whether that was all.
+    /// Send as much of a slot's body as the windows permit; return whether that was all.
     fn send_body(&mut self, slot: usize, out: &mut Vec<u8>) -> bool {
         let stream = &mut self.streams[slot];
         while stream.id != 0 && stream.sent < stream.body.len() {
@@ -119,7 +119,7 @@ impl Http2 {
         }
     }
 
-    /// Gives up a request: the server is told so.
+    /// Cancel a request, by `RST_STREAM`.
     pub(crate) fn cancel(&mut self, slot: usize, out: &mut Vec<u8>) {
         let id = self.streams[slot].id;
         if id != 0 {
@@ -141,7 +141,9 @@ impl Http2 {
         };
         *window += step;
         if *window > i64::from(GREATEST) {
-            return Err(garbage("the server opens a window further than it may be"));
+            return Err(garbage(
+                "the server opened a flow-control window beyond its limit",
+            ));
         }
         self.send_blocked(out);
         Ok(())

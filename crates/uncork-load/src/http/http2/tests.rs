@@ -21,7 +21,7 @@ fn setting(name: u16, value: u32) -> Vec<u8> {
     [&name.to_be_bytes()[..], &value.to_be_bytes()].concat()
 }
 
-/// A connection that the server has greeted with these settings.
+/// A connection that has received these settings.
 fn greeted(slots: usize, settings: &[Vec<u8>]) -> Http2 {
     let mut http2 = Http2::new(slots, 1, true);
     let (saw, _) = read(
@@ -34,7 +34,7 @@ fn greeted(slots: usize, settings: &[Vec<u8>]) -> Http2 {
     http2
 }
 
-/// Reads bytes in pieces of so many; returns what was told, and what was answered.
+/// Parse bytes in pieces of this size; return what the sink received, and what was sent in return.
 fn read(http2: &mut Http2, bytes: &[u8], piece: usize) -> Result<(Vec<SinkCall>, Vec<u8>), Fault> {
     let (mut saw, mut pending, mut out) = (RecordingSink::default(), Vec::new(), Vec::new());
     for part in bytes.chunks(piece) {
@@ -263,7 +263,7 @@ fn streams_are_refused_reset_and_cancelled_one_by_one() {
     let mut out = Vec::new();
     http2.cancel(2, &mut out);
     assert_eq!(frames_of(&out), [(Type::Reset, 0, 5, 4)]);
-    // The answer to a request that was given up is passed over, but what it teaches is learnt.
+    // The answer to a cancelled request is ignored, but its effect on the table counts.
     let late = frame(
         Type::Headers,
         END_HEADERS | END_STREAM,

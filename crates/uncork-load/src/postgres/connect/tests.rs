@@ -12,14 +12,14 @@ use crate::postgres::tls::test_server::{TestCertificate, certificate, connection
 
 /// What a server does with one connection.
 type Serve = Box<dyn FnOnce(TcpStream) + Send>;
-/// How a server talks: it says these bytes once it knows who is there.
+/// A server that sends these bytes after authentication.
 type Way = fn(Vec<u8>) -> Serve;
 type LookUp = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 const LET_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\x09Z\0\0\0\x05I";
 
-/// A server that treats one connection after the other as it is told; returns its port.
+/// Start a server that serves one connection after the other; return its port.
 fn server(script: Vec<Serve>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
     let port = listener.local_addr().expect("has an address").port();
@@ -32,19 +32,19 @@ fn server(script: Vec<Serve>) -> u16 {
     port
 }
 
-/// Answers the request for TLS with these bytes and stays.
+/// Answer the request for TLS with these bytes and keep the connection open.
 fn answer(bytes: &'static [u8]) -> Serve {
     Box::new(move |mut socket| {
         let mut request = [0; 8];
         socket.read_exact(&mut request).expect("is asked");
         assert_eq!(request, SSL_REQUEST);
         socket.write_all(bytes).expect("answers");
-        // Until the other side has gone.
+        // Until the client has closed the connection.
         let _ = socket.read(&mut [0; 1000]);
     })
 }
 
-/// Reads the first message of a session.
+/// Read the first message of a session.
 fn startup(stream: &mut impl Read) -> Vec<u8> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).expect("begins");
@@ -59,7 +59,7 @@ fn refusal() -> Vec<u8> {
     [b"E\0\0\0", &[length][..], fields].concat()
 }
 
-/// Lets in, or refuses, whoever comes without TLS.
+/// Accept or refuse clients without TLS.
 fn plain(bytes: Vec<u8>) -> Serve {
     Box::new(move |mut socket| {
         startup(&mut socket);
@@ -68,7 +68,7 @@ fn plain(bytes: Vec<u8>) -> Serve {
     })
 }
 
-/// Lets in, or refuses, whoever comes with TLS.
+/// Accept or refuse clients with TLS.
 fn encrypted(bytes: Vec<u8>) -> Serve {
     let config = server_config(&certificate(&["localhost"]));
     Box::new(move |mut socket| {
@@ -171,7 +171,7 @@ fn a_server_without_tls_is_refused_where_tls_is_demanded() {
         let (sqlstate, message) = failure(&target);
         assert_eq!(sqlstate, "08001");
         if mode == "require" {
-            let expected = format!("localhost:{port} does not speak TLS, and sslmode require");
+            let expected = format!("localhost:{port} does not support TLS, but sslmode require");
             assert!(message.contains(&expected), "{message}");
         } else {
             assert!(message.contains("\"/nonexistent\" cannot be read"));
@@ -185,7 +185,7 @@ fn an_answer_that_may_not_be_believed_is_refused() {
         (&b"S\x15"[..], "unencrypted data came after"),
         (b"NR", "unencrypted data came after"),
         (b"EFATAL\0", "with an error"),
-        (b"HTTP/1.1", "with nonsense"),
+        (b"HTTP/1.1", "with an unknown message"),
         (b"", "did not answer within"),
     ] {
         let port = server(vec![answer(bytes)]);
@@ -215,7 +215,7 @@ fn certificates_are_checked_as_far_as_is_asked() {
             socket.write_all(b"S").expect("answers");
             let mut session = ServerConnection::new(config).expect("is valid");
             let mut tls = rustls::Stream::new(&mut session, &mut socket);
-            // A client that does not trust us breaks off here.
+            // A client that does not trust the server closes the connection here.
             let mut length = [0; 4];
             if tls.read_exact(&mut length).is_ok() {
                 let mut rest = vec![0; u32::from_be_bytes(length) as usize - 4];
@@ -273,7 +273,7 @@ fn certificates_are_checked_as_far_as_is_asked() {
 #[test]
 fn options_that_contradict_one_another_are_named() {
     for (more, expected) in [
-        (r#""sslmode": "verify-ca""#, "give sslrootcert"),
+        (r#""sslmode": "verify-ca""#, "requires sslrootcert"),
         (
             r#""sslmode": "require", "sslrootcert": "system""#,
             "set sslmode to verify-full",
@@ -339,7 +339,10 @@ fn binding_is_not_given_up_where_it_is_demanded() {
     let ask = |bytes: &'static [u8]| plain(bytes.to_vec());
     let sasl = b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0";
     for (bytes, expected) in [
-        (LET_IN, "lets us in without a bound password exchange"),
+        (
+            LET_IN,
+            "accepts the connection without a bound password exchange",
+        ),
         (b"R\0\0\0\x08\0\0\0\x03", "other than scram-sha-256"),
         (sasl, "is not encrypted"),
     ] {
@@ -365,7 +368,7 @@ fn a_server_that_goes_away_is_lost_not_unreachable() {
     })]);
     let (sqlstate, message) = failure(&target(port, r#""sslmode": "disable""#));
     assert_eq!(sqlstate, "08006");
-    assert!(message.contains("broke off the connection"), "{message}");
+    assert!(message.contains("closed the connection"), "{message}");
 }
 
 #[test]
@@ -385,7 +388,7 @@ fn what_the_server_says_beyond_the_answers_is_handed_over() {
 fn an_interrupt_ends_an_attempt_wherever_it_is() {
     let interrupt = Arc::new(Interrupt::default());
     let request = Arc::clone(&interrupt);
-    // It accepts, and says nothing.
+    // It accepts, and sends nothing.
     let port = server(vec![Box::new(|mut socket| {
         let _ = socket.read_to_end(&mut Vec::new());
     })]);
@@ -401,7 +404,7 @@ fn an_interrupt_ends_an_attempt_wherever_it_is() {
 
 #[test]
 fn nobody_listening_is_told_with_the_address() {
-    // Nobody is given this one by chance.
+    // A port that is never assigned at random.
     let port = 1;
     let (sqlstate, message) = failure(&target(port, r#""sslmode": "prefer""#));
     assert_eq!(sqlstate, "08001");
@@ -413,7 +416,7 @@ fn nobody_listening_is_told_with_the_address() {
     );
 }
 
-/// Connects to a Unix socket until there is no room for another.
+/// Connect to a Unix socket until its queue is full.
 fn fill(path: &Path) -> Vec<mio::net::UnixStream> {
     let mut streams = Vec::new();
     while let Ok(stream) = mio::net::UnixStream::connect(path) {

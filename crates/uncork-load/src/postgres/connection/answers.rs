@@ -1,4 +1,4 @@
-//! What the answers on a connection mean.
+//! Evaluates the answers on a connection.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use super::{Awaited, Connection, Context, Found, Program, Read, Reply, Step, Str
 use crate::{Failure, Recorder};
 
 impl Connection {
-    /// Writes and reads as far as possible without waiting, up to the next step of an operation.
+    /// Write and read as far as possible without waiting, up to the next step of an operation.
     pub(crate) fn read(&mut self, context: Context<'_>, recorder: &mut Recorder) -> Read {
         if self.stream.is_none() {
             return Read::Drained;
@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// An answer is over, up to its `ReadyForQuery`.
+    /// Handle the end of an answer: its `ReadyForQuery`.
     fn replied(
         &mut self,
         reply: Reply,
@@ -111,7 +111,7 @@ impl Connection {
         self.after(expected.slot, now_ns, context, recorder)
     }
 
-    /// A statement of a pipeline is over.
+    /// Handle the end of a statement in a pipeline.
     fn completed(
         &mut self,
         rows: u64,
@@ -133,7 +133,7 @@ impl Connection {
         self.after(expected.slot, now_ns, context, recorder)
     }
 
-    /// A statement of a pipeline has failed; the server leaves out what follows up to the `Sync`.
+    /// Handle a failed statement in a pipeline: the server skips what follows up to the `Sync`.
     fn failed(&mut self, failure: Box<Failure>, recorder: &mut Recorder) {
         let mut failure = Some(failure);
         // The rest is not even parsed.
@@ -158,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with an operation if nothing more is outstanding.
+    /// Continue with an operation if nothing more is outstanding.
     fn after(
         &mut self,
         slot: usize,
@@ -209,15 +209,16 @@ impl Connection {
         }
     }
 
-    /// Why the connection is gone: what writing found first, else the given.
+    /// Return why the connection is gone: the write error if there is one, or else the given
+    /// reason.
     fn cause(&mut self, message: &str) -> String {
         self.write_error
             .take()
             .unwrap_or_else(|| message.to_owned())
     }
 
-    /// Answers the server's wait for data. While it waits it ignores `Sync`, so that the one of
-    /// the request is lost and another must follow.
+    /// Answer the server's wait for COPY data. While it waits it ignores `Sync`, so the request's
+    /// own `Sync` is lost and another must follow.
     fn refuse_copy(&mut self, context: Context<'_>) {
         let statement = self.expected.front().and_then(|expected| {
             expected
@@ -225,7 +226,7 @@ impl Connection {
                 .map(|number| &context.program.statements[number])
         });
         let mut answer = BytesMut::new();
-        // The text has no zero byte, which alone could make this fail.
+        // This fails only for a text with a zero byte.
         let _ = frontend::copy_fail("uncork has no data for COPY FROM STDIN", &mut answer);
         if statement.is_some_and(|statement| statement.synchronizes) {
             frontend::sync(&mut answer);

@@ -1,4 +1,4 @@
-//! What is sent on a connection.
+//! Sends requests on a connection.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use mio::Interest;
 use super::{Connection, Context, Expected, Program, Request, SYNC, Slot, Statement, Stream};
 
 impl Connection {
-    /// Sends the next execution of a statement, or a whole pipelined batch; says whether to wait.
+    /// Send the next execution of a statement, or a whole pipelined batch; return whether to wait.
     pub(super) fn send(
         &mut self,
         slot: usize,
@@ -45,7 +45,7 @@ impl Connection {
         }
         let sync = !state.piped;
         match &statement.request {
-            // Most often there is nothing before it: it goes out as it lies there.
+            // Usually nothing is buffered before it: send it directly from where it is.
             Request::Fixed(fixed) if waits && self.outgoing.is_empty() => {
                 let bytes = fixed.get(state.task.number, state.execution, sync);
                 write_or_keep(&mut self.stream, bytes, &mut self.outgoing);
@@ -62,7 +62,7 @@ impl Connection {
         waits
     }
 
-    /// Sends a word about the transaction; says whether to wait.
+    /// Send a transaction command; return whether to wait.
     pub(super) fn word(
         &mut self,
         slot: usize,
@@ -91,7 +91,7 @@ impl Connection {
         });
     }
 
-    /// Writes what is left of requests, and asks to be woken for what is still left then.
+    /// Write the rest of requests, and register for writability if something is left.
     pub(super) fn flush(&mut self, context: Context<'_>) {
         let Some(stream) = &mut self.stream else {
             return;
@@ -102,7 +102,7 @@ impl Connection {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // Reading tells why, if the server said so.
+                    // Reading finds the server's reason, if it sent one.
                     self.write_error = Some(format!("the connection broke: {error}"));
                     self.outgoing.clear();
                     self.written = 0;
@@ -114,7 +114,7 @@ impl Connection {
             self.outgoing.clear();
             self.written = 0;
         }
-        // An error shows itself when the connection is read.
+        // Reading the connection reports the error.
         let _ = stream.flush();
         let awaits_writing = !self.outgoing.is_empty() || stream.wants_write();
         if awaits_writing != self.awaits_writing {
@@ -129,13 +129,13 @@ impl Connection {
         }
     }
 
-    /// Whether writing failed: the connection is to be read to its end.
+    /// Whether writing failed: read the connection to its end.
     pub(crate) fn is_broken(&self) -> bool {
         self.write_error.is_some()
     }
 }
 
-/// Appends one execution of a statement.
+/// Append one execution of a statement.
 fn append(
     outgoing: &mut Vec<u8>,
     statement: &Statement,
@@ -157,9 +157,9 @@ fn append(
     }
 }
 
-/// Writes at once what can be, and keeps the rest.
+/// Write as much as possible at once, and keep the rest.
 fn write_or_keep(stream: &mut Option<Stream>, bytes: &[u8], outgoing: &mut Vec<u8>) {
-    // Whatever is wrong shows itself when the rest is flushed.
+    // Flushing the rest reports any error.
     let length = stream
         .as_mut()
         .and_then(|stream| stream.write(bytes).ok())

@@ -1,4 +1,4 @@
-//! What tests need of the other side of TLS.
+//! The server's side of TLS, for tests.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,7 +20,7 @@ pub(crate) struct TestCertificate {
     pub(crate) key_pem: String,
 }
 
-/// Makes a certificate for these names by the `openssl` command.
+/// Make a certificate for these names by the `openssl` command.
 pub(crate) fn certificate(names: &[&str]) -> TestCertificate {
     let folder = tempfile::tempdir().expect("has a folder");
     let (certificate, key) = (folder.path().join("crt"), folder.path().join("key"));

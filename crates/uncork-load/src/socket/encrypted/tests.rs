@@ -10,7 +10,7 @@ use crate::postgres::tls::Tls;
 use crate::postgres::tls::test_server::{certificate, connection, server_config};
 use crate::socket::{BlockingStream, Stream};
 
-/// A server that makes of each connection what `serve` says, and a client's socket to it.
+/// Start a server that handles each connection by `serve`, and connect a client's socket to it.
 fn pair(
     serve: impl FnOnce(ServerConnection, TcpStream) + Send + 'static,
 ) -> (TlsStream<TcpStream>, JoinHandle<()>) {
@@ -29,7 +29,7 @@ fn pair(
     (stream, server)
 }
 
-/// Reads in the manner of the event loop: until it says that nothing is left, then waits.
+/// Read as the event loop does: until the stream is drained, then wait.
 fn read_all(stream: &mut Stream, poll: &mut Poll, count: usize) -> Vec<u8> {
     let mut events = Events::with_capacity(4);
     let mut all = Vec::new();
@@ -76,7 +76,7 @@ fn nothing_is_left_behind_by_whoever_reads_until_drained() {
             for piece in pattern(length).chunks(piece) {
                 tls.write_all(piece).expect("sends");
             }
-            // What was sent last must be found without the event of the end.
+            // The last bytes must be found without an event for the end.
             assert_eq!(tls.read(&mut [0]).expect("is told"), 1);
         });
         let (mut stream, mut poll) = watched(stream, Interest::READABLE);
@@ -111,7 +111,7 @@ fn many_small_answers_are_found_one_after_the_other() {
 #[test]
 fn what_is_written_and_not_sent_is_said() {
     let (stream, server) = pair(|mut session, mut socket| {
-        // So late that the client's socket is full long before.
+        // So late that the client's socket buffer is full long before.
         thread::sleep(Duration::from_millis(300));
         let mut tls = rustls::Stream::new(&mut session, &mut socket);
         let mut all = vec![0; 20_000_000];
@@ -185,7 +185,7 @@ fn what_came_with_the_answer_is_handed_over() {
     assert_eq!(&answer, b"answer");
     let mut rest = BytesMut::new();
     stream.take_held(&mut rest).expect("takes");
-    // Both came in one piece, so that no event would tell of the second.
+    // Both arrived together, so there is no second event.
     assert_eq!(&rest[..], b"and more");
     assert!(stream.readable == 0 && stream.begin == stream.end);
     stream.write(b"x").expect("tells");

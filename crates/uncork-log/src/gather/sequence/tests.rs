@@ -55,7 +55,7 @@ fn a_duration_belongs_to_the_statement_that_its_session_logged_before_it() {
     assert_eq!((told.executions.count, told.executions.micros), (1, 200));
     let slowest = told.more.slowest.as_ref().expect("is there");
     assert_eq!(&slowest.parameters[..], b"$1 = '7'");
-    let untold = gathered.steps[Step::Untold as usize];
+    let untold = gathered.steps[Step::Unknown as usize];
     assert_eq!((untold.count, untold.micros), (2, 12_000));
     assert_eq!(gathered.steps[Step::Statement as usize].count, 1);
     assert_eq!(gathered.steps[Step::Execute as usize].count, 1);

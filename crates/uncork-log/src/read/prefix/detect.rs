@@ -1,8 +1,8 @@
-//! Finding out a prefix from lines that it stands on.
+//! Detects the prefix of lines.
 
 use super::{Clock, Prefix, Severity};
 
-/// Prefixes that servers and providers come with; others are read off the lines.
+/// Prefixes that servers and providers use by default; others are derived from the lines.
 const KNOWN: [&str; 16] = [
     "%m [%p] %q%u@%d %a ",
     "%m [%p] %q%u@%d ",
@@ -22,13 +22,12 @@ const KNOWN: [&str; 16] = [
     "",
 ];
 
-/// How many lines are looked at.
+/// How many lines are examined.
 const SAMPLE: usize = 1_000;
-/// From how many of them a prefix is read off.
+/// How many of them a prefix is derived from.
 const READ_OFF: usize = 24;
 
-/// Finds the prefix of lines, if there is one that fits them. Continuations of messages among the
-/// lines do no harm.
+/// Find the prefix that fits lines, if there is one. Continuation lines among them do no harm.
 #[must_use]
 pub fn detect<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Prefix> {
     let lines: Vec<&[u8]> = lines
@@ -53,7 +52,7 @@ pub fn detect<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Prefix> {
         }
     }
     if !search.fits_all() {
-        // Words that are no field's value by their look may be one all the same: they differ from line to line.
+        // Words that do not look like a field's value may still be one, if they differ from line to line.
         for text in read_off.iter().map(|text| without_words(text)) {
             for text in with_quit(&text) {
                 search.attempt(text);
@@ -63,7 +62,7 @@ pub fn detect<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Prefix> {
     search.best()
 }
 
-/// Prefixes are tried on lines, and the one that fits most of them is kept; of several the one of most fields.
+/// Tries prefixes on lines, and keeps the one that fits most of them; of several, the one with the most fields.
 struct Search<'a> {
     lines: Vec<&'a [u8]>,
     tried: Vec<String>,
@@ -102,7 +101,7 @@ impl Search<'_> {
             .is_some_and(|(fits, ..)| *fits == self.lines.len())
     }
 
-    /// The best one; one that fits by chance fits few.
+    /// Return the best prefix, unless it fits so few lines that it may do so by chance.
     fn best(self) -> Option<Prefix> {
         let lines = self.lines.len();
         self.best
@@ -111,7 +110,7 @@ impl Search<'_> {
     }
 }
 
-/// What stands before the severity, if the line has one.
+/// Return the text before the severity, if the line has one.
 pub(crate) fn heading(line: &[u8]) -> Option<&[u8]> {
     let reach = &line[..line.len().min(super::REACH)];
     memchr::memmem::find_iter(reach, b":  ")
@@ -129,7 +128,7 @@ pub(crate) fn heading(line: &[u8]) -> Option<&[u8]> {
         })
 }
 
-/// The prefix itself, and with a `%q` at each place where one could stand.
+/// Return the prefix and its variants with a `%q` at each possible place.
 fn with_quit(text: &str) -> Vec<String> {
     let places: Vec<usize> = text
         .match_indices('%')
@@ -144,7 +143,7 @@ fn with_quit(text: &str) -> Vec<String> {
     all
 }
 
-/// A prefix with a text in the place of each word that no equals sign follows.
+/// Return a prefix with a text field in the place of each word that no equals sign follows.
 fn without_words(prefix: &str) -> String {
     let mut general = String::new();
     let mut rest = prefix;
@@ -168,7 +167,8 @@ fn without_words(prefix: &str) -> String {
     general
 }
 
-/// Reads a prefix off a line: times, numbers in brackets, `name=value`, `user@database`, addresses.
+/// Derive a prefix from a line: times, numbers in brackets, `name=value`, `user@database`,
+/// addresses.
 fn read_off(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(heading(line)?).ok()?;
     let mut prefix = String::new();
@@ -205,7 +205,7 @@ fn push_escaped(prefix: &mut String, character: char) {
     prefix.push(character);
 }
 
-/// What has been found on a line so far.
+/// The fields found on a line so far.
 #[derive(Default)]
 struct Seen {
     time: bool,
@@ -214,7 +214,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// The escape for what a text begins with, and its length.
+    /// Return the escape for the field at the beginning of a text, and its length.
     fn field(&mut self, rest: &str, before: &str) -> Option<(String, usize)> {
         if let Some((_, length)) = Clock::default().read(rest.as_bytes()) {
             let escape = match (
@@ -290,8 +290,8 @@ impl Seen {
     }
 }
 
-/// The length of further words of a value, as in `app=PostgreSQL JDBC Driver,`: they begin with a letter, and no
-/// equals sign follows.
+/// Return the length of further words of a value, as in `app=PostgreSQL JDBC Driver,`: they begin with a letter, and
+/// no equals sign follows.
 fn more_words(text: &str) -> usize {
     let mut length = 0;
     while let Some(word) = text[length..].strip_prefix(' ') {
@@ -318,8 +318,8 @@ fn is_sqlstate(token: &str) -> bool {
             && token.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// The escape that a name before an equals sign stands for. Behind an equals sign nothing is taken as it is: what
-/// the first lines have in common may differ later.
+/// Return the escape for a name before an equals sign. The value after an equals sign is never literal: what the first
+/// lines have in common may differ later.
 fn named(before: &str) -> Option<&'static str> {
     let name = before.strip_suffix(['=', ':'])?;
     let mut parts =

@@ -10,7 +10,7 @@ fn found(lines: &[&str]) -> Prefix {
     detect(lines.iter().map(|line| line.as_bytes())).expect("finds one")
 }
 
-/// Lines of the prefix that providers and packages use, what it is, and what the last line says.
+/// Lines with prefixes of providers and packages, the prefix, and the fields of the last line.
 const LINES: [(&str, &[&str], [&str; 4]); 12] = [
     (
         "%m [%p] %q%u@%d ",
@@ -126,7 +126,7 @@ fn prefixes_are_found_from_their_lines() {
                 sqlstate: head.sqlstate,
                 ..expected
             };
-            // `%u %d` without names cannot be told from any two words.
+            // `%u %d` without names cannot be distinguished from any two words.
             if prefix.starts_with("%n") {
                 assert_eq!((head.time, head.pid), (but.time, but.pid));
             } else {
@@ -145,7 +145,7 @@ fn prefixes_are_found_from_their_lines() {
 
 #[test]
 fn a_value_is_no_part_of_a_prefix() {
-    // What the first lines have in common, and a line of another value.
+    // The common text of the first lines, and a line with another value.
     for (lines, other, prefix) in [
         (
             &["2025-11-30 21:10:20.101 UTC [65] usr=u,db=d,appli=psql LOG:  x"][..],
@@ -225,7 +225,7 @@ fn an_escape_that_no_server_knows_is_refused() {
 fn lines_of_something_else_have_none() {
     assert_eq!(detect([&b"GET / HTTP/1.1"[..], b"", b"\xff\xfe"]), None);
     assert_eq!(detect(std::iter::empty()), None);
-    // Found by damaging logs: a name behind a character of several bytes.
+    // Found by damaging logs: a name after a multi-byte character.
     let line = "2026-01-01 00:00:00 UTC \u{feff}user=a LOG:  x".as_bytes();
     assert!(detect([line]).is_some());
 }

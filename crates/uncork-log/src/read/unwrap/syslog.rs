@@ -1,4 +1,4 @@
-//! Lines that went through syslog: each line of an entry by itself, those of several processes mixed.
+//! Unwraps syslog: it has each line of an entry separately, and mixes lines of several processes.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -8,18 +8,18 @@ use crate::read::prefix::Prefix;
 use crate::read::shape::looks_like_head;
 use crate::read::time::{Clock, Written};
 
-/// From so many open entries on, the oldest are taken as complete.
+/// The largest number of open entries; beyond it, the oldest are taken as complete.
 const OPEN: usize = 10_000;
 
-/// Puts the lines of entries together again.
+/// Joins the lines of entries again.
 #[derive(Debug)]
 pub(crate) struct Syslog {
-    /// What points in time without a year are reckoned from.
+    /// The reference for points in time without a year.
     written: Written,
-    /// What stands before a message within a line.
+    /// The prefix of inner lines.
     inner: Option<Prefix>,
     clock: Clock,
-    /// By process: the entry that may go on.
+    /// By process: the open entry.
     open: HashMap<u32, Open>,
     turn: u64,
 }
@@ -32,10 +32,10 @@ struct Open {
     text: Vec<u8>,
 }
 
-/// A line, taken apart.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    /// When it was received, as the line has it.
+    /// When it was received, as logged.
     time: &'a [u8],
     pid: u32,
     /// The number of its entry, and which of its lines it is.
@@ -44,11 +44,11 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Takes a line apart.
+    /// Parse a line.
     pub(crate) fn read(line: &'a [u8]) -> Option<Self> {
         let (rest, modern) = without_priority(line);
         let (time, pid, text) = if modern {
-            // RFC 5424: time, host, program, process, message's kind, data, text.
+            // RFC 5424: time, host, program, process, message ID, data, text.
             let (time, rest) = behind_space(rest)?;
             Clock::default().read(time)?;
             let (_, rest) = behind_space(rest)?;
@@ -73,7 +73,7 @@ impl<'a> Line<'a> {
 }
 
 impl Line<'_> {
-    /// Whether a line that no prefix reads can go on with an entry.
+    /// Whether an unmatched line can continue an entry.
     fn goes_on(&self) -> bool {
         if self.text.starts_with(b"\t") || self.text.starts_with(b"#011") {
             return true;
@@ -82,7 +82,7 @@ impl Line<'_> {
     }
 }
 
-/// The text of a line that is the first one of its entry, or may be.
+/// The text of a line that is, or may be, the first one of its entry.
 pub(crate) fn head_text(line: &[u8]) -> Option<&[u8]> {
     let line = Line::read(line)?;
     line.number
@@ -101,10 +101,10 @@ impl Syslog {
         }
     }
 
-    /// Takes a line; writes the entry before it of the same process, if it is complete now.
+    /// Process a line; write the previous entry of the same process if it is complete now.
     ///
-    /// A line that no prefix reads goes on with the open entry of its process. Without one, or if it looks like the
-    /// first line of another entry, it is foreign.
+    /// A line that the prefix does not match continues the open entry of its process. Without an open entry, or if it
+    /// looks like the first line of another entry, it is foreign.
     pub(crate) fn line(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let Some(found) = Line::read(line) else {
             return write_foreign(line, out);
@@ -141,7 +141,7 @@ impl Syslog {
         }
     }
 
-    /// Writes what is still open, in the order in which it began.
+    /// Write what is still open, in the order in which it began.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         let mut open: Vec<Open> = self.open.drain().map(|(_, open)| open).collect();
         open.sort_unstable_by_key(|open| open.turn);
@@ -151,7 +151,7 @@ impl Syslog {
     }
 }
 
-/// Writes a line as a server would write it to standard error with `%m [%p] ` before its own prefix.
+/// Write a line as a server writes it to standard error, with `%m [%p] ` before its own prefix.
 fn write_line(out: &mut Vec<u8>, line: &Line<'_>, is_head: bool, written: Written) {
     if is_head {
         if line.time.first().is_some_and(u8::is_ascii_digit) {
@@ -163,7 +163,7 @@ fn write_line(out: &mut Vec<u8>, line: &Line<'_>, is_head: bool, written: Writte
         let _ = write!(out, " [{}] ", line.pid);
         write_text(out, line.text);
     } else {
-        // The server has put a tab before further lines, which syslog may have spelt.
+        // The server put a tab before further lines, which syslog may have escaped.
         let text = line.text.strip_prefix(b"#011").unwrap_or(line.text);
         out.push(b'\t');
         write_text(out, text.strip_prefix(b"\t").unwrap_or(text));
@@ -171,7 +171,7 @@ fn write_line(out: &mut Vec<u8>, line: &Line<'_>, is_head: bool, written: Writte
     out.push(b'\n');
 }
 
-/// Writes a text with the tabs and line ends that syslog has made `#011` and `#012` of.
+/// Write a text, with tabs and line ends restored that syslog has escaped as `#011` and `#012`.
 fn write_text(out: &mut Vec<u8>, mut text: &[u8]) {
     while let Some(at) = memchr::memmem::find(text, b"#01") {
         out.extend_from_slice(&text[..at]);
@@ -198,7 +198,7 @@ const MONTHS: [&[u8]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// Writes `Nov 30 21:10:20` with its year.
+/// Write `Nov 30 21:10:20` with its year.
 fn write_time(out: &mut Vec<u8>, time: &[u8], written: Written) {
     let month = (1..)
         .zip(MONTHS)
@@ -218,11 +218,11 @@ fn write_time(out: &mut Vec<u8>, time: &[u8], written: Written) {
     out.extend_from_slice(clock);
 }
 
-/// The point in time at the beginning of what stands before a tag.
+/// Return the point in time at the beginning of the text before a tag.
 fn time(before: &[u8]) -> Option<&[u8]> {
     if Clock::default().read(before).is_some() {
         let end = before.iter().position(|byte| *byte == b' ')?;
-        // `2026-05-31 08:00:00` has a space within, `2026-05-31T08:00:00+00:00` has none.
+        // `2026-05-31 08:00:00` contains a space, `2026-05-31T08:00:00+00:00` does not.
         let end = if end == 10 {
             11 + before.get(11..)?.iter().position(|byte| *byte == b' ')?
         } else {
@@ -237,7 +237,7 @@ fn time(before: &[u8]) -> Option<&[u8]> {
     fits.then(|| &before[..15 + end])
 }
 
-/// What stands behind `<134>`, and whether `1 ` follows it, as RFC 5424 has it.
+/// Return the text after `<134>`, and whether the `1 ` of RFC 5424 follows it.
 fn without_priority(line: &[u8]) -> (&[u8], bool) {
     let behind = line.strip_prefix(b"<").and_then(|rest| {
         let (_, length) = number(rest)?;
@@ -251,8 +251,8 @@ fn without_priority(line: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// The process of the first `name[55]: ` (or `app[postgres.55] `, as logplex has it), where it begins, and the
-/// text behind it.
+/// Find the first `name[55]: ` (or logplex's `app[postgres.55] `): return the process ID, where it begins, and the
+/// text after it.
 fn tag(line: &[u8]) -> Option<(u64, usize, &[u8])> {
     let reach = &line[..line.len().min(256)];
     memchr::memchr_iter(b']', reach).find_map(|end| {
@@ -262,7 +262,7 @@ fn tag(line: &[u8]) -> Option<(u64, usize, &[u8])> {
             text.starts_with(b"[").then_some(text)
         })?;
         let begin = memchr::memrchr(b'[', &reach[..end])?;
-        // A prefix of a server's own, as in `UTC [55]: `, has a space before the bracket.
+        // The server's own prefix, as in `UTC [55]: `, has a space before the bracket.
         if !reach[..begin].last().is_some_and(u8::is_ascii_alphanumeric) {
             return None;
         }
@@ -273,7 +273,7 @@ fn tag(line: &[u8]) -> Option<(u64, usize, &[u8])> {
     })
 }
 
-/// What stands behind the structured data of RFC 5424: `-`, or elements in brackets.
+/// Return the text after the structured data of RFC 5424: `-`, or elements in brackets.
 fn behind_data(text: &[u8]) -> Option<&[u8]> {
     if let Some(rest) = text.strip_prefix(b"-") {
         return Some(rest);
@@ -292,7 +292,8 @@ fn behind_data(text: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// The number of `[3-1] text`, also behind a word in brackets as in `[GREEN] [15-1]  text`; and the text.
+/// Parse the number of `[3-1] text`, also after a word in brackets as in `[GREEN] [15-1]  text`; return it and the
+/// text.
 fn numbered(text: &[u8]) -> (Option<(u64, u64)>, &[u8]) {
     let colour = text.strip_prefix(b"[").and_then(|rest| {
         let length = rest

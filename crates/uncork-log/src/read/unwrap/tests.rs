@@ -4,7 +4,7 @@ fn unwrapped(log: &str) -> (String, &'static str, Option<String>) {
     let mut unwrapper =
         Unwrapper::detect(log.as_bytes(), Written::at(1_767_225_599), None).expect("is wrapped");
     let mut out = Vec::new();
-    // In two parts, as it may come.
+    // In two parts, as it may arrive.
     let middle = log[..log.len() / 2].rfind('\n').map_or(0, |at| at + 1);
     unwrapper.feed(&log.as_bytes()[..middle], &mut out);
     unwrapper.feed(&log.as_bytes()[middle..], &mut out);
