@@ -360,7 +360,7 @@ def test_an_address_and_a_common_name_are_names_too(server, certificates):
 
 
 @pytest.mark.parametrize(
-    ("days", "expected"), [((-30, -1), "expired on 20"), ((1, 30), "is valid from 20.* on only")]
+    ("days", "expected"), [((-30, -1), "expired on 20"), ((1, 30), "is not valid before 20")]
 )
 def test_a_certificate_out_of_its_time_is_refused(server, certificates, days, expected):
     server.present(*certificates.authority.issue("out-of-time", days=days))
@@ -472,7 +472,7 @@ def test_a_certificate_without_a_hash_cannot_be_bound_to(server, certificates):
         ("scramuser", "disable", "the connection is not encrypted"),
         ("md5user", "require", "a method other than scram-sha-256"),
         ("clearuser", "require", "a method other than scram-sha-256"),
-        ("anyone", "require", "lets us in without a bound password exchange"),
+        ("anyone", "require", "accepts the connection without a bound password exchange"),
     ],
 )
 def test_binding_is_not_given_up_where_it_is_demanded(server, user, mode, reason):
