@@ -31,7 +31,7 @@ from uncork.analysis.runs.listing import read_runs
 from uncork.engines import process
 from uncork.errors import UncorkError
 from uncork.store.append import append_rows
-from uncork.store.layout import Manifest, Sitting, new_run_folder, write_atomically, write_manifest
+from uncork.store.layout import Attempt, Manifest, new_run_folder, write_atomically, write_manifest
 from uncork.store.query import RunReader
 from uncork.store.query_all import AllRunsReader
 
@@ -93,7 +93,7 @@ def write_run(root: Path, name: str, note: Callable[[str], None], pause_s: float
         append_rows(folder, "overheads", _rows(batch))
         note(f"batch {folder.name} {batch}")
         time.sleep(pause_s)
-    sitting = Sitting(started, 10**6, BATCHES, "complete", "done")
+    sitting = Attempt(started, 10**6, BATCHES, "complete", "done")
     write_manifest(folder, _ended(manifest, sitting))
     note(f"complete {folder.name}")
     return folder
@@ -103,7 +103,7 @@ def _rows(batch: int) -> list[dict[str, object]]:
     return [{"engine": f"batch {batch}, row {row}", "operations": batch} for row in range(ROWS)]
 
 
-def _ended(manifest: Manifest, sitting: Sitting) -> Manifest:
+def _ended(manifest: Manifest, sitting: Attempt) -> Manifest:
     from dataclasses import replace  # noqa: PLC0415
 
     return replace(manifest, status="complete", owner=None, sittings=(sitting,))

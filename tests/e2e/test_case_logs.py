@@ -86,7 +86,7 @@ def test_ctrl_c_leaves_nothing(uncork, words):
             'the case "cluster-names" has no log half; clair has one: uncork case logs clair',
         ),
         (["clear"], 'there is no case "clear"; did you mean "clair"?'),
-        (["clair", "--set", "rows=100,1000"], "--set rows=100,1000: a log is of one level; choose one"),
+        (["clair", "--set", "rows=100,1000"], "--set rows=100,1000: give one level"),
         (["clair", "--set", "rows=7"], 'no level "7"; expected one of 100, 1000, 10000, 100000'),
         (["clair", "--logs", "file/folder"], "cannot make file/folder: Not a directory"),
         (["clair", "--html", "no/such/page.html"], "there is no folder"),

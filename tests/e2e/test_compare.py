@@ -58,7 +58,7 @@ def test_real_loads_and_experiments_are_compared(uncork):
     assert found["latency_p50"][0] == "kept", found
     assert found["plan"] == ("kept", f"the same as in {names[0]}")
     assert found["size"][0] == "kept"
-    assert "keeps no effect of p99" in found["latency_p99"][1]
+    assert "so no effect on p99" in found["latency_p99"][1]
     assert found["buffers"][0] == "kept"
     guard = next(path for path in uncork.runs if path.name.startswith("guard-quick"))
     assert uncork("report", guard.name).returncode == 0

@@ -156,7 +156,7 @@ MISTAKES = [
     ("an error in a set-up", ("INSERT INTO t SELECT n, 'z' || (n % 7), n / 4.0 FROM range", "INSERT INTO u SELECT n, 'z' || (n % 7), n / 4.0 FROM range"), 1, "set-up of variant duckdb: line 2: Catalog Error: Table with name u does not exist!"),
     ("an error in a statement", ("settings = { threads = 1 }", 'workloads.sum.sql = "SELECT zone FROM t WHERE nope > :least"'), 1, 'workload sum, variant duckdb: Binder Error: Referenced column "nope" not found'),
     ("a setting that is none", ("threads = 1", "treads = 1"), 1, 'unrecognized configuration parameter "treads"'),
-    ("a variable that is not set", ('engine = "duckdb"\nsettings = { threads = 1 }', 'engine = "dbapi:sqlite3"\nconnect = { database = "$NOT_SET" }'), 1, "variants.duckdb.connect.database: there is no variable NOT_SET set"),
+    ("a variable that is not set", ('engine = "duckdb"\nsettings = { threads = 1 }', 'engine = "dbapi:sqlite3"\nconnect = { database = "$NOT_SET" }'), 1, "variants.duckdb.connect.database: environment variable NOT_SET is not set"),
     ("a baseline that is not to be had", ("baseline = true", 'baseline = true\nengine = "dbapi:no_such"'), 1, "the baseline postgres cannot be run here: no_such: its driver no_such is not installed"),
 ]  # fmt: skip
 

@@ -61,7 +61,7 @@ def test_user_and_kernel_time_and_waits_are_told_an_operation(uncork):
 def test_who_enters_the_kernel_is_named_and_drawn(uncork):
     done = uncork("run", uncork.write(KERNEL))
     assert done.returncode == 0, done.stderr
-    assert "evidence of stat on read: gathered" in done.stderr
+    assert "collected evidence for stat on read" in done.stderr
     folder, found, result = evidence_of(uncork)
     assert result["reasons"][0].startswith("stat on read: the kernel takes")
     assert "pg_stat_file" in result["reasons"][0]

@@ -133,8 +133,8 @@ def test_a_collector_that_refuses_is_told_with_its_words(uncork, load, status):
     [
         ((), "name a destination: --otlp FILE"),
         (("--otlp", "http://127.0.0.1:1"), "cannot reach the collector at http://127.0.0.1:1/v1/metrics"),
-        (("--otlp", "ftp://host/"), "is no address of a collector"),
-        (("--otlp", "http://user:secret@host/"), "is no address of a collector"),
+        (("--otlp", "ftp://host/"), "is not the address of a collector"),
+        (("--otlp", "http://user:secret@host/"), "is not the address of a collector"),
         (("--otlp", "none/out"), "there is no folder"),
         (("--otlp", "out", "--header", "a: b"), "--header requires a collector"),
         (("--otlp", "http://127.0.0.1:1", "--header", "a"), 'write a header as "NAME: VALUE"'),

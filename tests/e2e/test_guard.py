@@ -102,7 +102,7 @@ def test_a_commit_that_drops_an_index_is_broken_with_the_plan_it_changes(project
     )
     assert done.returncode == 3, done.stderr
     assert "uncommitted changes on" in done.stdout
-    assert "measured once more, with another seed" in done.stderr
+    assert "measuring again to confirm with another seed" in done.stderr
     (found, also) = results(project)
     assert (found, len(found["runs"])) == (also, 2), "both runs know it"
     assert [one["gate"]["metric"] for one in found["checks"] if one["confirmed"]] == ["plan", "buffers"]
@@ -140,7 +140,7 @@ def test_two_values_that_answer_otherwise_are_broken_with_the_first_difference(p
 def test_the_same_on_both_sides_is_refused_unless_asked_for_and_then_no_alarm(project):
     refused = project("guard", "experiment.toml")
     assert (refused.returncode, project.runs) == (1, [])
-    assert "both sides are the same: variant plain; say what" in refused.stderr
+    assert "both sides are the same: variant plain; name a difference" in refused.stderr
     done = project("guard", "experiment.toml", "--same", "--budget", "40s")
     assert done.returncode in (0, 4), done.stdout
     assert results(project)[0]["status"] in (0, 4)
@@ -223,16 +223,16 @@ def test_an_interruption_keeps_what_was_measured_and_alarms_nothing(project):
     (found,) = results(project)
     assert found["status"] == 4
     assert project("report", found["id"]).returncode == 0
-    assert f"go on with: uncork guard --resume {found['id']}" in said
+    assert f"resume with: uncork guard --resume {found['id']}" in said
 
     plain = project("run", "--resume", found["id"])
     assert plain.returncode == 1
-    assert f"the run of a guard; go on with it as that: uncork guard --resume {found['id']}" in plain.stderr
+    assert f"the run of a guard; resume that: uncork guard --resume {found['id']}" in plain.stderr
     spent = project("guard", "--resume", "last", "--budget", "2s")
     assert (
         spent.returncode == 1
-        and "its budget is 2" in spent.stderr
-        and "--budget gives it more" in spent.stderr
+        and "of its budget of 2" in spent.stderr
+        and "too short for a round; raise it" in spent.stderr
     )
     elsewhere = project("guard", "--resume", "last", "--dsn", "host=/nowhere")
     assert elsewhere.returncode == 1 and "was measured on another server (embedded)" in elsewhere.stderr
@@ -240,7 +240,7 @@ def test_an_interruption_keeps_what_was_measured_and_alarms_nothing(project):
     before = rounds_of(project, found["id"])
     done = project("guard", "--resume", "last", "--junit", "junit.xml")
     assert done.returncode == 3, done.stderr
-    assert "of its budget are left" in done.stderr and "1 gate broken: measured once more" in done.stderr
+    assert "of the budget left" in done.stderr and "measuring again to confirm" in done.stderr
     first, second = results(project)
     assert first == second and first["id"] == found["id"]
     assert [first[name] for name in ("reproduce", "baseline", "candidate")] == [
@@ -257,7 +257,7 @@ def test_an_interruption_keeps_what_was_measured_and_alarms_nothing(project):
     ended = project("guard", "--resume", first["id"])
     assert ended.returncode == 1 and "has ended" in ended.stderr
     again = project("guard", "--resume", first["runs"][1])
-    assert again.returncode == 1 and "of one piece and cannot go on; guard again: " in again.stderr
+    assert again.returncode == 1 and "cannot be resumed; guard again: " in again.stderr
     for one in (plain, spent, elsewhere, ended, again):
         assert len(one.stderr.strip().splitlines()) == 1
 
@@ -273,7 +273,7 @@ def rounds_of(uncork, run):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["none.toml"], "cannot read none.toml: there is no such file"),
+        (["none.toml"], "cannot read none.toml: no such file"),
         (["experiment.toml", "--candidate", "commit=HEAD"], "is not in a git repository"),
         (["experiment.toml", "--candidate", "setting=wrk_mem:1MB"], "setting wrk_mem = 1MB: unrecognized"),
         (["experiment.toml", "--candidate", "setting=cluster_name:x"], "cannot be changed"),
@@ -284,14 +284,14 @@ def rounds_of(uncork, run):
             ["experiment.toml", "--candidate", "value=rows:5", "--gate", "p99 < +5% on nothing"],
             'there is no workload "nothing"',
         ),
-        (["experiment.toml", "--candidate", "dsn=host=/nowhere"], "name the baseline's, too"),
+        (["experiment.toml", "--candidate", "dsn=host=/nowhere"], "name the baseline's server, too"),
         (
             ["experiment.toml", "--baseline", "dsn=host=/nowhere", "--candidate", "dsn=host=/nowhere port=1"],
             "[server.settings] cannot be set on an existing server",
         ),
         (
             ["experiment.toml", "--candidate", "value=rows:5", "--evidence", "tea"],
-            "--evidence tea: there is no",
+            "--evidence tea: unknown kind",
         ),
         (
             ["experiment.toml", "--candidate", "value=rows:5", "--junit", "no/x"],
@@ -301,16 +301,19 @@ def rounds_of(uncork, run):
             ["experiment.toml", "--candidate", "value=rows:5", "--json", "--markdown"],
             "both print the result: choose one",
         ),
-        ([], "name an experiment file or a stored run, or --resume a guard"),
-        (["--resume", "last", "experiment.toml"], "as it was: leave out experiment.toml"),
-        (["--resume", "last", "--gate", "p99 < +5%"], "as it was: leave out --gate"),
-        (["--resume", "last", "--candidate", "setting=work_mem:1MB"], "as it was: leave out --candidate"),
+        ([], "name an experiment file or a stored run, or resume an interrupted guard"),
+        (["--resume", "last", "experiment.toml"], "its own target: leave out experiment.toml"),
+        (["--resume", "last", "--gate", "p99 < +5%"], "its own options: leave out --gate"),
+        (
+            ["--resume", "last", "--candidate", "setting=work_mem:1MB"],
+            "its own options: leave out --candidate",
+        ),
         (["--resume", "last"], "there are no runs in"),
         (["experiment.toml", "--candidate", "value=rows:5", "--all"], "--all is for stored runs"),
         (["experiment.toml", "--candidate", "value=rows:5", "--times", "3"], "--times is for stored runs"),
         (
             ["experiment.toml", "--candidate", "value=rows:5", "--acknowledged", "x"],
-            "x: there is no such file",
+            "x: no such file",
         ),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_stored_load_is_judged_in_every_form_and_reported_again(uncork, loads)
     [
         (["nobody"], 'there is no run "nobody"'),
         (["last", "--gate", "p98 < +5%"], 'there is no metric "p98"'),
-        (["last", "--candidate", "dsn=host=a password=hush"], "does not hold all that was asked for"),
+        (["last", "--candidate", "dsn=host=a password=hush"], "does not store its whole request"),
         (["last", "--variant", "x"], "--variant is for experiment files"),
     ],
 )

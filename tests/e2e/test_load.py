@@ -197,7 +197,7 @@ def test_one_seed_sends_the_same_values(uncork, load, server):
 def test_a_server_of_our_own_is_filled_loaded_and_removed(uncork):
     done = uncork("load", "sql", "--embedded", "-s", 2, "-c", 2, "-t", 50)
     assert done.returncode == 0, done.stderr
-    assert "made pgbench's tables at scale 2" in done.stderr
+    assert "created pgbench's tables at scale 2" in done.stderr
     result = result_of(uncork.runs[0])
     assert result["run"]["server"] == "embedded"
     assert result["settings"]["variables"]["scale"] == "2"

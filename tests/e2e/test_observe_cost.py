@@ -80,9 +80,9 @@ def test_ctrl_c_tells_what_was_measured_until_then(uncork):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--only", "agent", "--only", "system"), "leave the other observers out"),
-        (("--only", "agent", "-f", "look.sql"), "leave -f out"),
-        (("--only", "perfume"), "there is no such observer; there are pg_stat_statements, auto_explain"),
+        (("--only", "agent", "--only", "system"), "leave out the other observers"),
+        (("--only", "agent", "-f", "look.sql"), "leave out -f"),
+        (("--only", "perfume"), "unknown observer; the observers are pg_stat_statements, auto_explain"),
         (("-b", "nothing"), 'there is no built-in script "nothing"'),
         (("-f", "missing.sql"), "cannot read missing.sql"),
         (("--practical", "1"), "--practical: "),

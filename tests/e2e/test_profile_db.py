@@ -128,7 +128,7 @@ def test_ctrl_c_keeps_what_was_seen(uncork, server):
         (["nonsense=1"], "the connection string is not valid"),
         (["x", "--for", "soon"], "--for: expected a time with a unit"),
         (["x", "--for", "0s"], "--for must be above 0"),
-        (["x", "--rate", "1000"], "--rate 1000: from 0.1 to 200 samples a second are possible"),
+        (["x", "--rate", "1000"], "--rate 1000: give from 0.1 to 200 samples a second"),
         (["x", "-p", "here"], 'invalid value "here" for option -p/--port'),
         (["x", "--html", "no/such/page.html"], "there is no folder"),
         (["x", "--graph", "tables.png"], "--graph tables.png: end the name with .dot or .svg"),

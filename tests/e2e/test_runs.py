@@ -96,7 +96,7 @@ def test_pruning_shows_what_would_go_and_removes_only_that(uncork, runs):
         (["prune", "--older-than", "-1d"], '"12h", "30d" or "8w"'),
         (["prune", "--keep", "-1"], "-1 is not in the range"),
         (["tag", "nothing", "x"], 'no run "nothing"'),
-        (["tag", "last", "a/b"], '"a/b" is no tag'),
+        (["tag", "last", "a/b"], '"a/b" is not a valid tag'),
         (["tag", "last"], 'missing argument "TAG..."'),
     ],
 )

@@ -112,8 +112,8 @@ def test_what_cannot_be_sent_is_kept_and_pushed_later(machine, s3, hello, uncork
     ("runs", "said"),
     [
         ("s3://", "names no bucket or host"),
-        ("nobody://x/y", 'nobody knows the scheme "nobody"'),
-        ("s3://nosuch/x", "s3://nosuch/x: there is no such place"),
+        ("nobody://x/y", 'unknown scheme "nobody"'),
+        ("s3://nosuch/x", "s3://nosuch/x: does not exist"),
     ],
 )
 def test_a_wrong_address_is_told_before_anything_is_measured(machine, hello, runs, said):

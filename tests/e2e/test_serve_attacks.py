@@ -357,7 +357,7 @@ def test_what_is_no_tag_is_refused(served, tag):
         answer = served.ask(
             "/runs/evil-1/tags", method="POST", headers={**FORM, "Cookie": cookies}, body=body
         )
-        assert answer.status == 400 and "is no tag" in answer.text
+        assert answer.status == 400 and "is not a valid tag" in answer.text
     assert files(served.root) == before
 
 

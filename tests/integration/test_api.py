@@ -114,7 +114,7 @@ def test_a_guard_says_which_gates_are_broken(runs, tmp_path):
     assert [one.outcome.value for one in guarded.checks] == ["broken"]
     with pytest.raises(ExpectationError, match=r"p50 < \+30% on get: broken"):
         guarded.check()
-    with pytest.raises(UsageError, match="has ended: uncork report"):
+    with pytest.raises(UsageError, match="has ended; see it with: uncork report"):
         uncork.guard(resume=guarded, runs=runs)
     again = uncork.open(guarded.id, runs=runs)
     assert isinstance(again, GuardRun)
@@ -244,7 +244,7 @@ def test_what_the_doctor_says_is_made_of_a_stored_run(found):
         (lambda runs: uncork.sweep_sql("x", to=0, runs=runs), UsageError, "^to 0 must be between 1"),
         (lambda runs: uncork.profile_db(rate=1000, runs=runs), UsageError, "^rate 1000: from 0.1 to 200"),
         (lambda runs: uncork.profile_logs(runs=runs), UsageError, "name a log to read"),
-        (lambda runs: uncork.profile_cpu(runs=runs), UsageError, "say what to profile: pids, postgres"),
+        (lambda runs: uncork.profile_cpu(runs=runs), UsageError, "name what to profile: pids, postgres"),
         (lambda runs: uncork.guard("nope.toml", runs=runs), UsageError, "nope.toml"),
         (lambda runs: uncork.guard("x.toml", gates="fast", runs=runs), UsageError, "fast"),
         (lambda runs: uncork.open("x", runs=runs), SetupError, "there are no runs in"),

@@ -148,7 +148,7 @@ def test_outside_a_repository_commits_are_refused_and_all_else_works(tmp_path):
         assert sides.candidate.commit is None
         assert sides.candidate.checkout == str(tmp_path)
     with (
-        pytest.raises(UsageError, match=r"cannot read .*none.toml: there is no such file"),
+        pytest.raises(UsageError, match=r"cannot read .*none.toml: no such file"),
         asked_sides(wanted(Named(tmp_path / "none.toml"))),
     ):
         pass
@@ -211,9 +211,13 @@ def test_servers_of_the_sides(repository):
     assert made.candidate.title == "shared_buffers = 1GB, work_mem = 1MB"
     assert "shared_buffers" not in made.text
     assert not made.same
-    with pytest.raises(UsageError, match="is a whole server's, and each side has its own: leave out --port"):
+    with pytest.raises(
+        UsageError, match="it applies to a whole server, so each side has its own server: leave out --port"
+    ):
         server_choice(wanted(repository, [], ["setting=fsync:off"], choice=ServerChoice(port=5555)))
-    with pytest.raises(UsageError, match="is a whole server's, and an existing"):
+    with pytest.raises(
+        UsageError, match="it applies to a whole server, and uncork does not configure existing"
+    ):
         server_choice(wanted(repository, [], ["setting=fsync:off"], choice=ServerChoice(dsn="host=a")))
     with pytest.raises(UsageError, match="leave out --pg-bin and --port"):
         server_choice(wanted(repository, [], ["dsn=host=b"], choice=ServerChoice(port=5555)))

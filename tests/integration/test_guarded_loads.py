@@ -87,7 +87,7 @@ def test_a_load_carried_out_again_is_held_against_its_history(server, tmp_path):
     assert slow.checks[0].confirmed is True
     assert slow.answer.startswith("Broken: server CPU")
     assert len(slow.runs) == 2
-    assert any("once more" in line for line in told)
+    assert any("measuring again" in line for line in told)
     assert {tags_of(tmp_path / id) for id in slow.runs} == {("guard-broken",)}
     past, _ = guard(tmp_path, folders[2].name, "server CPU < +200%")
     assert past.checks[0].rounds == 7
@@ -117,7 +117,7 @@ def test_two_targets_side_by_side(server, tmp_path, monkeypatch):
     assert leg.counts.succeeded > 0
     assert leg.settings.duration_ns == 50_000_000
     assert run_document(folder).document.answer == result.answer
-    assert any(line.startswith("broken: ") for line in told)
+    assert any(line.startswith("looks broken: ") for line in told)
 
 
 def test_the_same_target_twice_is_refused_but_for_a_test_of_the_guard(server, tmp_path, monkeypatch):

@@ -111,6 +111,6 @@ def test_each_variant_has_a_server_started_for_it(tmp_path):
 
 
 def test_a_server_that_nobody_names_is_told(tmp_path):
-    with pytest.raises(UsageError, match=r'variants.baseline.server: no server is called "baseline" here'):
+    with pytest.raises(UsageError, match=r'variants.baseline.server: there is no server "baseline"'):
         new_run(tmp_path, source(), ServerChoice())
     assert not list(tmp_path.iterdir())

@@ -104,7 +104,7 @@ def test_a_database_that_cannot_be_reached_is_told_in_one_sentence():
     (lacking,) = components.lacks
     assert components.conninfo is None and components.service is None
     assert lacking.startswith("--postgres: ") and "\n" not in lacking
-    assert "the load goes on without" in lacking
+    assert "the load continues without" in lacking
 
 
 def test_threads_that_ended_are_known_as_of_the_last_look():

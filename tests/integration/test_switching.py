@@ -87,7 +87,7 @@ def test_uncorks_own_samplers_are_switched_and_an_observer_that_breaks_off_is_to
         def switch(self, on):
             raise UncorkError("it fell over")
 
-    with pytest.raises(RunError, match="an observer broke off: it fell over"):
+    with pytest.raises(RunError, match="an observer stopped early: it fell over"):
         measure(3.5, others={"broken": Broken()})
 
 

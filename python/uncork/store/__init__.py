@@ -1,1 +1,1 @@
-"""Runs on disk: a folder a run, a manifest and Parquet tables, written whole or not at all."""
+"""Runs on disk: one folder for each run, with a manifest and Parquet tables, all written atomically."""

@@ -1,4 +1,4 @@
-"""Append rows to the tables of a run, whole or not at all."""
+"""Append rows to the tables of a run, atomically."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ARROW = {
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """Return a stored table's Arrow schema, with units and meanings as metadata."""
+    """Return the Arrow schema of a stored table, with units and meanings as metadata."""
     columns = [
         pa.field(
             column.name,
@@ -40,7 +40,7 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 def append_rows(run: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Append rows to a table of a run, whole or not at all.
+    """Append rows to a table of a run, atomically.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.
@@ -49,7 +49,7 @@ def append_rows(run: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None
 
 
 def append_table(run: Path, name: str, table: pa.Table) -> None:
-    """Append an Arrow table to a table of a run, whole or not at all; columns are cast to those stored.
+    """Append an Arrow table to a table of a run, atomically; cast its columns to the stored types.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.

@@ -1,9 +1,9 @@
-"""All runs of a folder at once, fast also where there are ten thousand and the disk is shared by a team.
+"""List all runs of a folder fast, even ten thousand runs on a disk that a team shares.
 
-The folder keeps ``.catalogue.json``, a copy of all manifests: who lists the runs reads that, looks at the
-time of change of each run's folder, and reads only what changed since. It may be deleted at any time, and
-where it cannot be written the list is only slower. A tag is an empty file ``tag.<name>`` in the run's folder:
-to set one, nothing is read and written back, so that two people who tag at the same moment both succeed.
+The folder has ``.catalogue.json``, a copy of all manifests. Listing reads this copy, checks when each run's
+folder was last modified, and reads only the manifests that changed since. The copy can be deleted at any
+time; if it cannot be written, listing is only slower. A tag is an empty file ``tag.<name>`` in the run's
+folder. Setting a tag does not rewrite any file, so two people who tag a run at once both succeed.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ __all__ = ["CATALOGUE", "Catalogue", "CataloguedRun", "read_catalogue", "run_in"
 CATALOGUE: Final = ".catalogue.json"
 _VERSION: Final = 1
 _SETTLED_NS: Final = 60 * 10**9
-"""A folder that changed less than this ago is read each time: a second change may bear the same time, as file
-systems count it in steps, and clocks of machines that share a disk differ."""
+"""A folder that changed less than this ago is always read again: a second change may have the same time,
+because file systems round times, and the clocks of machines that share a disk differ."""
 _WORTH: Final = 100
-"""Runs that must have been read for the copy to be written anew."""
+"""The copy is rewritten when at least this many manifests had to be read."""
 _TAG: Final = "tag."
 
 
 @dataclass(frozen=True, slots=True)
 class CataloguedRun:
-    """A run: what its manifest says, its tags, and a stamp that changes whenever these do.
+    """A run: its manifest, its tags, and a stamp that changes whenever these do.
 
-    `id` is the name of its folder, whatever the manifest says. `settled` says that the stamp can be relied
-    on.
+    `id` is the name of the run's folder, whatever the manifest says. `settled` means that the stamp is
+    reliable.
     """
 
     root: Path
@@ -52,28 +52,28 @@ class CataloguedRun:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """The run's folder."""
         return self.root / self.id
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The runs of a folder, oldest first, and what is wrong with those that cannot be read."""
+    """The runs of a folder, oldest first, and an error for each run that cannot be read."""
 
     runs: tuple[CataloguedRun, ...]
     damaged: tuple[StoreError, ...]
 
 
 def read_catalogue(root: Path, before: Catalogue | None = None) -> Catalogue:
-    """Return all runs of a folder; a damaged one is told, and the others are there.
+    """Return all runs of a folder, and an error for each damaged run.
 
-    `before` is what was read earlier, for one who asks often. A folder without a manifest is no run: one is
-    being laid out, or was given up before it began.
+    `before` is an earlier result, for callers who list often. A folder without a manifest is not a run: it is
+    being created, or was abandoned before the run began.
 
     Raises:
         StoreError: if the folder cannot be listed.
-        SetupError, ConnectError: if it mirrors an address that is wrong or cannot be reached, and there is no
-            `before`; else that is told among the damaged, and the runs are those that were known.
+        SetupError, ConnectError: if the folder mirrors an address that is wrong or cannot be reached, and
+            there is no `before`. With `before`, the error is in `damaged`, and the runs are the known ones.
     """
     away = _refreshed(root, before)
     known = {run.id: run for run in before.runs} if before is not None else _read_copy(root)
@@ -100,7 +100,7 @@ def read_catalogue(root: Path, before: Catalogue | None = None) -> Catalogue:
 
 
 def _refreshed(root: Path, before: Catalogue | None) -> tuple[StoreError, ...]:
-    """Make a folder that mirrors an address what is there; return what is wrong with runs there."""
+    """Update a folder that mirrors an address; return an error for each damaged run at the address."""
     mirror = mirrors.mirror_of(root)
     if mirror is None:
         return ()
@@ -109,12 +109,12 @@ def _refreshed(root: Path, before: Catalogue | None) -> tuple[StoreError, ...]:
     except UncorkError as error:
         if before is None:
             raise
-        return (StoreError(f"{error}; these are the runs that were known before"),)
+        return (StoreError(f"{error}; the list shows the runs known before"),)
     return mirror.damaged
 
 
 def run_in(root: Path, id: str) -> CataloguedRun | None:
-    """Return one run as it is now; None if there is none, or it cannot be read."""
+    """Return one run as it is now; None if it does not exist or cannot be read."""
     try:
         status = (root / id).stat()
         return _read_run(root, id, _stamp(status), False)
@@ -128,15 +128,15 @@ def tags_of(run: Path) -> tuple[str, ...]:
 
 
 def set_tag(run: Path, tag: str, *, present: bool) -> None:
-    """Give a run a tag, or take it away.
+    """Add a tag to a run, or remove it.
 
     Raises:
-        UsageError: if it is no tag.
+        UsageError: if the tag is not valid.
         StoreError: if the folder cannot be written.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", tag):
         raise UsageError(
-            f'"{tag}" is no tag: use up to 63 letters, digits, ".", "_" and "-", as in release-2'
+            f'"{tag}" is not a valid tag: use up to 63 letters, digits, ".", "_" and "-", as in release-2'
         )
     path = run / f"{_TAG}{tag}"
     mirror = mirrors.mirror_of(run.parent)
@@ -152,7 +152,7 @@ def set_tag(run: Path, tag: str, *, present: bool) -> None:
 
 
 def _folders(root: Path) -> Iterator[tuple[str, str, int]]:
-    """Yield the names of folders that may be runs, each with its stamp and the time of its last change."""
+    """Yield the name of each folder that may be a run, with its stamp and the time of its last change."""
     try:
         entries = list(os.scandir(root))
     except FileNotFoundError:
@@ -165,7 +165,7 @@ def _folders(root: Path) -> Iterator[tuple[str, str, int]]:
         try:
             status = entry.stat()
         except OSError:
-            continue  # it went away meanwhile
+            continue  # removed meanwhile
         if stat.S_ISDIR(status.st_mode):
             yield entry.name, _stamp(status), status.st_mtime_ns
 
@@ -180,7 +180,7 @@ def _read_run(root: Path, id: str, stamp: str, settled: bool) -> CataloguedRun |
         names = [entry.name for entry in os.scandir(folder)]
         manifest = read_manifest(folder) if "manifest.json" in names else None
     except (OSError, StoreError) as error:
-        if not folder.exists():  # it was pruned meanwhile
+        if not folder.exists():  # pruned meanwhile
             return None
         if isinstance(error, StoreError):
             raise
@@ -192,7 +192,7 @@ def _read_run(root: Path, id: str, stamp: str, settled: bool) -> CataloguedRun |
 
 
 def _read_copy(root: Path) -> dict[str, CataloguedRun]:
-    """Return the runs as the copy has them; none if there is no copy, or it is of no use."""
+    """Return the runs in the copy; empty if there is no copy, or it cannot be used."""
     try:
         data = json.loads((root / CATALOGUE).read_bytes())
         if data["version"] != _VERSION:
@@ -207,5 +207,5 @@ def _read_copy(root: Path) -> dict[str, CataloguedRun]:
 
 def _write_copy(root: Path, runs: Iterable[CataloguedRun]) -> None:
     copy = {run.id: (run.stamp, asdict(run.manifest), run.tags) for run in runs if run.settled}
-    with contextlib.suppress(StoreError):  # a disk that is read-only, or full: the list is as good without
+    with contextlib.suppress(StoreError):  # a read-only or full disk: the list works without the copy
         write_atomically(root / CATALOGUE, json.dumps({"version": _VERSION, "runs": copy}))

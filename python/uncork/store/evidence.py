@@ -1,4 +1,4 @@
-"""What was seen on a system, on disk: facts and tables of a log or of a watched server."""
+"""Store and read the facts and tables of a profile: of a log, a server or stacks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["read_evidence", "rows_table", "write_evidence"]
 
 
 def rows_table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return rows as a stored table; what it has no column for is left out."""
+    """Build a stored table from rows; ignore keys that have no column."""
     return pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))
 
 
 def write_evidence(folder: Path, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
-    """Write what was seen. Facts go last: they are there only with all the tables.
+    """Write facts and tables. Facts are written last, so they exist only with all the tables.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.
@@ -40,15 +40,13 @@ def read_evidence(folder: Path, described: Iterable[Table]) -> tuple[dict[str, A
     """Return the facts and tables of a stored run.
 
     Raises:
-        StoreError: if its files are damaged, or it has no result.
+        StoreError: if its files are damaged, or the run has no result.
     """
     for error in fetch([folder]):
         raise error
     path = folder / "facts.json"
     if not path.is_file():
-        raise StoreError(
-            f"run {folder.name} holds no result: it is still running, or was killed before its end"
-        )
+        raise StoreError(f"run {folder.name} has no result: it is running, or was killed before its end")
     try:
         facts = json.loads(path.read_text())
         tables = {table.name: _read(folder, table) for table in described}

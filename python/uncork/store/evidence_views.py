@@ -1,4 +1,4 @@
-"""The evidence of an experiment's variants as tables to ask: what each was of stands in every row."""
+"""Query the evidence of an experiment's variants as tables; each row names its cell, workload and variant."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["add_evidence"]
 
 
 def add_evidence(connection: duckdb.DuckDBPyConnection, folder: Path) -> frozenset[str]:
-    """Add the evidence of a run's variants; of a place that was looked at again, the newest.
+    """Add the evidence of a run's variants to a connection; if collected twice, the newest.
 
-    Returns the names of the tables and views that were made: none if the run has no evidence.
+    Returns the names of the tables and views that were created; empty if the run has no evidence.
 
     Raises:
-        StoreError: if its files are damaged.
+        StoreError: if the run's files are damaged.
     """
     places = list(_newest(folder / "evidence"))
     if not places:

@@ -1,4 +1,4 @@
-"""What a run's figures are, remembered beside it: a history reads hundreds of runs."""
+"""Cache the metrics of a run in its folder, because a history reads hundreds of runs."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["recall_figures", "remember_figures"]
 
 _NAME: Final = "figures.json"
 _VERSION: Final = 1
-"""Raised whenever figures are read otherwise from the same run."""
+"""Increase this whenever the metrics computed from a run change."""
 
 
 def remember_figures(folder: Path, run: RunFigures) -> None:
-    """Remember a run's figures until its manifest changes; a folder that is read-only is left as it is."""
+    """Cache a run's metrics until its manifest changes; do nothing if the folder is read-only."""
     key = _key(folder)
     with contextlib.suppress(StoreError):
         if key is not None:
             text = json.dumps({"key": key, "run": asdict(run)}, ensure_ascii=False, allow_nan=False)
-            put_copy(folder / _NAME, (text + "\n").encode())  # what a power cut takes is read again
+            put_copy(folder / _NAME, (text + "\n").encode())  # after a power cut, it is computed again
 
 
 def recall_figures(folder: Path) -> RunFigures | None:
-    """Return a run's figures if they are remembered; None if not, or if the run has changed since."""
+    """Return a run's cached metrics; None if there are none, or if the run has changed since."""
     try:
         data = json.loads((folder / _NAME).read_text())
         return _run(data["run"]) if data["key"] == _key(folder) else None

@@ -1,8 +1,8 @@
-"""How a run goes while it is measured: a line a glance, for whoever follows it, and for a run that is killed.
+"""Snapshots of a run while it is measured, one per line, to follow the run, or to see what a killed run did.
 
-Loads and watches keep their figures in memory until they end. A line is added to a file without waiting for
-the disk, so that the load is not disturbed; a power cut may take the last ones. Whole tables take its place
-at the end.
+Loads and watches keep their results in memory until they end. Each snapshot is appended to a file without
+waiting for the disk, so that the load is not disturbed. A power cut may lose the last lines. At the end,
+complete tables replace the file.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["GLANCES", "add_glance", "forget_glances", "read_glances"]
 
 GLANCES: Final = "glances.jsonl"
 _MOST_BYTES: Final = 4 << 20
-"""What is read of the end of the file: four hours of a glance a second."""
+"""The most that is read from the end of the file: four hours of one snapshot a second."""
 
 
 def add_glance(folder: Path, glance: Mapping[str, Any]) -> None:
-    """Add a line. A disk that is full, or a folder that is gone, is no reason to end what is measured."""
+    """Append a snapshot. A full disk or a deleted folder does not end the measurement."""
     line = json.dumps(glance, separators=(",", ":")) + "\n"
     with contextlib.suppress(OSError):
         place = os.open(folder / GLANCES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
@@ -33,7 +33,7 @@ def add_glance(folder: Path, glance: Mapping[str, Any]) -> None:
 
 
 def read_glances(folder: Path) -> list[dict[str, Any]]:
-    """Return the glances in their order; none if there are none. A line that is not whole is left out."""
+    """Return the snapshots in order; empty if there are none. Incomplete lines are ignored."""
     try:
         with (folder / GLANCES).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -51,6 +51,6 @@ def read_glances(folder: Path) -> list[dict[str, Any]]:
 
 
 def forget_glances(folder: Path) -> None:
-    """Take the file away: the run's tables hold more."""
+    """Delete the file: the run's tables hold more."""
     with contextlib.suppress(OSError):
         (folder / GLANCES).unlink()

@@ -1,4 +1,4 @@
-"""The run of an imported result on disk: its figures."""
+"""Store and read the metrics of an imported result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT: Final = ("subject", "name", "value", "unit", "better", "scale", "count", 
 
 
 def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
-    """Write figures.
+    """Write the metrics.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.
@@ -32,15 +32,15 @@ def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
 
 
 def read_figures(folder: Path) -> tuple[Figure, ...]:
-    """Return the figures of an imported result, in their order.
+    """Return the metrics of an imported result, in order.
 
     Raises:
-        StoreError: if the run is damaged, or holds none.
+        StoreError: if the run is damaged, or has no metrics.
     """
     with closing(RunReader(folder)) as reader:
         rows = reader.figure_rows()
     known = {item.name for item in fields(Figure)}
     figures = tuple(Figure(**{name: row[name] for name in known & row.keys()}) for row in rows)
     if not figures:
-        raise StoreError(f"run {folder.name} holds no figures")
+        raise StoreError(f"run {folder.name} has no metrics")
     return figures

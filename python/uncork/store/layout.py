@@ -1,29 +1,32 @@
-"""Where a run's files are, and its manifest.
+"""The files of a run, and its manifest.
 
 ::
 
-    .uncork/runs/.names/<name>    the id of the run that has this name: baseline, and such
+    .uncork/runs/.names/<name>    the id of the run with this name, such as baseline
     .uncork/runs/<id>/
-        manifest.json          what was run, when, how it went; rewritten whole at each change
-        experiment.toml        the experiment file as it was, and under files/ the SQL beside it
+        manifest.json          what was run, when, and how it ended; replaced at each change
+        experiment.toml        the experiment file, and under files/ the SQL files it names
         plan.json              the plan
-        environment.json       server and machine
-        trials/000001.parquet  tables, append-only: each file is written under another name, then renamed
+        environment.json       facts about server and machine
+        trials/000001.parquet  tables, append-only: each file is written under a temporary name, then renamed
         statements/ plans/ relations/ refusals/
         result.json            the report, when there is one
-        tag.<tag>              an empty file a tag
-        glances.jsonl          while a load or a watch goes: a line a second; its tables take its place
+        tag.<tag>              an empty file for each tag
+        glances.jsonl          during a load or a watch: one line per second; replaced by tables at the end
     .uncork/runs/.catalogue.json, .packed/    copies that make lists and queries fast
 
-The run of a load (kind ``load``) has no experiment.toml; its plan.json is the load plan without the
-password, scripts included, and its tables are load_totals/ load_statements/ load_series/ load_statuses/, the
-last of loads by HTTP. A sweep of loads (kind ``sweep``) also has sweep.json, what was to be swept, and the
-table sweep_visits/. That of a log (kind ``log``) has facts.json and tables log_*/, that of a watched server
-(kind ``database``) has facts.json and database_*/, that of a profile of stacks (kind ``cpu``) has
-facts.json, stacks/ and stack_*/. A result of another tool (kind ``import``) is the table figures/; what the
-tool says besides is in the manifest's options. A guard of a stored load (kind ``guard``) has guard.json,
-what it said; of two targets also legs/, a whole run of a load for each leg, and confirmation/ with those of
-the second measurement.
+Runs of other kinds have these files:
+
+- ``load``: plan.json, which is the load plan with scripts but without the password; and the tables
+  load_totals/ load_statements/ load_series/, and for HTTP load_statuses/.
+- ``sweep``: also sweep.json, the options of the sweep, and the table sweep_visits/.
+- ``log``: facts.json and the tables log_*/.
+- ``database``: facts.json and the tables database_*/.
+- ``cpu``: facts.json and the tables stacks/ and stack_*/.
+- ``import`` (a result of another tool): the table figures/. Other facts from the tool are in the manifest's
+  options.
+- ``guard`` (of a stored run): guard.json, its result. With two targets also legs/, which holds each turn as
+  the run of a load, and confirmation/, which holds the turns of the second measurement.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -45,9 +48,10 @@ from uncork.model.stored_run import BASELINE
 from uncork.store.remote import mirrors
 
 __all__ = [
+    "Attempt",
     "Manifest",
     "RunKind",
-    "Sitting",
+    "closed",
     "find_run",
     "list_runs",
     "name_run",
@@ -61,14 +65,14 @@ __all__ = [
 
 MANIFEST_VERSION = 1
 NAMES: Final = ".names"
-"""The folder beside the runs that holds names given to them, a file each: of two given at once, both stay."""
+"""The folder of names, with a file for each: if two people set different names at once, both are kept."""
 
 RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu", "import", "guard"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
-    """One stretch of measuring; a resumed run has several."""
+class Attempt:
+    """One attempt at measuring; a resumed run has several."""
 
     started_at: str
     elapsed_ns: int
@@ -79,14 +83,14 @@ class Sitting:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What identifies a run and says how it went.
+    """What identifies a run, and how it ended.
 
-    `kind` says what was run. `unit` is what the statistics take as independent: round or block; a load has
-    none. `options` are what the command line changed of the experiment file, or of a load the command that
-    repeats it. `owner` is the process that measures, while the status is running. `commit` is that of the
-    folder uncork was started in, with ``-dirty`` behind it if files had changed since; None where there is
-    none, and in runs of older versions. Secrets are never in it: a connection string is kept without
-    password.
+    `kind` is the kind of run. `unit` is what the statistics treat as independent: round or block; empty for
+    loads. `options` holds what the command line changed in the experiment file; for other runs, the command
+    that repeats it. `owner` is the process that measures, while the status is running. `sittings` are the
+    attempts. `commit` is the commit of the folder in which uncork was started, with ``-dirty`` appended if
+    files had changed; None outside a repository, and in runs of older versions. A manifest never holds
+    secrets: a connection string is stored without its password.
     """
 
     id: str
@@ -100,7 +104,7 @@ class Manifest:
     uncork_version: str
     case: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    sittings: tuple[Sitting, ...] = ()
+    sittings: tuple[Attempt, ...] = ()
     owner: Mapping[str, int] | None = None
     kind: RunKind = "experiment"
     commit: str | None = None
@@ -110,20 +114,21 @@ class Manifest:
 _FIELDS: Final = frozenset(item.name for item in fields(Manifest))
 _TEXTS: Final = ("id", "name", "question", "status", "started_at", "unit", "server", "uncork_version")
 _SHOWN: Final = 5
-"""Runs that are named where several are meant."""
+"""The number of runs that a message lists."""
 KEPT: Final = ": what was measured so far is kept"
-"""How a message ends that a run's disk is full; who takes the run away says otherwise."""
+"""The end of the message for a full disk. Callers that delete the run remove it."""
 _STAMP: Final = re.compile(r"(\d{8}-\d{6})(?:-(\d+))?$")
 
 
 def new_run_folder(root: Path, name: str, stamp: str) -> Path:
-    """Make the folder of a new run, named after the experiment and the time; never an existing one.
+    """Create the folder of a new run, named after the run and the time; never reuse an existing folder.
 
-    At an address, where nobody sees what others are about to send, the name ends with a random number.
+    If the root mirrors an address, the name ends with a random number, because runs that others are about to
+    send cannot be seen yet.
 
     Raises:
-        StoreError: if it cannot be made.
-        SetupError, ConnectError: if the root mirrors an address that is wrong, or cannot be reached.
+        StoreError: if the folder cannot be created.
+        SetupError, ConnectError: if the root mirrors an address that is wrong or cannot be reached.
     """
     mirror = mirrors.mirror_of(root)
     if mirror is not None:
@@ -143,12 +148,12 @@ def new_run_folder(root: Path, name: str, stamp: str) -> Path:
 
 
 def find_run(root: Path, wanted: str, *, files: bool = True) -> Path:
-    """Return a run's folder from its id, the beginning of one, a name given to it, a path, or ``last``.
+    """Return a run's folder from its id, the beginning of its id, its name, a path, or ``last``.
 
-    With `files`, all that is in it is here afterwards, also of a run that is at an address.
+    With `files`, all files of the run are fetched if the run is at an address.
 
     Raises:
-        SetupError: if there is none, or several begin so.
+        SetupError: if there is no such run, or several ids begin like that.
         StoreError: if the run is damaged at its address.
     """
     mirrors.refresh(root)
@@ -167,7 +172,7 @@ def _found(root: Path, wanted: str) -> Path:
         (path.parent for path in root.glob("*/manifest.json")), key=lambda folder: age_of(folder.name)
     )
     if not folders:
-        raise SetupError(f"there are no runs in {place}; `uncork run FILE` and `uncork load sql` make some")
+        raise SetupError(f"there are no runs in {place}; `uncork run FILE` and `uncork load sql` create some")
     if wanted == "last":
         return folders[-1]
     named = read_names(root).get(wanted)
@@ -187,17 +192,17 @@ def _found(root: Path, wanted: str) -> Path:
 def _named(root: Path, name: str, id: str) -> Path:
     if not (root / id / "manifest.json").is_file():
         raise SetupError(
-            f'the run that is called "{name}", {id}, is no longer in {mirrors.shown(root)}; '
-            f"`uncork runs name RUN {name}` gives the name to another"
+            f'the run named "{name}", {id}, is no longer in {mirrors.shown(root)}; give the name to another '
+            f"run: uncork runs name RUN {name}"
         )
     return root / id
 
 
 def read_names(root: Path) -> dict[str, str]:
-    """Return the names given to runs, each with the id of its run.
+    """Return the names of runs, each with the id of its run.
 
     Raises:
-        StoreError: if they cannot be read.
+        StoreError: if the names cannot be read.
     """
     names = {}
     try:
@@ -208,15 +213,15 @@ def read_names(root: Path) -> dict[str, str]:
         raise unreadable(root / NAMES, error) from error
     empty = [name for name, id in names.items() if not id]
     if empty:
-        raise StoreError(f"{root / NAMES / empty[0]}: damaged: it names no run")
+        raise StoreError(f"{root / NAMES / empty[0]}: damaged: the file is empty")
     return names
 
 
 def names_of_runs(root: Path) -> dict[str, tuple[str, ...]]:
-    """Return the names that each run has, by its id, in the order of the alphabet.
+    """Return the names of each run by its id, in alphabetical order.
 
     Raises:
-        StoreError: as `read_names`.
+        StoreError: see `read_names`.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, id in sorted(read_names(root).items()):
@@ -225,28 +230,28 @@ def names_of_runs(root: Path) -> dict[str, tuple[str, ...]]:
 
 
 def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
-    """Give a run a name, which another run may have had; return its id and that of the other, if any.
+    """Name a run; return its id, and the id of the run that had the name before, if any.
 
     Raises:
-        UsageError: if the name is none, or means something else already; if the run failed and would be the
-            baseline.
+        UsageError: if the name is not valid or already means something else, or if a failed run would become
+            the baseline.
         SetupError: if there is no such run.
         StoreError: if the run is damaged, or the name cannot be written.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
         raise UsageError(
-            f'"{name}" is no name for a run: use letters, digits, ".", "_" and "-", as in baseline'
+            f'"{name}" is not a valid name for a run: use letters, digits, ".", "_" and "-", as in baseline'
         )
     if name in ("last", "all") or (root / name).exists():
-        raise UsageError(f'"{name}" already means a run of its own; choose another name')
+        raise UsageError(f'"{name}" already identifies a run; choose another name')
     folder = find_run(root, wanted, files=False)
     if folder.parent.resolve() != root.resolve():
-        raise UsageError(f"{folder} is not in {mirrors.shown(root)}; --runs names the folder that it is in")
+        raise UsageError(f"{folder} is not in {mirrors.shown(root)}; name its folder with --runs")
     manifest = read_manifest(folder)
     if name == BASELINE and manifest.status == "failed":
         reason = f" ({manifest.sittings[-1].reason})" if manifest.sittings else ""
         raise UsageError(
-            f"{folder.name} failed{reason}, so that it cannot be the baseline; name a run that is complete "
+            f"{folder.name} failed{reason}, so it cannot be the baseline; name a run that is complete "
             "(`uncork runs --status complete` lists them)"
         )
     before = read_names(root).get(name)
@@ -258,7 +263,7 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
 
 
 def list_runs(root: Path) -> Iterator[Manifest | StoreError]:
-    """Yield every run's manifest, oldest first, then what is wrong with those that cannot be read.
+    """Yield the manifest of every run, oldest first, then an error for each run that cannot be read.
 
     Raises:
         StoreError: if the folder cannot be listed.
@@ -274,7 +279,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read a run's manifest.
 
     Raises:
-        StoreError: if it cannot be read, or a newer uncork wrote it.
+        StoreError: if the manifest cannot be read, or a newer uncork wrote it.
     """
     path = folder / "manifest.json"
     try:
@@ -289,22 +294,36 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def manifest_of(data: Mapping[str, Any]) -> Manifest:
-    """Make a manifest of its JSON, without what is not known. Raises TypeError or KeyError if it is none."""
+    """Build a manifest from its JSON, ignoring unknown keys. Raises TypeError or KeyError if not valid."""
     known = {key: value for key, value in data.items() if key in _FIELDS}
     for name in _TEXTS:
         if not isinstance(known[name], str):
-            raise TypeError(f"{name} is no text: {known[name]!r}")
-    sittings = tuple(Sitting(**sitting) for sitting in data.get("sittings", ()))
-    return Manifest(**known | {"sittings": sittings})
+            raise TypeError(f"{name} is not text: {known[name]!r}")
+    attempts = tuple(Attempt(**attempt) for attempt in data.get("sittings", ()))
+    return Manifest(**known | {"sittings": attempts})
 
 
 def stored_file(folder: Path, name: str) -> Path:
-    """Return where a run keeps a file that stood beside its experiment file, whatever path it had there."""
+    """Return where a run stores a file that its experiment file names, whatever the file's path."""
     return folder / "files" / re.sub(r"[^A-Za-z0-9._-]", "_", name.replace("_", "__"))
 
 
+def closed(
+    manifest: Manifest,
+    status: RunStatus,
+    reason: str,
+    elapsed_ns: int,
+    *,
+    rounds: int = 0,
+    started_at: str = "",
+) -> Manifest:
+    """Return the manifest of a run that has ended, with this attempt added to those before it. Pure."""
+    attempt = Attempt(started_at or manifest.started_at, elapsed_ns, rounds, status, reason)
+    return replace(manifest, status=status, owner=None, sittings=(*manifest.sittings, attempt))
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write a run's manifest, whole or not at all."""
+    """Write a run's manifest, atomically."""
     mirror = mirrors.mirror_of(folder.parent)
     if mirror is not None:
         mirror.wrote = True
@@ -312,7 +331,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file so that no reader, and no power cut, ever sees half of it.
+    """Write a file atomically: no reader ever sees half of it, even after a power cut.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.
@@ -320,7 +339,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     draft = path.with_name(
         f".{path.name}.{secrets.token_hex(4)}.new"
-    )  # machines that share a disk share pids
+    )  # not the pid: machines that share a disk may use the same pids
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
@@ -335,13 +354,13 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def age_of(id: str) -> tuple[str, int, str]:
-    """Return by what runs are ordered, the oldest first: the time in the folder's name."""
+    """Return the sort key of a run, oldest first: the time in the folder's name."""
     match = _STAMP.search(id)
     return (match[1], int(match[2] or 1), id) if match else ("", 0, id)
 
 
 def unreadable(path: Path, error: Exception) -> StoreError:
-    """Return what is said of a file that cannot be read: that it may not be, or else that it is damaged."""
+    """Return the error for a file that cannot be read: permission denied, or else damaged."""
     if isinstance(error, PermissionError):
         return StoreError(f"cannot read {path}: {error.strerror}")
     return StoreError(f"{path}: damaged: {error}")

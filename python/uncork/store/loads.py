@@ -1,4 +1,4 @@
-"""The run of a load on disk: write what was measured, read it back."""
+"""Write the run of a load, and read it back."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from uncork.model.load import (
     LoadTotals,
     http_totals,
 )
+from uncork.model.units import count_words
 from uncork.store.append import append_rows
 from uncork.store.glances import read_glances
 from uncork.store.layout import write_atomically
@@ -28,21 +29,21 @@ from uncork.store.system import SystemWriter
 __all__ = ["LoadReader", "write_environment", "write_measurement", "write_plan"]
 
 _COUNTED: Final = ("errors", "connect_errors", "retries")
-"""Columns of totals that hold counts by SQLSTATE, as JSON."""
+"""Columns of totals that hold counts by SQLSTATE as JSON."""
 
 
 def write_plan(folder: Path, plan: Mapping[str, Any]) -> None:
-    """Write the load plan. The caller has taken the password out of it."""
+    """Write the load plan. The caller must remove the password first."""
     write_atomically(folder / "plan.json", json.dumps(plan, ensure_ascii=False, indent=1) + "\n")
 
 
 def write_environment(folder: Path, facts: Mapping[str, Mapping[str, str]]) -> None:
-    """Write what server, machine and core are."""
+    """Write facts about server, machine and core."""
     write_atomically(folder / "environment.json", json.dumps(facts, indent=2) + "\n")
 
 
 def write_measurement(folder: Path, measured: LoadMeasurement) -> None:
-    """Write what was measured. Totals go last: they are there only with all the rest.
+    """Write a measurement. Totals are written last, so they exist only with everything else.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.
@@ -70,7 +71,7 @@ class LoadReader(RunReader):
     """
 
     def plan(self) -> dict[str, Any]:
-        """Return the load plan; the password is not in it."""
+        """Return the load plan, which has no password."""
         try:
             plan: dict[str, Any] = json.loads(self._text("plan.json"))
         except ValueError as error:
@@ -78,18 +79,17 @@ class LoadReader(RunReader):
         return plan
 
     def measurement(self) -> LoadMeasurement:
-        """Return what was measured.
+        """Return the measurement.
 
         Raises:
-            StoreError: also if the load has not ended, so that there is nothing yet.
+            StoreError: also if the load has not ended yet.
         """
         totals = read_rows(self.folder, "load_totals")
         if not totals:
             seen = len(read_glances(self.folder))
-            told = f"; `uncork serve` shows the {seen} glances that it told" if seen else ""
+            hint = f"; `uncork serve` shows its {count_words(seen, 'snapshot')}" if seen else ""
             raise StoreError(
-                f"run {self.manifest.id} holds no result: it is still running, or was killed before its end"
-                f"{told}"
+                f"run {self.manifest.id} has no result: it is running, or was killed before its end{hint}"
             )
         times = sorted(read_rows(self.folder, "load_statements"), key=lambda row: row.pop("position"))
         series = sorted(
@@ -108,7 +108,7 @@ class LoadReader(RunReader):
 
 def _totals(row: dict[str, Any]) -> LoadTotals:
     counted = {name: json.loads(row[name]) for name in _COUNTED}
-    # Runs of older versions have no such column.
+    # Runs of older versions do not have this column.
     http = row.get("http")
     answers = {"http": None if http is None else http_totals(json.loads(http))}
     return LoadTotals(**{**row, **counted, **answers, "outcome": LoadOutcome(row["outcome"])})

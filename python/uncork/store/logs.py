@@ -1,4 +1,4 @@
-"""The entries of a log on disk: what their numbers mean."""
+"""Write the names behind the numbers in stored log entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["write_event_names"]
 
 
 def write_event_names(folder: Path, statements: pa.Table, files: Sequence[str]) -> None:
-    """Write beside events what their numbers mean: statements' templates and the names of files.
+    """Write the tables that give the numbers in events their names: statement templates and files.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.

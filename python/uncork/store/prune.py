@@ -1,4 +1,4 @@
-"""Remove runs for good: each vanishes at once, whole, and what is left of it is removed afterwards."""
+"""Delete runs. Each run disappears from lists at once; its files are deleted afterwards."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["remove_leftovers", "remove_run", "size_of"]
 _PRUNED: Final = ".pruned-"
 _BEFORE_MANIFEST: Final = frozenset({"experiment.toml", "files", "plan.json"})
 _ABANDONED_S: Final = 86_400.0
-"""A draft that is older belongs to a writer that was killed."""
+"""An older temporary file belongs to a writer that was killed."""
 
 
 def remove_run(root: Path, id: str, stamp: str) -> bool:
-    """Remove a run as it was when it was listed; return False if it has changed since, or is gone.
+    """Delete a run as it was when listed; return False if it has changed since, or no longer exists.
 
-    Whoever gives it a tag or a name, or goes on with it, while it is removed, keeps it: it is looked at once
-    more after it was moved aside, and put back.
+    If someone tags, names or resumes the run meanwhile, the run is kept: after moving it aside, it is checked
+    again and moved back.
 
     Raises:
-        StoreError: if it cannot be moved, or not removed wholly.
-        SetupError, ConnectError: if the root mirrors an address that cannot be reached; the run stays.
+        StoreError: if the run cannot be moved, or not all its files can be deleted.
+        SetupError, ConnectError: if the root mirrors an address that cannot be reached; the run is kept.
     """
     folder, aside = root / id, root / f"{_PRUNED}{secrets.token_hex(4)}-{id}"
     before = run_in(root, id)
@@ -60,7 +60,7 @@ def remove_run(root: Path, id: str, stamp: str) -> bool:
 
 
 def remove_leftovers(root: Path) -> int:
-    """Remove what killed processes left: runs that were being removed, drafts, folders that became no run."""
+    """Delete what killed processes left: half-deleted runs, temporary files, folders without a manifest."""
     if not root.is_dir():
         return 0
     found = [path for path in root.glob(f"{_PRUNED}*") if path.is_dir()]
@@ -77,7 +77,7 @@ def remove_leftovers(root: Path) -> int:
 
 
 def size_of(folder: Path) -> int:
-    """Return how many bytes a run takes, at its address if it has one."""
+    """Return the size of a run in bytes, at its address if it has one."""
     mirror = mirrors.mirror_of(folder.parent)
     if mirror is not None:
         return mirror.size_of(folder.name)
@@ -95,7 +95,7 @@ def _is_old(path: Path) -> bool:
 
 
 def _never_began(folder: Path) -> bool:
-    """Say whether a folder holds nothing, or only what is written before a run's manifest."""
+    """Return whether a folder is empty, or holds only files written before a run's manifest."""
     return {path.name for path in folder.iterdir()} <= _BEFORE_MANIFEST
 
 
@@ -107,5 +107,5 @@ def _remove(path: Path) -> None:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
-            f"cannot remove {path}: {error.strerror}; `uncork runs prune` tries again"
+            f"cannot remove {path}: {error.strerror}; try again with: uncork runs prune"
         ) from error

@@ -1,4 +1,4 @@
-"""Read a run with DuckDB: its trials, and what the report aggregates from them."""
+"""Read a run with DuckDB: its trials, and the aggregates that reports need."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["DUCKDB_TYPES", "RunReader", "arrow_of"]
 
 
 class RunReader:
-    """One stored run. One that is at an address is here, with all its files, from then on.
+    """One stored run. If the run is at an address, its files are fetched first.
 
-    `manifest` is the run's, for one who has read it already. `needed` are the tables and files that are
-    wanted, for one who does not want all to be brought here.
+    `manifest` is the run's manifest, if the caller has read it already. `needed` lists the tables and files
+    to fetch; all by default.
 
     Raises:
         StoreError: from any method, if the run's files are damaged.
@@ -45,7 +45,7 @@ class RunReader:
         self._known: set[str] = set()
 
     def close(self) -> None:
-        """Let go of the database connection."""
+        """Close the database connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -55,21 +55,21 @@ class RunReader:
         """Return the experiment file's text.
 
         Raises:
-            SetupError: if the run is a load, which has none.
+            SetupError: if the run is not an experiment.
         """
         if self.manifest.kind != "experiment":
             raise SetupError(
-                f"run {self.manifest.id} is a {self.manifest.kind}, not an experiment; `uncork report` shows "
-                f"it, and this repeats it: {self.manifest.options.get('command', '')}"
+                f"run {self.manifest.id} is a {self.manifest.kind}, not an experiment; see it with "
+                f"`uncork report`, and repeat it with: {self.manifest.options.get('command', '')}"
             )
         return self._text("experiment.toml")
 
     def read_file(self, name: str) -> str:
-        """Return the text of an SQL file beside the experiment file. Raises OSError."""
+        """Return the text of an SQL file that the experiment file names. Raises OSError."""
         return stored_file(self.folder, name).read_text()
 
     def environment(self) -> dict[str, dict[str, str]]:
-        """Return what server and machine were; empty if the run ended before they were known."""
+        """Return the facts about server and machine; empty if the run ended before they were known."""
         path = self.folder / "environment.json"
         if not path.is_file():
             return {}
@@ -80,7 +80,7 @@ class RunReader:
         return facts
 
     def values(self) -> Iterator[dict[str, Any]]:
-        """Yield each trial's place and value, in the order they were run."""
+        """Yield the place and value of each trial, in the order they ran."""
         yield from self._rows(
             "SELECT round, block, position, cell, workload, variant, again, value, succeeded, started, "
             "long_slices "
@@ -88,18 +88,18 @@ class RunReader:
         )
 
     def trials(self) -> list[dict[str, Any]]:
-        """Return every trial as it is stored, but for its histogram, in the order they were run."""
+        """Return every trial as stored, except its histogram, in the order they ran."""
         return self._rows(
             "SELECT * EXCLUDE (filename, histogram) FROM trials "
             "ORDER BY round, cell, workload, block, position"
         )
 
     def last_round(self) -> int:
-        """Return the number of the last round with trials; 0 if there is none."""
+        """Return the number of the last round with trials; 0 if there are none."""
         return int(self._rows("SELECT coalesce(max(round), 0) AS last FROM trials")[0]["last"])
 
     def totals(self) -> dict[str, int]:
-        """Count trials, and those that failed."""
+        """Count trials, and failed trials."""
         return self._rows(
             "SELECT count(*) AS trials, count(*) FILTER (outcome <> 'complete') AS failed FROM trials"
         )[0]
@@ -109,18 +109,18 @@ class RunReader:
         return self._rows(_METRICS)
 
     def times(self) -> list[dict[str, Any]]:
-        """Return the mean time of an operation by cell, workload, variant and round; complete trials only."""
+        """Return the mean time of an operation by cell, workload, variant and round, from complete trials."""
         return self._rows(
             "SELECT cell, workload, variant, round, exp(avg(ln(sum_ns / executions))) AS mean_ns FROM trials "
             "WHERE outcome = 'complete' AND executions > 0 AND sum_ns > 0 GROUP BY ALL ORDER BY ALL"
         )
 
     def costs(self) -> list[dict[str, Any]]:
-        """Return resources an operation by cell, workload and variant; the baseline's two arms together."""
+        """Return resources per operation by cell, workload and variant; the baseline's two arms together."""
         return self._rows(_COSTS)
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return counts of operations by variant; of statuses and errors as JSON, a text a trial."""
+        """Return counts of operations by variant; statuses and errors as JSON, one text per trial."""
         return self._rows(
             "SELECT cell, workload, variant, sum(started)::BIGINT AS started, "
             "sum(succeeded)::BIGINT AS succeeded, sum(failed)::BIGINT AS failed, "
@@ -131,11 +131,11 @@ class RunReader:
         )
 
     def answers(self) -> list[dict[str, Any]]:
-        """Return how variants answer otherwise than the baseline, where they may."""
+        """Return how variants' answers differ from the baseline's, where the experiment allows it."""
         return self._latest("answers")
 
     def figures(self) -> list[dict[str, Any]]:
-        """Return each trial's place, metric and what else may be compared, in the order they were run."""
+        """Return each trial's place, metric and other comparable values, in the order they ran."""
         return self._rows(
             "SELECT round, block, position, cell, workload, variant, again, value, p50_ns, p99_ns, "
             "(server_user_ns + server_system_ns) / nullif(started, 0) AS server_cpu_ns, "
@@ -144,7 +144,7 @@ class RunReader:
         )
 
     def figure_rows(self) -> list[dict[str, Any]]:
-        """Return the figures of an imported result, in the order in which they are told."""
+        """Return the metrics of an imported result, in order."""
         return self._rows("SELECT * EXCLUDE (filename, position) FROM figures ORDER BY position")
 
     def samplings(self) -> list[dict[str, Any]]:
@@ -156,7 +156,7 @@ class RunReader:
         )
 
     def histograms(self) -> list[dict[str, Any]]:
-        """Return each variant's operation histograms by cell and workload; complete trials only."""
+        """Return each variant's operation histograms by cell and workload, from complete trials."""
         return self._rows(
             "SELECT cell, workload, variant, list(histogram) AS histograms, "
             "sum(executions)::BIGINT AS executions FROM trials "
@@ -164,7 +164,7 @@ class RunReader:
         )
 
     def disturbances(self) -> dict[str, int]:
-        """Count trials by what touched them."""
+        """Count trials by disturbance."""
         rows = self._rows(
             "SELECT unnest(string_split(disturbances, ',')) AS name, count(*) AS trials FROM trials "
             "WHERE disturbances <> '' GROUP BY name ORDER BY name"
@@ -179,32 +179,32 @@ class RunReader:
         )
 
     def plans(self) -> list[dict[str, Any]]:
-        """Return executed plans; of a resumed run the newest."""
+        """Return executed plans; for a resumed run, the newest."""
         return self._latest("plans")
 
     def relations(self) -> list[dict[str, Any]]:
-        """Return sizes; of a resumed run the newest."""
+        """Return sizes; for a resumed run, the newest."""
         return self._latest("relations")
 
     def refusals(self) -> list[dict[str, Any]]:
-        """Return the variants that were refused."""
+        """Return the refused variants."""
         return self._latest("refusals")
 
     def data_checks(self) -> list[dict[str, Any]]:
-        """Return what questions to the variants' data answered; of a resumed run the newest."""
+        """Return the results of data checks; for a resumed run, the newest."""
         return self._latest("data_checks")
 
     def overheads(self) -> list[EngineOverhead]:
-        """Return what the clients of the engines take by themselves; of a resumed run the newest."""
+        """Return the overhead of each engine's client; for a resumed run, the newest."""
         return [EngineOverhead(**row) for row in self._latest("overheads")]
 
     def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the columns and rows that a query of the run's tables gives (DuckDB's SQL).
+        """Return the columns and rows of a query on the run's tables, in DuckDB's SQL.
 
-        The column `filename`, which only the reader needs, is left out unless the query names it.
+        The internal column `filename` is left out unless the query names it.
 
         Raises:
-            UsageError: if DuckDB refuses the query; its message says where.
+            UsageError: if DuckDB rejects the query; the message says where.
         """
         connection = self._open(query)
         try:
@@ -221,17 +221,17 @@ class RunReader:
         return names, rows
 
     def row_counts(self) -> dict[str, int]:
-        """Return the tables in which the run has rows, each with how many."""
+        """Return the number of rows of each table that has rows."""
         return {
             name: int(self._rows(f'SELECT count(*) AS rows FROM "{name}"')[0]["rows"])  # noqa: S608 -- our own names
             for name in self.tables()
         }
 
     def ask_arrow(self, query: str) -> pa.Table:
-        """Return what a query of the run's tables gives (DuckDB's SQL), as Arrow.
+        """Return the result of a query on the run's tables, in DuckDB's SQL, as Arrow.
 
         Raises:
-            UsageError: if DuckDB refuses the query; its message says where.
+            UsageError: if DuckDB rejects the query; the message says where.
         """
         connection = self._open(query)
         try:
@@ -240,9 +240,9 @@ class RunReader:
             raise UsageError(f"{error}") from error
 
     def tables(self) -> list[str]:
-        """Name the tables in which the run has rows."""
+        """Return the names of the tables that have rows."""
         views = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_name"
-        connection = self._open(views)  # what has no rows is an empty table, not a view of files
+        connection = self._open(views)  # tables without rows are empty tables, not views of files
         return [name for (name,) in connection.execute(views).fetchall()]
 
     # ---- steps ----
@@ -270,10 +270,10 @@ class RunReader:
             raise StoreError(f"{self.folder}: damaged: {error}") from error
 
     def _open(self, query: str) -> duckdb.DuckDBPyConnection:
-        """Return a connection that knows the tables which a query names; all, if it names none.
+        """Return a connection with the tables that a query names; with all tables if it names none.
 
         Raises:
-            StoreError: if a file of one of them is damaged.
+            StoreError: if a file of these tables is damaged.
         """
         try:
             if self._connection is None:
@@ -295,7 +295,7 @@ class RunReader:
             return
         if files:
             stored = connection.read_parquet(files, filename=True, union_by_name=True)
-            lacks = [  # of a run of an older version, or begun by one
+            lacks = [  # written by an older version
                 f'NULL::{DUCKDB_TYPES[column.type]} AS "{column.name}"'
                 for column in TABLES[name].columns
                 if column.name not in stored.columns
@@ -307,10 +307,10 @@ class RunReader:
 
 
 def arrow_of(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
-    """Return what a query gives, as Arrow. Raises UsageError if it is empty, and duckdb.Error."""
+    """Return the result of a query as Arrow. Raises UsageError if the query is empty, or duckdb.Error."""
     found = connection.sql(query)
     if found is None:
-        raise UsageError("the query is empty; ask something, such as SHOW TABLES")
+        raise UsageError("the query is empty; write one, such as SHOW TABLES")
     return found.to_arrow_table()
 
 
@@ -325,7 +325,7 @@ DUCKDB_TYPES: Final = {
 
 
 def _add_events(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Add the entries of a log, if they were written and are still where they were."""
+    """Add the entries of a log, if they were stored and still exist."""
     facts = folder / "facts.json"
     if not facts.is_file():
         return

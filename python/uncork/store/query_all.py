@@ -1,9 +1,9 @@
-"""Ask SQL of all runs of a folder together, fast also where there are ten thousand.
+"""Query all runs of a folder with SQL, fast even with ten thousand runs.
 
-DuckDB takes a second or more to open ten thousand files. So the rows of runs that have ended are copied into
-one file a table, ``.packed/<table>.parquet``, with the run's id and what its sittings were; rows of runs that
-are gone, or went on since, are left out when it is read. It is made when a query first wants the table, may
-be deleted at any time, and where it cannot be written queries are only slower.
+DuckDB takes a second or more to open ten thousand files. So the rows of ended runs are copied into one file
+per table, ``.packed/<table>.parquet``, with the run's id and its attempts. Rows of runs that were deleted or
+resumed since are ignored when the file is read. The file is created when a query first needs the table, and
+can be deleted at any time. If it cannot be written, queries are only slower.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Answer = TypeVar("Answer")
 
 PACKED: Final = ".packed"
 _WORTH: Final = 200
-"""Files that a query must have had to open one by one for them to be packed."""
+"""Files are packed when a query had to open at least this many one by one."""
 
 RUN_COLUMNS: Final = {
     "run": "VARCHAR",
@@ -56,14 +56,14 @@ RUN_COLUMNS: Final = {
     "tags": ["VARCHAR"],
     "names": ["VARCHAR"],
 }
-"""The table ``runs``: one row a run; times are in UTC."""
+"""The columns of the table ``runs``: one row per run; times are in UTC."""
 _AS_THEY_ARE: Final = RUN_COLUMNS.keys() - {"run", "started_at"}
 
 
 class AllRunsReader:
-    """All runs of a folder as one database: the table ``runs``, and the stored ones with the column ``run``.
+    """All runs of a folder as one database: the table ``runs``, and each stored table with a column ``run``.
 
-    `damaged` fills with what is wrong with files that were left out. `tell` is told of what takes long.
+    `damaged` collects an error for each file that was left out. `tell` receives a message before slow steps.
     """
 
     def __init__(
@@ -80,22 +80,22 @@ class AllRunsReader:
         _add_table(self._connection, "made.all_runs", _SITTINGS, map(_sitting_row, runs))
 
     def close(self) -> None:
-        """Let go of the database connection."""
+        """Close the database connection."""
         self._connection.close()
 
     def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the columns and rows that a query gives (DuckDB's SQL).
+        """Return the columns and rows of a query, in DuckDB's SQL.
 
         Raises:
-            UsageError: if DuckDB refuses the query; its message says where.
+            UsageError: if DuckDB rejects the query; the message says where.
         """
         return self._answer(query, _rows)
 
     def ask_arrow(self, query: str) -> pa.Table:
-        """Return what a query gives (DuckDB's SQL), as Arrow.
+        """Return the result of a query, in DuckDB's SQL, as Arrow.
 
         Raises:
-            UsageError: if DuckDB refuses the query; its message says where.
+            UsageError: if DuckDB rejects the query; the message says where.
         """
         return self._answer(query, arrow_of)
 
@@ -104,7 +104,7 @@ class AllRunsReader:
     def _answer(self, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Answer]) -> Answer:
         words = set(re.findall(r"\w+", query.lower()))
         wanted = sorted(words & TABLES.keys())
-        # Only a query that names the table pays for its rows; whoever names none looks at what there is.
+        # Only a query that names a table reads its rows. One that names none lists the tables.
         _add_table(self._connection, "runs", RUN_COLUMNS, map(_row, self._runs if "runs" in words else ()))
         while True:
             try:
@@ -118,7 +118,7 @@ class AllRunsReader:
                     raise UsageError(f"{error}") from error
 
     def _add(self, name: str, *, read: bool) -> None:
-        """Make a table known; with its rows only if the query may want them."""
+        """Add a table; read its rows only if the query may need them."""
         columns = ", ".join(f'"{column.name}" {DUCKDB_TYPES[column.type]}' for column in TABLES[name].columns)
         self._connection.execute(f"CREATE OR REPLACE TABLE made.{name} (run VARCHAR, {columns})")
         parts = [f"SELECT * FROM made.{name}"]  # noqa: S608 -- names from our own tables
@@ -131,7 +131,7 @@ class AllRunsReader:
         self._connection.execute(f'CREATE OR REPLACE VIEW "{name}" AS {" UNION ALL BY NAME ".join(parts)}')
 
     def _files(self, name: str) -> tuple[bool, dict[str, StoredRun]]:
-        """Return whether rows are packed, and the files of runs whose rows are not."""
+        """Return whether any rows are packed, and the files of runs whose rows are not."""
         known = self._packed_runs(name)
         self._fetch(name, [run for run in self._runs if (run.id, _sittings(run)) not in known])
         files: dict[str, StoredRun] = {}
@@ -144,7 +144,7 @@ class AllRunsReader:
         return bool(known), {path: run for path, run in files.items() if path not in self._left_out}
 
     def _fetch(self, name: str, runs: Sequence[StoredRun]) -> None:
-        """Bring a table's files here that are at an address only, once."""
+        """Fetch the files of a table that exist only at an address, once."""
         mirror = mirror_of(self._root)
         if mirror is None or name in self._fetched:
             return
@@ -154,11 +154,11 @@ class AllRunsReader:
         self.damaged += mirror.fetch([run.folder for run in runs], (name,))
 
     def _leave_out_damaged(self, tables: Sequence[str], message: str) -> bool:
-        """Look for files that cannot be read, after DuckDB could not; return whether any was found."""
-        import pyarrow.parquet as pq  # noqa: PLC0415 -- a tenth of a second, and only after a damage
+        """Find files that cannot be read, after DuckDB failed; return whether any was found."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 -- slow to load, and needed only for damaged files
 
         before = len(self._left_out)
-        for look in (pq.read_metadata, pq.read_table):  # the end of a file may be whole, and not the rest
+        for look in (pq.read_metadata, pq.read_table):  # metadata at the end may be intact, but not the rest
             for name in tables:
                 pack = str(self._pack_path(name))
                 if pack in message or (self._packed_runs(name) and not _reads(look, pack)):
@@ -176,11 +176,11 @@ class AllRunsReader:
         query = f"SELECT DISTINCT run, run_sittings FROM {_quoted(self._pack_path(name))}"  # noqa: S608 -- quoted
         try:
             return set(self._connection.execute(query).fetchall())
-        except duckdb.Error:  # a power cut, or another version: it is made anew
+        except duckdb.Error:  # a power cut, or another version: create it again
             return set()
 
     def _pack(self, name: str, packed: bool, loose: Mapping[str, StoredRun]) -> bool:
-        """Copy the rows of runs that have ended into the table's file; return whether that was possible."""
+        """Copy the rows of ended runs into the table's file; return whether that was possible."""
         if not os.access(self._root, os.W_OK):
             return False
         ended = {path: run for path, run in loose.items() if run.status not in ("running", "killed")}
@@ -195,7 +195,7 @@ class AllRunsReader:
             target.parent.mkdir(exist_ok=True)
             self._connection.execute(f"COPY ({body}) TO {_quoted(draft)} (FORMAT parquet, COMPRESSION zstd)")
             draft.replace(target)
-        except OSError:  # a disk that is read-only, or full
+        except OSError:  # a read-only or full disk
             return False
         finally:
             with contextlib.suppress(OSError):
@@ -243,7 +243,7 @@ def _quoted(path: object) -> str:
 
 
 def _sittings(run: StoredRun) -> str:
-    """Return what changes whenever rows were added to a run that has ended."""
+    """Return a key that changes whenever rows are added to an ended run."""
     return f"{run.started_at} {run.rounds} {run.elapsed_ns}"
 
 
@@ -253,7 +253,7 @@ def _add_table(
     columns: Mapping[str, object],
     rows: Iterable[Mapping[str, Any]],
 ) -> None:
-    """Make a table of rows. Through JSON: a statement a row takes a second, Arrow a tenth to be loaded."""
+    """Create a table from rows, through JSON: a statement per row takes a second; Arrow is slow to load."""
     connection.execute(
         f"CREATE OR REPLACE TABLE {name} AS SELECT one.* FROM "  # noqa: S608 -- names and types of our own
         f"(SELECT unnest(from_json(?::JSON, {_quoted(json.dumps([columns]))})) AS one)",

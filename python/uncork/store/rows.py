@@ -1,4 +1,4 @@
-"""The rows of a run's small tables, without DuckDB: a connection takes ten times as long as to read them."""
+"""Read the small tables of a run without DuckDB, whose connection takes ten times as long as reading."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["read_rows"]
 
 
 def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
-    """Return all rows of a table of a run, in the order in which they were stored.
+    """Return all rows of a table of a run, in the order they were stored.
 
-    What a run of an older version lacks is None; what a newer one has besides is left out.
+    Columns missing in a run of an older version are None; unknown columns of a newer version are ignored.
 
     Raises:
         StoreError: if a file is damaged.

@@ -1,4 +1,4 @@
-"""What was seen of all components while a load ran, on disk: ``seen.json`` beside the load, or the sweep."""
+"""Store and read what was observed of all components during a load or a sweep: ``seen.json``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Pressed", "read_pressed", "write_pressed"]
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """What was seen at a level of a sweep, or in a load that has no levels (None).
+    """What was observed at a level of a sweep, or in a load without levels (None).
 
-    `lacks` says, a sentence each, which party could not be looked at.
+    `lacks` holds a sentence for each component that could not be watched.
     """
 
     level: float | None
@@ -27,53 +27,53 @@ class Pressed:
 
 
 def write_pressed(folder: Path, pressed: Sequence[Pressed]) -> None:
-    """Write what was seen, in place of what was written before.
+    """Write what was observed, replacing an earlier file.
 
     Raises:
-        StoreError: if it cannot be written.
+        StoreError: if the file cannot be written.
     """
-    told = [{"level": one.level, "seen": _told(one.seen), "lacks": one.lacks} for one in pressed]
-    write_atomically(folder / "seen.json", json.dumps(told, indent=1) + "\n")
+    data = [{"level": one.level, "seen": _plain(one.seen), "lacks": one.lacks} for one in pressed]
+    write_atomically(folder / "seen.json", json.dumps(data, indent=1) + "\n")
 
 
 def read_pressed(folder: Path) -> tuple[Pressed, ...]:
-    """Return what was seen; nothing where nobody looked.
+    """Return what was observed; empty if nothing was watched.
 
     Raises:
-        StoreError: if it is damaged.
+        StoreError: if the file is damaged.
     """
     path = folder / "seen.json"
     if not path.is_file():
         return ()
     try:
-        told = json.loads(path.read_text())
-        return tuple(Pressed(one["level"], _seen(one["seen"]), tuple(one["lacks"])) for one in told)
+        data = json.loads(path.read_text())
+        return tuple(Pressed(one["level"], _seen(one["seen"]), tuple(one["lacks"])) for one in data)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise unreadable(path, error) from error
 
 
-def _told(seen: Seen) -> dict[str, Any]:
-    told = asdict(seen)
+def _plain(seen: Seen) -> dict[str, Any]:
+    data = asdict(seen)
     if seen.sessions is not None:
-        told["sessions"]["waits"] = [[*key, many] for key, many in seen.sessions.waits.items()]
-    return told
+        data["sessions"]["waits"] = [[*key, many] for key, many in seen.sessions.waits.items()]
+    return data
 
 
-def _seen(told: Mapping[str, Any]) -> Seen:
-    sessions = told["sessions"]
+def _seen(data: Mapping[str, Any]) -> Seen:
+    sessions = data["sessions"]
     components = {
         name: None
-        if told[name] is None
-        else Component(**{**told[name], "threads": tuple(told[name]["threads"])})
+        if data[name] is None
+        else Component(**{**data[name], "threads": tuple(data[name]["threads"])})
         for name in ("database", "service", "generator")
     }
     if sessions is not None:
         waits = {(name, event): many for name, event, many in sessions["waits"]}
         sessions = DatabaseUse(**{**sessions, "waits": waits})
     return Seen(
-        load=LoadUse(**told["load"]),
-        machine=MachineUse(**told["machine"]),
+        load=LoadUse(**data["load"]),
+        machine=MachineUse(**data["machine"]),
         sessions=sessions,
-        indirect=told["indirect"],
+        indirect=data["indirect"],
         **components,
     )

@@ -1,4 +1,4 @@
-"""The run of a sweep on disk: what was to be swept, and each visit as it was made."""
+"""Write the run of a sweep, with its options and load steps, and read it back."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["SweepReader", "append_visit", "write_sweep"]
 
 
 def write_sweep(folder: Path, spec: SweepSpec) -> None:
-    """Write what is to be swept."""
+    """Write the options of a sweep."""
     write_atomically(folder / "sweep.json", json.dumps(asdict(spec), indent=1) + "\n")
 
 
 def append_visit(folder: Path, visit: Visit) -> None:
-    """Keep a visit, whole or not at all.
+    """Append a load step, atomically.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.
@@ -39,7 +39,7 @@ class SweepReader(LoadReader):
     """
 
     def sweep(self) -> SweepSpec:
-        """Return what was to be swept."""
+        """Return the options of the sweep."""
         try:
             data: Mapping[str, Any] = json.loads(self._text("sweep.json"))
             objectives = tuple(Objective(**one) for one in data["objectives"])
@@ -48,12 +48,14 @@ class SweepReader(LoadReader):
             raise StoreError(f"{self.folder / 'sweep.json'}: damaged: {error}") from error
 
     def visits(self) -> tuple[Visit, ...]:
-        """Return the visits in their order.
+        """Return the load steps in order.
 
         Raises:
-            StoreError: also if there is none yet.
+            StoreError: also if there are none yet.
         """
         rows = self._rows("SELECT * EXCLUDE (filename) FROM sweep_visits ORDER BY number")
         if not rows:
-            raise StoreError(f"run {self.manifest.id} holds no result: it was killed before its first visit")
+            raise StoreError(
+                f"run {self.manifest.id} has no result: it was killed before its first load step ended"
+            )
         return tuple(Visit(**{**row, "errors": json.loads(row["errors"])}) for row in rows)

@@ -1,4 +1,4 @@
-"""What the system sampler saw, on disk: one sampling a trial, a load or a watch."""
+"""Store and read the system sampler's results: one sampling per trial, load or watch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAMPLINGS = "system_samplings"
 def system_tables(
     seen: Sequence[tuple[Mapping[str, Any], SystemSeries]], first: int = 0
 ) -> dict[str, pa.Table]:
-    """Return samplings, each with the place of its trial, as stored tables; numbered from `first` on."""
+    """Build the stored tables of samplings, each with the place of its trial, numbered from `first`."""
     tables: dict[str, list[pa.Table]] = {table.name: [] for table in SYSTEM_TABLES}
     rows = []
     for number, (place, series) in enumerate(seen, first):
@@ -60,7 +60,7 @@ class SystemWriter:
         self._next: int | None = None
 
     def append(self, seen: Sequence[tuple[Mapping[str, Any], SystemSeries]]) -> None:
-        """Append samplings. They are named last: one is there only with all of it.
+        """Append samplings. The list of samplings is written last, so each one in it is complete.
 
         Raises:
             StoreError: if the disk is full or the folder cannot be written.
@@ -77,7 +77,7 @@ class SystemWriter:
 
 
 def _first_free(folder: Path) -> int:
-    """Return the first number that no sampling of a run has, whole or broken off."""
+    """Return the first unused number of a sampling in a run, including incomplete samplings."""
     last = -1
     for table in SYSTEM_TABLES:
         for path in (folder / table.name).glob("*.parquet"):
@@ -87,10 +87,10 @@ def _first_free(folder: Path) -> int:
 
 
 def read_system(folder: Path) -> dict[str, pa.Table]:
-    """Return all samplings of a run; tables without rows where nothing was sampled.
+    """Return all samplings of a run; tables are empty if nothing was sampled.
 
     Raises:
-        StoreError: if its files are damaged.
+        StoreError: if the run's files are damaged.
     """
     found = {}
     for table in SYSTEM_TABLES:

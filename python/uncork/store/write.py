@@ -1,4 +1,4 @@
-"""Write a run as it goes: the runner's `Sink`."""
+"""Write a run while it is measured: implements the runner's `Sink`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SLICE = tuple(item.name for item in fields(Slice) if item.name != "arm")
 
 
 class RunWriter:
-    """Appends to the tables of one run. Each call writes its rows whole or not at all.
+    """Appends to the tables of one run. Each call writes its rows atomically.
 
     Args:
-        folder: the run's.
-        metrics: the metric of each workload, so that a trial's value is stored beside it.
+        folder: The run's folder.
+        metrics: The metric of each workload, to store each trial's value.
     """
 
     def __init__(self, folder: Path, metrics: Mapping[str, str]) -> None:
@@ -35,7 +35,7 @@ class RunWriter:
         self._system = SystemWriter(folder)
 
     def trials(self, trials: Sequence[tuple[Trial, Measurement]]) -> None:
-        """Append trials and their statements. Statements go first: a trial is there only with all of it."""
+        """Append trials and their statements. Trials are written last, so each stored trial is complete."""
         statements = [
             {**_place(trial), "statement": latency.name, **_latency(latency)}
             for trial, measurement in trials
@@ -96,26 +96,26 @@ class RunWriter:
             self._append("relations", rows)
 
     def answer(self, cell: Cell, workload: str, variant: str, difference: str) -> None:
-        """Append how a variant's answer differs where it may."""
+        """Append how a variant's answer differs, where the experiment allows it."""
         row = {"cell": cell.name, "workload": workload, "variant": variant, "difference": difference}
         self._append("answers", [row])
 
     def data_check(self, cell: Cell, variant: str, name: str, value: str | None) -> None:
-        """Append what a question to a variant's data answered."""
+        """Append the result of a data check on a variant."""
         row = {"cell": cell.name, "variant": variant, "name": name, "value": value}
         self._append("data_checks", [row])
 
     def refusal(self, cell: Cell, workload: str, variant: str, reason: str) -> None:
-        """Append that a variant was refused."""
+        """Append the refusal of a variant."""
         row = {"cell": cell.name, "workload": workload, "variant": variant, "reason": reason}
         self._append("refusals", [row])
 
     def overhead(self, overhead: EngineOverhead) -> None:
-        """Append what the client of an engine takes by itself."""
+        """Append the overhead of an engine's client."""
         self._append("overheads", [asdict(overhead)])
 
     def environment(self, facts: Mapping[str, Mapping[str, str]]) -> None:
-        """Write what server and machine are."""
+        """Write facts about server and machine."""
         write_atomically(self._folder / "environment.json", json.dumps(facts, indent=2) + "\n")
 
     def _trial(self, trial: Trial, measurement: Measurement) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""The only place that joins the parts: experiment, engines, load, store and report.
+"""The only package that joins the parts: experiment, engines, load, profile, store, analysis and report.
 
-`source` finds an experiment and applies what the command line changed; `runs` measures it; `stored` reads
-back what a run knows; `results` turns it into what a report says; `gate` checks expectations of it; `doctor`
-compares a system with itself. `loads` loads a server by itself, `logs` profiles logs.
+A request comes in; a run's folder and events come out. `experiment` measures experiments, `load` sends loads
+and sweeps, `profile` reads logs and watches servers, `guard` compares with a baseline or with history,
+`overhead` measures what observing costs, and `documents` turns stored runs into reports. `run_record` starts
+every run and records how it ended.
 """

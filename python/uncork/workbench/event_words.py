@@ -1,4 +1,4 @@
-"""What is said while something is measured, a line each."""
+"""Progress messages: one line for each event of a run, a load or a sweep."""
 
 from __future__ import annotations
 
@@ -22,26 +22,30 @@ __all__ = ["RunSteps", "event_line", "progress_line", "reading_line", "time_left
 
 
 class RunSteps:
-    """What is said of an experiment's steps and rounds; single trials are not worth a line."""
+    """Words the steps and rounds of an experiment, one line each. Single trials get no line."""
 
     def __init__(self, budget_ns: int) -> None:
         self._budget_ns = budget_ns
-        self._said = ""
+        self._stage = ""
 
     def line(self, event: Event) -> str | None:
-        """Return what is said of an event; None where nothing is."""
+        """Return the line for an event; None if it has none."""
         if isinstance(event, Preparing):
-            stage, before = event.what.split(" ")[0], self._said
-            self._said = stage
-            return None if stage == before else f"{event.what} (1 of {event.total})"
+            stage, before = event.what.split(" ")[0], self._stage
+            self._stage = stage
+            if stage == before:
+                return None
+            return event.what if event.total == 1 else f"{event.what} (1 of {event.total})"
         if isinstance(event, RoundStarted):
-            still = count_words(event.comparisons, "comparison")
-            return f"round {event.number}: {still} to measure, {time_left(event.used_ns, self._budget_ns)}"
+            comparisons = count_words(event.comparisons, "comparison")
+            return (
+                f"round {event.number}: measuring {comparisons}, {time_left(event.used_ns, self._budget_ns)}"
+            )
         return event_line(event)
 
 
 def event_line(event: Event) -> str | None:
-    """Return what is said of an event that is worth a line however a run is shown; None of others."""
+    """Return the line for an event that is always shown; None for other events."""
     line = None
     match event:
         case Refused():
@@ -54,25 +58,29 @@ def event_line(event: Event) -> str | None:
         case Recovered():
             line = event.message
         case RoundEnded():
-            widest = f"; widest ±{event.widest:.1%}: {event.widest_name}" if event.widest is not None else ""
             settled = f"{event.settled} of {event.comparisons} comparisons settled"
-            line = f"round {event.number} done: {settled}{widest}"
+            line = f"round {event.number} done: {settled}"
+            if event.widest is not None:
+                line += f"; widest interval ±{event.widest:.1%} ({event.widest_name})"
         case Evidenced():
-            told = "gathered" if event.lack is None else f"not gathered: {event.lack}"
-            line = f"evidence of {event.variant} on {event.workload}{event.cell.at}: {told}"
+            place = f"{event.variant} on {event.workload}{event.cell.at}"
+            line = f"collected evidence for {place}"
+            if event.lack is not None:
+                line = f"no evidence for {place}: {event.lack}"
         case Finished():
-            failed = f", {event.failed} of them failed" if event.failed else ""
-            line = f"{event.trials} trials{failed} in {format_duration(event.elapsed_ns)}: {event.reason}"
+            failed = f" ({event.failed} failed)" if event.failed else ""
+            trials = count_words(event.trials, "trial")
+            line = f"{trials}{failed} in {format_duration(event.elapsed_ns)}: {event.reason}"
     return line
 
 
 def time_left(used_ns: int, budget_ns: int) -> str:
-    """Say how much of the budget is left."""
-    return f"{format_duration(max(budget_ns - used_ns, 0))} left at most"
+    """Return how much of the budget is left."""
+    return f"at most {format_duration(max(budget_ns - used_ns, 0))} left"
 
 
 def reading_line(done: int, entries: int, size: int | None, seconds: float) -> str:
-    """Say how far reading logs has come: `done` bytes of `size`, where that is known, in so many seconds."""
+    """Return the progress of reading logs: `done` of `size` bytes (None if unknown) in `seconds`."""
     rate = done / seconds
     left = f", {max(0.0, (size - done) / rate):.0f} s left" if size else ""
     share = f"{100 * min(1.0, done / size):.0f} %, " if size else ""
@@ -88,10 +96,10 @@ def progress_line(
     limited: bool = False,
     tries: bool = False,
 ) -> str:
-    """Return how a load goes, in one line that begins as pgbench's does.
+    """Return the progress of a load in one line, which begins like pgbench's.
 
-    `at` is Unix time in place of the time elapsed; `limited` says that late arrivals are skipped, `tries`
-    that a transaction may be tried again.
+    `at` is a Unix time to show instead of the time elapsed. `limited` means that late arrivals are skipped,
+    and `tries` that failed transactions are retried; each adds a count to the line.
     """
     unit, clients = ("requests/s", "connections") if http else ("tps", "clients")
     when = f"{progress.elapsed_ns / 1e9:.1f} s" if at is None else f"{at:.3f} s"
@@ -114,11 +122,11 @@ def progress_line(
 
 
 def visit_line(visit: Visit, spec: SweepSpec, unit: str) -> str:
-    """Return what a visit saw in one line."""
+    """Return the result of a load step in one line."""
     phase = f"round {visit.round}" if visit.round else "exploring"
     one = visit.level == 1
     noun = "a second" if spec.axis == "rate" else spec.axis.removesuffix("s" if one else "")
     level = f"{visit.level:g} {noun}"
     p99 = "" if visit.p99_ns is None else f", p99 {format_duration(visit.p99_ns)}"
-    wrong = f", {visit.wrong} went wrong" if visit.wrong else ""
+    wrong = f", {visit.wrong} failed, unsent or refused" if visit.wrong else ""
     return f"{phase}, {level}: {visit.throughput:.1f} {unit}{p99}{wrong}"

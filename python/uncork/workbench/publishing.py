@@ -1,4 +1,4 @@
-"""Runs and an address: the folder that mirrors it, and what is sent there or brought from there."""
+"""Send runs to an address, and fetch them from there, through the folder that mirrors the address."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from uncork.analysis.runs.status import status_of
 from uncork.engines.places import cache_folder
 from uncork.errors import SetupError, StoreError, UncorkError, UsageError
 from uncork.store.catalogue import read_catalogue
-from uncork.store.layout import Manifest, Sitting, find_run, read_manifest, read_names, write_manifest
+from uncork.store.layout import closed, find_run, read_manifest, read_names, write_manifest
 from uncork.store.remote.address import parse_address
 from uncork.store.remote.mirror import AddressMirror, open_mirror
 from uncork.store.remote.mirrors import mirror_of, opened, shown
@@ -25,9 +25,9 @@ _KILLED = "its process was killed"
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What was sent to an address, or brought from it: ids of runs, and what is wrong with others.
+    """What was sent to an address, or fetched from it: ids of runs, and errors with other runs.
 
-    `root` is where those stay that were not sent. `left` counts them.
+    `root` is the folder that keeps runs that were not sent, and `left` their number.
     """
 
     shown: str
@@ -38,11 +38,11 @@ class Sent:
 
 
 def open_runs(text: str) -> Path:
-    """Return the folder that holds runs: the one that is named, or that of this machine for an address.
+    """Return the folder of runs: the named folder, or the local mirror of an address.
 
     Raises:
-        UsageError: if it is an address that can be no store, or what speaks its scheme is not installed.
-        SetupError: if the folder cannot be made.
+        UsageError: if the address cannot be a store, or the package for its scheme is not installed.
+        SetupError: if the folder cannot be created.
     """
     place = parse_address(text, os.environ)
     if isinstance(place, Path):
@@ -53,7 +53,7 @@ def open_runs(text: str) -> Path:
 
 
 def send_written() -> Iterator[Sent]:
-    """Send what this process wrote for an address, with what was left there before; tell of each address."""
+    """Send what this process wrote for addresses, with what was left from before; yield a result for each."""
     for mirror in opened():
         if mirror.wrote:
             mirror.wrote = False
@@ -61,13 +61,13 @@ def send_written() -> Iterator[Sent]:
 
 
 def send_pending(root: Path) -> Sent:
-    """Send the runs that are here and not at the address; none that is still going on.
+    """Send the runs that are stored here but not at the address, except runs that are still running.
 
-    The first trouble with the address itself ends it; one with a run does not. One whose process was killed
-    is sent as interrupted: elsewhere nobody could see that it no longer runs.
+    The first error with the address ends sending; an error with a run does not. A run whose process was
+    killed is sent as interrupted, because other machines could not see that it no longer runs.
 
     Raises:
-        UsageError: if the folder mirrors no address.
+        UsageError: if the folder does not mirror an address.
     """
     mirror = _mirror(root)
     sent, troubles = [], []
@@ -82,26 +82,26 @@ def send_pending(root: Path) -> Sent:
         except UncorkError as error:
             return Sent(mirror.shown, root, tuple(sent), (*troubles, error), len(pending) - place)
         except KeyboardInterrupt:
-            stopped = SetupError("interrupted while it was sent")
+            stopped = SetupError("interrupted while sending")
             return Sent(mirror.shown, root, tuple(sent), (*troubles, stopped), len(pending) - place)
     return Sent(mirror.shown, root, tuple(sent), tuple(troubles), len(troubles))
 
 
 def unsent(root: Path) -> int:
-    """Return how many runs that have ended wait here to be sent; none if the folder mirrors no address."""
+    """Return how many ended runs wait to be sent; 0 if the folder does not mirror an address."""
     mirror = mirror_of(root)
     return sum(1 for _ in _ended(mirror)) if isinstance(mirror, AddressMirror) else 0
 
 
 def push_runs(folder: Path, address: Path) -> Sent:
-    """Send the runs of a folder that are not at an address yet, with their tags, and names that are free.
+    """Send the runs of a folder that are not at an address yet, with their tags, and with unused names.
 
     Raises:
-        UsageError: if the folder mirrors an address itself.
+        UsageError: if the folder itself mirrors an address.
     """
     mirror = _mirror(address)
     if mirror_of(folder) is not None:
-        raise UsageError(f"{shown(folder)} is an address: name a folder with --runs, whose runs are sent")
+        raise UsageError(f"{shown(folder)} is an address: name the folder of the runs to send with --runs")
     mirror.refresh()
     sent, troubles = [], []
     for run in read_catalogue(folder).runs:
@@ -122,17 +122,15 @@ def push_runs(folder: Path, address: Path) -> Sent:
 
 
 def pull_runs(address: Path, folder: Path, wanted: Sequence[str]) -> Sent:
-    """Bring runs of an address to a folder, all or those that are wanted; those that are there already stay.
+    """Fetch runs from an address to a folder: all, or those in `wanted`; keep runs that are there already.
 
     Raises:
-        UsageError: if the folder mirrors an address itself.
-        SetupError: if a wanted run is not at the address, or the folder cannot be written.
+        UsageError: if the folder itself mirrors an address.
+        SetupError: if a run in `wanted` is not at the address, or the folder cannot be written.
     """
     mirror = _mirror(address)
     if mirror_of(folder) is not None:
-        raise UsageError(
-            f"{shown(folder)} is an address: name a folder with --runs, to which runs are brought"
-        )
+        raise UsageError(f"{shown(folder)} is an address: name the folder to fetch runs to with --runs")
     if wanted:
         runs = [find_run(mirror.root, one, files=False) for one in wanted]
     else:
@@ -164,22 +162,17 @@ def _ended(mirror: AddressMirror) -> Iterator[Path]:
             if status_of(read_manifest(run)) != "running":
                 yield run
         except StoreError:
-            continue  # it is damaged; lists tell so
+            continue  # damaged runs are reported by lists
 
 
 def _note_killed(run: Path) -> None:
     manifest = read_manifest(run)
-    if status_of(manifest) != "killed":
-        return
-    sitting = Sitting(manifest.started_at, 0, 0, "interrupted", _KILLED)
-    ended: Manifest = replace(
-        manifest, status="interrupted", owner=None, sittings=(*manifest.sittings, sitting)
-    )
-    write_manifest(run, ended)
+    if status_of(manifest) == "killed":
+        write_manifest(run, closed(manifest, "interrupted", _KILLED, 0))
 
 
 def _copy(run: Path, folder: Path) -> None:
-    """Copy a run to a folder, so that it is there whole or not at all."""
+    """Copy a run to a folder, completely or not at all."""
     draft = folder / f".{run.name}.{secrets.token_hex(4)}.new"
     try:
         folder.mkdir(parents=True, exist_ok=True)

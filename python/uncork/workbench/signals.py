@@ -1,4 +1,4 @@
-"""Signals while something must not be left half done."""
+"""Postpone signals while cleaning up or writing results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let cleaning up finish: a second Ctrl-C must not leave a server behind.
+    """Postpone SIGINT, SIGTERM and SIGHUP until the block has ended, so that cleaning up can finish.
 
-    What comes meanwhile is postponed: after the block it has the effect that it would have had. Blocks may
-    lie within each other; then it is after the outermost.
+    After the block, a postponed signal has its usual effect. Blocks can be nested; the signal then arrives
+    after the outermost block. In other threads than the main thread, the block does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

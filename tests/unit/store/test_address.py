@@ -41,10 +41,10 @@ def test_an_address_is_shown_without_its_password(text, shown):
         ("s3://", r"s3:// names no bucket or host; write s3://BUCKET/PREFIX"),
         ("gs:///prefix", "names no bucket"),
         ("sftp://anna:secret@/runs", r"sftp://anna:\*\*\*@/runs names no bucket or host"),
-        ("file://tmp/runs", "a whole path"),
-        ("https://host/runs", "nothing can be written by https"),
-        ("simplecache::s3://bench/x", "addresses in one another"),
-        ("s3://bench/x::y", "addresses in one another"),
+        ("file://tmp/runs", "an absolute path"),
+        ("https://host/runs", "cannot write to https://"),
+        ("simplecache::s3://bench/x", "nested addresses"),
+        ("s3://bench/x::y", "nested addresses"),
     ],
 )
 def test_what_can_be_no_store_is_refused(text, said):

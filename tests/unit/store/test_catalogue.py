@@ -110,7 +110,7 @@ def test_a_tag_is_set_seen_and_taken_away(tmp_path):
 @pytest.mark.parametrize("tag", ["", ".", "../x", "a/b", "-a", "a b", "ä", "a" * 64, "a\n", "a\x00"])
 def test_what_is_no_tag_is_refused(tmp_path, tag):
     run = make_run(tmp_path, "types-20260301-100000")
-    with pytest.raises(UsageError, match="is no tag"):
+    with pytest.raises(UsageError, match="is not a valid tag"):
         set_tag(run, tag, present=True)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["manifest.json", run.name]
 

@@ -7,8 +7,8 @@ import pytest
 
 from uncork.errors import SetupError, StoreError
 from uncork.store.layout import (
+    Attempt,
     Manifest,
-    Sitting,
     find_run,
     list_runs,
     new_run_folder,
@@ -30,7 +30,7 @@ MANIFEST = Manifest(
     uncork_version="0.1.0",
     case="cluster-names",
     options={"levels": {"rows": ["10"]}, "budget_ns": 5},
-    sittings=(Sitting("2026-03-01T10:15:00+00:00", 10**9, 5, "complete", "done"),),
+    sittings=(Attempt("2026-03-01T10:15:00+00:00", 10**9, 5, "complete", "done"),),
 )
 
 
@@ -203,7 +203,7 @@ def test_a_run_that_is_not_there_is_refused(runs, tmp_path):
     with pytest.raises(SetupError, match=r'there is no run "nothing" in .*; `uncork runs` lists them'):
         find_run(runs, "nothing")
     with pytest.raises(
-        SetupError, match=r"there are no runs in .*; `uncork run FILE` and `uncork load sql` make some"
+        SetupError, match=r"there are no runs in .*; `uncork run FILE` and `uncork load sql` create some"
     ):
         find_run(tmp_path / "none", "last")
 

@@ -88,7 +88,7 @@ def test_plan_and_environment_come_back_without_the_password(reader):
 
 
 def test_a_load_without_a_result_says_so(reader):
-    with pytest.raises(StoreError, match=r"holds no result: it is still running, or was killed"):
+    with pytest.raises(StoreError, match=r"has no result: it is running, or was killed"):
         reader.measurement()
 
 

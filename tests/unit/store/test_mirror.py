@@ -15,7 +15,7 @@ from uncork.errors import ConnectError, SetupError, StoreError, UsageError
 from uncork.store.append import append_rows
 from uncork.store.catalogue import read_catalogue, set_tag, tags_of
 from uncork.store.layout import (
-    Sitting,
+    Attempt,
     find_run,
     name_run,
     new_run_folder,
@@ -119,7 +119,7 @@ def test_a_run_that_goes_on_is_sent_again_and_read_again(machine):
     assert rows(find_run(two.root, "last")) == [(1,), (2,)]
     copy = two.root / sent.name
     append_rows(copy, "overheads", [{"engine": "more", "operations": 3}])
-    sitting = Sitting("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", "more")
+    sitting = Attempt("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", "more")
     write_manifest(copy, replace(read_manifest(copy), sittings=(*MANIFEST.sittings, sitting)))
     assert two.pending() == [copy] and send_pending(two.root).runs == (sent.name,)
     assert rows(find_run(one.root, sent.name)) == [(1,), (2,), (3,)]
@@ -132,11 +132,11 @@ def test_of_two_who_go_on_with_a_run_the_second_keeps_his_here(machine):
     find_run(two.root, "last")
     for mirror, reason in ((one, "first"), (two, "second")):
         run = mirror.root / sent.name
-        sitting = Sitting("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", reason)
+        sitting = Attempt("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", reason)
         write_manifest(run, replace(read_manifest(run), sittings=(*MANIFEST.sittings, sitting)))
     assert send_pending(one.root).left == 0
     told = send_pending(two.root)
-    assert told.left == 1 and "somebody else went on with it" in str(told.troubles[0])
+    assert told.left == 1 and "somebody else resumed it" in str(told.troubles[0])
     assert read_catalogue(two.root).runs[0].manifest.sittings[-1].reason == "second"
     three = machine("three")
     assert read_catalogue(three.root).runs[0].manifest.sittings[-1].reason == "first"
@@ -147,7 +147,7 @@ def test_another_run_of_the_same_id_is_never_written_over(machine):
     one.publish(add(one))
     add(two, seed=8)
     told = send_pending(two.root)
-    assert told.left == 1 and "another run of that id" in str(told.troubles[0])
+    assert told.left == 1 and "another run with this id" in str(told.troubles[0])
     assert read_catalogue(machine("three").root).runs[0].manifest.seed == MANIFEST.seed
 
 
@@ -179,7 +179,9 @@ def test_names_and_tags_are_seen_by_all_and_the_last_name_holds(machine):
 def test_a_run_that_is_not_there_yet_gets_no_name_there(machine):
     one = machine("one")
     add(one)
-    with pytest.raises(SetupError, match=r"is not at memory://bench/team yet; `uncork runs push` sends it"):
+    with pytest.raises(
+        SetupError, match=r"is not at memory://bench/team yet; send it with: uncork runs push"
+    ):
         name_run(one.root, "last", "baseline")
     assert read_names(one.root) == {}
 
@@ -235,7 +237,7 @@ def test_what_was_left_to_another_process_of_this_machine_is_looked_at_again(mac
     run = add(one)
     one.publish(run)
     ids(two)
-    sitting = Sitting("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", "more")
+    sitting = Attempt("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", "more")
     write_manifest(run, replace(read_manifest(run), sittings=(*MANIFEST.sittings, sitting)))
     one.publish(run)
     read = Remote.read
@@ -322,7 +324,7 @@ def test_a_damaged_table_is_told_and_the_others_are_asked(machine, remote, damag
     if damage is not None:
         remote.write(path, damage)
     assert ask(two.root, SUMS, damaged=1) == [{"run": "types-20260302-100000", "sum": 3}]
-    with pytest.raises(StoreError, match=f"{path}: damaged: it is not there as it was stored"):
+    with pytest.raises(StoreError, match=f"{path}: damaged: the file is missing or has changed"):
         find_run(two.root, "types-20260301")
 
 
@@ -488,7 +490,7 @@ def test_whoever_asks_often_keeps_the_list_when_the_address_is_gone(machine, mon
     monkeypatch.setattr(Remote, "files", gone)
     after = read_catalogue(one.root, before)
     assert [run.id for run in after.runs] == ids_of(before)
-    assert "the network is gone; these are the runs that were known before" in str(after.damaged[0])
+    assert "the network is gone; the list shows the runs known before" in str(after.damaged[0])
     with pytest.raises(ConnectError):
         read_catalogue(one.root)
 
@@ -523,7 +525,7 @@ def test_runs_are_pushed_from_a_folder_and_pulled_to_another(machine, tmp_path):
     assert pull_runs(two.root, there, []).runs == ("types-20260301-100000",)
     assert ask(there, SUMS) == ask(here, SUMS)
     assert tags_of(there / "types-20260301-100000") == ("early",)
-    with pytest.raises(UsageError, match="is an address: name a folder"):
+    with pytest.raises(UsageError, match="is an address: name the folder"):
         push_runs(one.root, two.root)
 
 
@@ -532,13 +534,13 @@ def test_a_copy_without_its_address_says_where_its_files_are(machine):
     one.publish(add(one))
     ids(two)
     mirrors._opened.clear()
-    with pytest.raises(StoreError, match="its files are at an address; name that with --runs"):
+    with pytest.raises(StoreError, match="its files are at an address; name the address with --runs"):
         RunReader(two.root / "types-20260301-100000")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("nobody://x/y", 'nobody knows the scheme "nobody"'), ("gs://x/y", r"-m pip install .*\bgcsfs$")],
+    [("nobody://x/y", 'unknown scheme "nobody"'), ("gs://x/y", r"-m pip install .*\bgcsfs$")],
 )
 def test_a_scheme_that_nothing_speaks_says_what_to_do(tmp_path, text, said):
     with pytest.raises(UsageError, match=said):

@@ -25,7 +25,7 @@ def test_off_and_on_differ_in_nothing_but_the_agent():
 
 def test_without_the_agent_installed_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="there is no module pyroscope"):
+    with pytest.raises(UsageError, match="the module pyroscope is not installed"):
         agent_source(**ASKED)
 
 

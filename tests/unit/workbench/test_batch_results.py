@@ -14,7 +14,7 @@ from uncork.experiment.run.runner import Runner
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.document import build_document
 from uncork.requests.source import Options, case_source
-from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest
+from uncork.store.layout import Attempt, Manifest, stored_file, write_atomically, write_manifest
 from uncork.store.write import RunWriter
 from uncork.workbench.documents.experiments import read_experiment
 
@@ -67,7 +67,7 @@ def result(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _descriptor: None)
         *_, finished = runner.events()
-    sitting = Sitting("2026-03-01T10:15:00+00:00", 7 * 10**9, 5, "complete", finished.reason)
+    sitting = Attempt("2026-03-01T10:15:00+00:00", 7 * 10**9, 5, "complete", finished.reason)
     write_manifest(folder, replace(manifest, sittings=(sitting,)))
     return read_experiment(folder)
 

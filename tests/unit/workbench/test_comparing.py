@@ -24,7 +24,7 @@ from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.schemas import result_schema
-from uncork.store.layout import Sitting, find_run, name_run, read_names
+from uncork.store.layout import Attempt, find_run, name_run, read_names
 from unit.workbench.test_sweep_figures import store_sweep
 
 terminal = partial(shown, render_runs_terminal, force_terminal=False)
@@ -230,7 +230,7 @@ def test_a_load_that_was_killed_has_nothing_to_compare(root):
     before, after = store_load(root, 1), store_load(root, 2)
     for path in (after / "load_totals").iterdir():
         path.unlink()
-    with pytest.raises(StoreError, match="holds no result"):
+    with pytest.raises(StoreError, match="has no result"):
         compare_runs(root, before, [after])
 
 
@@ -288,13 +288,13 @@ def test_a_name_finds_its_run_and_moves_to_another(root):
 
 def test_a_failed_run_is_no_baseline_but_may_have_another_name(root):
     good = store_load(root, 1)
-    sitting = Sitting("", 1, 0, "failed", "none of 40 operations succeeded: division by zero")
+    sitting = Attempt("", 1, 0, "failed", "none of 40 operations succeeded: division by zero")
     bad = store_load(root, 2, status="failed", sittings=(sitting,))
     name_run(root, good.name, "baseline")
     with pytest.raises(UsageError) as caught:
         name_run(root, bad.name, "baseline")
     assert str(caught.value) == (
-        f"{bad.name} failed (none of 40 operations succeeded: division by zero), so that it cannot be the "
+        f"{bad.name} failed (none of 40 operations succeeded: division by zero), so it cannot be the "
         "baseline; name a run that is complete (`uncork runs --status complete` lists them)"
     )
     assert name_run(root, bad.name, "broken") == (bad.name, None)
@@ -311,7 +311,7 @@ def test_what_is_no_name_is_refused(root, name):
 
 def test_the_id_of_a_run_is_no_name_for_another(root):
     first, second = store_load(root, 1), store_load(root, 2)
-    with pytest.raises(UsageError, match="already means a run"):
+    with pytest.raises(UsageError, match="already identifies a run"):
         name_run(root, first.name, second.name)
 
 

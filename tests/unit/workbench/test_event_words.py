@@ -64,7 +64,7 @@ def test_a_stage_of_preparing_is_told_once_and_a_round_when_it_begins():
     assert [steps.line(event) for event in events] == [
         "data of scan (1 of 3)",
         None,
-        "round 2: 4 comparisons to measure, 45.0 s left at most",
+        "round 2: measuring 4 comparisons, at most 45.0 s left",
     ]
 
 
@@ -74,7 +74,9 @@ def test_a_single_trial_is_not_worth_a_line():
 
 def test_the_end_of_a_round_tells_the_widest_interval():
     ended = RoundEnded(3, 2, 4, 0.123, "key on get", 0)
-    assert event_line(ended) == ("round 3 done: 2 of 4 comparisons settled; widest ±12.3%: key on get")
+    assert event_line(ended) == (
+        "round 3 done: 2 of 4 comparisons settled; widest interval ±12.3% (key on get)"
+    )
 
 
 def test_a_budget_that_is_too_short_is_a_warning():

@@ -13,7 +13,7 @@ from uncork.experiment.guard.sides import parse_side
 from uncork.model.results.guard import GuardSide
 from uncork.requests.guard import GuardRequest
 from uncork.requests.source import Options
-from uncork.store.layout import Manifest, Sitting, write_manifest
+from uncork.store.layout import Attempt, Manifest, write_manifest
 from uncork.workbench.guard.asked import GuardAsked, read_asked, refuse_guard, write_asked
 from uncork.workbench.guard.guards import carry_out_guard, guard_target
 from uncork.workbench.guard.resuming import resume_guard
@@ -47,7 +47,7 @@ ASKED = GuardAsked(
     acknowledged="/somewhere/known.toml",
     own={"baseline": {}, "candidate": {"shared_buffers": "64MB"}},
 )
-ENDED = Sitting("2026-06-01T10:00:00+00:00", 90 * 10**9, 3, "interrupted", "interrupted")
+ENDED = Attempt("2026-06-01T10:00:00+00:00", 90 * 10**9, 3, "interrupted", "interrupted")
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_how_it_was_asked_is_read_back(run):
 
 def test_an_experiment_is_not_resumed_where_it_is_a_guards(run):
     folder, _ = run
-    with pytest.raises(UsageError, match=f"go on with it as that: uncork guard --resume {folder.name}$"):
+    with pytest.raises(UsageError, match=f"resume that: uncork guard --resume {folder.name}$"):
         refuse_guard(folder)
     refuse_guard(folder.parent)
 
@@ -101,8 +101,8 @@ def test_an_experiment_is_not_resumed_where_it_is_a_guards(run):
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"confirms": "guard-1"}, "is the second measurement of guard guard-1, which is of one piece"),
-        ({"checkouts": True}, "needs checkouts of commits, or a working tree, which may not be the same"),
+        ({"confirms": "guard-1"}, "is the second measurement of guard guard-1, which cannot be resumed"),
+        ({"checkouts": True}, "uses checkouts of commits or a working tree, which may have changed"),
     ],
 )
 def test_what_cannot_be_the_same_does_not_go_on_and_the_command_is_told(run, asked, told):
@@ -130,9 +130,7 @@ def test_what_has_ended_or_runs_does_not_go_on(run, status, told):
 def test_without_a_round_left_of_its_budget_it_asks_for_more(run):
     folder, manifest = run
     write_manifest(folder, replace(manifest, sittings=(replace(ENDED, elapsed_ns=99 * 10**9),)))
-    with pytest.raises(
-        UsageError, match=r"has measured for 99.* s, and its budget is 100 s: .* --budget 200s"
-    ):
+    with pytest.raises(UsageError, match=r"has used 99.* s of its budget of 100 s, .* --budget 200s"):
         resume(folder)
 
 
@@ -145,7 +143,9 @@ def test_another_server_is_refused(run):
 def test_what_is_no_guard_of_an_experiment_is_told(run):
     folder, _ = run
     (folder / "guard-asked.json").unlink()
-    with pytest.raises(UsageError, match="is no guard of an experiment; uncork run --resume goes on"):
+    with pytest.raises(
+        UsageError, match="is not a guard of an experiment; resume an experiment with uncork run"
+    ):
         resume(folder)
 
 
@@ -162,7 +162,7 @@ def test_what_is_no_guard_of_an_experiment_is_told(run):
 def test_what_would_make_it_another_guard_is_refused(tmp_path, asked, told):
     sides = {role: parse_side(role, []) for role in ("baseline", "candidate")}
     wanted = GuardRequest("last", **{**sides, **asked}, resume=True)
-    with pytest.raises(UsageError, match=f"as it was: leave out {told} "):
+    with pytest.raises(UsageError, match=f"own options: leave out {told} "):
         carry_out_guard(tmp_path, wanted, lambda _: None, lambda _: None)
 
 

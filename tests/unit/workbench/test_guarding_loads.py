@@ -71,7 +71,7 @@ def test_a_load_like_those_before_keeps_its_gates(root):
     result = guard(root, "last", "throughput > -15%", "p50 < +15%", "success >= baseline", "errors < 2%")
     assert [(one.outcome, one.reason) for one in result.checks if one.outcome is not KEPT] == []
     assert (result.status, result.against) == (0, "history")
-    assert result.baseline.title == "the median of 8 comparable runs of before"
+    assert result.baseline.title == "the median of 8 earlier comparable runs"
     assert result.checks[0].rounds == 8
     assert result.checks[0].baseline == pytest.approx(100, rel=0.03)
     assert [one[1] is None for one in result.checks[0].by_round] == [False] * 8 + [True]
@@ -88,7 +88,7 @@ def test_a_slow_one_breaks_them_and_does_not_stand_for_the_past(root):
     (usual,) = store(root, 1.0, start=9)
     later = guard(root, usual.name, "throughput > -15%")
     assert later.checks[0].rounds == 8
-    assert later.warnings == ("1 comparable run left out: a guard found it broken (--all takes it in)",)
+    assert later.warnings == ("1 comparable run left out: a guard found it broken (--all includes it)",)
     everything = guard(root, usual.name, "throughput > -15%", everything=True)
     assert (everything.checks[0].rounds, everything.warnings) == (9, ())
 
@@ -113,7 +113,7 @@ def test_the_past_begins_with_its_last_change(root):
     store(root, *(2 * one for one in USUAL), 2.0, start=8)
     result = guard(root, "last", "p50 < +20%")
     assert result.status == 0
-    assert result.baseline.title == "the median of 8 comparable runs of before"
+    assert result.baseline.title == "the median of 8 earlier comparable runs"
 
 
 def test_a_run_that_is_named_baseline_stands_for_the_past(root):
@@ -157,7 +157,7 @@ def test_runs_of_other_places_machines_and_questions_are_no_past(root):
 
 def test_a_load_that_failed_is_nothing_to_hold_others_against(root):
     failed = store_load(root, 90, status="failed")
-    with pytest.raises(UsageError, match=f"{failed.name} failed, so that nothing can be held against it"):
+    with pytest.raises(UsageError, match=f"{failed.name} failed, so nothing can be compared with it"):
         guard(root, failed.name, "p50 < +15%")
 
 
@@ -185,7 +185,7 @@ def test_a_gate_on_what_a_load_lacks_is_not_decided_and_says_why(root):
     result = guard(root, "last", "plan unchanged", "queries <= baseline", "size < +5%", "p99.9 < +5%")
     assert {check.outcome for check in result.checks} == {UNDECIDED}
     reasons = [check.reason for check in result.checks]
-    assert all("guard an experiment for that" in reason for reason in reasons[:3])
+    assert all("guard an experiment instead" in reason for reason in reasons[:3])
     assert "needs 10 000 operations" in reasons[3].replace("\u202f", " ").replace(",", " ")
 
 
@@ -206,21 +206,21 @@ def test_a_gate_may_name_the_only_script(empty):
     ("gates", "options", "said"),
     [
         (("p50 < +5% on nobody",), {}, 'sends nothing called "nobody"'),
-        (("throughput > -5% on select-only",), {}, "tells times only"),
+        (("throughput > -5% on select-only",), {}, "has only latencies by script"),
         (("p50 < 5%",), {}, 'gate "p50 < 5%"'),
         (
             (),
             {"candidate": ["setting=work_mem:4MB"]},
-            "--candidate setting=...: a stored load has targets only",
+            "--candidate setting=...: a side of a stored load is a target",
         ),
-        ((), {"candidate": ["dsn=host=a"]}, "--stored judges what is stored"),
-        ((), {"choice": ServerChoice(dsn="host=a")}, "--stored judges what is stored"),
+        ((), {"candidate": ["dsn=host=a"]}, "--stored measures nothing"),
+        ((), {"choice": ServerChoice(dsn="host=a")}, "--stored measures nothing"),
         ((), {"times": 3}, "leave out --times"),
         ((), {"options": Options(precision=0.1)}, "--precision is for experiments"),
         ((), {"times": 0, "stored": False}, "--times must be from 1 to 100"),
-        ((), {"times": 2, "stored": False, "candidate": ["dsn=host=a"]}, "--times is for a load beside"),
-        ((), {"stored": False}, "does not hold all that was asked for"),
-        ((), {"stored": False, "candidate": ["url=http://a"]}, "does not hold all"),
+        ((), {"times": 2, "stored": False, "candidate": ["dsn=host=a"]}, "--times is for a guard against"),
+        ((), {"stored": False}, "does not store its whole request"),
+        ((), {"stored": False, "candidate": ["url=http://a"]}, "does not store its whole"),
     ],
 )
 def test_wrong_words_are_told_before_anything_is_stored(root, gates, options, said):
@@ -232,7 +232,7 @@ def test_wrong_words_are_told_before_anything_is_stored(root, gates, options, sa
 
 def test_runs_that_are_no_load_and_runs_that_are_not_there(empty):
     store_load(empty, 1, kind="log")
-    with pytest.raises(UsageError, match="is a run of kind log; a guard takes a stored load"):
+    with pytest.raises(UsageError, match="is a run of kind log; guard a stored load"):
         guard(empty, "last")
     with pytest.raises(SetupError, match='there is no run "nobody"'):
         guard(empty, "nobody")

@@ -89,7 +89,7 @@ def test_figures_that_are_gone_are_told(tmp_path):
     done = import_result(tmp_path, RESULTS / "wrk.txt", at=AT)
     for path in (done.folder / "figures").iterdir():
         path.unlink()
-    with pytest.raises(StoreError, match="holds no figures"):
+    with pytest.raises(StoreError, match="has no metrics"):
         run_figures(done.folder)
 
 

@@ -50,7 +50,7 @@ def test_a_load_that_was_killed_keeps_what_it_told(run):
     add_glance(run.folder, asdict(GLANCE))
     told = run_progress(replace(run, status="killed"))
     assert "1 000 operations a second at the end" in told.sentence
-    with pytest.raises(StoreError, match="shows the 1 glances"):
+    with pytest.raises(StoreError, match="shows its 1 snapshot"):
         read_load(run.folder)
 
 

@@ -67,7 +67,7 @@ def test_the_server_of_then_is_found_again_and_its_password_where_libpq_looks(tm
     assert found.server.address() == wanted.address()
     assert found.server.address().password == "hush"
     monkeypatch.delenv("PGPASSWORD")
-    with pytest.raises(UsageError, match=r"a password, which is never stored: give it by PGPASSWORD"):
+    with pytest.raises(UsageError, match=r"a password, which is never stored: set PGPASSWORD"):
         repeated_job(folder)
 
 
@@ -121,11 +121,11 @@ def test_a_service_is_named_by_scheme_host_and_port(tmp_path, target, said):
 
 def test_a_load_that_was_stored_without_what_carries_it_out_again_names_its_command(tmp_path):
     folder = store_load(tmp_path, 1)
-    with pytest.raises(UsageError, match="carry it out once more: uncork load sql -h db"):
+    with pytest.raises(UsageError, match="run it again: uncork load sql -h db"):
         repeated_job(folder)
 
 
 def test_another_kind_of_run_is_refused(tmp_path):
     folder = store_load(tmp_path, 1, kind="log")
-    with pytest.raises(UsageError, match="is a run of kind log, not of load"):
+    with pytest.raises(UsageError, match="is a run of kind log, not a load"):
         repeated_job(folder)

@@ -69,7 +69,7 @@ def test_a_server_that_restarts_slowly_has_no_interval_in_a_minute():
 
 
 def test_a_block_without_a_cycle_is_an_error_that_says_what_to_do():
-    with pytest.raises(RunError, match="raise --budget"):
+    with pytest.raises(RunError, match="increase --budget"):
         resolve_statement("short", "a row", 2e4, [[[0.1], []]], COSTS, LIMITS)
 
 
@@ -77,7 +77,7 @@ def test_the_sentence_takes_the_statement_that_is_harder_to_resolve():
     statements = [resolved(0.021, 0.01, 0.006), resolved(0.034, 0.015, 0.005)]
     assert len(MINUTES) == 3
     assert resolution_sentence(statements, load=0.2, processors=2) == (
-        "One comparison cannot see differences below 3.4% in 1 minute, or below 0.6% in 30 minutes here. "
+        "One comparison cannot detect differences below 3.4% in 1 minute, or below 0.6% in 30 minutes here. "
         "More comparisons share the time."
     )
 

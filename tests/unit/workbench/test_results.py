@@ -12,7 +12,7 @@ from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.model.verdict import Verdict
 from uncork.requests.source import Options, case_source
-from uncork.store.layout import Manifest, Sitting, stored_file, write_atomically, write_manifest
+from uncork.store.layout import Attempt, Manifest, stored_file, write_atomically, write_manifest
 from uncork.store.write import RunWriter
 from uncork.workbench.documents.experiments import read_experiment
 from uncork.workbench.experiment.doctor import diagnose
@@ -58,8 +58,8 @@ def result(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _descriptor: None)
         *_, finished = runner.events()
-    first = Sitting("2026-03-01T10:15:00+00:00", 7 * 10**9, 2, "interrupted", "interrupted")
-    second = Sitting("2026-03-01T10:16:00+00:00", 5 * 10**9, 3, "complete", finished.reason)
+    first = Attempt("2026-03-01T10:15:00+00:00", 7 * 10**9, 2, "interrupted", "interrupted")
+    second = Attempt("2026-03-01T10:16:00+00:00", 5 * 10**9, 3, "complete", finished.reason)
     write_manifest(folder, replace(manifest, sittings=(first, second)))
     return read_experiment(folder)
 

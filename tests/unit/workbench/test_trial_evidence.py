@@ -33,4 +33,4 @@ def test_an_interrupted_recording_interrupts_the_run(tmp_path, monkeypatch):
 def test_an_engine_whose_processes_are_not_known_is_told_in_a_line(tmp_path):
     asked = request(engine="duckdb")
     lack = trial_evidence.LocalEvidence(tmp_path).gather((Cell(()), "w", "v"), ("cpu",), asked, Load())
-    assert lack == "processes of duckdb are not looked at yet"
+    assert lack == "uncork cannot sample the processes of duckdb yet"

@@ -1,1 +1,1 @@
-"""A store at an address, through a folder of this machine that mirrors it."""
+"""A store of runs at an address, mirrored by a local folder."""

@@ -1,4 +1,4 @@
-"""Addresses of stores: what is a folder, what lies behind a scheme, and what of it may be shown."""
+"""Parse the address of a store: a local folder, or a scheme with a URL that is safe to show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Address", "parse_address"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _PASSWORD: Final = re.compile(r"^([^:/@]*):.*@", re.DOTALL)
-"""What stands between a user and a host; to the last @, as a password may hold any character."""
+"""The text between user and host, up to the last @, because a password may hold any character."""
 _FOLDERS: Final = ("file", "local")
 _READ_ONLY: Final = ("http", "https")
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
@@ -26,9 +26,9 @@ _SHORT: Final = 60
 class Address:
     """A store behind a scheme, such as ``s3://bucket/prefix``.
 
-    `text` is what was given, password and all, and is for the backend alone; `shown` is for people, and is
-    all that is ever written. `key` names a folder of this machine for it: another for each service that the
-    same words may mean.
+    `text` is the address as given, including a password, and is only for the backend. `shown` has no
+    password, and is the only form that is ever written. `key` names the local folder for the
+    address; it differs for services that use the same address.
     """
 
     text: str = field(repr=False)
@@ -38,25 +38,25 @@ class Address:
 
 
 def parse_address(text: str, environment: Mapping[str, str]) -> Path | Address:
-    """Read what was given as a place for runs: a folder, or an address. Pure.
+    """Parse a place for runs: a folder or an address. Pure.
 
     Raises:
-        UsageError: if it is an address that can be no store.
+        UsageError: if the address cannot be a store.
     """
     match = _SCHEME.fullmatch(text.strip())
     if "::" in text and "://" in text:
         hidden = _PASSWORD.sub(r"\1:***@", text)
-        raise UsageError(f"{hidden}: addresses in one another are not understood; give the last of them")
+        raise UsageError(f"{hidden}: nested addresses are not supported; give the last of them")
     if match is None:
         return Path(text)
     scheme, rest = match[1].lower(), match[2].rstrip("/")
     shown = f"{scheme}://" + _PASSWORD.sub(r"\1:***@", rest)
     if scheme in _FOLDERS:
         if not rest.startswith("/"):
-            raise UsageError(f"{shown}: {scheme}:// is followed by a whole path, as in {scheme}:///mnt/runs")
+            raise UsageError(f"{shown}: {scheme}:// needs an absolute path, as in {scheme}:///mnt/runs")
         return Path(rest)
     if scheme in _READ_ONLY:
-        raise UsageError(f"{shown}: nothing can be written by {scheme}; s3://, gs://, az:// and sftp:// can")
+        raise UsageError(f"{shown}: cannot write to {scheme}://; use s3://, gs://, az:// or sftp://")
     if scheme != "memory" and not rest.split("/")[0].rpartition("@")[2]:
         raise UsageError(f"{shown} names no bucket or host; write {scheme}://BUCKET/PREFIX")
     endpoint = next((environment[name] for name in _ENDPOINTS if environment.get(name)), "")

@@ -1,18 +1,18 @@
-"""What changed at an address of late: an object a change, so that a list need not look at all that is there.
+"""Recent changes at an address, one object for each, so that listing need not read the whole index.
 
 ::
 
     ADDRESS/.index/changes/<token>~<part>~<id>
 
-Who changes the index of a run, its tags or a name writes such an object first, which says `begun`, then makes
-the change, then writes the object again, which now says `done`. The index itself stays the only truth; these
-objects only say where to look. A reader remembers which of them it has seen done, and looks again at the runs
-of all others: a change that was done before the objects were listed is seen, and one whose writer was killed
-in the middle is looked at each time.
+A writer that changes the index of a run, its tags or a name first writes such an object with the content
+`begun`, then makes the change, then writes the object again with the content `done`. The index remains the
+only truth; these objects only say where to look. A reader remembers which changes it has seen as `done`, and
+reads the runs of all other changes again. So it sees every change that was done before it listed the objects,
+and it reads a change whose writer was killed each time.
 
-The objects of the last two hours are kept. Whoever has not looked at all that is there for an hour does so:
-that is how a change is seen whose object is gone, or that had none, as it was made by an older version or by
-hand. Ages are told by the clock of the address alone, by that of the newest object.
+Objects are kept for two hours. A reader that has not read the whole index for an hour does so. In this way it
+sees changes whose object is gone, or that had none because an older version or a person made them. Ages use
+only the clock of the address: they are relative to the newest object.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ __all__ = ["CHANGES", "WHOLE_S", "Change", "announced", "changes_of", "outlived"
 
 CHANGES: Final = f"{INDEX}/changes"
 WHOLE_S: Final = 3600.0
-"""All that is there is looked at when that was last done so long ago."""
+"""The whole index is read again after this time."""
 _KEPT: Final = timedelta(hours=2)
-"""Longer than `WHOLE_S` by what clocks may drift, and listings take."""
+"""Longer than `WHOLE_S`, to allow for clock drift and slow listings."""
 
 Part = Literal["run", "all", "name"]
-"""What changed: the index of a run; its tags, too; or names, of which there are few."""
+"""What changed: the index of a run, its index and tags, or names (all are read again; they are few)."""
 _BEGUN: Final = b"begun\n"
 _DONE: Final = b"done\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change, as its object tells; `id` is that of the run, or empty."""
+    """A change, as its object describes it; `id` is the run's, or empty."""
 
     path: str
     token: str
@@ -54,7 +54,7 @@ class Change:
 
 
 def changes_of(entries: Iterable[Entry]) -> tuple[Change, ...]:
-    """Return the changes that were listed, without what is none: ids become folders. Pure."""
+    """Parse listed objects as changes; ignore unsafe names, because ids become folders. Pure."""
     found = []
     for entry in entries:
         token, _, rest = entry.path.removeprefix(f"{CHANGES}/").partition("~")
@@ -67,7 +67,7 @@ def changes_of(entries: Iterable[Entry]) -> tuple[Change, ...]:
 
 
 def outlived(changes: Collection[Change]) -> list[str]:
-    """Return where the changes are that nobody needs: all readers have looked at everything since. Pure."""
+    """Return the paths of changes that no reader needs, since all have read the whole index since. Pure."""
     times = [change.at for change in changes if change.at is not None]
     if not times:
         return []
@@ -77,9 +77,9 @@ def outlived(changes: Collection[Change]) -> list[str]:
 
 @contextmanager
 def announced(remote: Remote, part: Part, id: str = "") -> Iterator[str]:
-    """Announce a change while it is made; yield the token by which its maker knows it again.
+    """Announce a change while it is made; yield a token by which its writer recognizes it.
 
-    If it fails it stays announced, as one whose maker was killed: nobody knows how far it came.
+    If the change fails, it remains announced like one whose writer was killed: its state is unknown.
     """
     token = secrets.token_hex(8)
     path = f"{CHANGES}/{token}~{part}~{id}"

@@ -1,4 +1,4 @@
-"""Files of a mirrored run on this machine: what they are, and copies of those at the address."""
+"""The local files of a mirrored run: their facts, and copies of files at the address."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ __all__ = [
 ]
 
 _OF_THIS_MACHINE: Final = frozenset({"figures.json"})
-"""What a run's folder holds that is remembered of it, and is made anew elsewhere."""
+"""Cached files in a run's folder that are not sent, because each machine creates its own."""
 _AN_HOUR_S: Final = 3600.0
 
 
 def run_facts(run: Path | str) -> tuple[int, int] | None:
-    """Return size and time of a run's manifest; None if it has none."""
+    """Return the size and time of a run's manifest; None if there is none."""
     try:
-        status = os.stat(f"{run}/manifest.json")  # noqa: PTH116 -- of ten thousand runs, paths take the longest
+        status = os.stat(f"{run}/manifest.json")  # noqa: PTH116 -- Path is slow for ten thousand runs
     except OSError:
         return None
     return status.st_size, status.st_mtime_ns
 
 
 def files_of(run: Path) -> dict[str, tuple[int, str]]:
-    """Return the files of a run that are sent, each with its bytes and digest."""
+    """Return the files of a run to send, each with its size and digest."""
     files = {}
     for path in sorted(run.rglob("*")):
         name = path.relative_to(run).as_posix()
@@ -56,14 +56,14 @@ def files_of(run: Path) -> dict[str, tuple[int, str]]:
 
 
 def file_facts(path: Path) -> tuple[int, str]:
-    """Return the bytes of a file, and a digest of them."""
+    """Return the size of a file, and its digest."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
     return path.stat().st_size, digest
 
 
 def has_file(run: Path, name: str, facts: tuple[int, str]) -> bool:
-    """Say whether a run has a file as it is described. Tables are never rewritten: their size tells."""
+    """Return whether a run has a file with these facts. Tables are never rewritten, so compare sizes."""
     path = run / name
     try:
         return path.stat().st_size == facts[0] and (path.suffix == ".parquet" or file_facts(path) == facts)
@@ -72,10 +72,10 @@ def has_file(run: Path, name: str, facts: tuple[int, str]) -> bool:
 
 
 def put_copy(path: Path, content: bytes) -> None:
-    """Write a copy of what is at the address: whole or not at all, but not waiting for the disk.
+    """Write a copy of a file at the address, atomically but without waiting for the disk.
 
     Raises:
-        StoreError: if it cannot be written.
+        StoreError: if the copy cannot be written.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
@@ -89,13 +89,13 @@ def put_copy(path: Path, content: bytes) -> None:
 
 
 def put_manifest(run: Path, manifest: Manifest, *, absent: bool) -> None:
-    """Write a run's manifest; `absent` says that it has files that are not here yet.
+    """Write a run's manifest; `absent` means that some of its files have not been fetched yet.
 
-    A folder that was not there looks an hour old afterwards: nothing else changes it now, so that the list of
-    runs need not take it for one that may still change.
+    A new folder is dated an hour back: nothing else changes it now, so the list of runs need not treat it as
+    one that may still change.
 
     Raises:
-        StoreError: if it cannot be written.
+        StoreError: if the manifest cannot be written.
     """
     new = not run.exists()
     if absent:
@@ -108,7 +108,7 @@ def put_manifest(run: Path, manifest: Manifest, *, absent: bool) -> None:
 
 
 def bring_tags(run: Path, before: Iterable[str], tags: Iterable[str]) -> None:
-    """Change a run's tags here from what they were at the address to what they are there."""
+    """Update a run's local tags from the earlier tags at the address to the current ones."""
     with contextlib.suppress(OSError):
         for tag in set(before) - set(tags):
             (run / f"tag.{tag}").unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def bring_tags(run: Path, before: Iterable[str], tags: Iterable[str]) -> None:
 
 
 def vanish(run: Path) -> None:
-    """Remove a copy of a run that is no longer at the address: at once for whoever lists."""
+    """Delete the copy of a run that is no longer at the address; it disappears from lists at once."""
     aside = run.with_name(f".pruned-{secrets.token_hex(4)}-{run.name}")
     with contextlib.suppress(OSError):
         run.rename(aside)

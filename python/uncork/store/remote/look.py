@@ -1,4 +1,4 @@
-"""What is at an address now: all that its index lists, or only what changed of late."""
+"""Read what is at an address: the whole index, or only recent changes."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from uncork.store.remote.record import (
 __all__ = ["Look", "look_at_all", "look_at_changes"]
 
 _WORTH: Final = 200
-"""Indexes that must have been read one by one for the copy of all to be written anew; with as many runs that
-changed, all may as well be listed."""
+"""The copy of the index is rewritten when at least this many entries were read one by one. With as many
+changed runs, the whole index is listed."""
 _FEW: Final = 4
-"""Runs whose tags are listed apart; those of more in one."""
+"""The tags of up to this many runs are listed one by one; those of more runs, all together."""
 _NONE: Final = KnownRun("", "", (0, 0), {})
 
 Documents = dict[str, tuple[str, RunDocument]]
-"""The indexes of runs, each with its stamp, which is empty if it must be read again when all is listed."""
+"""Index entries of runs, each with its stamp; the stamp is empty if the entry must be read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found there of the runs `ids`, of which those that are `there` have an index.
+    """What was found at the address about the runs `ids`; those in `there` have an index entry.
 
-    `documents` are the indexes that were read. `damaged` says what is wrong with others. `tags` are those of
-    the runs `tagged`. `names` is None where nobody looked at them. `whole_at` is when all was listed, in
-    seconds since 1970, 0 if it was not.
+    `documents` are the entries that were read, and `damaged` the errors for others. `tags` are the tags of
+    the runs in `tagged`. `names` is None if they were not read. `whole_at` is when the whole index was
+    listed, in seconds since 1970, or 0.
     """
 
     ids: Set[str]
@@ -59,10 +59,10 @@ class Look:
 
 
 def look_at_all(remote: Remote, before: Record, here: Set[str], at_s: float) -> Look:
-    """List the whole index at a time, and read what of it changed, or is not among the folders here.
+    """List the whole index, and read entries that changed, or whose run is not in the local folders `here`.
 
     Raises:
-        SetupError, ConnectError: as `Remote`.
+        SetupError, ConnectError: see `Remote`.
     """
     listing, at = listing_of(remote.files(INDEX)), now()
     stamps = {id: stamp_of(entry, at) for id, entry in listing.runs.items()}
@@ -81,7 +81,7 @@ def look_at_all(remote: Remote, before: Record, here: Set[str], at_s: float) -> 
     documents |= read
     if len(wanted) >= _WORTH:
         whole = {id: one for id, one in (copied | documents).items() if one[0]}
-        with contextlib.suppress(UncorkError):  # who may only read has no copy, and is only slower
+        with contextlib.suppress(UncorkError):  # without permission to write, it is only slower
             remote.write(CATALOGUE, catalogue_of(whole))
     ids = before.runs.keys() | before.again | stamps.keys()
     names = _names(remote, listing.names, before)
@@ -89,12 +89,12 @@ def look_at_all(remote: Remote, before: Record, here: Set[str], at_s: float) -> 
 
 
 def look_at_changes(remote: Remote, changes: Sequence[Change], before: Record, here: Set[str]) -> Look | None:
-    """Look at the runs that changed, and at those that are not among the folders here.
+    """Read the runs that changed, and known runs that are not in the local folders `here`.
 
-    Return None if they are so many that all may as well be listed.
+    Return None if there are so many that the whole index should be listed.
 
     Raises:
-        SetupError, ConnectError: as `Remote`.
+        SetupError, ConnectError: see `Remote`.
     """
     new = [change for change in changes if not change.done or change.token not in before.seen]
     again = (before.again | (before.runs.keys() - here)) - {NAMES_OF_RUNS}
@@ -116,12 +116,12 @@ def look_at_changes(remote: Remote, changes: Sequence[Change], before: Record, h
 
 
 def _read_indexes(remote: Remote, stamps: Mapping[str, str]) -> tuple[Documents, dict[str, StoreError]]:
-    """Return the indexes of runs, each with its stamp, and what is wrong with those that are damaged."""
+    """Read index entries of runs; return them with their stamps, and an error for each damaged entry."""
     contents = remote.read([run_path(id) for id in stamps])
     documents, damaged = {}, {}
     for id, stamp in stamps.items():
         content = contents.get(run_path(id))
-        if content is None:  # it was pruned meanwhile, or is not there yet
+        if content is None:  # pruned meanwhile, or not written yet
             continue
         try:
             documents[id] = stamp, RunDocument.read(content)
@@ -131,7 +131,7 @@ def _read_indexes(remote: Remote, stamps: Mapping[str, str]) -> tuple[Documents,
 
 
 def _names(remote: Remote, listed: Mapping[str, Entry], before: Record) -> dict[str, tuple[str, str]]:
-    """Return the names of runs, of which those are read that changed."""
+    """Return the names of runs; read only the names that changed."""
     at = now()
     stamps = {name: stamp_of(entry, at) for name, entry in listed.items()}
     names = {

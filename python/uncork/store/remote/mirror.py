@@ -1,10 +1,10 @@
-"""A store at an address, through a folder of this machine that mirrors it.
+"""Mirror a store at an address with a local folder.
 
-A run is sent when it has ended: first its files, then its index, so that it is there whole or not at all.
-What others sent is seen by one listing of what changed of late (`mirror_changes`), and now and then by one of
-all; indexes that changed are read, and a run's tables only when somebody opens it. Nobody locks anything: no
-two writers write the same object, but for a name or a tag, of which the last one given holds. What could not
-be sent stays here and can be sent later.
+A run is sent when it has ended: first its files, then its index entry, so that others see it completely or
+not at all. Runs of others are found by listing recent changes (`uncork.store.remote.changes`), and from time
+to time by listing the whole index. Changed index entries are read; a run's tables are fetched only when
+someone opens the run. There are no locks at the address: no two writers write the same object, except names
+and tags, where the last write wins. Runs that could not be sent stay in the folder and can be sent later.
 """
 
 from __future__ import annotations
@@ -56,42 +56,44 @@ __all__ = ["AddressMirror", "open_mirror"]
 
 _FRESH_S: Final = 2.0
 _AT_ONCE: Final = 200
-"""Files that are brought here at once."""
+"""The number of files fetched together."""
 _LARGE_BYTES: Final = 8 << 20
 _ABANDONED: Final = timedelta(days=1)
-"""Files there without an index that are older belong to a sender that was killed."""
+"""Older files at the address without an index entry belong to a sender that was killed."""
 
 
 Wanted = tuple[Path, str, tuple[int, str]]
-"""A file that is to be brought here: its run, its name in it, its bytes and digest."""
+"""A file to fetch: its run, its name in the run, and its size and digest."""
 
 
 def open_mirror(address: Address, folder: Path) -> AddressMirror:
-    """Return the mirror of an address, with its runs below a folder of this machine, and register it.
+    """Create and register the mirror of an address, with its runs below a local folder.
 
     Raises:
-        UsageError: if what speaks the address's scheme is not installed.
-        SetupError: if the folder cannot be made.
+        UsageError: if the backend for the address's scheme is not installed.
+        SetupError: if the folder cannot be created.
     """
     remote = Remote(address)
     root = folder / address.key
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise SetupError(f"cannot make {root}: {error.strerror}; set UNCORK_CACHE") from error
+        raise SetupError(
+            f"cannot create {root}: {error.strerror}; set UNCORK_CACHE to another folder"
+        ) from error
     mirror = AddressMirror(remote, root)
     mirrors.register(mirror)
     return mirror
 
 
 class AddressMirror:
-    """A `mirrors.Mirror` of what is at an address.
+    """The `mirrors.Mirror` of an address.
 
-    A list that is younger than `fresh_s` seconds is not asked for again: one verb looks several times.
+    A list younger than `fresh_s` seconds is used again, because one command lists several times.
 
     Raises:
         SetupError, ConnectError: from any method, if the address cannot be reached; see `Remote`.
-        StoreError: from any method, if the folder here cannot be written.
+        StoreError: from any method, if the local folder cannot be written.
     """
 
     def __init__(self, remote: Remote, root: Path) -> None:
@@ -106,20 +108,19 @@ class AddressMirror:
 
     @property
     def shown(self) -> str:
-        """The address, without password."""
+        """The address without its password."""
         return self.address.shown
 
     def redacted(self, text: str) -> str:
-        """Return a text that may hold the address as it was given, without the password."""
+        """Remove the password of the address from a text."""
         return text.replace(self.address.text, self.shown)
 
     # ---- what is there ----
 
     def refresh(self, *, whole: bool = False) -> None:
-        """Make the list of runs, their names and tags here what they are there.
+        """Update the local runs, names and tags from the address.
 
-        Only what changed of late is looked at, unless that was all that was done for an hour, or `whole` asks
-        for more.
+        Read only recent changes, unless the whole index has not been read for an hour, or `whole` is set.
         """
         began = time.monotonic()
         if not whole and self._looked_at is not None and began - self._looked_at < self.fresh_s:
@@ -131,27 +132,27 @@ class AddressMirror:
             look = look_at_changes(self._remote, changes, before, self._here())
         if look is None:
             look = look_at_all(self._remote, before, self._here(), at_s)
-            with contextlib.suppress(UncorkError):  # who may only read leaves them to others
+            with contextlib.suppress(UncorkError):  # without permission to write, others do this
                 self._remote.remove(outlived(changes))
         with self._locked():
             self._apply(look, changes, before)
         self._looked_at = time.monotonic()
 
     def fetch(self, runs: Iterable[Path], tables: Sequence[str] | None = None) -> list[StoreError]:
-        """Bring files of runs here, or those of some tables; return what is wrong with some."""
+        """Fetch the files of runs, or only of some tables; return an error for each damaged run."""
         absent = [run for run in runs if (run / mirrors.ABSENT).exists()]
         if not absent:
             return []
         known = self._record().runs
         damaged = self._fetch(absent, known, tables)
         again = [run for run in absent if run.name in damaged]
-        if again:  # they may have gone on since they were listed
+        if again:  # they may have been resumed since they were listed
             self.refresh(whole=True)
             damaged = self._fetch(again, self._record().runs, tables)
         return list(damaged.values())
 
     def pending(self) -> list[Path]:
-        """Return the runs here that are not there, or went on here since; whatever their status."""
+        """Return the local runs, of any status, that are not at the address or were resumed since."""
         known = self._record().runs
         found = []
         for entry in sorted(os.scandir(self.root), key=lambda entry: entry.name):
@@ -162,21 +163,21 @@ class AddressMirror:
         return found
 
     def ids(self) -> frozenset[str]:
-        """Return the ids of the runs that are there."""
+        """Return the ids of the runs at the address."""
         return frozenset(self._record().runs)
 
     def size_of(self, id: str) -> int:
-        """Return how many bytes a run takes there."""
+        """Return the size of a run at the address, in bytes."""
         known = self._record().runs.get(id)
         return 0 if known is None else sum(size for size, _ in known.files.values())
 
     # ---- what is sent ----
 
     def publish(self, run: Path) -> bool:
-        """Send a run, of here or of another folder, with its tags; return False if it is there as it is.
+        """Send a run of this or another folder, with its tags; return False if the address has it already.
 
         Raises:
-            StoreError: if another run of that id is there, or it went on there since it was read.
+            StoreError: if the address has another run with this id, or someone resumed the run there.
         """
         manifest = read_manifest(run)
         path = run_path(run.name)
@@ -202,7 +203,7 @@ class AddressMirror:
         return True
 
     def set_tag(self, id: str, tag: str, *, present: bool) -> None:
-        """Give a run a tag there, or take it away; one that is not there yet is sent with its tags."""
+        """Add or remove a tag at the address; a run that is not there yet will be sent with its tags."""
         if id not in self._record().runs:
             return
         with announced(self._remote, "all", id) as token:
@@ -219,13 +220,13 @@ class AddressMirror:
                 self._write(record, token, runs={**record.runs, id: known})
 
     def set_name(self, name: str, id: str) -> None:
-        """Give a run a name there.
+        """Set the name of a run at the address.
 
         Raises:
-            SetupError: if the run is not there yet.
+            SetupError: if the run is not at the address yet.
         """
         if id not in self._record().runs:
-            raise SetupError(f"{id} is not at {self.shown} yet; `uncork runs push` sends it")
+            raise SetupError(f"{id} is not at {self.shown} yet; send it with: uncork runs push")
         with announced(self._remote, "name") as token:
             self._remote.write(f"{INDEX}/names/{name}", f"{id}\n".encode())
         with self._locked():
@@ -233,10 +234,10 @@ class AddressMirror:
             self._write(record, token, names={**record.names, name: ("", id)})
 
     def remove(self, id: str) -> bool:
-        """Remove a run there; return False if it changed, or was given a tag or a name, meanwhile.
+        """Delete a run at the address; return False if it changed, or was tagged or named, meanwhile.
 
-        Its index goes first: from then on nobody sees it. Whoever gives it a tag or a name at that moment
-        keeps it: that is looked at once more, and the index put back.
+        The index entry is deleted first, so that nobody sees the run any more. Then tags and names are
+        checked again: if someone set one meanwhile, the entry is restored and the run is kept.
         """
         known = self._record().runs.get(id)
         if known is None:
@@ -261,7 +262,7 @@ class AddressMirror:
         return True
 
     def remove_leftovers(self) -> int:
-        """Remove there what killed senders left: files without an index, a day old."""
+        """Delete what killed senders left at the address: files without an index entry, a day old."""
         seen = listing_of(self._remote.files(INDEX)).runs
         here = {run.name for run in self.pending()}
         removed = 0
@@ -277,7 +278,7 @@ class AddressMirror:
     # ---- steps of reading ----
 
     def _record(self) -> Record:
-        """Return what is known of the address; it is read again when another process has written it."""
+        """Return the record of the address; read it again if another process has written it."""
         try:
             status = (self.root / RECORD).stat()
         except OSError:
@@ -297,15 +298,15 @@ class AddressMirror:
         runs: Mapping[str, KnownRun] | None = None,
         names: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
-        """Write what is known, after a change of ours that has this token."""
+        """Write the record after a change by this process with this token."""
         seen = record.seen | {token} if token else record.seen
         runs, names = record.runs if runs is None else runs, record.names if names is None else names
         replace(record, runs=runs, names=names, seen=seen).write(self.root)
 
     def _apply(self, look: Look, changes: Sequence[Change], before: Record) -> None:
-        """Bring what was read into the folder; what another process here did meanwhile is left as it is.
+        """Apply what was read to the folder, except where another local process made changes meanwhile.
 
-        Runs that were left so are looked at again the next time, as what was read of them may be the newer.
+        Runs that were left unchanged are read again next time, because what was read may be newer.
         """
         record = self._record()
         runs, again = self._apply_runs(look, record.runs, before.runs)
@@ -326,13 +327,13 @@ class AddressMirror:
             seen=(record.seen - gone) | {change.token for change in changes if change.done},
             again=(record.again - (before.again & looked)) | again | look.damaged.keys(),
         )
-        if after != record:  # which costs little: what did not change is the same object
+        if after != record:  # a cheap comparison: unchanged parts are the same objects
             after.write(self.root)
 
     def _apply_runs(
         self, look: Look, current: Mapping[str, KnownRun], before: Mapping[str, KnownRun]
     ) -> tuple[dict[str, KnownRun], set[str]]:
-        """Bring runs and tags into the folder; return what is known then, and what was left as it is."""
+        """Apply runs and tags to the folder; return the known runs, and the ids left unchanged."""
         runs, left = dict(current), set()
         for id, (stamp, document) in look.documents.items():
             same = runs.get(id) == before.get(id)
@@ -366,7 +367,7 @@ class AddressMirror:
                 write_atomically(self.root / NAMES / name, f"{names[name][1]}\n")
 
     def _bring(self, id: str, stamp: str, document: RunDocument, known: KnownRun | None) -> KnownRun | None:
-        """Write a run's manifest here; None if this machine has a run of that id with more in it."""
+        """Write a run's manifest locally; None if this machine has a newer run with this id."""
         run = self.root / id
         here = run_facts(run)
         content = document.content()
@@ -390,12 +391,12 @@ class AddressMirror:
     def _fetch(
         self, runs: Sequence[Path], known: Mapping[str, KnownRun], tables: Sequence[str] | None
     ) -> dict[str, StoreError]:
-        """Bring files here; return what is wrong, by run. A run that has all of them is marked no more."""
+        """Fetch files; return errors by run. Runs with all files lose the marker of absent files."""
         damaged: dict[str, StoreError] = {}
         wanted: dict[str, Wanted] = {}
         for run in runs:
             if run.name not in known:
-                damaged[run.name] = StoreError(f"{self.shown}/{run.name}: it is no longer there")
+                damaged[run.name] = StoreError(f"{self.shown}/{run.name}: no longer exists")
                 continue
             for name, facts in known[run.name].files.items():
                 if name != "manifest.json" and (tables is None or name.partition("/")[0] in tables):
@@ -407,7 +408,7 @@ class AddressMirror:
         for start in range(0, len(small), _AT_ONCE):
             broken += self._bring_small(small[start : start + _AT_ONCE], missing)
         for path in broken:
-            text = f"{self.shown}/{path}: damaged: it is not there as it was stored"
+            text = f"{self.shown}/{path}: damaged: the file is missing or has changed"
             damaged[missing[path][0].name] = StoreError(text)
         if tables is None:
             for run in runs:
@@ -416,7 +417,7 @@ class AddressMirror:
         return damaged
 
     def _bring_small(self, paths: Sequence[str], wanted: Mapping[str, Wanted]) -> list[str]:
-        """Bring files here, many at once; return those that are not there as they were stored."""
+        """Fetch small files, many at once; return the paths of missing or changed files."""
         contents, broken = self._remote.read(paths), []
         for path in paths:
             run, name, facts = wanted[path]
@@ -428,7 +429,7 @@ class AddressMirror:
         return broken
 
     def _bring_large(self, path: str, wanted: Wanted) -> bool:
-        """Bring a file here by way of the disk; return False if it is not there as it was stored."""
+        """Fetch a large file through the disk; return False if it is missing or has changed."""
         run, name, facts = wanted
         target = run / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -444,7 +445,7 @@ class AddressMirror:
     # ---- steps of sending ----
 
     def _already(self, run: Path, manifest: Manifest, there: bytes) -> KnownRun:
-        """Return what is there of a run that this mirror does not know so, if it is the same run."""
+        """Return the run at the address, which this mirror does not know like this, if it is the same run."""
         try:
             document = RunDocument.read(there)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -453,20 +454,19 @@ class AddressMirror:
         begun = (manifest.started_at, manifest.seed, manifest.server, manifest.kind)
         if (theirs.started_at, theirs.seed, theirs.server, theirs.kind) != begun:
             raise StoreError(
-                f"{run.name}: another run of that id is at {self.shown}; this one stays in {run}"
+                f"{run.name}: {self.shown} has another run with this id; this one stays in {run}"
             )
         ours = manifest.sittings[: len(theirs.sittings)]
         if ours != theirs.sittings:
             raise StoreError(
-                f"{run.name}: somebody else went on with it at {self.shown}; what was measured here stays "
-                f"in {run}"
+                f"{run.name}: somebody else resumed it at {self.shown}; what was measured here stays in {run}"
             )
         return KnownRun("", digest_of(there), (0, 0), document.files)
 
     def _note(
         self, run: Path, document: bytes, files: Mapping[str, tuple[int, str]], token: str = ""
     ) -> None:
-        """Remember what was sent."""
+        """Record what was sent."""
         facts = run_facts(run)
         if run.parent != self.root or facts is None:
             self._looked_at = None
@@ -477,7 +477,7 @@ class AddressMirror:
             self._write(record, token, runs={**record.runs, run.name: known})
 
     def _is_kept(self, id: str) -> bool:
-        """Say whether a run has a tag or a name there, now."""
+        """Return whether a run has a tag or a name at the address now."""
         if self._remote.files(f"{INDEX}/tags/{id}"):
             return True
         names = self._remote.read([entry.path for entry in self._remote.files(f"{INDEX}/names")])
@@ -485,7 +485,7 @@ class AddressMirror:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Let one process of this machine change the folder at a time; a killed one lets go."""
+        """Let one local process at a time change the folder; the lock ends with its process."""
         try:
             file = (self.root / ".lock").open("w")
         except OSError as error:

@@ -1,7 +1,7 @@
-"""Which folders of this machine stand for a store at an address: a small register that costs nothing to ask.
+"""A register of the local folders that mirror a store at an address; checking it costs almost nothing.
 
-All verbs write and read local folders. A folder that is registered here mirrors an address: what is looked
-for in it is fetched first, and what a verb wrote into it is sent when the verb ends.
+All commands write and read local folders. A registered folder mirrors an address: what is read from it is
+fetched first, and what a command wrote into it is sent when the command ends.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from uncork.errors import StoreError
 __all__ = ["ABSENT", "Mirror", "fetch", "fetched", "mirror_of", "opened", "refresh", "register", "shown"]
 
 ABSENT: Final = ".absent"
-"""An empty file in a mirrored run: some of its files are at the address only."""
+"""An empty file in a mirrored run, which marks that some of its files are only at the address."""
 
 
 class Mirror(Protocol):
-    """A local folder that mirrors an address; `store.remote.mirror.AddressMirror` is the one there is.
+    """A local folder that mirrors an address; implemented by `store.remote.mirror.AddressMirror`.
 
-    `wrote` says that this process made or changed a run in it. `damaged` is what is wrong with runs there.
+    `wrote` means that this process created or changed a run in it. `damaged` holds an error for each damaged
+    run at the address.
     """
 
     root: Path
@@ -30,43 +31,43 @@ class Mirror(Protocol):
 
     @property
     def shown(self) -> str:
-        """The address, without password."""
+        """The address without its password."""
 
     def redacted(self, text: str) -> str:
-        """Return a text that may hold the address as it was given, without the password."""
+        """Remove the password of the address from a text."""
 
     def refresh(self) -> None:
-        """Make the list of runs, their names and tags here what they are there."""
+        """Update the local runs, names and tags from the address."""
 
     def fetch(self, runs: Iterable[Path], tables: Sequence[str] | None = None) -> list[StoreError]:
-        """Bring files of runs here, or those of some tables; return what is wrong with some."""
+        """Fetch the files of runs, or only of some tables; return an error for each damaged run."""
 
     def set_tag(self, id: str, tag: str, *, present: bool) -> None:
-        """Give a run a tag there, or take it away."""
+        """Add or remove a tag of a run at the address."""
 
     def set_name(self, name: str, id: str) -> None:
-        """Give a run a name there."""
+        """Set the name of a run at the address."""
 
     def remove(self, id: str) -> bool:
-        """Remove a run there; return False if it was kept meanwhile."""
+        """Delete a run at the address; return False if it must be kept."""
 
     def remove_leftovers(self) -> int:
-        """Remove there what killed processes left; return how much that was."""
+        """Delete what killed processes left at the address; return the number of runs."""
 
     def size_of(self, id: str) -> int:
-        """Return how many bytes a run takes there."""
+        """Return the size of a run at the address, in bytes."""
 
 
 _opened: Final[dict[Path, Mirror]] = {}
 
 
 def register(mirror: Mirror) -> None:
-    """Say that a folder mirrors an address, from now on in this process."""
+    """Register a folder as a mirror, for this process."""
     _opened[mirror.root] = mirror
 
 
 def mirror_of(root: Path) -> Mirror | None:
-    """Return the mirror that a folder is; None for any other folder."""
+    """Return the mirror of a folder; None if the folder is not a mirror."""
     return _opened.get(root) if _opened else None
 
 
@@ -76,13 +77,13 @@ def opened() -> tuple[Mirror, ...]:
 
 
 def shown(root: Path) -> str:
-    """Return what people call a place of runs: its address if it has one, else its path."""
+    """Return the name to show for a folder of runs: its address if it has one, else its path."""
     mirror = mirror_of(root)
     return str(root) if mirror is None else mirror.shown
 
 
 def refresh(root: Path) -> None:
-    """Make a folder's list of runs that of its address, if it has one.
+    """Update a folder's list of runs from its address, if it has one.
 
     Raises:
         SetupError, ConnectError: if the address is wrong, or cannot be reached.
@@ -93,9 +94,9 @@ def refresh(root: Path) -> None:
 
 
 def fetch(runs: Sequence[Path], needed: Sequence[str] | None = None) -> list[StoreError]:
-    """Bring the files of runs here that are at an address only; return what is wrong with some of them.
+    """Fetch files of runs that are only at an address; return an error for each damaged run.
 
-    `needed` are the tables, and files beside them, that are wanted; all if it is None.
+    `needed` lists the tables and files to fetch; all if None.
 
     Raises:
         SetupError, ConnectError: if the address cannot be reached.
@@ -107,13 +108,13 @@ def fetch(runs: Sequence[Path], needed: Sequence[str] | None = None) -> list[Sto
         if mirror is not None:
             damaged += mirror.fetch(some, needed)
             continue
-        text = "its files are at an address; name that with --runs"
+        text = "its files are at an address; name the address with --runs"
         damaged += [StoreError(f"{run}: {text}") for run in some]
     return damaged
 
 
 def fetched(runs: Sequence[Path]) -> Iterator[Path]:
-    """Yield runs one by one, each with its files here; they are brought many at once, ahead of being wanted.
+    """Yield runs one by one, after fetching their files; many runs are fetched together in advance.
 
     Raises:
         SetupError, ConnectError: if the address cannot be reached.

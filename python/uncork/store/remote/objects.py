@@ -1,8 +1,8 @@
-"""The one door to fsspec: list, read, write and remove what is at an address, whatever protocol it speaks.
+"""List, read, write and delete files at an address through fsspec; the only module that imports fsspec.
 
-Nothing of what is written is ever seen half: an object store shows an object once it is whole; elsewhere a
-file is written under another name first, then renamed. Credentials are the backends' own affair: they take
-them from the environment, and nothing of them is kept or told here.
+Writes are atomic: an object store shows an object once it is complete, and elsewhere a file is written under
+a temporary name and renamed. The backends read credentials from the environment; this module neither stores
+nor shows them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from uncork.store.remote.address import Address
 __all__ = ["Entry", "Remote"]
 
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory"})
-"""Where a write is seen whole or not at all, and folders are not made."""
+"""Schemes with atomic writes and without folders."""
 _PACKAGES: Final = {
     "gs": "gcsfs",
     "gcs": "gcsfs",
@@ -34,7 +34,7 @@ _PACKAGES: Final = {
     "sftp": "paramiko",
     "ssh": "paramiko",
 }
-"""The package of each scheme's backend, which the extra `store` does not install."""
+"""The packages of backends that the extra `store` does not install, by scheme."""
 _S3: Final = ("s3", "s3a")
 """The schemes whose backend the extra `store` installs."""
 _AT_ONCE: Final = 256
@@ -45,10 +45,10 @@ _TIMES: Final = ("LastModified", "last_modified", "updated", "mtime", "modified"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file at an address: its path below it, its bytes, and a stamp that changes when it does.
+    """A file at an address: its path below the address, its size, and a stamp that changes with the file.
 
-    `changed_at` is when it last did, None where that is not told. `exact` says that the stamp is of the
-    content, not of a clock that may count in steps.
+    `changed_at` is when it last changed, None if unknown. `exact` means that the stamp comes from the
+    content, not from a clock that may be coarse.
     """
 
     path: str
@@ -59,12 +59,12 @@ class Entry:
 
 
 class Remote:
-    """What is at an address. Paths are below it, with slashes.
+    """The files at an address. Paths are relative to the address, with slashes.
 
     Raises:
-        UsageError: if what speaks the scheme is not installed.
-        SetupError: from any method, if there is no such place (as a bucket that does not exist).
-        ConnectError: from any method, if it cannot be reached, or does not let us.
+        UsageError: if the backend for the scheme is not installed.
+        SetupError: from any method, if the address does not exist (such as a missing bucket).
+        ConnectError: from any method, if the address cannot be reached, or refuses access.
     """
 
     def __init__(self, address: Address) -> None:
@@ -75,8 +75,8 @@ class Remote:
         _look_for_backend(address)
 
     def files(self, folder: str) -> list[Entry]:
-        """Return all files below a folder; none if there is no such folder."""
-        with self._told("list"):
+        """Return all files below a folder; empty if there is no such folder."""
+        with self._translated("list"):
             fs, root = self._fs()
             fs.invalidate_cache()
             try:
@@ -89,8 +89,8 @@ class Remote:
             return [_entry(path[skip:], info) for path, info in found.items() if not _is_draft(path)]
 
     def folders(self) -> list[str]:
-        """Return the names of the folders of the address itself."""
-        with self._told("list"):
+        """Return the names of the top-level folders."""
+        with self._translated("list"):
             fs, root = self._fs()
             fs.invalidate_cache()
             try:
@@ -102,9 +102,9 @@ class Remote:
             ]
 
     def read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """Return the content of files, many at once; those that are not there are left out."""
+        """Return the contents of files, read many at once; missing files are left out."""
         content: dict[str, bytes] = {}
-        with self._told("read"):
+        with self._translated("read"):
             fs, root = self._fs()
             for start in range(0, len(paths), _AT_ONCE):
                 some = {f"{root}/{path}": path for path in paths[start : start + _AT_ONCE]}
@@ -118,8 +118,8 @@ class Remote:
         return content
 
     def read_to(self, path: str, target: Path) -> bool:
-        """Copy a large file here; return False if it is not there."""
-        with self._told("read"):
+        """Copy a large file to this machine; return False if it does not exist."""
+        with self._translated("read"):
             fs, root = self._fs()
             try:
                 fs.get_file(f"{root}/{path}", str(target))
@@ -128,8 +128,8 @@ class Remote:
         return True
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file, whole or not at all."""
-        with self._told("write"):
+        """Write a file atomically."""
+        with self._translated("write"):
             fs, root = self._fs()
             full = f"{root}/{path}"
             if self._whole_writes:
@@ -140,8 +140,8 @@ class Remote:
             fs.mv(draft, full)
 
     def write_files(self, files: Mapping[str, Path]) -> None:
-        """Write files of this machine, many at once, each whole or not at all."""
-        with self._told("write"):
+        """Upload local files, many at once, each atomically."""
+        with self._translated("write"):
             fs, root = self._fs()
             small: dict[str, bytes] = {}
             for path, source in files.items():
@@ -161,8 +161,8 @@ class Remote:
                 fs.pipe(small)
 
     def remove(self, paths: Sequence[str]) -> None:
-        """Remove files; those that are gone already are no error."""
-        with self._told("remove from"):
+        """Delete files; missing files are not an error."""
+        with self._translated("remove from"):
             fs, root = self._fs()
             for start in range(0, len(paths), _AT_ONCE):
                 some = [f"{root}/{path}" for path in paths[start : start + _AT_ONCE]]
@@ -174,10 +174,10 @@ class Remote:
                             fs.rm_file(one)
 
     def remove_folder(self, folder: str) -> None:
-        """Remove a folder with all that is in it; where there are no folders, all that begins so."""
+        """Delete a folder with its files; in a store without folders, all files with that prefix."""
         self.remove([entry.path for entry in self.files(folder)])
         if not self._whole_writes:
-            with self._told("remove from"):
+            with self._translated("remove from"):
                 fs, root = self._fs()
                 if fs.exists(f"{root}/{folder}"):
                     fs.rm(f"{root}/{folder}", recursive=True)
@@ -200,31 +200,31 @@ class Remote:
         return f"{folder}/.{name}.{secrets.token_hex(4)}.new"
 
     @contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
-        """Turn what a backend raises into one line of ours."""
+    def _translated(self, doing: str) -> Iterator[None]:
+        """Convert errors of the backend into errors of uncork, with a message of one line."""
         shown = self.address.shown
         try:
             yield
         except UncorkError:
             raise
         except FileNotFoundError as error:
-            raise SetupError(f"{shown}: there is no such place: {self._words(error)}") from error
+            raise SetupError(f"{shown}: does not exist: {self._words(error)}") from error
         except PermissionError as error:
             raise ConnectError(
-                f"{shown}: not allowed to {doing} it: {self._words(error)}; the backend takes its "
-                "credentials from the environment"
+                f"{shown}: not allowed to {doing} it: {self._words(error)}; check the credentials, which "
+                "come from the environment"
             ) from error
-        except Exception as error:  # backends raise what they like
+        except Exception as error:  # backends raise errors of any type
             raise ConnectError(f"{shown}: cannot {doing} it: {self._words(error)}") from error
 
     def _words(self, error: BaseException) -> str:
-        """Return what an error says, in one line, without the address as it was given."""
+        """Return the message of an error in one line, without the password of the address."""
         text = " ".join(str(error).split()) or type(error).__name__
         return text.replace(self.address.text, self.address.shown)[:300].rstrip(".")
 
 
 def _look_for_backend(address: Address) -> None:
-    """Raise UsageError, saying what to install, if nothing here speaks the scheme."""
+    """Check that a backend for the scheme is installed; raises UsageError with what to install."""
     try:
         from fsspec.registry import (  # noqa: PLC0415 -- optional, and slow to load
             available_protocols,
@@ -236,14 +236,14 @@ def _look_for_backend(address: Address) -> None:
         raise UsageError(f"{address.shown} needs fsspec: {_install(address.scheme)}") from error
     if address.scheme not in {*available_protocols(), *registry}:
         raise UsageError(
-            f'{address.shown}: nobody knows the scheme "{address.scheme}"; a store may be a folder, s3://, '
-            "gs://, az://, sftp://, or what else fsspec has a backend for"
+            f'{address.shown}: unknown scheme "{address.scheme}"; a store can be a folder, s3://, gs://, '
+            "az://, sftp://, or another scheme with a backend for fsspec"
         )
     try:
         get_filesystem_class(address.scheme)
     except ImportError as error:
-        told = str(known_implementations.get(address.scheme, {}).get("err", error)).rstrip(".")
-        remedy = _install(address.scheme) if address.scheme in {*_S3, *_PACKAGES} else told
+        hint = str(known_implementations.get(address.scheme, {}).get("err", error)).rstrip(".")
+        remedy = _install(address.scheme) if address.scheme in {*_S3, *_PACKAGES} else hint
         raise UsageError(f"{address.shown} needs a backend that is not installed: {remedy}") from error
 
 

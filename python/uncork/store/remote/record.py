@@ -1,12 +1,12 @@
-"""What a mirror knows of its address: a file beside the runs, and how runs are described at the address.
+"""What a mirror knows about its address, stored beside the runs; and the format of the index at the address.
 
 ::
 
-    ADDRESS/.index/runs/<id>.json        a run is there once this is: its manifest, and what files it has
-    ADDRESS/.index/tags/<id>/<tag>       an object a tag
-    ADDRESS/.index/names/<name>          the id of the run that has this name
-    ADDRESS/.index/changes/<change>      what changed of late; see `mirror_changes`
-    ADDRESS/.index/catalogue.json.gz     a copy of all of .index/runs, which makes a first list fast
+    ADDRESS/.index/runs/<id>.json        a run exists once this does: its manifest, and the list of its files
+    ADDRESS/.index/tags/<id>/<tag>       one object for each tag
+    ADDRESS/.index/names/<name>          the id of the run with this name
+    ADDRESS/.index/changes/<change>      recent changes; see `uncork.store.remote.changes`
+    ADDRESS/.index/catalogue.json.gz     a copy of all of .index/runs, which makes the first list fast
     ADDRESS/<id>/...                     the run's files, as in a folder of runs
 """
 
@@ -45,42 +45,42 @@ INDEX: Final = ".index"
 CATALOGUE: Final = f"{INDEX}/catalogue.json.gz"
 RECORD: Final = ".mirror.json"
 NAMES_OF_RUNS: Final = ""
-"""What stands for names among runs that are to be looked at again."""
+"""Represents names in the set of runs to read again."""
 _VERSION: Final = 1
 _SETTLED: Final = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class RunDocument:
-    """What stands in the index of a run: its manifest, and of each file its bytes and digest."""
+    """The index entry of a run: its manifest, and the size and digest of each file."""
 
     manifest: Manifest
     files: Mapping[str, tuple[int, str]]
 
     def content(self) -> bytes:
-        """Return it as it is written."""
-        told = {"version": _VERSION, "manifest": asdict(self.manifest), "files": self.files}
-        return (json.dumps(told, ensure_ascii=False) + "\n").encode()
+        """Return the entry as bytes to write."""
+        data = {"version": _VERSION, "manifest": asdict(self.manifest), "files": self.files}
+        return (json.dumps(data, ensure_ascii=False) + "\n").encode()
 
     @staticmethod
     def read(content: bytes | Mapping[str, Any]) -> RunDocument:
-        """Read it. Raises ValueError, KeyError, TypeError or AttributeError if it is none."""
-        told = content if isinstance(content, Mapping) else json.loads(content)
-        if told["version"] > _VERSION:
+        """Parse an entry. Raises ValueError, KeyError, TypeError or AttributeError if it is not valid."""
+        data = content if isinstance(content, Mapping) else json.loads(content)
+        if data["version"] > _VERSION:
             raise ValueError("a newer uncork wrote it; update uncork")
-        files = {str(path): (int(size), str(digest)) for path, (size, digest) in told["files"].items()}
+        files = {str(path): (int(size), str(digest)) for path, (size, digest) in data["files"].items()}
         unsafe = [path for path in files if path.startswith("/") or ".." in path.split("/")]
         if unsafe:
             raise ValueError(f"it names a file outside the run: {unsafe[0]}")
-        return RunDocument(manifest_of(told["manifest"]), files)
+        return RunDocument(manifest_of(data["manifest"]), files)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A run as it was when it was last looked at or sent.
+    """A run as it was when last read or sent.
 
-    `stamp` is that of its index there, empty if that must be read again; `here` is the size and time of its
-    manifest here, by which one that went on since is told.
+    `stamp` is the stamp of its index entry, empty if the entry must be read again. `here` is the size and
+    time of its local manifest, which show whether the run was resumed since.
     """
 
     stamp: str
@@ -92,11 +92,11 @@ class KnownRun:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All that a mirror knows of its address. `names` are those of runs there: a stamp and an id each.
+    """Everything a mirror knows about its address. `names` holds a stamp and a run's id for each name.
 
-    All that was there at `whole_at`, in seconds since 1970, is in it, and every change that is `seen`, by
-    token. The runs `again` are looked at again each time: their indexes are damaged, or could not be taken;
-    `NAMES_OF_RUNS` among them stands for names.
+    The record includes everything that existed at `whole_at`, in seconds since 1970, and every change in
+    `seen`, by token. The runs in `again` are read again each time, because their index entries are damaged or
+    could not be applied; `NAMES_OF_RUNS` in it stands for names.
     """
 
     runs: Mapping[str, KnownRun] = field(default_factory=dict)
@@ -107,10 +107,10 @@ class Record:
 
     @staticmethod
     def read(root: Path) -> Record:
-        """Return what is known; nothing if the file is missing or of no use."""
+        """Read the record; empty if the file is missing or cannot be used."""
         try:
-            told = json.loads((root / RECORD).read_bytes())
-            if told["version"] != _VERSION:
+            data = json.loads((root / RECORD).read_bytes())
+            if data["version"] != _VERSION:
                 return Record()
             runs = {
                 id: KnownRun(
@@ -120,21 +120,21 @@ class Record:
                     {path: (size, mark) for path, (size, mark) in files.items()},
                     tuple(tags),
                 )
-                for id, (stamp, digest, here, files, tags) in told["runs"].items()
+                for id, (stamp, digest, here, files, tags) in data["runs"].items()
             }
-            names = {name: (stamp, id) for name, (stamp, id) in told["names"].items()}
-            seen, again = (frozenset(map(str, told.get(key, ()))) for key in ("seen", "again"))
-            return Record(runs, names, float(told.get("whole_at", 0.0)), seen, again)
+            names = {name: (stamp, id) for name, (stamp, id) in data["names"].items()}
+            seen, again = (frozenset(map(str, data.get(key, ()))) for key in ("seen", "again"))
+            return Record(runs, names, float(data.get("whole_at", 0.0)), seen, again)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return Record()
 
     def write(self, root: Path) -> None:
-        """Write it, whole or not at all. If a power cut takes it, all is read anew."""
+        """Write the record atomically. If a power cut destroys it, everything is read again."""
         runs = {
             id: [run.stamp, run.digest, run.here, run.files, run.tags]
             for id, run in sorted(self.runs.items())
         }
-        told = {
+        data = {
             "version": _VERSION,
             "runs": runs,
             "names": self.names,
@@ -142,12 +142,12 @@ class Record:
             "seen": sorted(self.seen),
             "again": sorted(self.again),
         }
-        put_copy(root / RECORD, json.dumps(told, ensure_ascii=False).encode())
+        put_copy(root / RECORD, json.dumps(data, ensure_ascii=False).encode())
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What the index of an address holds, by run and by name; `catalogue` if there is a copy of it."""
+    """The contents of an address's index, by run and by name; `catalogue` if a copy of it exists."""
 
     runs: Mapping[str, Entry]
     tags: Mapping[str, tuple[str, ...]]
@@ -156,7 +156,7 @@ class Listing:
 
 
 def listing_of(entries: list[Entry]) -> Listing:
-    """Sort what was listed below the index, but for what begins with a dot: ids become folders. Pure."""
+    """Sort the listed files of the index; ignore names that begin with a dot, as ids become folders. Pure."""
     runs: dict[str, Entry] = {}
     tags: dict[str, list[str]] = {}
     names: dict[str, Entry] = {}
@@ -178,7 +178,7 @@ def listing_of(entries: list[Entry]) -> Listing:
 
 
 def stamp_of(entry: Entry, now: datetime) -> str:
-    """Return a stamp that can be relied on; empty where the entry may change without a change of it. Pure."""
+    """Return a reliable stamp; empty if the entry may change while its stamp does not. Pure."""
     if entry.exact:
         return entry.stamp
     settled = entry.changed_at is not None and now - entry.changed_at > _SETTLED
@@ -186,17 +186,17 @@ def stamp_of(entry: Entry, now: datetime) -> str:
 
 
 def run_path(id: str) -> str:
-    """Return where the index of a run is."""
+    """Return the path of a run's index entry."""
     return f"{INDEX}/runs/{id}.json"
 
 
 def digest_of(content: bytes) -> str:
-    """Return what tells contents apart."""
+    """Return a digest of a file's content."""
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def catalogue_of(documents: Mapping[str, tuple[str, RunDocument]]) -> bytes:
-    """Return the copy of an index: of each run its stamp, and what stands there."""
+    """Return the copy of an index: the stamp and the index entry of each run."""
     runs = {
         id: [stamp, {"version": _VERSION, "manifest": asdict(one.manifest), "files": one.files}]
         for id, (stamp, one) in documents.items()
@@ -205,16 +205,16 @@ def catalogue_of(documents: Mapping[str, tuple[str, RunDocument]]) -> bytes:
 
 
 def read_catalogue_copy(content: bytes) -> dict[str, tuple[str, RunDocument]]:
-    """Return what a copy of an index holds; nothing if it is of no use."""
+    """Parse the copy of an index; empty if it cannot be used."""
     try:
-        told = json.loads(gzip.decompress(content))
-        if told["version"] != _VERSION:
+        data = json.loads(gzip.decompress(content))
+        if data["version"] != _VERSION:
             return {}
-        return {id: (stamp, RunDocument.read(one)) for id, (stamp, one) in told["runs"].items()}
+        return {id: (stamp, RunDocument.read(one)) for id, (stamp, one) in data["runs"].items()}
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
 def now() -> datetime:
-    """Return the time, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)

@@ -1,1 +1,1 @@
-"""Stored runs in, documents out."""
+"""Turn stored runs into reports."""

@@ -1,4 +1,4 @@
-"""The row of watched servers."""
+"""How runs of kind ``database`` are read and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row of experiments."""
+"""How experiments are read and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row of guards: of runs of their own, and of experiments that a guard measured."""
+"""How guards are read and reported: their own runs, and experiments that a guard measured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["KIND"]
 
 
 def _document(folder: Path, guard: GuardResult) -> Document:
-    """Return the report on a guard, with that on the experiment that it ran, if it ran one."""
+    """Return the report on a guard, including the report on its experiment if it measured one."""
     if read_manifest(folder).kind != "experiment":
         return build_guard_document(guard)
     found = read_experiment(folder)

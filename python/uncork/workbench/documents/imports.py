@@ -1,4 +1,4 @@
-"""The row of results that other tools made."""
+"""How imported results of other tools are read and reported."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""One row a kind of run: how it is read, and which forms its report has.
+"""The kinds of runs: how each is read, and the forms of its report.
 
-Each row stands in a module of its own, which is loaded when a run of its kind is wanted: reports of all kinds
-together take long to load.
+Each kind has its own module, which is loaded on first use, because loading the reports of all kinds is slow.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Found = TypeVar("Found")
 
 
 class Forms(NamedTuple):
-    """A report in the forms that are kept beside its run."""
+    """A report in the forms that are stored with its run."""
 
     html: str
     markdown: str
@@ -37,11 +36,11 @@ class Forms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Found]):
-    """What there is for one kind of run.
+    """How one kind of run is read and reported.
 
-    `read` returns what a stored run shows, `result` the public part of it; `document` makes the page, `brief`
-    what Markdown is made of (flame graphs, and parts of which there are hundreds, are left out); `terminal`
-    prints it; `markdown` writes it, where that is not the brief document.
+    `read` reads a stored run, and `result` returns the public part of what it read. `document` builds the
+    HTML page. `brief` builds the document for Markdown, without flame graphs and very long parts. `terminal`
+    prints the report. `markdown` writes the Markdown if it is not made from the brief document.
     """
 
     read: Callable[[Path], Found]
@@ -58,12 +57,12 @@ class Kind(Generic[Found]):
         return self.markdown(found) if self.markdown is not None else markdown_text(self.brief(found))
 
     def json(self, found: Found) -> str:
-        """Return the result as JSON; `report.write.schemas` has its schema."""
+        """Return the result as JSON; its schema is in `report.write.schemas`."""
         return json_text(self.result(found))
 
     def forms(self, folder: Path, found: Found) -> Forms:
-        """Return the report in all forms that are kept beside the run."""
-        from uncork.report.write.html import html_page  # noqa: PLC0415 -- what draws charts takes long to load
+        """Return the report in all forms that are stored with the run."""
+        from uncork.report.write.html import html_page  # noqa: PLC0415 -- charts are slow to load
 
         return Forms(html_page(self.document(folder, found)), self.text(found), self.json(found))
 
@@ -81,17 +80,17 @@ _ROWS: Final = {
 
 
 def kind_of(folder: Path) -> Kind[Any]:
-    """Return the row of a stored run: that of guards, too, for an experiment that a guard measured.
+    """Return the kind of a stored run; an experiment that a guard measured is of kind ``guard``.
 
     Raises:
-        StoreError: if the run is damaged, or of a kind that this uncork does not know.
+        StoreError: if the run is damaged, or this version of uncork does not know its kind.
     """
     kind = read_manifest(folder).kind
     if kind not in _ROWS:
-        raise StoreError(f"{folder}: a run of kind {kind} is not known to this uncork; update it")
+        raise StoreError(f"{folder}: this uncork does not know runs of kind {kind}; update uncork")
     return kind_named("guard" if kind == "experiment" and read_guard(folder) is not None else kind)
 
 
 def kind_named(name: str) -> Kind[Any]:
-    """Return the row of a kind of run; raises KeyError if there is none."""
+    """Return a kind of run by its name; raises KeyError if there is none."""
     return cast("Kind[Any]", import_module(f"uncork.workbench.documents.{_ROWS[name]}").KIND)

@@ -1,4 +1,4 @@
-"""The row of loads, by SQL and by HTTP."""
+"""How loads by SQL and HTTP are read and reported."""
 
 from __future__ import annotations
 

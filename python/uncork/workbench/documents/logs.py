@@ -1,4 +1,4 @@
-"""The row of logs."""
+"""How logs are read and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stored run of any kind says: its result, the report and its JSON; runs side by side, histories."""
+"""Build the report and the JSON of a stored run of any kind, of a comparison, or of a history."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ __all__ = [
 StoredResult = (
     RunResult | LoadResult | SweepResult | LogResult | DatabaseResult | StackResult | RunFigures | GuardResult
 )
-"""What is said of a run, by its kind."""
+"""The result of a run, by its kind."""
 ComparedResult = RunComparison | LogComparison | StackResult
-"""What is said of runs side by side, by their kind."""
+"""The result of comparing runs, by their kind."""
 
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -59,7 +59,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class RunDocument(Generic[Result_co]):
-    """What is said of runs: for people, and for programs; `result` is what both are made of."""
+    """A report on runs: a document for people and JSON for programs, both made from `result`."""
 
     document: Document
     json: str
@@ -70,11 +70,11 @@ def run_document(folder: Path) -> RunDocument[StoredResult]:
     """Return the report on a stored run, whatever its kind.
 
     Raises:
-        UncorkError: if it is damaged, or holds nothing to report.
+        UncorkError: if the run is damaged, or holds nothing to report.
     """
     kind = kind_of(folder)
     found = kind.read(folder)
-    # An experiment that a guard measured is an experiment still to programs that read its result.
+    # To programs that read its result, an experiment that a guard measured is still an experiment.
     result = read_experiment(folder) if _measured_for_guard(folder, found) else kind.result(found)
     return RunDocument(kind.document(folder, found), kind.json(found), result)
 
@@ -92,13 +92,13 @@ def comparison_document(
     practical: float = PRACTICAL,
     any_machine: bool = False,
 ) -> RunDocument[ComparedResult]:
-    """Return runs beside one of them (`before`), whatever their kind.
+    """Return the comparison of runs with one of them (`before`), whatever their kind.
 
-    `root` is where comparable runs are looked for; `manifests` are those of its runs, oldest first, if they
-    were listed already. `practical` and `any_machine` are as in `compare_stored`.
+    `root` holds the comparable runs; `manifests` are its manifests, oldest first, if already listed. For
+    `practical` and `any_machine`, see `compare_stored`.
 
     Raises:
-        UncorkError: if they cannot be compared, or one is damaged.
+        UncorkError: if the runs cannot be compared, or one is damaged.
     """
     kind = comparison_kind(before, others)
     if kind == "figures":
@@ -120,10 +120,10 @@ def comparison_document(
 def history_document(
     root: Path, metric: str, subject: str, like: str, manifests: Sequence[Manifest] | None = None
 ) -> RunDocument[History]:
-    """Return how a figure went over the runs that are like one: see `stored_history`.
+    """Return the history of a metric over the runs comparable with `like`: see `stored_history`.
 
     Raises:
-        UncorkError: if there is no such run or figure, or the run is damaged.
+        UncorkError: if there is no such run or metric, or the run is damaged.
     """
     found = answer_history(stored_history(root, metric, subject=subject, like=like, manifests=manifests))
     return RunDocument(build_history_document(found), json_text(found), found)

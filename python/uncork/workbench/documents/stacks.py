@@ -1,4 +1,4 @@
-"""The row of sampled stacks."""
+"""How profiles of stacks are read and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row of sweeps of loads."""
+"""How sweeps are read and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load that goes on beside something else, for as long as that takes."""
+"""Send a load in the background while something else runs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from uncork.workbench.signals import uninterrupted
 __all__ = ["going_on"]
 
 _PIECE_NS: Final = 500_000_000
-"""A load cannot be told to end by another thread, so that it is sent in pieces, each on new connections."""
+"""Another thread cannot end a load, so the load is sent in pieces of this length, each on new connections."""
 
 
 @contextmanager
 def going_on(name: str, spec: LoadSpec, connection: Mapping[str, Any]) -> Iterator[None]:
-    """Send a load until the body has ended; its own duration does not count. `name` is for messages.
+    """Send a load until the body has ended, whatever its own duration; messages call it `name`.
 
-    It has ended when the body's context has: at most a second later.
+    The load has ended when the context has, at most a second after the body.
 
     Raises:
-        LoadError: if a script is wrong, the server refuses us, or a transaction fails; at the end of the
-            body, unless that raised something itself.
+        LoadError: if a script is wrong, the server refuses the connection, or a transaction fails. It is
+            raised at the end of the body, unless the body raised an error.
     """
     ended = threading.Event()
     piece = replace(spec, duration_ns=_PIECE_NS, operations_each=None)
@@ -36,7 +36,7 @@ def going_on(name: str, spec: LoadSpec, connection: Mapping[str, Any]) -> Iterat
     def send() -> None:
         turn = 0
         while not ended.is_set():
-            # Each piece would draw the same numbers.
+            # With the same seed, each piece would draw the same numbers.
             totals = run_load(replace(piece, seed=spec.seed + turn), connection).totals
             if totals.outcome is not LoadOutcome.COMPLETE or totals.failed:
                 raise LoadError(f"{name}: {totals.message or totals.first_error or totals.outcome}")

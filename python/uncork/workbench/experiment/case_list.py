@@ -1,4 +1,4 @@
-"""The published cases as people read them: question, source, figures, and the commands that run them here."""
+"""The published cases: their questions, sources and figures, and the commands that repeat them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CasePage", "PublishedRow", "all_cases", "case_page"]
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """A published figure: of what, and each variant's, or before and after, in the units published."""
+    """A published figure: what it is about, and its values by variant or before and after."""
 
     of: str
     figures: tuple[tuple[str, str], ...]
@@ -23,7 +23,7 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class CasePage:
-    """One case. `commands` run it here, each with what it does; `text` is its README, in Markdown."""
+    """One case. `commands` repeat it, each with a description; `text` is its README in Markdown."""
 
     name: str
     question: str
@@ -39,14 +39,16 @@ def all_cases() -> tuple[CasePage, ...]:
 
 
 def case_page(name: str) -> CasePage:
-    """Return a case. Raises KeyError if there is none of that name."""
+    """Return a case; raises KeyError if there is none of that name."""
     folder = cases.path(name)
     experiment = tomllib.loads((folder / "case.toml").read_text())["experiment"]
     expected = folder / "expected.toml"
     figures = tomllib.loads(expected.read_text()) if expected.is_file() else {}
-    commands = [(f"uncork case run {name}", "a quick part, in minutes")]
-    commands += [(f"uncork case run {name} --full", "all of it")] if "full" in figures.get("run", {}) else []
-    commands += [(f"uncork case logs {name}", "as logs tell it")] if "logs" in figures else []
+    commands = [(f"uncork case run {name}", "a quick version, in minutes")]
+    commands += (
+        [(f"uncork case run {name} --full", "the whole case")] if "full" in figures.get("run", {}) else []
+    )
+    commands += [(f"uncork case logs {name}", "from server logs")] if "logs" in figures else []
     return CasePage(
         name=name,
         question=experiment["question"],

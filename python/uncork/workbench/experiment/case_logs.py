@@ -1,6 +1,6 @@
-"""The log half of a case: a batch before and after on a server that logs; both logs read and compared.
+"""Repeat a case from logs: send a batch before and after on a server that logs, and compare both logs.
 
-In comes a case's name; out come two stored logs and what they tell beside the published figures.
+The input is a case's name. The output is two stored logs, and their metrics beside the published figures.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ _LOGGING: Final[Mapping[str, object]] = {
     "log_line_prefix": "%m [%p] %q%u@%d %a ",
     "log_lock_waits": True,
     "log_temp_files": 0,
-    # An array of ten thousand values would be a line of megabytes.
+    # Otherwise an array of ten thousand values would take a line of megabytes.
     "log_parameter_max_length": 60,
 }
-"""What docs/guides/logs.md says to log."""
+"""The logging that docs/guides/logs.md recommends."""
 _QUIET_S: Final = 3.0
-"""How long the background is alone before each batch, and at least after it."""
+"""How long only the background runs before each batch, and at least after it."""
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 Pools = Mapping[str, list[str | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseLogsRun:
-    """Both logs as stored runs, and what they tell together."""
+    """Both logs as stored runs, and their comparison."""
 
     before: LogRun
     after: LogRun
@@ -74,17 +74,17 @@ def run_case_logs(
     *,
     command: str,
     keep: Path | None,
-    tell: Tell,
+    tell: Notify,
 ) -> CaseLogsRun:
-    """Send a case's batch both ways on a server that logs, store what both logs tell under `root`, compare.
+    """Send a case's batch in both ways on a server that logs, store both logs under `root`, and compare them.
 
-    Nothing is stored unless both batches went well. `levels` go over the case's own; `command` repeats all of
-    it. The logs themselves are kept in the folder `keep`, if one is given.
+    Nothing is stored unless both batches succeed. `levels` override the case's levels. `command` repeats the
+    whole. The logs themselves are kept in the folder `keep`, if given.
 
     Raises:
         UsageError: if a factor has several levels.
         SetupError: if the server cannot be started, or data or logs cannot be written.
-        RunError: if a batch or the background fails, or both batches leave different data behind.
+        RunError: if a batch or the background fails, or the batches leave different data behind.
     """
     spec, cell = _one_cell(half, levels)
     with _folder(keep) as folder:
@@ -116,20 +116,22 @@ _PLACES: Final = ("before", "after")
 
 
 def _one_cell(half: LogHalf, levels: Mapping[str, list[str]]) -> tuple[Spec, Cell]:
-    """Return the case's experiment with one level of each factor, and the cell that they make."""
+    """Return the case's experiment with one level of each factor, and its only cell."""
     options = Options(levels={**half.levels, **levels})
     spec = file_source(case_folder(half.case) / "case.toml", options, case=half.case).spec
     for factor in spec.factors:
         found = list(spec.levels(factor))
         if len(found) > 1:
-            raise UsageError(f"--set {factor}={','.join(found)}: a log is of one level; choose one of them")
+            raise UsageError(
+                f"--set {factor}={','.join(found)}: give one level: each log is about a single cell"
+            )
     (cell,) = cells(spec)
     return spec, cell
 
 
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
-    """Give the folder for the logs: the one named, or one that is removed afterwards."""
+    """Yield the folder for the logs: `keep`, or a temporary folder that is deleted afterwards."""
     if keep is None:
         with scratch_folder("uncork-logs-") as scratch:
             yield scratch
@@ -155,7 +157,7 @@ def _read_again(path: Path, begin_us: int, end_us: int) -> str:
 
 @contextmanager
 def _served(choice: ServerChoice, spec: Spec) -> Iterator[PostgresServer]:
-    """Give a server of our own that logs; it is gone afterwards."""
+    """Yield an embedded server that logs, and stop it afterwards."""
     server = choice.server({**spec.server.settings, **_LOGGING})
     try:
         server.start()
@@ -166,25 +168,25 @@ def _served(choice: ServerChoice, spec: Spec) -> Iterator[PostgresServer]:
 
 
 class _Scene:
-    """One cell of the experiment on a server that logs, and both batches in it."""
+    """One cell of the experiment on a server that logs, with both batches."""
 
     def __init__(
-        self, half: LogHalf, spec: Spec, cell: Cell, server: PostgresServer, folder: Path, tell: Tell
+        self, half: LogHalf, spec: Spec, cell: Cell, server: PostgresServer, folder: Path, notify: Notify
     ) -> None:
         self._half = half
         self._spec = spec
         self._cell = cell
         self._server = server
         self._folder = folder
-        self._tell = tell
+        self._notify = notify
         self._arm = Arm(spec.baseline)
 
     def play(self) -> tuple[SentBatch, SentBatch]:
-        """Make the data, rehearse, and send the batch before and after, each into a log of its own."""
+        """Create the data, warm up, and send the batch before and after, each with its own log."""
         half = self._half
         pools = self._prepare()
-        # The first change of a page after a checkpoint writes all of it to the WAL: the batch before would
-        # pay for both.
+        # The first change of a page after a checkpoint writes the whole page to the WAL. Without this,
+        # the first batch would pay for both.
         self._send(half.ways[0], pools)
         self._undo(half.ways[0])
         before, left = self._logged("before", half.ways[0], pools, 0)
@@ -192,14 +194,14 @@ class _Scene:
         after, left_after = self._logged("after", half.ways[1], pools, before.length_us)
         if left != left_after:
             raise RunError(
-                f"{half.ways[1]} leaves other data behind than {half.ways[0]}: their logs do not compare"
+                f"{half.ways[1]} and {half.ways[0]} leave different data: their logs are not comparable"
             )
         return before, after
 
     def _prepare(self) -> Pools:
         spec, cell, server = self._spec, self._cell, self._server
         levels = ", ".join(f"{name} {format_count(int(level))}" for name, level in cell.levels)
-        self._tell(f"making the tables: {levels}")
+        self._notify(f"creating the tables: {levels}")
         script = f"{Placements(spec).script(cell, spec.baseline)}\n{self._half.setup}"
         server.build(cell, spec.baseline, script, {}, spec.setup.timeout)
         server.restore(cell, self._arm)
@@ -208,12 +210,12 @@ class _Scene:
         return {name: server.column(cell, self._arm, query) for name, query in queries.items()}
 
     def _logged(self, place: str, way: str, pools: Pools, least_us: int) -> tuple[SentBatch, str | None]:
-        """Send a batch while the background goes on; keep the log, and say what data the batch leaves.
+        """Send a batch while the background runs, and keep its log; return it with a digest of the data.
 
-        The background goes on until at least `least_us` after the batch's beginning.
+        The background runs until at least `least_us` after the start of the batch.
         """
         half, path = self._half, _path(self._folder, self._half, place)
-        self._server.take_log(path)  # of what was done so far, which the next one overwrites
+        self._server.take_log(path)  # discards the log so far: the next call overwrites the file
         with going_on(half.background, self._background(), self._target(half.background).connection):
             time.sleep(_QUIET_S)
             begin = _now_us()
@@ -225,11 +227,13 @@ class _Scene:
         title = self._spec.variants[way].title or way
         size = path.stat().st_size
         sent = SentBatch(way, title, begin, end, until, size)
-        self._tell(f"{place}, {title}: {format_duration(sent.length_us * 1000)}, {format_bytes(size)} of log")
+        self._notify(
+            f"{place}, {title}: {format_duration(sent.length_us * 1000)}, {format_bytes(size)} of log"
+        )
         return sent, self._left_behind(way)
 
     def _left_behind(self, way: str) -> str | None:
-        """Return a digest of the data that a batch has left behind; None where nothing says what counts."""
+        """Return a digest of the data after a batch; None if the workload has no check query."""
         check = self._spec.workloads[self._half.workload].check
         if check is None:
             return None
@@ -248,7 +252,7 @@ class _Scene:
         self._server.undo(self._cell, self._arm, statements)
 
     def _target(self, application: str) -> Target:
-        """Say where the load of an application goes, under its name."""
+        """Return the server with the connection of an application, under the application's name."""
         target = self._server.target(self._cell, self._arm)
         connection = {**target.connection, "database": target.database, "application_name": application}
         return replace(target, connection=connection)

@@ -1,4 +1,4 @@
-"""Compare a system with itself: what can this machine tell apart, and what disturbs it?"""
+"""Compare a system with itself: which differences can this machine resolve, and what disturbs it?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FALSE = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.REFUSED})
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the doctor says: lines of (heading, finding), and whether the method raised a false alarm."""
+    """The doctor's findings as lines of (heading, finding), and the number of false alarms."""
 
     lines: tuple[tuple[str, str], ...]
     false_alarms: int
@@ -35,7 +35,7 @@ def doctor_source(options: Options) -> Source:
 
 
 def diagnose(result: RunResult, build: Mapping[str, str]) -> Diagnosis:
-    """Read a doctor's run."""
+    """Turn the result of a doctor's run into findings."""
     lines = [("noise floor", result.noise.sentence)]
     for comparison in result.comparisons:
         if comparison.low is not None and comparison.high is not None:
@@ -45,11 +45,11 @@ def diagnose(result: RunResult, build: Mapping[str, str]) -> Diagnosis:
         value = "" if comparison.baseline_value is None else format_duration(comparison.baseline_value)
         lines.append((f"the same, {comparison.workload}", f"{span} at {value}: {verdict_word(comparison)}"))
     lines += [
-        (f"touched by {name}", f"{count} of {result.run.trials} trials")
+        (f"disturbed by {name}", f"{count} of {result.run.trials} trials")
         for name, count in result.disturbances.items()
     ]
     if not result.disturbances:
-        quiet = "no checkpoint, autovacuum, steal, throttling or work of others during any trial"
+        quiet = "no checkpoint, autovacuum, steal, throttling or other programs during any trial"
         lines.append(("disturbances", quiet))
     machine = result.environment.get("machine", {})
     lines.append(("clock source", machine.get("clock source", "unknown")))
@@ -57,10 +57,12 @@ def diagnose(result: RunResult, build: Mapping[str, str]) -> Diagnosis:
         if cost.variant == "baseline" and cost.client_user_ns is not None:
             client = cost.client_user_ns + (cost.client_system_ns or 0)
             lines.append(
-                (f"generator, {cost.workload}", f"{format_duration(client)} of processor an operation")
+                (f"generator, {cost.workload}", f"{format_duration(client)} of processor time per operation")
             )
     lines.append(("core", f"{build.get('version')}, {build.get('profile')} build"))
     if build.get("profile") != "release":
-        lines.append(("warning", "this is not a release build: the generator costs more than it should"))
+        lines.append(
+            ("warning", "this is not a release build: the generator uses more processor time than it should")
+        )
     false = sum(comparison.verdict in FALSE for comparison in result.comparisons)
     return Diagnosis(tuple(lines), false, len(result.comparisons))

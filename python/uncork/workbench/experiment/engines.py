@@ -1,4 +1,4 @@
-"""The engines of an experiment: bring them together for a run, and say afterwards what their clients took."""
+"""Build the server and the load of an experiment from the engines of its variants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["TrialLoad", "engines_for"]
 
 
 class TrialLoad:
-    """The runner's `Load` port: the Rust core for PostgreSQL and HTTP, a Python driver for other engines."""
+    """Implements the runner's `Load` port: the Rust core for PostgreSQL and HTTP, else Python drivers."""
 
     def __init__(self, router: EngineRouter | None = None, *, sample: bool = True) -> None:
         self._router = router
@@ -43,11 +43,11 @@ class TrialLoad:
         return self._router.run(request)
 
     def run_block(self, block: BlockRequest) -> BlockMeasurement:
-        """Carry out a block whose arms are all on PostgreSQL, or all by HTTP. Raises LoadError."""
+        """Carry out a block whose arms all use PostgreSQL, or all HTTP. Raises LoadError."""
         return run_block(block, sample=self._sample)
 
     def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
-        """Return what a service answers to requests, one by one. Raises LoadError if one has no answer."""
+        """Send requests to a service one by one; return the answers. Raises LoadError if one is missing."""
         return ask(served, requests, timeout_s=timeout_ns / 1e9)
 
 
@@ -58,11 +58,11 @@ def engines_for(
 ) -> tuple[Server, Load]:
     """Return the server and the load of an experiment.
 
-    `postgres` makes the server where one is needed, `apart` those of variants that have one of their own.
+    `postgres` creates the shared server if it is needed, `apart` the servers of variants with their own.
 
     Raises:
-        UsageError: if an option of `connect` names a variable that the environment lacks, or a server is not
-            known.
+        UsageError: if an option of `connect` names an environment variable that is not set, or a variant
+            names an unknown server.
     """
     if spec.engines == (POSTGRESQL,) and not any(one.server for one in spec.variants.values()):
         return postgres(), TrialLoad(sample=not spec.observes)
@@ -83,7 +83,7 @@ def engines_for(
 def _servers(
     spec: Spec, postgres: Callable[[], PostgresServer], apart: Mapping[str, Callable[[], PostgresServer]]
 ) -> dict[str, PostgresServer]:
-    """Return the server of each variant on PostgreSQL: each made once."""
+    """Return the server of each variant on PostgreSQL; each server is created once."""
     made: dict[str | None, PostgresServer] = {}
     found = {}
     for name, variant in spec.variants.items():
@@ -91,8 +91,8 @@ def _servers(
             continue
         if variant.server is not None and variant.server not in apart:
             raise UsageError(
-                f'variants.{name}.server: no server is called "{variant.server}" here; `uncork guard '
-                f"--{variant.server} dsn=...` names one"
+                f'variants.{name}.server: there is no server "{variant.server}"; name it with `uncork guard '
+                f"--{variant.server} dsn=...`"
             )
         if variant.server not in made:
             made[variant.server] = postgres() if variant.server is None else apart[variant.server]()
@@ -101,11 +101,13 @@ def _servers(
 
 
 def _options(variant: str, connect: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a driver's `connect`, those that name a variable with its value."""
+    """Return the options of a driver's `connect`, with environment variables replaced by their values."""
     options = dict(connect)
     for name, value in connect.items():
         if isinstance(value, str) and value.startswith("$"):
             if value[1:] not in os.environ:
-                raise UsageError(f"variants.{variant}.connect.{name}: there is no variable {value[1:]} set")
+                raise UsageError(
+                    f"variants.{variant}.connect.{name}: environment variable {value[1:]} is not set"
+                )
             options[name] = os.environ[value[1:]]
     return options

@@ -1,4 +1,4 @@
-"""Gather evidence of a variant: its load runs, untimed, while sessions and processes are looked at."""
+"""Collect evidence for a variant: run its load, untimed, while sessions and processes are sampled."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from uncork.workbench.signals import uninterrupted
 __all__ = ["LocalEvidence"]
 
 _CONNECTED_S: Final = 0.3
-"""After so long the load's connections are there: a trace follows only processes that it found."""
+"""How long to wait for the load's connections: a trace follows only processes that exist when it starts."""
 
 
 class LocalEvidence:
-    """The runner's `Evidence` port: it looks from this machine, and keeps what it sees with the run."""
+    """Implements the runner's `Evidence` port: samples on this machine, and stores the result."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / EVIDENCE_FOLDER
@@ -39,10 +39,10 @@ class LocalEvidence:
     def gather(
         self, place: tuple[Cell, str, str], kinds: Sequence[str], request: TrialRequest, load: Load
     ) -> str | None:
-        """Carry out the load, look meanwhile, and keep what was seen; return why it could not be, if so."""
+        """Run the load, sample meanwhile, and store the result; return why that was not possible, or None."""
         target = request.target
         if target.engine != POSTGRESQL:
-            return f"processes of {target.engine} are not looked at yet"
+            return f"uncork cannot sample the processes of {target.engine} yet"
         connection: dict[str, Any] = {**target.connection}
         address = replace(Address(**connection), database=target.database)
         wanted = StackRequest(
@@ -68,10 +68,10 @@ class LocalEvidence:
         number = sum(1 for _ in self._folder.glob("*")) if self._folder.is_dir() else 0
         with uninterrupted():
             write_evidence(self._folder / f"{number + 1:03d}", facts, tables)
-        return None if measured.succeeded else "nothing of the load succeeded meanwhile"
+        return None if measured.succeeded else "no operation succeeded meanwhile"
 
     def _count(self, request: TrialRequest, load: Load, facts: dict[str, Any]) -> list[dict[str, Any]]:
-        """Count system calls in a load of its own."""
+        """Count system calls during a separate load."""
         if request.target.pid is None:
             facts["method"]["cannot_see"].append("system calls: the server's processes are not visible here")
             return []
@@ -91,9 +91,9 @@ class LocalEvidence:
 
 
 def _answers(request: TrialRequest) -> int:
-    """Return how often the server sends an answer in one operation: that counts operations in a trace.
+    """Return how many answers the server sends per operation, to count operations in a trace.
 
-    0 where only the service knows how many statements a request takes.
+    0 if only the service knows how many statements a request takes.
     """
     if isinstance(request, HttpTrial):
         return 0

@@ -1,4 +1,4 @@
-"""Plan an experiment with what an earlier run of it in the store showed."""
+"""Plan an experiment with the variation that an earlier stored run of it showed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from uncork.store.query import RunReader
 __all__ = ["cells_seen", "plan_with_forecast"]
 
 _LEAST_ROUNDS = 3
-"""A run of fewer rounds does not show how rounds differ."""
+"""A run with fewer rounds does not show how much rounds vary."""
 
 _COMPLETE = "complete"
 
@@ -32,9 +32,9 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 def plan_with_forecast(root: Path, source: Source) -> PlanDocument:
-    """Plan an experiment; its forecast uses the newest complete run of the same text, `[stop]` apart.
+    """Plan an experiment; its forecast uses the newest complete run of the same text, except for `[stop]`.
 
-    Runs that are damaged or too short are passed over.
+    Damaged and too short runs are ignored.
     """
     if not any(one.fitted for one in source.spec.workloads.values()):
         return plan_document(source.spec)
@@ -51,12 +51,12 @@ def plan_with_forecast(root: Path, source: Source) -> PlanDocument:
         except (UncorkError, OSError, tomllib.TOMLDecodeError):
             continue
         if seen:
-            return plan_document(source.spec, seen, f"the scatter and operation times of run {manifest.id}")
+            return plan_document(source.spec, seen, f"the variation and operation times of run {manifest.id}")
     return plan_document(source.spec)
 
 
 def _same(reader: RunReader, source: Source) -> bool:
-    """Say whether a stored run asked the same, whatever its stopping rule was."""
+    """Return whether a stored run measured the same experiment, apart from its stopping rule."""
     stored, wanted = tomllib.loads(reader.specification()), tomllib.loads(source.text)
     stored.pop("stop", None)
     wanted.pop("stop", None)
@@ -64,9 +64,9 @@ def _same(reader: RunReader, source: Source) -> bool:
 
 
 def cells_seen(spec: Spec, figures: Rows, times: Rows) -> dict[str, list[Seen]]:
-    """Return what a run showed of each workload that is fitted, a cell each, from its stored rows.
+    """Return the variation of each fitted workload in each cell of a run, from its stored rows.
 
-    `figures` and `times` are those of a `RunReader`.
+    For `figures` and `times`, see `RunReader`.
     """
     means: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in times:
@@ -98,10 +98,10 @@ def cells_seen(spec: Spec, figures: Rows, times: Rows) -> dict[str, list[Seen]]:
 def _scatter(
     blocks: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]], baseline: str, variant: str
 ) -> Scatter | None:
-    """Estimate the scatter of one comparison; None if there are too few rounds.
+    """Estimate the standard deviations of one comparison; None if there are too few rounds.
 
-    A block is stored as one value. The part of its scatter that cycles explain is taken to be the typical
-    one, at most all of it.
+    A block is stored as one value. The part of its variation that cycles explain is assumed to be typical,
+    but at most all of it.
     """
     rounds: dict[int, list[list[float]]] = defaultdict(list)
     cycles = []

@@ -1,4 +1,4 @@
-"""Expectations of a run, for scripts: kept (0), broken (3), or not decided (4)."""
+"""Check the expectations of a run for scripts: kept (0), broken (3), or not decided (4)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ EXPECTATIONS: dict[str, tuple[frozenset[Verdict], frozenset[Verdict]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a variant is expected to be in every cell and workload: a key of `EXPECTATIONS`."""
+    """The verdict expected of a variant in every cell and workload: a key of `EXPECTATIONS`."""
 
     variant: str
     verdict: str
 
 
 def parse_expectation(text: str, variants: Sequence[str], baseline: str | None = None) -> Expectation:
-    """Read ``uuid=faster``.
+    """Parse an expectation such as ``uuid=faster``.
 
     Raises:
         UsageError: if it is not VARIANT=EXPECTATION with known names.
@@ -53,21 +53,23 @@ def parse_expectation(text: str, variants: Sequence[str], baseline: str | None =
     if not equals or verdict not in EXPECTATIONS:
         raise UsageError(f"--expect {text}: write VARIANT=EXPECTATION with one of {', '.join(EXPECTATIONS)}")
     if variant == baseline:
-        raise UsageError(f'--expect {text}: "{variant}" is the baseline, which the others are compared with')
+        raise UsageError(
+            f'--expect {text}: "{variant}" is the baseline; name a variant that is compared with it'
+        )
     if variant not in variants:
         raise UsageError(f'--expect {text}: there is no variant "{variant}"{hint(variant, set(variants))}')
     return Expectation(variant, verdict)
 
 
 def check(result: RunResult, expectations: Sequence[Expectation]) -> tuple[int, list[str]]:
-    """Return the exit status, and a sentence for each comparison that broke or did not decide."""
+    """Return the exit status, and a sentence for each comparison that broke or did not decide one."""
     broken: list[str] = []
     undecided: list[str] = []
     for expectation in expectations:
         keeps, breaks = EXPECTATIONS[expectation.verdict]
         about = [item for item in result.comparisons if item.variant == expectation.variant]
         if not about:
-            undecided.append(f"expected {expectation.verdict}: {expectation.variant} was compared nowhere")
+            undecided.append(f"expected {expectation.verdict}: {expectation.variant} was not compared")
         for comparison in about:
             if comparison.verdict in keeps:
                 continue

@@ -1,4 +1,4 @@
-"""Measure how small a difference this machine can resolve: equal arms in turns, over several restarts."""
+"""Measure how small a difference this machine can resolve, with equal arms in turns over several restarts."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _PILOT_NS = 50_000_000
 _HOME = Arm("baseline")
 
 _BUSY = 0.5
-"""Load for each processor from which other programs are blamed."""
+"""The load average per processor above which the report blames other programs."""
 
 Ratios = list[list[list[float]]]
-"""Log ratios by round, block and cycle, as `stats.power` takes them."""
+"""Log ratios by round, block and cycle, as in `stats.power`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class StatementResolution:
     """How small a difference can be resolved on one statement.
 
     `cycle`, `block` and `round` are the standard deviations of a log ratio between the cycles of a block,
-    the blocks of a round and the rounds. `half_widths` are ratios (0.03 is ±3 %), one for each of `MINUTES`;
-    None if so many minutes hold too few rounds for an interval.
+    the blocks of a round, and the rounds. `half_widths` are ratios (0.03 is ±3 %), one for each of
+    `MINUTES`; None if that time holds too few rounds for an interval.
     """
 
     name: str
@@ -87,8 +87,8 @@ class StatementResolution:
 class Resolution:
     """How small a difference this machine can resolve, by statement and minutes of measuring.
 
-    `load` is the machine's load average before the measurement. `restarts` is False on an existing server:
-    then the figures leave out what differs between lives of a server.
+    `load` is the machine's load average before the measurement. `restarts` is False on an existing server,
+    where the result leaves out variation between restarts.
     """
 
     server: str
@@ -105,7 +105,7 @@ class Resolution:
 
 @dataclass(slots=True)
 class _Measured:
-    """What was measured of one statement."""
+    """The measurement of one statement."""
 
     sizes: tuple[SliceSize, ...]
     cycle_ns: float
@@ -119,7 +119,7 @@ def measure_resolution(
 ) -> Resolution:
     """Start a server (or use an existing one), and measure for about `budget_ns`.
 
-    An existing server is not restarted: what differs between lives of a server then stays unseen.
+    An existing server is not restarted, so variation between restarts is not measured.
 
     Raises:
         RunError: if the server cannot be used, or goes away.
@@ -149,7 +149,7 @@ class _Session:
         self._restarts_ns: list[int] = []
 
     def resolution(self, load: float) -> Resolution:
-        """Measure rounds until the budget is used, and say what they resolve."""
+        """Measure rounds until the budget is used, and return what they resolve."""
         spec, begun = self._spec, time.monotonic_ns()
         self._server.warm(Cell(()), _HOME)
         for workload in spec.workloads:
@@ -260,13 +260,13 @@ def cycle_ratios(slices: Sequence[Slice]) -> list[float]:
 def resolve_statement(
     name: str, title: str, operation_ns: float, ratios: Ratios, costs: Costs, limits: Limits
 ) -> StatementResolution:
-    """Forecast the half-widths of one statement from the log ratios that were measured.
+    """Forecast the half-widths of one statement from measured log ratios.
 
     Raises:
         RunError: if a block was too short for a single cycle.
     """
     if any(not cycles for blocks in ratios for cycles in blocks):
-        raise RunError(f"doctor, statement {name}: a block ended before its first cycle; raise --budget")
+        raise RunError(f"doctor, statement {name}: a block ended before its first cycle; increase --budget")
     scatter, seen = cautious_scatter(ratios, TYPICAL), estimate_scatter(ratios)
     designs = [expected_design(costs, scatter, minutes * 60e9, limits) for minutes in MINUTES]
     return StatementResolution(
@@ -282,17 +282,17 @@ def resolve_statement(
 
 
 def resolution_sentence(statements: Sequence[StatementResolution], *, load: float, processors: int) -> str:
-    """Say what the figures mean for somebody who is about to measure here."""
+    """Explain the result to someone who is about to measure on this machine."""
     found = []
     for place in (0, -1):
         widths = [one.half_widths[place] for one in statements]
         known = [width for width in widths if width is not None]
         if len(known) == len(widths):
             found.append(f"below {max(known):.1%} in {count_words(MINUTES[place], 'minute')}")
-    text = "This machine is too slow at restarting the server for an interval in 30 minutes."
+    text = "This machine restarts the server too slowly for an interval in 30 minutes."
     if found:
         seen = ", or ".join(found)
-        text = f"One comparison cannot see differences {seen} here. More comparisons share the time."
+        text = f"One comparison cannot detect differences {seen} here. More comparisons share the time."
     if load > _BUSY * processors:
         text += (
             f" Other programs were busy when this began (load {load:.1f} on {processors} processors): "

@@ -1,4 +1,4 @@
-"""The file of known changes on disk: read, and appended to; what people wrote in it stays as it is."""
+"""Read and append to the file of acknowledged changes. What people wrote in it stays unchanged."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ __all__ = [
 
 
 def known_file(experiment: Path | None, named: str | None, asked: Path | None = None) -> Path:
-    """Return where known changes are: as asked, as the experiment file names it, or by its usual name.
+    """Return the path of acknowledged changes: `asked`, or what the experiment file names, or the default.
 
-    What a file names is beside it; without a file the folder uncork was started in counts.
+    A path in an experiment file is relative to that file; without a file, to the current folder.
     """
     if asked is not None:
         return asked
@@ -46,7 +46,7 @@ def known_file(experiment: Path | None, named: str | None, asked: Path | None = 
 
 
 def file_of(result: GuardResult) -> Path:
-    """Return where a guard looked for known changes, going by the command that repeats it."""
+    """Return the file of acknowledged changes that a guard read, according to the command that repeats it."""
     words = shlex.split(result.reproduce)
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == "--acknowledged" and following:
@@ -60,10 +60,10 @@ def file_of(result: GuardResult) -> Path:
 
 
 def acknowledge_from(path: Path, checks: tuple[GateCheck, ...], today: datetime.date | None = None) -> Known:
-    """Take the known changes of a file into account; a file that is not there holds none.
+    """Apply the acknowledged changes of a file to checks; a missing file holds no changes.
 
     Raises:
-        UsageError: if it cannot be read, or something in it is wrong.
+        UsageError: if the file cannot be read, or an entry is wrong.
     """
     text = _text(path)
     entries = parse_acknowledged(text, file=str(path)) if text is not None else ()
@@ -71,10 +71,10 @@ def acknowledge_from(path: Path, checks: tuple[GateCheck, ...], today: datetime.
 
 
 def broken_checks(result: GuardResult, gate: str, workload: str | None) -> tuple[GateCheck, ...]:
-    """Return the broken checks of a guard that a gate names, in whatever words.
+    """Return the broken checks of a guard that `gate` names; its spelling may differ.
 
     Raises:
-        UsageError: the guard has no such gate, or it is not broken there.
+        UsageError: if the guard has no such gate, or the gate is not broken.
     """
     try:
         wanted = parse_gate(gate).workload
@@ -86,10 +86,14 @@ def broken_checks(result: GuardResult, gate: str, workload: str | None) -> tuple
     if broken:
         return tuple(broken)
     others = [one for one in result.checks if one.outcome is GateOutcome.BROKEN]
-    hint = "; broken are " + ", ".join(dict.fromkeys(map(_shown, others))) if others else "; none is broken"
+    hint = (
+        "; broken gates: " + ", ".join(dict.fromkeys(map(_shown, others)))
+        if others
+        else "; no gate is broken"
+    )
     if not asked:
         where = f" on {wanted}" if wanted else ""
-        raise UsageError(f'the guard {result.id} did not ask "{gate}"{where}{hint}')
+        raise UsageError(f'the guard {result.id} has no gate "{gate}"{where}{hint}')
     states = ", ".join(dict.fromkeys(str(one.outcome) for one in asked))
     raise UsageError(
         f'"{gate}" is {states} in the guard {result.id}, so there is nothing to acknowledge{hint}'
@@ -99,12 +103,12 @@ def broken_checks(result: GuardResult, gate: str, workload: str | None) -> tuple
 def new_entries(
     checks: tuple[GateCheck, ...], *, reason: str, until: str, limit: str, folder: Path
 ) -> tuple[Acknowledgement, ...]:
-    """Return an entry for each workload of broken checks, of today, by git's user if there is one.
+    """Return one entry for each workload of broken checks, dated today and signed by git's user if known.
 
-    Of several cells the entry allows what was found in the worst.
+    If a workload has several cells, the entry allows the worst result among them.
 
     Raises:
-        UsageError: `reason`, `until` or `limit` is wrong.
+        UsageError: if `reason`, `until` or `limit` is wrong.
     """
     by, today = _git_user(folder), datetime.date.today()
     found: dict[str, Acknowledgement] = {}
@@ -116,10 +120,10 @@ def new_entries(
 
 
 def append_acknowledged(path: Path, entries: tuple[Acknowledgement, ...]) -> None:
-    """Append entries to a file of known changes; make it if there is none.
+    """Append entries to a file of acknowledged changes; create the file if necessary.
 
     Raises:
-        UsageError: if it cannot be written, or what is in it is wrong: then nothing is.
+        UsageError: if the file cannot be written, or an entry in it is wrong. Nothing is written then.
     """
     before = _text(path)
     parse_acknowledged(before or "", file=str(path))
@@ -129,13 +133,13 @@ def append_acknowledged(path: Path, entries: tuple[Acknowledgement, ...]) -> Non
         parse_acknowledged((before or "") + added, file=str(path))
     except UsageError as error:
         raise UsageError(
-            f"{path}: entries cannot be appended to it; write each change under [[change]] ({error})"
+            f"{path}: cannot append to this file; write each change under [[change]] ({error})"
         ) from error
     try:
         with path.open("a", encoding="utf-8") as file:
             file.write(added)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _text(path: Path) -> str | None:
@@ -144,13 +148,13 @@ def _text(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: is not text in UTF-8") from error
+        raise UsageError(f"{path}: not UTF-8 text") from error
 
 
 def _named(experiment: Path) -> str | None:
-    """Return the file of known changes that an experiment file names."""
+    """Return the file of acknowledged changes that an experiment file names."""
     try:
         named = tomllib.loads(experiment.read_text()).get("guard", {}).get("acknowledged")
     except (OSError, ValueError, AttributeError):

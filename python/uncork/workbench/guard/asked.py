@@ -1,7 +1,7 @@
-"""How a guard was asked, kept beside what it measures, so that it can go on as the guard.
+"""Store the request of a guard in its run, so that the guard can be resumed.
 
-The run holds the derived experiment already: its text names the gates, its files are both sides' own. What
-it does not hold is what the sides are, how they are told, and what becomes of what is broken.
+The run already holds the derived experiment: its text names the gates, and its files hold the SQL of both
+sides. This module adds how the sides are described, and what happens to broken gates.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _FILE: Final = "guard-asked.json"
 
 @dataclass(frozen=True, slots=True)
 class GuardAsked:
-    """What a guard of an experiment was asked, besides the experiment.
+    """The request of a guard of an experiment, without the experiment itself.
 
-    `told` are sentences about what the files ask otherwise, `command` repeats the guard, `acknowledged` is
-    the file of known changes. `own` are the settings of servers that are started for single sides.
-    `checkouts` says that services run in a checkout, which is gone with the guard, or in a working tree. A
-    second measurement, of what was found broken, `confirms` the run that is its first.
+    `told` holds sentences about settings in the files that the guard overrides. `command` repeats the guard.
+    `acknowledged` is the file of acknowledged changes. `own` holds the settings of servers that are started
+    for one side only. `checkouts` says that services run in a checkout, which is deleted with the guard, or
+    in a working tree. `confirms` is the id of the first run, if this run is the second measurement.
     """
 
     baseline: GuardSide
@@ -44,19 +44,19 @@ class GuardAsked:
 
 
 def write_asked(folder: Path, asked: GuardAsked) -> None:
-    """Keep how a guard was asked, whole or not at all.
+    """Store the request of a guard, atomically.
 
     Raises:
-        StoreError: if it cannot be written.
+        StoreError: if the file cannot be written.
     """
     write_atomically(folder / _FILE, json.dumps(asdict(asked), ensure_ascii=False, indent=1) + "\n")
 
 
 def read_asked(folder: Path) -> GuardAsked | None:
-    """Return how a guard was asked; None if the run is none of a guard of an experiment.
+    """Return the request of a guard; None if the run does not belong to a guard of an experiment.
 
     Raises:
-        StoreError: if it is damaged.
+        StoreError: if the file is damaged.
     """
     path = folder / _FILE
     try:
@@ -70,13 +70,13 @@ def read_asked(folder: Path) -> GuardAsked | None:
 
 
 def refuse_guard(folder: Path) -> None:
-    """Raise where a run is a guard's: it goes on as the guard, or not at all.
+    """Refuse to resume the run of a guard as an experiment.
 
     Raises:
-        UsageError: that it is, and the command that goes on with it.
+        UsageError: if it is the run of a guard; the message has the command that resumes the guard.
         StoreError: if the run is damaged.
     """
     if read_asked(folder) is not None or read_guard(folder) is not None:
         raise UsageError(
-            f"{folder.name} is the run of a guard; go on with it as that: uncork guard --resume {folder.name}"
+            f"{folder.name} is the run of a guard; resume that: uncork guard --resume {folder.name}"
         )

@@ -1,12 +1,13 @@
-"""Guard an experiment: two sides side by side, each gate judged, what is broken measured once more."""
+"""Guard an experiment: measure two sides side by side, judge each gate, and confirm what looks broken."""
 
 from __future__ import annotations
 
 import time
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,41 +20,41 @@ from uncork.experiment.guard.experiment import guarded
 from uncork.experiment.spec.gates import default_gates, parse_gate
 from uncork.experiment.spec.guard import check_gates
 from uncork.experiment.spec.schema import Spec
-from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardResult, guard_status
+from uncork.model.results.guard import Gate, GateCheck, GuardResult, guard_status
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.report.guard.answer import answer_guard
-from uncork.report.words import count_words
 from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, made_source
-from uncork.stats.gates.decision import CONFIRMATION, confirm
+from uncork.stats.gates.decision import CONFIRMATION
 from uncork.stats.sample import UnitKind
 from uncork.store.query import RunReader
 from uncork.workbench.experiment.session import RunSession, new_run, resume_run
 from uncork.workbench.guard.acknowledged import acknowledge_from, known_file
 from uncork.workbench.guard.asked import GuardAsked, write_asked
+from uncork.workbench.guard.confirming import Judgement, measure_and_confirm, unconfirmed
 from uncork.workbench.guard.sides import Sides, asked_sides, server_choice
 from uncork.workbench.guard.store import write_guard
 
 __all__ = ["BUDGET_NS", "Guard", "Measure", "carry_on", "guard_experiment", "unhurried"]
 
 BUDGET_NS: Final = 300 * 10**9
-"""The longest that either measurement takes where neither the file nor the command line says: by then a
-planted regression of 5 % is found by both in 9 of 10 guards (simulated; `bench/guard_pairs.py` tries)."""
+"""The default budget of each of the two measurements. With it, 9 of 10 guards find a planted regression of
+5 % in both (simulated; `bench/guard_pairs.py` measures it)."""
 _ROUNDS: Final = 400
-"""The most rounds, where the file says nothing: the budget ends a guard before."""
+"""The default maximum of rounds; the budget ends a guard earlier."""
 
 Measure = Callable[[RunSession], None]
-"""Runs a session to its end, showing how it goes."""
+"""Runs a session to its end and shows its progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What is measured, where, and how it was asked.
+    """What a guard measures, where, and its request.
 
-    A gate that is not decided is given up when its interval is as narrow as `precise`; never if None.
-    `called` is what messages call the experiment. `begun` is the monotonic clock when it began, in seconds.
+    An undecided gate is given up when its interval is as narrow as `precise`; never if None. `called` is the
+    name of the experiment in messages. `begun` is the monotonic clock at the start, in seconds.
     """
 
     root: Path
@@ -71,16 +72,16 @@ class Guard:
         return self.source.spec
 
 
-def guard_experiment(root: Path, wanted: GuardRequest, measure: Measure, tell: Tell) -> GuardResult:
-    """Measure both sides of an experiment, judge the gates, confirm what is broken, and keep what was found.
+def guard_experiment(root: Path, wanted: GuardRequest, measure: Measure, notify: Tell) -> GuardResult:
+    """Measure both sides of an experiment, judge the gates, confirm broken ones, and store the result.
 
-    What was measured until an interruption is judged and kept, too: nothing in it is an alarm.
+    If the guard is interrupted, what was measured is judged and stored, but no gate is reported broken.
 
     Raises:
         UsageError: if a side, a gate or an option is wrong, or both sides are the same.
         SpecError: if a side's file is wrong.
-        SetupError: if a commit cannot be checked out or built, or the data not be made.
-        RunError, KeyboardInterrupt: what broke the measurement off.
+        SetupError: if a commit cannot be checked out or built, or the data cannot be created.
+        RunError, KeyboardInterrupt: if the measurement failed or was interrupted.
     """
     begun = time.monotonic()
     choice = server_choice(wanted)
@@ -88,9 +89,9 @@ def guard_experiment(root: Path, wanted: GuardRequest, measure: Measure, tell: T
     with asked_sides(wanted) as sides:
         guard = _prepare(root, wanted, sides, choice, cli_gates, begun)
         for sentence in guard.asked.told:
-            tell(sentence)
-        sides.build(tell)
-        return carry_on(guard, measure, tell)
+            notify(sentence)
+        sides.build(notify)
+        return carry_on(guard, measure, notify)
 
 
 # ---- before ----
@@ -107,8 +108,8 @@ def _prepare(
     made = guarded(sides.baseline, sides.candidate, wanted.variant, {})
     if made.same and not wanted.same:
         raise UsageError(
-            f"both sides are the same: {made.baseline.title}; say what the candidate is (--candidate "
-            "setting=work_mem:4MB, --baseline commit=HEAD, ...), or --same to guard nothing at all"
+            f"both sides are the same: {made.baseline.title}; name a difference (--candidate "
+            "setting=work_mem:4MB, --baseline commit=HEAD, ...), or use --same to test the guard itself"
         )
     options = replace(wanted.options, workloads=())
     spec = made_source(made.text, made.files, options, _called(wanted)).spec
@@ -138,19 +139,19 @@ def _prepare(
 
 
 def _needs_checkouts(wanted: GuardRequest, sides: Sides, text: str, known: Path) -> bool:
-    """Say whether a guard needs more of checkouts or of a working tree than what its run keeps."""
+    """Return whether a guard needs files of checkouts or a working tree that its run does not store."""
     ran = any(side.checkout and side.checkout in text for side in (sides.baseline, sides.candidate))
     away = wanted.acknowledged is None and sides.folder != Path(wanted.target).parent
     return ran or (away and known.is_file())
 
 
 def _called(wanted: GuardRequest) -> str:
-    """Return what messages call the experiment that was made: lines in it are not those of the file."""
+    """Return the name of the derived experiment in messages; its line numbers are not those of the file."""
     return f"{wanted.target}, as guarded"
 
 
 def _file_gates(asked: Spec, spec: Spec) -> tuple[Gate, ...]:
-    """Return the gates of the candidate's file, without those of workloads that are not measured."""
+    """Return the gates of the candidate's file, except those on workloads that are not measured."""
     return tuple(gate for gate in asked.guard.parsed if not gate.workload or gate.workload in spec.workloads)
 
 
@@ -161,7 +162,7 @@ def _budgeted(options: Options, text: str) -> Options:
 
 
 def unhurried(source: Source) -> Source:
-    """Let the budget end a guard, not a number of rounds that nobody chose."""
+    """Raise the default maximum of rounds, so that the budget ends a guard."""
     stop = source.spec.stop
     if "maximum_rounds" in tomllib.loads(source.text).get("stop", {}):
         return source
@@ -173,48 +174,69 @@ def unhurried(source: Source) -> Source:
 
 
 def carry_on(
-    guard: Guard, measure: Measure, tell: Tell, folder: Path | None = None, spent_ns: int = 0
+    guard: Guard, measure: Measure, notify: Tell, folder: Path | None = None, spent_ns: int = 0
 ) -> GuardResult:
-    """Measure, judge, measure again what is broken, and keep what was found.
+    """Measure, judge, measure again what looks broken, and store what was found.
 
     A guard that was interrupted goes on in its `folder`, with what is left of its budget after `spent_ns`.
 
     Raises:
-        UncorkError, KeyboardInterrupt: as `guard_experiment`.
+        UncorkError, KeyboardInterrupt: see `guard_experiment`.
     """
-    spec = guard.spec
     session, judge = _session(guard, guard.source, guard.gates, None, folder=folder, spent_ns=spent_ns)
-    first: list[Judged] = []
+    sides = _SideBySide(guard, measure, session, judge)
     try:
-        measure(session)
-        first = judge.judged()
+        checks = measure_and_confirm(
+            sides.measure,
+            partial(acknowledge_from, _known(guard)),
+            notify,
+            twice=guard.asked.confirm,
+            length=f" with another seed (at most {format_duration(guard.spec.stop.budget)})",
+        )
     except (UncorkError, KeyboardInterrupt):
         if session.measured():
-            _keep(guard, session.folder, _unconfirmed(judge.judged(), "the guard was interrupted"), ())
-            if not guard.asked.checkouts:
-                tell(f"go on with: uncork guard --resume {session.folder.name}")
+            _keep(guard, session.folder, sides.unconfirmed(), sides.confirmations())
+            if sides.first is None and not guard.asked.checkouts:
+                notify(f"resume with: uncork guard --resume {session.folder.name}")
         raise
-    checks = [check_of(one) for one in first]
-    told = acknowledge_from(_known(guard), tuple(checks)).checks
-    broken = [one for one, check in zip(first, told, strict=True) if check.outcome is GateOutcome.BROKEN]
-    if not broken or not guard.asked.confirm:
-        return _keep(guard, session.folder, checks, ())
-    places = count_words(len(broken), "gate")
-    tell(
-        f"{places} broken: measured once more, with another seed, for at most "
-        f"{format_duration(spec.stop.budget)}"
-    )
-    again, second_judge = _confirming(guard, session.folder.name, broken)
-    try:
-        measure(again)
-    except (UncorkError, KeyboardInterrupt):
-        runs = (again.folder.name,) if again.measured() else ()
-        unsure = _unconfirmed(first, "the second measurement was interrupted")
-        _keep(guard, session.folder, unsure, runs)
-        raise
-    second = {one.place: one for one in second_judge.judged()}
-    checks = _confirmed(first, second, {one.place for one in broken})
-    return _keep(guard, session.folder, checks, (again.folder.name,))
+    return _keep(guard, session.folder, checks, sides.confirmations())
+
+
+@dataclass(slots=True)
+class _SideBySide:
+    """Measures and judges both sides: in the run of `session`, then in a second one what looked broken."""
+
+    guard: Guard
+    run: Measure
+    session: RunSession
+    judge: GateJudge
+    first: list[Judged] | None = None
+    second: RunSession | None = None
+
+    def measure(self, broken: Collection[Hashable] | None) -> list[Judgement]:
+        """Measure and judge: see `measure_and_confirm`."""
+        if broken is None or self.first is None:
+            self.run(self.session)
+            self.first = self.judge.judged()
+            return list(map(_judgement, self.first))
+        again = [one for one in self.first if one.place in broken]
+        self.second, judge = _confirming(self.guard, self.session.folder.name, again)
+        self.run(self.second)
+        return list(map(_judgement, judge.judged()))
+
+    def unconfirmed(self) -> tuple[GateCheck, ...]:
+        """Return what was found until an interruption; nothing in it is broken."""
+        if self.first is None:
+            return unconfirmed(list(map(_judgement, self.judge.judged())), "the guard was interrupted")
+        return unconfirmed(list(map(_judgement, self.first)), "the second measurement was interrupted")
+
+    def confirmations(self) -> tuple[str, ...]:
+        """Return the id of the run that measured again, unless there is none or it left nothing."""
+        return (self.second.folder.name,) if self.second is not None and self.second.folder.is_dir() else ()
+
+
+def _judgement(one: Judged) -> Judgement:
+    return Judgement(one.place, one.decision, partial(check_of, one))
 
 
 def _session(
@@ -227,9 +249,9 @@ def _session(
     folder: Path | None = None,
     spent_ns: int = 0,
 ) -> tuple[RunSession, GateJudge]:
-    """Lay out a run that goes on until its gates are decided, and return it with its judge.
+    """Start a run that measures until its gates are decided, and return it with its judge.
 
-    It is the guard's first, or `confirms` that; or it goes on in a `folder`.
+    `confirms` is the id of the guard's first run, if this is the second. With `folder`, that run is resumed.
     """
     made: list[GateJudge] = []
 
@@ -256,7 +278,7 @@ def _session(
 
 
 def _confirming(guard: Guard, first: str, broken: Sequence[Judged]) -> tuple[RunSession, GateJudge]:
-    """Lay out the second measurement: a new seed and server, only workloads and cells in question."""
+    """Start the second measurement: a new seed, a new server, only workloads and cells of broken gates."""
     spec = guard.spec
     workloads = [name for name in spec.workloads if name in {one.place.workload for one in broken}]
     levels = {
@@ -279,44 +301,11 @@ def _confirming(guard: Guard, first: str, broken: Sequence[Judged]) -> tuple[Run
     return _session(guard, source, gates, only, confirms=first)
 
 
-def _confirmed(
-    first: Sequence[Judged], second: Mapping[Place, Judged], asked: Collection[Place]
-) -> list[GateCheck]:
-    """Return what was found, where it was `asked` for again with what the second measurement says of it."""
-    found = []
-    for one in first:
-        again = second.get(one.place)
-        if one.place not in asked:
-            found.append(check_of(one))
-        elif again is None:
-            # What was refused before and is answered now has its gates back, and no refusal.
-            reason = f"it looked broken ({one.decision.reason}), but a second measurement did not find it"
-            undecided = replace(one.decision, outcome=GateOutcome.UNDECIDED, reason=reason)
-            found.append(check_of(one, undecided, confirmed=False))
-        else:
-            decision, sure = confirm(one.decision, again.decision)
-            found.append(check_of(again, decision, confirmed=sure))
-    return found
-
-
-def _unconfirmed(judged: Sequence[Judged], why: str) -> list[GateCheck]:
-    """Return what was found, with nothing broken in it: an alarm needs a second measurement."""
-    found = []
-    for one in judged:
-        if one.decision.outcome is not GateOutcome.BROKEN:
-            found.append(check_of(one))
-            continue
-        reason = f"it looks broken ({one.decision.reason}), but {why}"
-        decision = replace(one.decision, outcome=GateOutcome.UNDECIDED, reason=reason)
-        found.append(check_of(one, decision, confirmed=False))
-    return found
-
-
 # ---- what is kept ----
 
 
 def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[str, ...]) -> GuardResult:
-    """Put together what was found, and store it beside each of its runs."""
+    """Build the guard's result, and store it in each of its runs."""
     with closing(RunReader(folder)) as reader:
         manifest = reader.manifest
     result = build_result(folder)

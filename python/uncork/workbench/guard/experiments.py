@@ -1,4 +1,4 @@
-"""Guard a stored experiment: its effects, costs and plans held against those of comparable runs of before."""
+"""Guard a stored experiment: compare its effects, costs and plans with those of earlier comparable runs."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ __all__ = ["measure_experiment", "read_experiment"]
 
 
 def read_experiment(folder: Path, wanted: GuardRequest) -> Question:
-    """Read what is asked of a stored experiment.
+    """Read a stored experiment and the request to guard it.
 
-    Each variant but the baseline is asked each gate, in each cell: of its workload's own metric, what its
-    effect was before; of costs and plans, what they were.
+    Each gate applies to each variant except the baseline, in each cell. A gate on the workload's own metric
+    compares the effect with earlier effects. A gate on costs or plans compares them with earlier ones.
 
     Raises:
-        UsageError: if it does not fit the experiment.
+        UsageError: if the request does not fit the experiment.
         StoreError: if the run is damaged.
     """
     for side in (wanted.baseline, wanted.candidate):
         if side.says or wanted.same:
             raise UsageError(
-                f"--{side.role}: a stored experiment is held against its comparable runs; guard its file to "
-                "set two sides against each other"
+                f"--{side.role}: a stored experiment is compared with its comparable runs; guard its file to "
+                "compare two sides"
             )
     for option, given in {"--url": wanted.url, "--header": wanted.headers}.items():
         if given:
             raise UsageError(f"{option} is for stored loads; {folder.name} is an experiment")
     if wanted.stored and wanted.times > 1:
-        raise UsageError("--stored judges what is stored, and measures nothing: leave out --times")
+        raise UsageError("--stored measures nothing: leave out --times")
     with closing(RunReader(folder)) as reader:
         spec, name = run_source(reader).spec, reader.manifest.name
     gates = tuple(dict.fromkeys((*map(parse_gate, wanted.gates), *spec.guard.parsed)))
@@ -59,11 +59,11 @@ def read_experiment(folder: Path, wanted: GuardRequest) -> Question:
     return Question(folder, run_figures(folder), name, places, wanted, drawn_seed(wanted), known_of(wanted))
 
 
-def measure_experiment(root: Path, asked: Question, tell: Tell) -> Callable[[], list[RunFigures]]:
-    """Return what measures the experiment again, as often as was asked for, with other seeds.
+def measure_experiment(root: Path, asked: Question, notify: Tell) -> Callable[[], list[RunFigures]]:
+    """Return a function that measures the experiment again, as often as requested, with new seeds.
 
     Raises:
-        UsageError: if it was measured on an existing server, and none is named.
+        UsageError: if it was measured on an existing server, and the request names none.
     """
     wanted = asked.wanted
     with closing(RunReader(asked.folder)) as reader:
@@ -80,7 +80,7 @@ def measure_experiment(root: Path, asked: Question, tell: Tell) -> Callable[[], 
         with closing(RunReader(asked.folder)) as reader:
             source = run_source(reader, changes)
         session = new_run(root, source, wanted.choice)
-        tell(f"run {session.folder.name}")
+        notify(f"run {session.folder.name}")
         for _ in session.events():
             pass
         return run_figures(session.folder)
@@ -89,14 +89,14 @@ def measure_experiment(root: Path, asked: Question, tell: Tell) -> Callable[[], 
 
 
 def _places(gate: Gate, spec: Spec) -> Iterator[Place]:
-    """Yield where a gate is asked: of each variant that is compared, in each cell."""
+    """Yield each place where a gate applies: every compared variant in every cell."""
     metric = GATE_METRICS[gate.metric]
     if metric.source == "size":
         others = [name for name in spec.variants if name != spec.baseline]
         for cell, variant in product(cells(spec), others):
             find = partial(_size, f"{variant}{cell.at}")
             levels = (("variant", variant), *cell.levels)
-            yield Place(gate, find, "its tables and indexes are not known", "", levels)
+            yield Place(gate, find, "the sizes of its tables and indexes are not stored", "", levels)
     for workload in gate_workloads(gate, spec):
         own = spec.workloads[workload].metric == gate.metric
         for cell in cells(spec):
@@ -118,14 +118,14 @@ def _figure(subject: str, names: tuple[str, ...], run: RunFigures) -> Figure | N
 
 
 def _size(subject: str, run: RunFigures) -> Figure | None:
-    """Return the size of a variant's tables and indexes together."""
+    """Return the total size of a variant's tables and indexes."""
     found = [one for one in run.figures if one.subject == subject and one.name.startswith("size of ")]
     total = sum(one.value for one in found)
     return Figure(subject, "size", total, "B", "lower", "exact") if found else None
 
 
 def _shapes(subject: str, run: RunFigures) -> str | None:
-    """Return the plans of a variant's statements, one below the other."""
+    """Return the plans of a variant's statements as one text."""
     found = [f"{one.statement}\n{one.shape}" for one in run.plans if one.subject == subject]
     return "\n".join(found) if found else None
 
@@ -137,5 +137,5 @@ def _nothing(run: RunFigures) -> Figure | None:
 def _lacks(gate: Gate, spec: Spec, workload: str, cell: Cell) -> str:
     title, own = GATE_METRICS[gate.metric].title, spec.workloads[workload].metric
     if gate.metric in FIGURES and GATE_METRICS[gate.metric].source in ("latency", "rate"):
-        return f"the workload is compared by {GATE_METRICS[own].title}, and keeps no effect of {title}"
-    return f"a stored experiment tells no {title} of it{cell.at}"
+        return f"the workload is compared by {GATE_METRICS[own].title}, so no effect on {title} is stored"
+    return f"a stored experiment holds no {title} for it{cell.at}"

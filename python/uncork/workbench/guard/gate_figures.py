@@ -1,4 +1,4 @@
-"""Which figure of a stored run a gate speaks of."""
+"""Find the metric of a stored run that a gate is about."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "sent_bytes": ("sent each",),
     "received_bytes": ("received each",),
 }
-"""The names of figures that a gate's metric has in runs; success is what did not fail."""
+"""The names that a gate's metric has in runs; success is computed from failures."""
 NEEDED: Final[Mapping[str, int]] = {"latency_p99": 1_000, "latency_p999": 10_000}
-"""Operations that a percentile needs so that at least ten lie beyond it."""
+"""The operations a percentile needs so that at least ten lie beyond it."""
 _DEFAULTS: Final = ("throughput > -5%", "p50 < +5%", "p99 < +10%", "success >= baseline")
 
 
 def gate_figure(gate: Gate, run: RunFigures) -> Figure | None:
-    """Return the figure of a load that a gate speaks of; None if it has none."""
-    told = any(one.subject == gate.workload for one in run.figures)
-    # A load of one script tells its times of the load as a whole.
-    subject = gate.workload if told else ""
+    """Return the metric of a load that a gate is about; None if the load does not have it."""
+    own = any(one.subject == gate.workload for one in run.figures)
+    # A load of one script has metrics of the load as a whole only.
+    subject = gate.workload if own else ""
     return next(
         (one for name in FIGURES.get(gate.metric, ()) if (one := run.figure((subject, name))) is not None),
         None,
@@ -62,27 +62,27 @@ def gate_figure(gate: Gate, run: RunFigures) -> Figure | None:
 
 
 def lacking(gate: Gate) -> str:
-    """Say why a load has no figure for a gate, as a reason without a full stop."""
+    """Return why a load has no metric for a gate, as a clause without a full stop."""
     title = GATE_METRICS[gate.metric].title
     if gate.metric in NEEDED:
-        return f"{title} needs {format_count(NEEDED[gate.metric])} operations, and fewer succeeded"
+        return f"{title} needs {format_count(NEEDED[gate.metric])} operations, but fewer succeeded"
     if gate.metric in ("server_cpu", "service_cpu"):
-        return f"{title} was not seen: the processes are not on this machine, or belong to others"
+        return f"{title} is unknown: the processes run on another machine or as another user"
     if gate.metric in FIGURES:
         return f"the load has no {title}"
-    return f"a load by itself has no {title}; guard an experiment for that"
+    return f"a load has no {title}; guard an experiment instead"
 
 
 def load_places(gates: Sequence[Gate]) -> tuple[Place, ...]:
-    """Return where each gate is asked of a load."""
+    """Return the place of each gate in a load."""
     return tuple(Place(gate, partial(gate_figure, gate), lacking(gate), gate.workload) for gate in gates)
 
 
 def check_load_gates(gates: Sequence[Gate], run: RunFigures, names: Sequence[str]) -> None:
-    """Refuse gates on scripts (or requests) that a load does not have; `names` are those that it has.
+    """Refuse gates on scripts (or requests) that a load does not have; `names` are the ones it has.
 
     Raises:
-        UsageError: naming the gate, and what there is.
+        UsageError: if a gate names another script; the message suggests a similar name.
     """
     for gate in gates:
         if not gate.workload:
@@ -92,13 +92,13 @@ def check_load_gates(gates: Sequence[Gate], run: RunFigures, names: Sequence[str
             raise UsageError(f'gate "{gate.text}": {run.id} sends nothing called "{gate.workload}"{near}')
         if len(names) > 1 and not gate.metric.startswith("latency_"):
             raise UsageError(
-                f'gate "{gate.text}": of one of several scripts a load tells times only; leave out '
+                f'gate "{gate.text}": a load of several scripts has only latencies by script; leave out '
                 f'"on {gate.workload}"'
             )
 
 
 def default_load_gates(run: RunFigures, *, open_loop: bool) -> tuple[Gate, ...]:
-    """Return the gates of a load that was told none: throughput (in an open loop p50), p99, and success."""
+    """Return the default gates of a load: throughput (in an open loop p50), p99, and success."""
     left_out = "throughput" if open_loop else "latency_p50"
     gates = [parse_gate(text) for text in _DEFAULTS]
     return tuple(gate for gate in gates if gate.metric != left_out and gate_figure(gate, run) is not None)

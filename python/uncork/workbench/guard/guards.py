@@ -1,4 +1,4 @@
-"""A guard of an experiment file or of a stored load: which of both is asked for, and carrying it out."""
+"""Carry out a guard of an experiment file or of a stored run, or resume one."""
 
 from __future__ import annotations
 
@@ -16,36 +16,38 @@ __all__ = ["carry_out_guard", "guard_target"]
 
 
 def carry_out_guard(
-    runs: Path, wanted: GuardRequest, measure: Measure, tell: Tell
+    runs: Path, wanted: GuardRequest, measure: Measure, notify: Tell
 ) -> tuple[GuardResult, Path]:
-    """Carry out a guard of a file or a stored run, or go on with one; return what it found, and its place.
+    """Guard an experiment file or a stored run, or resume a guard; return the result and its folder.
 
     Raises:
-        UncorkError, KeyboardInterrupt: as `guard_experiment`, `resume_guard` and `guard_load`.
+        UncorkError, KeyboardInterrupt: see `guard_experiment`, `resume_guard` and `guard_load`.
     """
     if wanted.acknowledged is not None and not wanted.acknowledged.is_file():
-        raise UsageError(f"--acknowledged {wanted.acknowledged}: there is no such file")
+        raise UsageError(f"--acknowledged {wanted.acknowledged}: no such file")
     if wanted.resume:
         _refuse_beside_resume(wanted)
         folder = find_run(runs, wanted.target)
-        return resume_guard(folder, wanted, measure, tell), folder
+        return resume_guard(folder, wanted, measure, notify), folder
     path = Path(wanted.target)
     if path.suffix != ".toml" and not path.is_file():
         _refuse_of_files(wanted)
-        result = guard_load(runs, wanted, tell)
+        result = guard_load(runs, wanted, notify)
         return result, runs / result.id
     _refuse_of_loads(wanted)
-    result = guard_experiment(runs, wanted, measure, tell)
+    result = guard_experiment(runs, wanted, measure, notify)
     return result, runs / result.runs[0]
 
 
 def guard_target(target: str | None, resume: str | None) -> str:
-    """Return what is guarded, or the run of a guard that goes on; raises UsageError but for one of both."""
+    """Return the target of a guard, or the run to resume; raises UsageError unless exactly one is given."""
     if target is not None and resume is not None:
-        raise UsageError(f"--resume goes on with a guard as it was: leave out {target}")
+        raise UsageError(f"--resume continues a guard with its own target: leave out {target}")
     found = resume if target is None else target
     if found is None:
-        raise UsageError("name an experiment file or a stored run, or --resume a guard that was interrupted")
+        raise UsageError(
+            "name an experiment file or a stored run, or resume an interrupted guard with --resume"
+        )
     return found
 
 
@@ -72,8 +74,8 @@ def _refuse_beside_resume(wanted: GuardRequest) -> None:
     for name, value in given.items():
         if value:
             raise UsageError(
-                f"--resume goes on with a guard as it was: leave out {name} (--budget, and where its servers "
-                "are, can be given)"
+                f"--resume continues a guard with its own options: leave out {name} (only --budget and the "
+                "servers can be given)"
             )
 
 
@@ -100,5 +102,5 @@ def _refuse_of_files(wanted: GuardRequest) -> None:
     for name, value in given.items():
         if value:
             raise UsageError(
-                f"{name} is for experiment files (.toml); {wanted.target} is taken for a stored run"
+                f"{name} is for experiment files (.toml), but {wanted.target} is taken for a stored run"
             )

@@ -1,4 +1,4 @@
-"""Go on with a guard of an experiment that was interrupted: the same sides and gates, and the budget left."""
+"""Resume an interrupted guard of an experiment, with the same sides and gates and the rest of the budget."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from uncork.workbench.guard.store import read_guard
 __all__ = ["resume_guard"]
 
 
-def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, tell: Tell) -> GuardResult:
-    """Go on with the guard of a run, as it was asked, for what is left of its budget.
+def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, notify: Tell) -> GuardResult:
+    """Resume the guard of a run with its stored request, for the rest of its budget.
 
-    Gates are judged over all rounds, those of before and those to come: their error rates hold whenever one
-    looks, so that an interruption changes nothing in them. A second measurement decides once, at the end of
-    its own budget, and is of one piece: a guard whose second has begun does not go on.
+    Gates are judged over all rounds, earlier and later. Their error rates hold at every look, so an
+    interruption does not change them. A second measurement decides once, at the end of its own budget. It
+    cannot be split, so a guard whose second measurement has begun cannot be resumed.
 
-    Of `wanted` only the server, which must be the one of before, and a new budget count.
+    Only the server in `wanted`, which must be the same as before, and its budget are used.
 
     Raises:
-        UsageError: if it is no guard, has ended, cannot go on as the same, or has no budget left.
-        SetupError: if it cannot go on here.
-        UncorkError, KeyboardInterrupt: as `guard_experiment`.
+        UsageError: if the run is not a guard, has ended, cannot be continued, or has no budget left.
+        SetupError: if the guard cannot continue on this machine.
+        UncorkError, KeyboardInterrupt: see `guard_experiment`.
     """
     asked = read_asked(folder)
     with closing(RunReader(folder)) as reader:
@@ -54,8 +54,9 @@ def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, tell: Tel
     if budget_ns - spent_ns < round_ns:
         twice = f"{2 * budget_ns // 10**9}s"
         raise UsageError(
-            f"{manifest.id} has measured for {format_duration(spent_ns)}, and its budget is "
-            f"{format_duration(budget_ns)}: --budget gives it more, such as --budget {twice}"
+            f"{manifest.id} has used {format_duration(spent_ns)} of its budget of "
+            f"{format_duration(budget_ns)}, and the rest is too short for a round; raise it, for example: "
+            f"--budget {twice}"
         )
     guard = Guard(
         root=folder.parent,
@@ -67,61 +68,57 @@ def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, tell: Tel
         called=manifest.id,
         begun=time.monotonic() - spent_ns / 1e9,
     )
-    tell(f"{format_duration(budget_ns - spent_ns)} of its budget are left")
-    return carry_on(guard, measure, tell, folder, spent_ns)
+    notify(f"{format_duration(budget_ns - spent_ns)} of the budget left")
+    return carry_on(guard, measure, notify, folder, spent_ns)
 
 
 def _no_guard(folder: Path) -> str:
     found = read_guard(folder)
     if found is None:
-        return f"{folder.name} is no guard of an experiment; uncork run --resume goes on with experiments"
-    return f"{folder.name} does not keep how it was asked, and cannot go on; guard again: {found.reproduce}"
+        return f"{folder.name} is not a guard of an experiment; resume an experiment with uncork run --resume"
+    return f"{folder.name} does not store its request and cannot be resumed; guard again: {found.reproduce}"
 
 
 def _refuse(manifest: Manifest, asked: GuardAsked, folder: Path) -> None:
     again = f"guard again: {asked.command}"
     if asked.confirms:
         raise UsageError(
-            f"{manifest.id} is the second measurement of guard {asked.confirms}, which is of one piece and "
-            f"cannot go on; {again}"
+            f"{manifest.id} is the second measurement of guard {asked.confirms}, which cannot be resumed; "
+            f"{again}"
         )
     if status_of(manifest) == "running":
         raise UsageError(f"{manifest.id} is still being measured")
     found = read_guard(folder)
     if found is not None and read_manifest(folder.with_name(found.runs[-1])).status == "complete":
-        raise UsageError(f"{manifest.id} has ended: uncork report {manifest.id} shows it; {again}")
+        raise UsageError(f"{manifest.id} has ended; see it with: uncork report {manifest.id}; {again}")
     if manifest.status == "complete":
-        raise UsageError(
-            f"the second measurement of {manifest.id} had begun, which is of one piece and cannot go on; "
-            f"{again}"
-        )
+        raise UsageError(f"the second measurement of {manifest.id} had begun and cannot be resumed; {again}")
     if asked.checkouts:
         raise UsageError(
-            f"{manifest.id} needs checkouts of commits, or a working tree, which may not be the same by now: "
-            f"it cannot go on; {again}"
+            f"{manifest.id} uses checkouts of commits or a working tree, which may have changed since, so it "
+            f"cannot be resumed; {again}"
         )
 
 
 def _choice(wanted: GuardRequest, manifest: Manifest, asked: GuardAsked) -> ServerChoice:
-    """Return the server of before.
+    """Return the server on which the guard began.
 
     Raises:
-        UsageError: if another is named, or none where one must be.
+        UsageError: if the request names another server, or none although it must.
     """
     choice = replace(server_choice(wanted), own=asked.own)
     if choice.description() != manifest.server:
         raise UsageError(
-            f"{manifest.id} was measured on another server ({manifest.server}); name that one: --dsn, "
+            f"{manifest.id} was measured on another server ({manifest.server}); name that server: --dsn, "
             "--pg-bin, or --baseline dsn=... and --candidate dsn=..."
         )
     return choice
 
 
 def _spent_ns(folder: Path, manifest: Manifest) -> int:
-    """Return how long it has measured; of a sitting that was killed, until the last that it wrote."""
-    told = sum(sitting.elapsed_ns for sitting in manifest.sittings)
+    """Return how long the guard has measured; if it was killed, until it last stored a trial."""
     if manifest.sittings:
-        return told
+        return sum(attempt.elapsed_ns for attempt in manifest.sittings)
     begun_ns = round(datetime.fromisoformat(manifest.started_at).timestamp() * 1e9)
     written = [path.stat().st_mtime_ns for path in (folder / "trials").glob("*.parquet")]
     return max((at - begun_ns for at in written), default=0)

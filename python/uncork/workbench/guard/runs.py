@@ -1,7 +1,7 @@
-"""Guard a stored run: a load carried out again and held against history, or sent to two targets side by side.
+"""Guard a stored run: compare it with its history, or send its load to two targets side by side.
 
-Each guard is a run of its own, of kind ``guard``. Loads that it carries out whole are ordinary runs beside
-it, and part of the past from then on, unless they are found broken.
+Each guard is a run of kind ``guard``. The loads that a guard against history carries out are ordinary runs.
+Later guards compare with them too, unless they are found broken.
 """
 
 from __future__ import annotations
@@ -20,61 +20,61 @@ from uncork.store.layout import read_manifest
 from uncork.workbench.guard.experiments import measure_experiment, read_experiment
 from uncork.workbench.guard.history import CONFIDENCE, Measure, judge_history, measure_load, tag_broken
 from uncork.workbench.guard.question import (
-    GuardRun,
     Judged,
     LoadQuestion,
     Question,
-    guard_run,
     read_question,
+    start_guard,
     stored_target,
 )
 from uncork.workbench.guard.store import write_guard
 from uncork.workbench.guard.targets import jobs_of, judge_targets
+from uncork.workbench.run_record import RunRecord
 
 __all__ = ["guard_load"]
 
 
-def guard_load(root: Path, wanted: GuardRequest, tell: Tell) -> GuardResult:
-    """Guard a stored load or experiment; the result is stored as a run of kind ``guard``.
+def guard_load(root: Path, wanted: GuardRequest, notify: Tell) -> GuardResult:
+    """Guard a stored load or experiment, and store the result as a run of kind ``guard``.
 
-    Side by side if a side says something, else against history; ``stored`` measures nothing. `tell` hears
-    what is done.
+    If the request describes a side, two targets are measured side by side, else the run is compared with its
+    history. With ``stored``, nothing is measured. `notify` receives progress messages.
 
     Raises:
-        UsageError: if what is asked does not fit the run, or a secret is missing.
+        UsageError: if the request does not fit the run, or a secret is missing.
         SetupError: if there is no such run, or the result cannot be written.
         UncorkError: if a load cannot be carried out.
     """
     folder = stored_target(root, wanted.target)
-    # Last, and a name, may mean another run tomorrow.
+    # "last", and a name, may mean another run tomorrow.
     words = tuple(folder.name if word == wanted.target else word for word in wanted.words)
     fixed = replace(wanted, words=words)
     manifest = read_manifest(folder)
     kind = manifest.kind
     if manifest.status == "failed":
         raise UsageError(
-            f"{folder.name} failed, so that nothing can be held against it; name a run that is complete "
+            f"{folder.name} failed, so nothing can be compared with it; name a run that is complete "
             "(`uncork runs --status complete` lists them)"
         )
     if kind == "experiment":
         experiment = read_experiment(folder, fixed)
-        measure = None if wanted.stored else measure_experiment(root, experiment, tell)
-        return _history(root, experiment, measure, tell)
+        measure = None if wanted.stored else measure_experiment(root, experiment, notify)
+        return _history(root, experiment, measure, notify)
     if kind != "load":
         raise UsageError(
-            f"{folder.name} is a run of kind {kind}; a guard takes a stored load (uncork load sql, load "
-            "http), a stored experiment, or an experiment file"
+            f"{folder.name} is a run of kind {kind}; guard a stored load (uncork load sql, load http), a "
+            "stored experiment, or an experiment file"
         )
     load = read_question(folder, fixed)
     if load.wanted.two_sides:
-        return _side_by_side(root, load, tell)
-    return _history(root, load, None if wanted.stored else measure_load(root, load, tell), tell)
+        return _side_by_side(root, load, notify)
+    return _history(root, load, None if wanted.stored else measure_load(root, load, notify), notify)
 
 
-def _history(root: Path, asked: Question, measure: Measure | None, tell: Tell) -> GuardResult:
+def _history(root: Path, asked: Question, measure: Measure | None, notify: Tell) -> GuardResult:
     begun = time.monotonic_ns()
-    with guard_run(root, asked, _question(asked)) as run:
-        judged = judge_history(root, asked, measure, tell)
+    with start_guard(root, asked, _question(asked)) as run:
+        judged = judge_history(root, asked, measure, notify)
         result = _result(run, "history", asked, judged, begun)
         if result.status == 3:
             tag_broken(root, judged.runs)
@@ -84,7 +84,7 @@ def _history(root: Path, asked: Question, measure: Measure | None, tell: Tell) -
 
 
 def _question(asked: Question) -> str:
-    """Return what a guard against history asks."""
+    """Return the question of a guard against history."""
     question = asked.reference.question
     if asked.reference.kind == "experiment":
         return f"Does it still hold: {question}"
@@ -92,18 +92,18 @@ def _question(asked: Question) -> str:
     return f"Is {question.removeprefix('load: ')} {now}?"
 
 
-def _side_by_side(root: Path, asked: LoadQuestion, tell: Tell) -> GuardResult:
+def _side_by_side(root: Path, asked: LoadQuestion, notify: Tell) -> GuardResult:
     begun = time.monotonic_ns()
     jobs, shared = jobs_of(asked)
     question = (
-        f"Does the candidate bear {asked.reference.question.removeprefix('load: ')} as the baseline does?"
+        f"Does the candidate serve {asked.reference.question.removeprefix('load: ')} as well as the baseline?"
     )
-    with guard_run(root, asked, question) as run:
-        tell(f"run {run.folder.name}")
+    with start_guard(root, asked, question) as run:
+        notify(f"run {run.folder.name}")
         try:
-            judged = judge_targets(run, asked, jobs, shared, tell)
+            judged = judge_targets(run, asked, jobs, shared, notify)
         except KeyboardInterrupt:
-            tell("interrupted; legs that were measured until then are kept, and nothing is judged")
+            notify("interrupted: the turns measured so far are kept, and no gate is judged")
             raise
         result = _result(run, "side by side", asked, judged, begun)
         write_guard(run.folder, result)
@@ -111,7 +111,7 @@ def _side_by_side(root: Path, asked: LoadQuestion, tell: Tell) -> GuardResult:
 
 
 def _result(
-    run: GuardRun,
+    run: RunRecord,
     against: Literal["side by side", "history"],
     asked: Question,
     judged: Judged,

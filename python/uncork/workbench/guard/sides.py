@@ -1,4 +1,4 @@
-"""The two sides of a guard as they stand in files: read as of their commits, and built there."""
+"""Read the two sides of a guard from their files, at their commits, and build their checkouts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = ["Sides", "asked_sides", "server_choice"]
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both sides' questions, and what is built where: command, folder, whose.
+    """What both sides ask, and what to build: command, folder, and a name for messages.
 
-    `folder` is where the candidate's file is, for what it names beside it.
+    `folder` holds the candidate's file; paths in that file are relative to it.
     """
 
     baseline: Asked
@@ -41,16 +41,16 @@ class Sides:
     builds: tuple[tuple[tuple[str, ...], Path, str], ...]
     folder: Path
 
-    def build(self, tell: Tell) -> None:
-        """Build each checkout once. Raises SetupError if one fails."""
+    def build(self, notify: Tell) -> None:
+        """Build each checkout once. Raises SetupError if a build fails."""
         for command, folder, whose in self.builds:
-            tell(f"building {whose}: {' '.join(command)}")
+            notify(f"building {whose}: {' '.join(command)}")
             run_build(command, folder, whose)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stand:
-    """Where a side's files are, and of when."""
+    """Where a side's files are, and at which revision."""
 
     root: Path
     file: Path
@@ -62,17 +62,17 @@ class _Stand:
 
 @contextmanager
 def asked_sides(wanted: GuardRequest) -> Iterator[Sides]:
-    """Read both sides; what was checked out for it is gone when the context ends.
+    """Read both sides. Checkouts made for this are deleted when the context ends.
 
     Raises:
-        UsageError: if servers contradict each other, the file cannot be read, there is no such commit, or
+        UsageError: if servers contradict each other, the file cannot be read, a commit does not exist, or
             the file is not in it.
         SpecError: if a side's file is wrong.
         SetupError: if a commit cannot be checked out.
     """
     path = Path(wanted.target)
     if not path.is_file():
-        raise UsageError(f"cannot read {path}: there is no such file")
+        raise UsageError(f"cannot read {path}: no such file")
     choice = server_choice(wanted)
     with ExitStack() as stack:
         stands = _stands(path.resolve(), (wanted.baseline, wanted.candidate), stack)
@@ -105,29 +105,31 @@ def server_choice(wanted: GuardRequest) -> ServerChoice:
     if not any(named.values()):
         return wanted.choice
     if wanted.choice.binaries is not None or wanted.choice.port is not None:
-        raise UsageError("dsn=… names servers that run already: leave out --pg-bin and --port")
+        raise UsageError("dsn=… names running servers: leave out --pg-bin and --port")
     found = {role: dsn or wanted.choice.dsn for role, dsn in named.items()}
     lacking = [role for role, dsn in found.items() if dsn is None]
     if lacking:
         other = CANDIDATE if lacking[0] == BASELINE else BASELINE
         raise UsageError(
-            f"--{other} dsn=… names a server: name the {lacking[0]}'s, too (--{lacking[0]} dsn=…, or --dsn)"
+            f"--{other} dsn=… names a server: name the {lacking[0]}'s server, too (--{lacking[0]} dsn=…, or "
+            "--dsn)"
         )
     return ServerChoice(apart={role: dsn for role, dsn in found.items() if dsn is not None})
 
 
 def _started(wanted: GuardRequest, settings: Mapping[str, Mapping[str, str]]) -> ServerChoice:
-    """Return a server of its own for each side, where what they differ in is a whole server's."""
+    """Return one server for each side, for settings that apply to a whole server."""
     role, name = next((role, name) for role, own in settings.items() for name in own)
     lacking = (wanted.baseline.dsn, wanted.candidate.dsn, wanted.choice.dsn)
     if any(dsn is not None for dsn in lacking):
         raise UsageError(
-            f"--{role} setting={name}:…: is a whole server's, and an existing server (dsn) is not ours to "
-            "configure; set it there, or leave the server out"
+            f"--{role} setting={name}:…: it applies to a whole server, and uncork does not configure "
+            "existing servers (dsn); set it there, or leave out the server"
         )
     if wanted.choice.port is not None:
         raise UsageError(
-            f"--{role} setting={name}:…: is a whole server's, and each side has its own: leave out --port"
+            f"--{role} setting={name}:…: it applies to a whole server, so each side has its own server: "
+            "leave out --port"
         )
     return replace(wanted.choice, own=settings)
 
@@ -156,8 +158,8 @@ def _stands(path: Path, sides: tuple[Side, Side], stack: ExitStack) -> list[_Sta
         file = trees[revision.commit] / inside
         if not file.is_file():
             raise UsageError(
-                f"--{side.role} commit={side.commit}: there is no {inside} in it (commit {revision.short}); "
-                "what is asked must be in both: guard a commit that has it"
+                f"--{side.role} commit={side.commit}: commit {revision.short} has no {inside}, but both "
+                "sides need it; guard a commit that has the file"
             )
         name = f"commit {revision.short}"
         found.append(_Stand(trees[revision.commit], file, name, name, revision.commit))
@@ -165,13 +167,13 @@ def _stands(path: Path, sides: tuple[Side, Side], stack: ExitStack) -> list[_Sta
 
 
 def _working(repository: Path, path: Path) -> _Stand:
-    """Return the working tree, with what has changed in it since its commit."""
+    """Return the working tree, and whether it has changed since its commit."""
     revision, changed = working_state(repository)
     if revision is None:
         return _Stand(repository, path, "the working tree", "working tree, nothing committed", None, True)
     name = revision.short
-    told = f"working tree: uncommitted changes on {name}" if changed else f"working tree, as commit {name}"
-    return _Stand(repository, path, "the working tree", told, revision.commit, changed)
+    title = f"working tree: uncommitted changes on {name}" if changed else f"working tree, as commit {name}"
+    return _Stand(repository, path, "the working tree", title, revision.commit, changed)
 
 
 def _top(path: Path) -> Path:
@@ -185,14 +187,14 @@ def _top(path: Path) -> Path:
 
 
 def _source(stand: _Stand, wanted: GuardRequest, path: Path) -> Source:
-    """Read a side's file; in messages it has the name by which it was asked for, not that of its checkout."""
+    """Read a side's file; messages show the path in the request, not the path in the checkout."""
     if stand.file == path.resolve():
         return file_source(path, wanted.options, alone=True)
     try:
         return file_source(stand.file, wanted.options, alone=True)
     except (SpecError, UsageError) as error:
-        told = str(error).replace(str(stand.file), f"{path} of {stand.origin}")
-        raise type(error)(told.replace(f"{stand.root}/", "")) from error
+        message = str(error).replace(str(stand.file), f"{path} of {stand.origin}")
+        raise type(error)(message.replace(f"{stand.root}/", "")) from error
 
 
 def _asked(side: Side, stand: _Stand, source: Source, choice: ServerChoice) -> Asked:

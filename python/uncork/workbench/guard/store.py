@@ -1,4 +1,4 @@
-"""What a guard said, kept as guard.json in the folder of its run."""
+"""Store the result of a guard as guard.json in its run, and read it back."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ GUARD_FILE: Final = "guard.json"
 
 
 def write_guard(folder: Path, result: GuardResult) -> None:
-    """Write what a guard said, whole or not at all.
+    """Write the result of a guard, atomically.
 
     Raises:
-        StoreError: if it cannot be written.
+        StoreError: if the file cannot be written.
     """
     text = json.dumps(_finite(asdict(result)), ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(folder / GUARD_FILE, text + "\n")
 
 
 def read_guard(folder: Path) -> GuardResult | None:
-    """Return what a guard said; None if the run is none, or has not ended.
+    """Return the result of a guard; None if the run is not a guard, or has not ended.
 
     Raises:
-        StoreError: if it is damaged, or a newer uncork wrote it.
+        StoreError: if the file is damaged, or a newer uncork wrote it.
     """
     path = folder / GUARD_FILE
     try:
@@ -59,15 +59,15 @@ def read_guard(folder: Path) -> GuardResult | None:
 
 
 def stored_guard(folder: Path) -> GuardResult:
-    """Return what the guard of a run of kind ``guard`` said.
+    """Return the result of a run of kind ``guard``.
 
     Raises:
-        StoreError: if it is damaged, or the guard did not end.
+        StoreError: if the file is damaged, or the guard did not end.
     """
     found = read_guard(folder)
     if found is None:
         raise StoreError(
-            f"{folder.name} is a guard that did not end, and decided nothing; what it measured is in {folder}"
+            f"{folder.name} is a guard that did not end, so it decided nothing; its trials are in {folder}"
         )
     return found
 
@@ -91,7 +91,7 @@ def _result(data: Mapping[str, Any]) -> GuardResult:
 
 
 def read_side(data: Mapping[str, Any]) -> GuardSide:
-    """Return a side from its JSON. Raises KeyError or TypeError if it is none."""
+    """Build a side from its JSON. Raises KeyError or TypeError if the JSON is wrong."""
     return GuardSide(**{**data, "what": tuple(data["what"])})
 
 
@@ -110,12 +110,12 @@ def _check(data: Mapping[str, Any]) -> GateCheck:
 
 
 def _placed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with the cell as the model has it."""
+    """Return the fields, with the cell as tuples as in the model."""
     return {**data, "cell": tuple(tuple(level) for level in data["cell"])}
 
 
 def _finite(value: Any) -> Any:
-    """Return plain data without what JSON has no word for: an interval without an end has none there."""
+    """Replace numbers that JSON cannot represent, such as the end of an unbounded interval, with None."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,10 +1,10 @@
-"""Send a stored load to two targets side by side, and judge each gate."""
+"""Guard two targets: send a stored load to both in turn, and judge each gate."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from uncork.analysis.runs.environments import unasked_differences
@@ -19,33 +19,35 @@ from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardSide
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.units import format_count
 from uncork.requests.guard import Tell, command_text, headers_of
-from uncork.stats.gates.decision import CONFIRMATION, Asked, Decision, confirm, decide
+from uncork.stats.gates.decision import CONFIRMATION, Asked, Decision, decide
 from uncork.workbench.guard.acknowledged import acknowledge_from
+from uncork.workbench.guard.confirming import Judgement, measure_and_confirm
 from uncork.workbench.guard.gate_figures import NEEDED
 from uncork.workbench.guard.history import CONFIDENCE
-from uncork.workbench.guard.legs import Legs, Rows, measure_legs, place_of_job, together
-from uncork.workbench.guard.question import LEGS, GuardRun, Judged, LoadQuestion
+from uncork.workbench.guard.question import TURNS, Judged, LoadQuestion
+from uncork.workbench.guard.turns import Rows, Turns, measure_turns, place_of_job, together
 from uncork.workbench.load.repeating import Job, Target, repeated_job
+from uncork.workbench.run_record import RunRecord
 
 __all__ = ["BUDGET_NS", "Jobs", "jobs_of", "judge_targets"]
 
 BUDGET_NS = 300 * 10**9
-"""What two targets side by side may take by default, and their confirmation once more."""
+"""The default budget of a guard of two targets; confirming has the same budget again."""
 _ENOUGH = 1_000
-"""Operations that a leg is to hold at least, whatever the gates speak of."""
+"""The least number of operations in a turn, whatever the gates are about."""
 _NOT_RESTARTED = (
-    "neither target was restarted between rounds, so what varies between its lives is not in the interval"
+    "the targets were not restarted between rounds, so the interval leaves out variation between restarts"
 )
 
 Jobs = Mapping[Role, Job]
 
 
 def jobs_of(asked: LoadQuestion) -> tuple[Jobs, str]:
-    """Return both sides' jobs, and what they share; nothing is asked over the network.
+    """Return both sides' jobs, and a sentence on what they share. Does not use the network.
 
     Raises:
-        UsageError: if both sides are the same, a target is of another kind, or a secret is missing.
-        ConnectError: if the words that name a server are wrong.
+        UsageError: if both sides are the same, a target is of the wrong kind, or a secret is missing.
+        ConnectError: if a connection string is wrong.
     """
     wanted = asked.wanted
     sides: dict[Role, Side] = {"baseline": wanted.baseline, "candidate": wanted.candidate}
@@ -62,47 +64,40 @@ def jobs_of(asked: LoadQuestion) -> tuple[Jobs, str]:
     if same and not wanted.same:
         raise UsageError(
             f"both sides are the same: {place_of_job(jobs['candidate'])}; name another target with "
-            "--candidate dsn=... (or url=...), or let it through with --same to test the guard itself"
+            "--candidate dsn=... (or url=...), or use --same to test the guard itself"
         )
     return jobs, shared
 
 
-def judge_targets(run: GuardRun, asked: LoadQuestion, jobs: Jobs, shared: str, tell: Tell) -> Judged:
-    """Measure both targets in turn until every gate is decided or the budget is spent, and judge.
+def judge_targets(run: RunRecord, asked: LoadQuestion, jobs: Jobs, shared: str, notify: Tell) -> Judged:
+    """Measure both targets in turn until every gate is decided or the budget is used, and judge.
 
-    What is broken is measured once more, with another seed; servers of our own are new ones then.
+    Gates that look broken are measured once more with another seed, on new embedded servers if there are any.
 
     Raises:
-        UncorkError: as `measure_legs`.
+        UncorkError: see `measure_turns`.
     """
-    gates = asked.gates
-    first = _measure(run.folder, asked, jobs, gates, asked.seed, CONFIDENCE, tell)
-    run.rounds, run.reason = first.rounds, first.reason
-    found, decisions = _judged(gates, first.rows, CONFIDENCE)
-    known = acknowledge_from(
-        asked.acknowledged,
-        tuple(
-            _check(gate, one, decision, first)
-            for gate, one, decision in zip(gates, found, decisions, strict=True)
-        ),
-    )
-    checks = list(known.checks)
-    again = [place for place, one in enumerate(checks) if one.outcome is GateOutcome.BROKEN]
-    if again and asked.wanted.confirm:
-        wanted = tuple(gates[place] for place in again)
-        told = ", ".join(f'"{gate.text}"' for gate in wanted)
-        tell(f"broken: {told}; measured once more before that is believed")
-        seed = random.Random(f"{asked.seed}/confirmation").getrandbits(31)
-        folder = run.folder / "confirmation"
-        second = _measure(folder, asked, jobs, wanted, seed, CONFIRMATION, tell)
-        run.rounds += second.rounds
-        found, judged = _judged(wanted, second.rows, CONFIRMATION)
-        for place, one, decision in zip(again, found, judged, strict=True):
-            merged, holds = confirm(decisions[place], decision)
-            checks[place] = replace(_check(gates[place], one, merged, second), confirmed=holds)
-    warnings = (*((shared,) if shared else ()), _NOT_RESTARTED, *_short_legs(asked))
+
+    def measure(broken: Collection[Hashable] | None) -> list[Judgement]:
+        if broken is None:
+            folder, gates, seed, confidence = run.folder, asked.gates, asked.seed, CONFIDENCE
+        else:
+            folder = run.folder / "confirmation"
+            gates = tuple(gate for gate in asked.gates if gate in broken)
+            seed = random.Random(f"{asked.seed}/confirmation").getrandbits(31)
+            confidence = CONFIRMATION
+        turns = _measure(folder, asked, jobs, gates, seed, confidence, notify)
+        run.rounds, run.reason = run.rounds + turns.rounds, run.reason or turns.reason
+        return [
+            Judgement(gate, decision, partial(_check, gate, one, turns.rounds))
+            for gate, one, decision in zip(gates, *_judged(gates, turns.rows, confidence), strict=True)
+        ]
+
+    acknowledge = partial(acknowledge_from, asked.acknowledged)
+    known = acknowledge(measure_and_confirm(measure, acknowledge, notify, twice=asked.wanted.confirm))
+    warnings = (*((shared,) if shared else ()), _NOT_RESTARTED, *_short_turns(asked))
     return Judged(
-        checks=tuple(checks),
+        checks=known.checks,
         baseline=_side("baseline", jobs),
         candidate=_side("candidate", jobs),
         runs=(run.folder.name,),
@@ -120,45 +115,45 @@ def _measure(
     gates: Sequence[Gate],
     seed: int,
     confidence: float,
-    tell: Tell,
-) -> Legs:
+    notify: Tell,
+) -> Turns:
     def decided(rows: Rows) -> bool:
         _, decisions = _judged(gates, rows, confidence)
         return all(one.outcome is not GateOutcome.UNDECIDED for one in decisions)
 
-    return measure_legs(
+    return measure_turns(
         folder,
         jobs,
         seed=seed,
-        leg_ns=_leg_ns(asked),
+        turn_ns=_turn_ns(asked),
         budget_ns=asked.wanted.options.budget_ns or BUDGET_NS,
         scripts=sorted({_script(gate, asked.scripts) for gate in gates} - {""}),
         decided=decided,
-        tell=tell,
+        notify=notify,
     )
 
 
-def _leg_ns(asked: LoadQuestion) -> int:
-    """Return how long a leg is: enough operations for each gate's figure."""
+def _turn_ns(asked: LoadQuestion) -> int:
+    """Return the length of a turn that holds enough operations for the metric of each gate."""
     throughput = asked.reference.figure(("", "throughput"))
     needed = max([_ENOUGH, *(NEEDED.get(gate.metric, 0) for gate in asked.gates)])
     return leg_ns(0.0 if throughput is None else throughput.value, needed)
 
 
-def _short_legs(asked: LoadQuestion) -> Iterator[str]:
-    """Say of which percentiles a leg holds too few operations."""
+def _short_turns(asked: LoadQuestion) -> Iterator[str]:
+    """Yield a warning for each percentile that a turn holds too few operations for."""
     throughput = asked.reference.figure(("", "throughput"))
-    held = 0.0 if throughput is None else throughput.value * _leg_ns(asked) / 1e9
+    held = 0.0 if throughput is None else throughput.value * _turn_ns(asked) / 1e9
     for metric in dict.fromkeys(gate.metric for gate in asked.gates):
         if held < NEEDED.get(metric, 0):
             yield (
-                f"a leg holds some {held:.0f} operations, and {GATE_METRICS[metric].title} needs "
-                f"{format_count(NEEDED[metric])}: it is nearly the slowest one"
+                f"a turn holds about {held:.0f} operations, but {GATE_METRICS[metric].title} needs "
+                f"{format_count(NEEDED[metric])}: it is close to the maximum"
             )
 
 
 def _script(gate: Gate, scripts: Sequence[str]) -> str:
-    """Return whose rows a gate reads; a load of one script is that as a whole."""
+    """Return the script whose rows a gate reads; empty for a load of one script, and for all scripts."""
     return gate.workload if len(scripts) > 1 else ""
 
 
@@ -183,7 +178,7 @@ def _judged(
     return found, decide(asked, confidence=confidence)
 
 
-def _check(gate: Gate, found: GateEvidence, decision: Decision, legs: Legs) -> GateCheck:
+def _check(gate: Gate, found: GateEvidence, rounds: int, decision: Decision) -> GateCheck:
     return GateCheck(
         gate=gate,
         cell=(),
@@ -196,7 +191,7 @@ def _check(gate: Gate, found: GateEvidence, decision: Decision, legs: Legs) -> G
         ratio=decision.ratio,
         low=decision.low,
         high=decision.high,
-        rounds=decision.rounds or legs.rounds,
+        rounds=decision.rounds or rounds,
         doubts=decision.doubts,
         by_round=found.by_round,
     )
@@ -208,8 +203,8 @@ def _side(role: Role, jobs: Jobs) -> GuardSide:
 
 
 def _settings(folder: Path) -> tuple[EnvironmentDifference, ...]:
-    """Return what of the servers' facts and settings differs between the sides."""
-    base, own = (run_figures(folder / LEGS / f"0000-{role}") for role in ("baseline", "candidate"))
+    """Return the differences between the two servers' facts and settings."""
+    base, own = (run_figures(folder / TURNS / f"0000-{role}") for role in ("baseline", "candidate"))
     return tuple(
         one for one in unasked_differences(base, own) if (one.section, one.name) != ("server", "place")
     )

@@ -1,4 +1,4 @@
-"""Send telemetry to an OpenTelemetry collector, by HTTP."""
+"""Send telemetry to an OpenTelemetry collector by HTTP."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from uncork.errors import ConnectError, UsageError
 __all__ = ["metrics_address", "send_requests"]
 
 _TIMEOUT_S: Final = 15.0
-_MOST_TOLD: Final = 300
+_MOST_SHOWN: Final = 300
 _PATH: Final = "/v1/metrics"
 
 
 def metrics_address(address: str) -> str:
-    """Return where metrics are posted: the address with ``/v1/metrics`` where it names no path.
+    """Return the URL to post metrics to; ``/v1/metrics`` is the default path.
 
     Raises:
-        UsageError: if it is no address of HTTP.
+        UsageError: if `address` is not an HTTP URL.
     """
     parts = urlsplit(address)
     try:
@@ -30,17 +30,19 @@ def metrics_address(address: str) -> str:
     except ValueError:
         known = False
     if parts.scheme not in ("http", "https") or not known:
-        raise UsageError(f'"{address}" is no address of a collector; one is such as http://127.0.0.1:4318')
+        raise UsageError(
+            f'"{address}" is not the address of a collector; give one such as http://127.0.0.1:4318'
+        )
     return urlunsplit(parts._replace(path=parts.path.rstrip("/") or _PATH, fragment=""))
 
 
 def send_requests(address: str, requests: Iterable[str], headers: Mapping[str, str]) -> int:
-    """Post requests one after the other; return how many data points the collector left out.
+    """Post requests one after another; return how many data points the collector rejected.
 
-    Redirects are not followed: what was meant for one host is not sent to another.
+    Redirects are not followed, so that data for one host is never sent to another.
 
     Raises:
-        ConnectError: if it cannot be reached, or refuses one.
+        ConnectError: if the collector cannot be reached, or refuses a request.
     """
     opener = urllib.request.build_opener(_NoRedirect)
     rejected = 0
@@ -52,8 +54,8 @@ def send_requests(address: str, requests: Iterable[str], headers: Mapping[str, s
             with opener.open(request, timeout=_TIMEOUT_S) as answer:
                 rejected += _rejected(answer.read(1 << 20))
         except urllib.error.HTTPError as error:
-            told = error.read(_MOST_TOLD).decode("utf-8", "replace").strip()
-            raise ConnectError(f"{address} answered {error.code}: {told or error.reason}") from error
+            text = error.read(_MOST_SHOWN).decode("utf-8", "replace").strip()
+            raise ConnectError(f"{address} answered {error.code}: {text or error.reason}") from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             reason = getattr(reason, "strerror", None) or reason
@@ -63,11 +65,11 @@ def send_requests(address: str, requests: Iterable[str], headers: Mapping[str, s
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Follow none: the answer is told as an error."""
+        """Do not follow redirects: the answer is reported as an error."""
 
 
 def _rejected(body: bytes) -> int:
-    """Return how many points were left out, as an answer says; it may say nothing, or be no JSON."""
+    """Return how many points an answer reports as rejected; 0 if it does not say, or is not JSON."""
     try:
         return int(json.loads(body)["partialSuccess"]["rejectedDataPoints"])
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Look at the components behind a load while it runs: the database's sessions, and what the service holds."""
+"""Watch the components behind a load while it runs: database sessions, and the service's resources."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ __all__ = [
 _RATE_HZ: Final = 20.0
 _SERVICE_HZ: Final = 5.0
 _THREADS_EVERY: Final = 2
-"""Threads are read at every second look: each is a file."""
+"""Threads are read in every second reading, because each is a file."""
 _LATE_NS: Final = 4_000_000
 _MOST_LATE: Final = 3
-"""A look that is later than this was descheduled, as the service was then: it would see the
-moment at which sessions are idle for that, so the next is taken, unless so many in a row are late."""
+"""A sample later than `_LATE_NS` was descheduled, probably like the service, and would find sessions idle for
+that reason. It is skipped, unless this many in a row are late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """Who is looked at beside the generator.
+    """The components that are watched besides the generator.
 
-    `conninfo` is the database's, `postmaster` its process if it is here. `lacks` says, a sentence each, what
-    cannot be looked at. `indirect` says that requests reach the database through a service.
+    `conninfo` is the database's, and `postmaster` its process if it runs on this machine. `lacks` holds a
+    sentence for each component that cannot be watched. `indirect` means that requests reach the database
+    through a service.
     """
 
     conninfo: str | None = None
@@ -56,7 +57,7 @@ class Components:
     indirect: bool = True
 
     def watches(self) -> list[Watch]:
-        """Return the processes to sample, by the roles that they have in a load by HTTP."""
+        """Return the processes to sample, with their roles in a load by HTTP."""
         pids = () if self.service is None else self.service.pids
         database = [] if self.postmaster is None else [Watch(DATABASE, self.postmaster, children=True)]
         return [*(Watch(SERVICE, pid, children=True) for pid in pids), *database]
@@ -64,10 +65,10 @@ class Components:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look at a database's client sessions.
+    """One sample of a database's client sessions.
 
-    `time_us` is since 1970. `waits` are busy sessions by class and event, `templates` by text. `idle` counts
-    those that were idle then, and busy at another time of the watch.
+    `time_us` is since 1970. `waits` counts busy sessions by class and event, `templates` by text. `idle`
+    counts sessions that were idle in this sample, and busy at another time of the watch.
     """
 
     time_us: int
@@ -83,9 +84,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class SessionsSeen:
-    """What sessions of a database did: `database_use` puts it together once the load is known.
+    """What the sessions of a database did; `database_use` summarizes it once the load has ended.
 
-    `ended_us` is when the load ended; `connections` is the most of all that were open.
+    `ended_us` is when the load ended. `connections` is the maximum of open connections.
     """
 
     samples: tuple[Sample, ...]
@@ -97,9 +98,9 @@ class SessionsSeen:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What was seen of the components; None of those that cannot be looked at.
+    """What was observed of the components; None for components that could not be watched.
 
-    `threads` are by role how busy threads were, and how many waited for a processor on average.
+    `threads` holds by role how busy each thread was, and how many waited for a processor on average.
     """
 
     sessions: SessionsSeen | None = None
@@ -109,7 +110,7 @@ class Observations:
 
 
 def find_components(wanted: Sequence[int], host: str, port: int, conninfo: str | None) -> Components:
-    """Find the service and the database of a load by HTTP; what is not to be had is said in `lacks`."""
+    """Find the service and the database of a load by HTTP; `lacks` says what could not be found."""
     service, lacks = find_service(wanted, host, port)
     if conninfo is None:
         return Components(None, None, service, lacks)
@@ -129,18 +130,18 @@ def find_components(wanted: Sequence[int], host: str, port: int, conninfo: str |
 
 def _without_database(error: UncorkError) -> str:
     return (
-        f"--postgres: {' '.join(str(error).split())}: the load goes on without what the database's sessions "
-        "do and wait for"
+        f"--postgres: {' '.join(str(error).split())}: the load continues without watching the database's "
+        "sessions"
     )
 
 
 _HIDDEN: Final = (
-    "the role {role} sees its own sessions only; what others wait for is hidden (GRANT pg_monitor TO {role})"
+    "the role {role} sees only its own sessions; to see what others wait for: GRANT pg_monitor TO {role}"
 )
 
 
 class Monitor:
-    """Watches the components in threads of its own while entered; afterwards `noticed` holds what it saw."""
+    """A context manager that watches the components in threads; afterwards `noticed` holds what they saw."""
 
     def __init__(self, components: Components) -> None:
         self._components = components
@@ -215,13 +216,13 @@ class Monitor:
 
 
 def _sessions(server: ServerWatch, ready: threading.Event, over: threading.Event) -> SessionsSeen | None:
-    """Sample sessions until it is over; None if there was no time for any sample.
+    """Sample sessions until `over` is set; return None if there was no time for any sample.
 
     Raises:
         ServerCrash: if the server goes away before the first sample.
     """
     most, reserved = server.connection_limits()
-    server.facts()  # finds where texts of statements are
+    server.facts()  # finds out where statement texts are stored
     server.begin_sampling()
     samples = Samples(time.monotonic_ns(), time.time_ns() // 1000)
     period_ns, tick = round(1e9 / _RATE_HZ), 0
@@ -229,19 +230,19 @@ def _sessions(server: ServerWatch, ready: threading.Event, over: threading.Event
     connections, ended_us, late = 0, 0, 0
     texts: dict[int, str] = {}
     ready.set()
-    with suppress(ServerCrash):  # what was seen until then is told
+    with suppress(ServerCrash):  # the samples so far are kept
         while not over.wait(max(0.0, (tick * period_ns - _since(samples)) / 1e9)):
             if _since(samples) - tick * period_ns > _LATE_NS and late < _MOST_LATE:
                 late += 1
                 tick = next_tick(tick, _since(samples), period_ns)
                 continue
             late = 0
-            look, told = server.look(samples.texts.keys(), blockers=False), server.connections()
-            if look is not None and told is not None:
+            look, open_now = server.look(samples.texts.keys(), blockers=False), server.connections()
+            if look is not None and open_now is not None:
                 samples.add(look, False)
                 since_us = samples.now_us() - samples.begun_us
-                idle.append(sum(age < since_us for age in told.idle_us))
-                connections = max(connections, told.many)
+                idle.append(sum(age < since_us for age in open_now.idle_us))
+                connections = max(connections, open_now.many)
             tick = next_tick(tick, _since(samples), period_ns)
         ended_us = samples.now_us()
         texts = server.texts(samples.texts)
@@ -273,9 +274,9 @@ def _samples(samples: Samples, idle: Sequence[int]) -> Iterator[Sample]:
 
 
 def database_use(seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
-    """Return what sessions did under a load that took so long. Pure.
+    """Summarize what sessions did during a load of `elapsed_ns`. Pure.
 
-    Samples from before it, while connections were opened, are left out.
+    Samples from before the load, while connections were opened, are left out.
     """
     begun_us = seen.ended_us - elapsed_ns // 1000
     samples = [one for one in seen.samples if one.time_us >= begun_us] or seen.samples
@@ -285,7 +286,7 @@ def database_use(seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
     for one in samples:
         waits.update(one.waits)
         templates.update(one.templates)
-    # The first samples know too little of who is used: half of them are enough.
+    # Early samples do not know yet which sessions are used, so only the second half counts.
     used = float(median(one.used for one in samples[many // 2 :]))
     busy = waits.total()
     return DatabaseUse(

@@ -1,4 +1,4 @@
-"""Keep how a run goes while it is measured."""
+"""Store snapshots of a run while it is measured."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from uncork.model.load import LoadProgress
     from uncork.workbench.profile.database_watch import Glance
 
-__all__ = ["noted"]
+__all__ = ["logged"]
 
 Seen = TypeVar("Seen", "LoadProgress", "Glance")
 
 
-def noted(folder: Path, told: Callable[[Seen], None] | None) -> Callable[[Seen], None]:
-    """Return what keeps each glance at a load or a server in its run's folder, then tells `told`."""
+def logged(folder: Path, progress: Callable[[Seen], None] | None) -> Callable[[Seen], None]:
+    """Return a callback that stores each snapshot of a load or a server in its run, then calls `progress`."""
 
-    def note(glance: Seen) -> None:
-        add_glance(folder, asdict(glance))
-        if told is not None:
-            told(glance)
+    def log(snapshot: Seen) -> None:
+        add_glance(folder, asdict(snapshot))
+        if progress is not None:
+            progress(snapshot)
 
-    return note
+    return log

@@ -1,7 +1,7 @@
-"""Carry a stored load out again: as it was then, or against another server.
+"""Repeat a stored load, on the same target or on another.
 
-A stored load holds all that was asked for but secrets: passwords and the values of secret headers are never
-stored. They come from PG*, the password file, or are given again.
+A stored load holds its whole request except secrets. Passwords and the values of secret headers are never
+stored: they come from PG* variables or the password file, or are given again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from uncork.model.load import LoadOutcome
 from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions, TablesOptions
 from uncork.store.loads import LoadReader
 from uncork.workbench.load.http import new_http_load
-from uncork.workbench.load.sql import Tell, new_load
+from uncork.workbench.load.sql import Notify, new_load
 
 __all__ = ["AS_THEN", "Job", "Target", "carried_out", "repeated_job"]
 
@@ -30,7 +30,7 @@ Job = LoadJob | HttpJob
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a load goes: a PostgreSQL server (`dsn`), or a service (`url`); as it was then if neither."""
+    """The target of a load: a PostgreSQL server (`dsn`), a service (`url`), or the original if neither."""
 
     dsn: str | None = None
     url: str | None = None
@@ -42,45 +42,45 @@ AS_THEN = Target()
 def repeated_job(
     folder: Path, target: Target = AS_THEN, *, headers: Sequence[tuple[str, str]] = (), command: str = ""
 ) -> Job:
-    """Return the job of a stored load; `command` repeats it elsewhere than it was.
+    """Return the job of a stored load, for another target if given; `command` then repeats it.
 
-    `headers` are names and values of secret headers, which are not stored.
+    `headers` holds the names and values of secret headers, which are not stored.
 
     Raises:
-        UsageError: if the run is no load, its target is of another kind, or a secret is missing.
-        ConnectError: if the words that name another server are wrong.
+        UsageError: if the run is not a load, the target is of the wrong kind, or a secret is missing.
+        ConnectError: if the connection string of another server is wrong.
         StoreError: if the run is damaged.
     """
     with closing(LoadReader(folder)) as reader:
         manifest = reader.manifest
         if manifest.kind != "load":
-            raise UsageError(f"{manifest.id} is a run of kind {manifest.kind}, not of load")
+            raise UsageError(f"{manifest.id} is a run of kind {manifest.kind}, not a load")
         plan = reader.plan()
     again = manifest.options.get("again")
     before = str(manifest.options.get("command", ""))
     if again is None:
         raise UsageError(
-            f"{manifest.id} does not hold all that was asked for; carry it out once more: {before}"
+            f"{manifest.id} does not store its whole request and cannot be repeated; run it again: {before}"
         )
     if plan.get("http") is not None:
         return _http_job(manifest.id, plan, again, target, headers, command or before)
     return _sql_job(manifest.id, plan, again, target, command or before)
 
 
-def carried_out(root: Path, job: Job, tell: Tell) -> tuple[Path, LoadOutcome]:
-    """Carry a job out as a load of its own, stored in `root`; return its folder and how it ended.
+def carried_out(root: Path, job: Job, notify: Notify) -> tuple[Path, LoadOutcome]:
+    """Carry out a job as a new load stored in `root`; return its folder and outcome.
 
     Raises:
-        UncorkError: if it cannot begin, or its result cannot be stored.
+        UncorkError: if the load cannot start, or its result cannot be stored.
     """
     session = new_http_load(root, job) if isinstance(job, HttpJob) else new_load(root, job)
-    return session.folder, session.run(None, tell)
+    return session.folder, session.run(None, notify)
 
 
 def _sql_job(id: str, plan: dict[str, Any], again: dict[str, Any], target: Target, command: str) -> LoadJob:
     if target.url is not None:
         raise UsageError(
-            f"{id} is a load by SQL: name its server with dsn=postgresql://..., not with url={target.url}"
+            f"{id} is a load by SQL: name its server with dsn=postgresql://..., not url={target.url}"
         )
     server = _server(id, plan, again, target)
     return LoadJob(
@@ -97,7 +97,7 @@ def _sql_job(id: str, plan: dict[str, Any], again: dict[str, Any], target: Targe
 def _server(id: str, plan: dict[str, Any], again: dict[str, Any], target: Target) -> ServerOptions:
     if target.dsn is not None:
         wanted = ServerOptions(dsn=target.dsn)
-        wanted.address()  # what is wrong with the words is said before anything is measured
+        wanted.address()  # reports a wrong connection string before anything is measured
         return wanted
     if again["embedded"]:
         return ServerOptions(
@@ -106,8 +106,8 @@ def _server(id: str, plan: dict[str, Any], again: dict[str, Any], target: Target
     wanted = ServerOptions(dsn=Address(**plan["connection"]).conninfo())
     if again["password"] and wanted.address().password is None:
         raise UsageError(
-            f"{id} was made with a password, which is never stored: give it by PGPASSWORD or ~/.pgpass, or "
-            "name the server again with its password"
+            f"{id} used a password, which is never stored: set PGPASSWORD, add it to ~/.pgpass, or name the "
+            "server again with its password"
         )
     return wanted
 
@@ -121,7 +121,7 @@ def _http_job(
     command: str,
 ) -> HttpJob:
     if target.dsn is not None:
-        raise UsageError(f"{id} is a load by HTTP: name its service with url=http://HOST:PORT, not with dsn")
+        raise UsageError(f"{id} is a load by HTTP: name its service with url=http://HOST:PORT, not dsn")
     spec = http_spec_of(plan, headers)
     if target.url is not None:
         spec = replace(spec, server=_service(target.url, spec.server))
@@ -137,6 +137,8 @@ def _service(url: str, before: HttpServer) -> HttpServer:
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         raise UsageError(f"url={url}: write http://HOST:PORT or https://HOST:PORT")
     if parts.path not in ("", "/") or parts.query:
-        raise UsageError(f"url={url}: requests keep their own paths; write only {parts.scheme}://HOST:PORT")
+        raise UsageError(
+            f"url={url}: requests keep their own paths, so write only {parts.scheme}://HOST:PORT"
+        )
     tls = parts.scheme == "https"
     return replace(before, host=parts.hostname, port=port or (443 if tls else 80), tls=tls)

@@ -1,28 +1,22 @@
-"""Load a server by itself: find it or start it, make its tables, load it, keep what came of it."""
+"""Load a PostgreSQL server: find or start it, create its tables, send the load, and store the result."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from uncork import __version__
-from uncork.analysis.runs.figures import remember
-from uncork.engines import process
-from uncork.engines.checkout import current_commit
 from uncork.engines.conninfo import Address, resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.postmaster import postmaster_of
 from uncork.engines.tpcb import Initialised, Progress, initialise, scale_of
 from uncork.engines.watch.visit import describe, vacuum
-from uncork.errors import ConnectError, LoadError, SetupError, StoreError, UsageError
+from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.run import INTERVAL_NS, check_load, hdr_log, load_plan, run_load, without_password
 from uncork.load.sql import build_facts
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadScript, LoadSpec, LoadTotals
@@ -30,87 +24,77 @@ from uncork.model.results.experiment import RunStatus
 from uncork.model.units import format_duration
 from uncork.requests.jobs import LoadJob, TablesOptions
 from uncork.store.glances import forget_glances
-from uncork.store.layout import Manifest, RunKind, Sitting, new_run_folder, write_atomically, write_manifest
+from uncork.store.layout import Manifest, RunKind, write_atomically
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
+from uncork.workbench.clock import now_text
 from uncork.workbench.load.monitor import Components
-from uncork.workbench.load.progress_log import noted
+from uncork.workbench.load.progress_log import logged
 from uncork.workbench.load.targets import SqlTarget
+from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
 __all__ = [
     "LoadSession",
     "checked",
-    "close_manifest",
-    "lay_out",
+    "load_ending",
     "load_manifest",
     "make_tables",
     "new_load",
     "place_of",
+    "start_load",
     "with_time",
     "write_hdr_log",
 ]
 
 
 _SPARE_CONNECTIONS = 10
-"""Connections that an embedded server has beyond those of the load: ours, and its own reserve."""
+"""Connections that an embedded server allows beyond those of the load: uncork's own, and its reserve."""
 _NOT_YET = Address("127.0.0.1", 5432, "uncork", "postgres")
-"""Stands for a server of our own that is not started yet."""
+"""A placeholder for an embedded server that has not been started yet."""
 
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
+"""Receives a line about what is being done."""
 
 
 def make_tables(
     conninfo: str, tables: TablesOptions, progress: Callable[[Progress], None] | None = None
 ) -> Initialised:
-    """Make pgbench's tables.
+    """Create pgbench's tables.
 
     Raises:
-        SetupError: if the server refuses a step.
-        ConnectError: if it cannot be reached, or refuses us.
+        SetupError: if a step fails on the server.
+        ConnectError: if the server cannot be reached, or refuses the connection.
     """
     return initialise(conninfo, **asdict(tables), progress=progress)
 
 
 def new_load(root: Path, job: LoadJob) -> LoadSession:
-    """Lay out the folder of a new load.
+    """Start the run of a new load.
 
     Raises:
-        SetupError: if it cannot be written.
-        ConnectError, UsageError: if a script is wrong, or the words that name the server are.
+        SetupError: if its folder cannot be written.
+        ConnectError, UsageError: if a script or the connection string is wrong.
     """
-    return LoadSession(*lay_out(root, job, "load", _question(job.spec)))
+    return start_load(root, job, "load", _question(job.spec))
 
 
-def lay_out(
-    root: Path, job: LoadJob, kind: RunKind, question: str
-) -> tuple[Path, Manifest, LoadJob, Address | None]:
-    """Check a job, and lay out the folder of its run; return what a session is made of.
+def start_load(root: Path, job: LoadJob, kind: RunKind, question: str) -> LoadSession:
+    """Check a job, and start the run of a load or of a sweep.
 
     Raises:
-        SetupError, ConnectError, UsageError: as `new_load`.
+        SetupError, ConnectError, UsageError: see `new_load`.
     """
     address = checked(job)
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    try:
-        folder = new_run_folder(root, f"{kind}-{_file_word(job.spec.scripts[0].name)}", stamp)
-        manifest = replace(
-            load_manifest(job, address, folder.name, question),
-            name=folder.name.removesuffix(f"-{stamp}"),
-            owner=process.identity(os.getpid()),
-            kind=kind,
-        )
-        write_manifest(folder, manifest)
-    except StoreError as error:
-        raise SetupError(f"{error}; nothing was measured (--runs names another folder)") from error
-    return folder, manifest, job, address
+    name = f"{kind}-{_file_word(job.spec.scripts[0].name)}"
+    return LoadSession(start_run(root, load_manifest(job, address, kind, name, question)), job, address)
 
 
 def checked(job: LoadJob) -> Address | None:
-    """Return where a job's server is; None for one of our own.
+    """Check a job and return the address of its server; None for an embedded server.
 
     Raises:
-        ConnectError, UsageError: as `new_load`.
+        ConnectError, UsageError: see `new_load`.
     """
     address = None if job.server.embedded else job.server.address()
     try:
@@ -120,67 +104,49 @@ def checked(job: LoadJob) -> Address | None:
     return address
 
 
-def load_manifest(job: LoadJob, address: Address | None, id: str, question: str) -> Manifest:
-    """Return the manifest of a load that begins now."""
-    return Manifest(
-        id=id,
-        name=id,
+def load_manifest(job: LoadJob, address: Address | None, kind: RunKind, name: str, question: str) -> Manifest:
+    """Return the manifest of a load that starts now."""
+    return draft(
+        kind=kind,
+        name=name,
         question=question,
-        status="running",
-        started_at=_now(),
         seed=job.spec.seed,
-        unit="",
         server="embedded" if address is None else f"existing: {place_of(address)}",
-        uncork_version=__version__,
-        commit=current_commit(),
         options={"command": job.command, "again": _again(job, address)},
-        kind="load",
     )
 
 
 class LoadSession:
-    """One load. `run` carries it out; the run's folder is named from the start."""
+    """One load. `run` carries it out; the run's folder exists from the start."""
 
-    def __init__(self, folder: Path, manifest: Manifest, job: LoadJob, address: Address | None) -> None:
-        self.folder = folder
-        self.manifest = manifest
+    def __init__(self, record: RunRecord, job: LoadJob, address: Address | None) -> None:
+        self.record = record
+        self.folder = record.folder
         self.job = job
         self._address = address
 
-    def run(self, progress: Callable[[LoadProgress], None] | None, tell: Tell) -> LoadOutcome:
-        """Load the server and keep what came of it. A server that refuses us is an outcome.
+    def run(self, progress: Callable[[LoadProgress], None] | None, notify: Notify) -> LoadOutcome:
+        """Load the server, and store the result. A server that refuses connections is an outcome too.
 
-        Every second a glance is kept too, so that the load can be followed, and is not lost if it is killed.
-        A load that cannot begin (no tables, a statement refused, a second Ctrl-C) leaves no folder behind.
+        Each second is also stored as a snapshot, so that others can follow the load and a killed load is not
+        lost. If the load cannot start (no tables, a statement refused), its folder is deleted.
 
         Raises:
-            SetupError: if tables are missing or cannot be made, or the server cannot be started.
+            SetupError: if tables are missing or cannot be created, or the server cannot be started.
             UsageError: if a statement cannot be prepared.
             StoreError: if the result cannot be written.
         """
-        begun = time.monotonic_ns()
-        try:
-            with self.served(tell) as (address, pid):
-                measured = self._measure(address, pid, progress, tell)
-                with uninterrupted():
-                    write_measurement(self.folder, measured)
-                    forget_glances(self.folder)
-                    self._close(measured.totals, time.monotonic_ns() - begun)
-        except BaseException:
-            if not (self.folder / "load_totals").is_dir():
-                shutil.rmtree(self.folder, ignore_errors=True)
-            raise
+        with self.record, self.served(notify) as (address, pid):
+            measured = self._measure(address, pid, progress, notify)
+            with uninterrupted():
+                write_measurement(self.folder, measured)
+                forget_glances(self.folder)
+                self.record.end(*load_ending(measured.totals))
         return measured.totals.outcome
 
-    def _close(self, totals: LoadTotals, elapsed_ns: int) -> None:
-        """Note how the load ended."""
-        self.manifest = close_manifest(self.manifest, totals, elapsed_ns)
-        write_manifest(self.folder, self.manifest)
-        remember(self.folder)
-
     @contextmanager
-    def served(self, tell: Tell) -> Iterator[tuple[Address, int | None]]:
-        """Give the server's address, and its postmaster if it is here; one of our own is gone afterwards."""
+    def served(self, notify: Notify) -> Iterator[tuple[Address, int | None]]:
+        """Yield the server's address, and its postmaster if local; stop an embedded server afterwards."""
         if self._address is not None:
             yield self._address, postmaster_of(self._address.conninfo())
             return
@@ -192,17 +158,19 @@ class LoadSession:
         try:
             if self.job.tables is not None:
                 made = make_tables(server.conninfo(), self.job.tables)
-                tell(f"made pgbench's tables at scale {made.scale} in {format_duration(made.elapsed_ns)}")
+                notify(
+                    f"created pgbench's tables at scale {made.scale} in {format_duration(made.elapsed_ns)}"
+                )
             yield resolve(server.conninfo()), server.pid
         finally:
             with uninterrupted():
                 server.stop()
 
     @contextmanager
-    def driven(self, tell: Tell) -> Iterator[SqlTarget]:
-        """Give what sends this load at any level: see `uncork.workbench.load.targets`."""
-        with self.served(tell) as (address, pid):
-            load = self.prepared(address, tell)
+    def driven(self, notify: Notify) -> Iterator[SqlTarget]:
+        """Yield a target that sends this load at any level: see `uncork.workbench.load.targets`."""
+        with self.served(notify) as (address, pid):
+            load = self.prepared(address, notify)
             yield SqlTarget(load, asdict(address), pid, Components(address.conninfo(), pid, indirect=False))
 
     def _measure(
@@ -210,40 +178,41 @@ class LoadSession:
         address: Address,
         pid: int | None,
         progress: Callable[[LoadProgress], None] | None,
-        tell: Tell,
+        notify: Notify,
     ) -> LoadMeasurement:
         spec, connection = self.job.spec, asdict(address)
         try:
-            spec = self.prepared(address, tell)
+            spec = self.prepared(address, notify)
         except ConnectError as error:
             return self._refusal(error, connection)
         plan = load_plan(spec, connection, pid=pid)
         write_plan(self.folder, without_password(plan))
-        self.manifest = replace(self.manifest, started_at=_now(), options=with_time(self.manifest.options))
+        before = self.record.manifest
+        self.record.manifest = replace(before, started_at=now_text(), options=with_time(before.options))
         try:
-            return run_load(spec, connection, pid=pid, progress=noted(self.folder, progress))
+            return run_load(spec, connection, pid=pid, progress=logged(self.folder, progress))
         except LoadError as error:
             raise UsageError(str(error)) from error
 
-    def prepared(self, address: Address, tell: Tell) -> LoadSpec:
-        """Describe the server, vacuum, and find the scale; return the spec with it."""
+    def prepared(self, address: Address, notify: Notify) -> LoadSpec:
+        """Store the server's facts, vacuum, and find the scale; return the spec with the scale."""
         job, conninfo = self.job, address.conninfo()
         write_environment(self.folder, {**describe(conninfo), "core": build_facts()})
         scale = job.scale
         if job.needs_tables:
             scale = scale_of(conninfo)
             if job.scale not in (None, scale) and job.tables is None:
-                tell(f"scale option ignored, using count from pgbench_branches table ({scale})")
+                notify(f"scale option ignored, using count from pgbench_branches table ({scale})")
         if job.vacuum != "none":
             for refused in vacuum(conninfo, accounts=job.vacuum == "all"):
-                tell(f"{refused} (going on without)")
+                notify(f"{refused} (continuing without)")
         return _scaled(job.spec, scale)
 
     def _refusal(self, error: ConnectError, connection: dict[str, object]) -> LoadMeasurement:
-        """Return what the engine says of a server that has refused us once, code by code.
+        """Return the outcome of a load on a server that refused the first connection, with its error codes.
 
         Raises:
-            ConnectError: the first refusal, if the engine is let in after all: nothing was prepared then.
+            ConnectError: the first refusal, if the server accepts connections now: nothing was prepared.
         """
         spec = _scaled(self.job.spec, self.job.scale)
         write_plan(self.folder, without_password(load_plan(spec, connection, pid=None)))
@@ -255,31 +224,30 @@ class LoadSession:
         )
         measured = run_load(knock, connection)
         if measured.totals.outcome is not LoadOutcome.REFUSED:
-            raise ConnectError(f"{error}; a moment later it let us in: try again") from error
+            raise ConnectError(f"{error}; a moment later it accepted connections: try again") from error
         return measured
 
 
 def with_time(options: Mapping[str, Any], warmup_ns: int = 0) -> dict[str, Any]:
-    """Return a load's options with the time when measuring begins: now, after the warm-up."""
+    """Return a load's options with the time at which measuring starts: now, plus the warm-up."""
     return {**options, "measured_us": (time.time_ns() + warmup_ns) // 1000}
 
 
-def close_manifest(manifest: Manifest, totals: LoadTotals, elapsed_ns: int) -> Manifest:
-    """Return the manifest of a load that has ended. A load in which nothing succeeded has failed."""
+def load_ending(totals: LoadTotals) -> tuple[RunStatus, str]:
+    """Return how a load ended, and why. A load in which no operation succeeded has failed."""
     status = _STATUS.get(totals.outcome, "failed")
     reason = totals.message or str(totals.outcome)
     if status == "complete" and not totals.succeeded:
         error = f": {totals.first_error}" if totals.first_error else ""
-        status, reason = "failed", f"none of {totals.started} operations succeeded{error}"
-    sitting = Sitting(manifest.started_at, elapsed_ns, 0, status, reason)
-    return replace(manifest, status=status, owner=None, sittings=(sitting,))
+        return "failed", f"none of {totals.started} operations succeeded{error}"
+    return status, reason
 
 
 def write_hdr_log(folder: Path, path: Path) -> None:
-    """Write a stored load's histograms by interval and script, as HdrHistogram's tools read them.
+    """Write a stored load's histograms by interval and script, in the format of HdrHistogram's tools.
 
     Raises:
-        StoreError: if the run is damaged, or the log cannot be written.
+        StoreError: if the run is damaged, or the file cannot be written.
     """
     reader = LoadReader(folder)
     try:
@@ -304,16 +272,16 @@ _STATUS: dict[LoadOutcome, RunStatus] = {
     LoadOutcome.COMPLETE: "complete",
     LoadOutcome.INTERRUPTED: "interrupted",
 }
-"""What a run is called in the list; any other outcome is a failure."""
+"""The status of a run by the outcome of its load; any other outcome is a failure."""
 
 
 def place_of(address: Address) -> str:
-    """Return where a server is and who connects, without secrets."""
+    """Return a server's address and user as text, without secrets."""
     return f"{address.user}@{address.host}:{address.port}/{address.database}"
 
 
 def _scaled(spec: LoadSpec, scale: int | None) -> LoadSpec:
-    """Return the spec with the variable that pgbench's scripts expect, unless it was given by hand."""
+    """Return the spec with the variable `scale` that pgbench's scripts expect, unless it is set already."""
     return replace(spec, variables={"scale": str(scale or 1), **spec.variables})
 
 
@@ -324,7 +292,7 @@ def _question(spec: LoadSpec) -> str:
 
 
 def _again(job: LoadJob, address: Address | None) -> dict[str, object]:
-    """Return what the plan does not tell of a job, so that it can be carried out again; without secrets."""
+    """Return the part of a job that its plan does not store, so that it can be repeated; without secrets."""
     return {
         "embedded": address is None,
         "binaries": None if job.server.binaries is None else str(job.server.binaries),
@@ -340,7 +308,3 @@ def _again(job: LoadJob, address: Address | None) -> dict[str, object]:
 def _file_word(name: str) -> str:
     stem = Path(name.partition("#")[0]).stem
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "script"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""Load a server past its knee, or where it breaks, and look at all components at the same time."""
+"""Load a server past its knee, or where it breaks, and watch all components at the same time."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from uncork.workbench.load.monitor import Components, Monitor, Observations, dat
 __all__ = ["seen_of", "stress"]
 
 _ALIKE: Final = 0.25
-"""Requests are alike whose standard deviation is below this part of their mean. Requests that vary so little
-by themselves are never four times as quick as usual: the others waited then."""
+"""Requests are uniform if their standard deviation is below this fraction of their mean. One request among
+uniform requests is never four times as fast as the mean, unless the others waited."""
 _BUSY_THREAD: Final = 0.9
-"""A thread of the generator that is busier than this can send no more. Whether it took processors from
-a server beside it (`stats.load.generator`) is not asked here: it is one
-party among others, weighed by a rule."""
+"""A thread of the generator that is busier than this cannot send more. Whether the generator took processors
+from the server (`stats.load.generator`) does not matter here: a rule weighs it like the other components."""
 
 
 def stress(
     send: Callable[[], LoadMeasurement], components: Components, threads: int, alone_ns: float | None = None
 ) -> tuple[Seen, tuple[str, ...]] | None:
-    """Carry out a load while all components are looked at; None if it was interrupted.
+    """Send a load while all components are watched; return None if it was interrupted.
 
-    `alone_ns` is how long a request takes where nothing waits, if that is known.
-    With what was seen comes a sentence for each party that could not be looked at.
+    `alone_ns` is how long a request takes without waiting, if known. The second result holds a sentence for
+    each component that could not be watched.
     """
     with Monitor(components) as monitor:
         measured = send()
@@ -48,7 +47,7 @@ def seen_of(
     indirect: bool,
     alone_ns: float | None = None,
 ) -> Seen:
-    """Put together what generator, machine, service and database tell of the same time. Pure."""
+    """Combine what was observed of generator, machine, service and database in the same period. Pure."""
     system = None if measured.system is None else system_use(system_tables([({}, measured.system)]))
     totals = measured.totals
     times = next((row for row in measured.times if row.kind == "operation"), None)
@@ -85,9 +84,9 @@ def seen_of(
 
 
 def _alone(times: LoadTimes, mean: float) -> float | None:
-    """Return how long a request takes that waits for nothing: the shortest, where the others are alike.
+    """Return how long a request takes without waiting: the shortest one, if requests are uniform.
 
-    Where they vary, the shortest is only the easiest; where it is as long as the others, it waited too.
+    If requests vary, the shortest is only the cheapest. If it is as long as the others, it waited too.
     """
     succeeded = times.executions - times.errors
     if not mean or times.min_ns is None:
@@ -99,7 +98,7 @@ def _alone(times: LoadTimes, mean: float) -> float | None:
 
 def _machine(system: SystemUse | None, noticed: Observations) -> MachineUse:
     held = noticed.service
-    # The kernel counts overflows for all programs: they are this service's where its queue was seen to fill.
+    # The kernel counts overflows for all programs. They are this service's if its queue was seen to fill.
     mine = held is not None and bool(held.backlog)
     overflows = held.overflows if held is not None and mine else None
     backlog = held.backlog if held is not None and mine else None

@@ -1,8 +1,8 @@
-"""Sweep a load over levels: one server, one visit after the other, each kept as it ends."""
+"""Sweep a load over levels: one server, one load step after another, each stored as it ends."""
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from uncork.analysis.runs.figures import remember
 from uncork.experiment.plan.sweep import findings, next_visit, stress_level
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
 from uncork.model.results.experiment import RunStatus
@@ -19,104 +18,90 @@ from uncork.model.system import DATABASE, SERVICE
 from uncork.model.units import format_duration
 from uncork.profile.system import system_use
 from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
-from uncork.store.layout import Manifest, Sitting, write_manifest
 from uncork.store.loads import write_plan
 from uncork.store.seen import Pressed, write_pressed
 from uncork.store.sweeps import append_visit, write_sweep
 from uncork.store.system import SystemWriter, system_tables
-from uncork.workbench.load.http import HttpSession, lay_out_http
-from uncork.workbench.load.sql import LoadSession, Tell, lay_out
+from uncork.workbench.load.http import HttpSession, start_http_load
+from uncork.workbench.load.sql import Notify, start_load
 from uncork.workbench.load.stress import stress
 from uncork.workbench.load.targets import LoadTarget
+from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["SweepSession", "new_sweep"]
 
-_PRESS_NS: Final = 4_000_000_000
-"""How long all components are looked at, at least: eighty samples of the sessions."""
+_STRESS_NS: Final = 4_000_000_000
+"""The minimum time for which all components are watched: eighty samples of the sessions."""
 _LOWER: Final = 2
-"""How many levels are tried."""
+"""How many lower levels are tried as well."""
 _RAISED: Final = {"clients": "clients", "rate": "arrivals a second", "streams": "streams"}
 
 
 class Swept(Protocol):
-    """A load that can be swept: its run's folder is laid out, and `driven` makes it ready."""
+    """A load that can be swept. Its run has been started, and `driven` prepares the server."""
 
-    folder: Path
-    manifest: Manifest
+    record: RunRecord
 
-    def driven(self, tell: Tell) -> AbstractContextManager[LoadTarget]:
-        """Find or start the server, make it ready, and give what sends the load; tidy up afterwards."""
+    def driven(self, notify: Notify) -> AbstractContextManager[LoadTarget]:
+        """Find or start the server, prepare it, and yield a target that sends the load; then clean up."""
         ...
 
 
 def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> SweepSession:
-    """Lay out the folder of a new sweep of the job's load.
+    """Start the run of a new sweep of the job's load.
 
     Raises:
-        SetupError: if it cannot be written.
-        ConnectError, UsageError: if what is sent is wrong, or the words that name the server are.
+        SetupError: if its folder cannot be written.
+        ConnectError, UsageError: if the load or the connection string is wrong.
     """
     question = f"sweep of {_RAISED[wanted.spec.axis]}: "
     if isinstance(job, HttpJob):
         names = ", ".join(request.name for request in job.spec.requests)
-        http = HttpSession(*lay_out_http(root, job, "sweep", f"{question}{names} of {job.spec.server.place}"))
+        http = start_http_load(root, job, "sweep", f"{question}{names} of {job.spec.server.place}")
         return SweepSession(wanted, http)
     names = ", ".join(script.name for script in job.spec.scripts)
-    return SweepSession(wanted, LoadSession(*lay_out(root, job, "sweep", f"{question}{names}")))
+    return SweepSession(wanted, start_load(root, job, "sweep", f"{question}{names}"))
 
 
 class SweepSession:
-    """One sweep. `sweep` carries it out; the run's folder is named from the start."""
+    """One sweep. `sweep` carries it out; the run's folder exists from the start."""
 
     def __init__(self, wanted: SweepRequest, swept: Swept) -> None:
         self._wanted = wanted
         self._swept = swept
-        self.folder = swept.folder
+        self.folder = swept.record.folder
         self.unit = "requests/s" if isinstance(swept, HttpSession) else "tps"
 
-    def sweep(self, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
-        """Visit levels until all is known or the budget is spent; `told` hears of each visit.
+    def sweep(self, show: Callable[[Visit], None], notify: Notify) -> RunStatus:
+        """Carry out load steps until the sweep is finished or the budget is used; call `show` after each.
 
-        A sweep that cannot begin leaves no folder behind.
+        If the sweep cannot start, its folder is deleted.
 
         Raises:
-            ConnectError: if the server cannot be reached, or refuses us.
-            SetupError: if tables are missing or cannot be made, or the server cannot be started.
-            UsageError: if something that is sent cannot be.
-            StoreError: if a visit cannot be written.
+            ConnectError: if the server cannot be reached, or refuses the connection.
+            SetupError: if tables are missing or cannot be created, or the server cannot be started.
+            UsageError: if a statement or a request cannot be sent.
+            StoreError: if a load step cannot be written.
         """
-        begun = time.monotonic_ns()
-        status: RunStatus = "failed"
-        try:
-            with self._swept.driven(tell) as target:
-                try:
-                    status = self._visit_all(target, told, tell)
-                except KeyboardInterrupt:
-                    status = "interrupted"
-        finally:
+        status: RunStatus = "interrupted"
+        with self._swept.record as record:
+            with self._swept.driven(notify) as target:
+                with contextlib.suppress(KeyboardInterrupt):
+                    status = self._visit_all(target, show, notify)
+                record.status = record.reason = status
             try:
-                with uninterrupted():
-                    if (self.folder / "sweep_visits").is_dir():
-                        self._end(status, time.monotonic_ns() - begun)
-                    else:
-                        shutil.rmtree(self.folder, ignore_errors=True)
+                record.close(status, status)
             except KeyboardInterrupt:
-                status = "interrupted"  # it has ended: what was found is told all the same
+                status = "interrupted"  # the run has ended: its result is still shown
         return status
 
-    def _end(self, status: RunStatus, elapsed_ns: int) -> None:
-        manifest = self._swept.manifest
-        sitting = Sitting(manifest.started_at, elapsed_ns, 0, status, status)
-        write_manifest(self.folder, replace(manifest, status=status, owner=None, sittings=(sitting,)))
-        remember(self.folder)
-
-    def _visit_all(self, target: LoadTarget, told: Callable[[Visit], None], tell: Tell) -> RunStatus:
+    def _visit_all(self, target: LoadTarget, show: Callable[[Visit], None], notify: Notify) -> RunStatus:
         write_plan(self.folder, target.plan())
         spec = self._wanted.spec
         if self._wanted.start is None:
             spec = replace(spec, start=target.first_rate())
-            tell(f"the sweep begins at {spec.start:g} arrivals a second")
+            notify(f"starting the sweep at {spec.start:g} arrivals a second")
         write_sweep(self.folder, spec)
         visits: list[Visit] = []
         system = SystemWriter(self.folder)
@@ -124,7 +109,7 @@ class SweepSession:
         while (place := next_visit(visits, spec)) is not None:
             spent = time.monotonic_ns() - begun
             if visits and spent + spec.visit_ns > spec.budget_ns:
-                tell(f"the budget of {format_duration(spec.budget_ns)} is spent; --budget gives it more")
+                notify(f"the budget of {format_duration(spec.budget_ns)} is spent; increase it with --budget")
                 break
             number, (round_, level) = len(visits) + 1, place
             measured = target.send(spec.axis, level, number, spec.visit_ns)
@@ -136,20 +121,22 @@ class SweepSession:
                     system.append([({"round": round_, "block": number}, measured.system)])
                 append_visit(self.folder, visit)
             visits.append(visit)
-            told(visit)
-        status = self._stress(target, spec, visits, tell)
+            show(visit)
+        status = self._stress(target, spec, visits, notify)
         return status if status != "complete" or any(visit.succeeded for visit in visits) else "failed"
 
-    def _stress(self, target: LoadTarget, spec: SweepSpec, visits: Sequence[Visit], tell: Tell) -> RunStatus:
-        """Look at all components past the knee and where it breaks, apart from the visits that were timed."""
+    def _stress(
+        self, target: LoadTarget, spec: SweepSpec, visits: Sequence[Visit], notify: Notify
+    ) -> RunStatus:
+        """Watch all components past the knee and where the load breaks, apart from the timed load steps."""
         working = sorted({visit.level for visit in visits if visit.works})
         first = stress_level(visits, spec)
         beyond = [level for level in working if first is not None and level <= first]
         cliff = findings(visits, spec).cliff.gives_way
         pressed: list[Pressed] = []
-        # Who looks takes a connection too: at a limit of connections the load needs the one below.
+        # Watching takes a connection too: at a connection limit, the load must be one level lower.
         for level in beyond[: -1 - _LOWER : -1]:
-            tell(f"looking for what holds it up at {level:g}")
+            notify(f"looking for the bottleneck at {level:g}")
             seen = self._stressed(target, spec, visits, level)
             if seen is None:
                 return "interrupted"
@@ -157,7 +144,7 @@ class SweepSession:
                 pressed.append(seen)
                 break
         if cliff is not None:
-            tell(f"looking for what breaks at {cliff:g}")
+            notify(f"looking for the limit that fails at {cliff:g}")
             seen = self._stressed(target, spec, visits, cliff)
             if seen is None:
                 return "interrupted"
@@ -169,10 +156,10 @@ class SweepSession:
     def _stressed(
         self, target: LoadTarget, spec: SweepSpec, visits: Sequence[Visit], level: float
     ) -> Pressed | None:
-        """Look at all components at a level; None if it was interrupted."""
+        """Watch all components at a level; return None if it was interrupted."""
         lowest = [visit for visit in visits if visit.works and visit.mean_ns is not None]
         alone_ns = min(lowest, key=lambda visit: visit.level).mean_ns if lowest else None
-        number, length = len(visits) + round(level), max(spec.visit_ns, _PRESS_NS)
+        number, length = len(visits) + round(level), max(spec.visit_ns, _STRESS_NS)
         seen = stress(
             lambda: target.send(spec.axis, level, number, length), target.components, target.threads, alone_ns
         )
@@ -213,7 +200,7 @@ def _visit(number: int, round_: int, level: float, measured: LoadMeasurement) ->
 
 
 def _server_times(measured: LoadMeasurement) -> tuple[int | None, int | None]:
-    """Return the processor time of the server; in a load by HTTP that of the service and its database."""
+    """Return the processor time of the server; in a load by HTTP, of the service and its database."""
     totals = measured.totals
     if totals.http is None or measured.system is None:
         return totals.server_user_ns, totals.server_system_ns
@@ -225,6 +212,6 @@ def _server_times(measured: LoadMeasurement) -> tuple[int | None, int | None]:
 
 
 def _message(totals: LoadTotals) -> str | None:
-    """Return how a load ended early, or the first error: whichever says more of the same."""
+    """Return why a load ended early, or its first error if that says the same in more detail."""
     ended, first = totals.message, totals.first_error
     return first if first is not None and (ended is None or first.startswith(ended)) else ended

@@ -1,4 +1,4 @@
-"""What a sweep raises: a load of any kind, that can be sent at any level. One for SQL, one for HTTP."""
+"""What sweeps and guards send: a load by SQL or by HTTP, at any level, for any time."""
 
 from __future__ import annotations
 
@@ -19,60 +19,60 @@ __all__ = ["HttpTarget", "LoadTarget", "SqlTarget"]
 _PROBE_CLIENTS: Final = 8
 _PROBE_NS: Final = 2_000_000_000
 _FIRST_PART: Final = 1 / 8
-"""A sweep of rates begins at this part of what so many clients reach in a closed loop."""
+"""A sweep of rates begins at this fraction of the throughput that `_PROBE_CLIENTS` reach in a closed loop."""
 
 AnySpec = TypeVar("AnySpec", LoadSpec, HttpSpec)
 
 
 class LoadTarget(Protocol):
-    """A load that a sweep raises, on a server that is there."""
+    """A load on a server that is running, at any level."""
 
     @property
     def components(self) -> Components:
-        """Who is looked at beside the generator."""
+        """The components that are watched besides the generator."""
         ...
 
     @property
     def threads(self) -> int:
-        """How many threads send."""
+        """The number of threads that send."""
         ...
 
     def plan(self) -> dict[str, Any]:
-        """Return the plan of the load as it was asked for, without what must not be stored."""
+        """Return the plan of the load as requested, without secrets."""
         ...
 
     def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
-        """Load for a while at a level. Each `number` draws numbers of its own.
+        """Send the load at a level for `duration_ns`. Each `number` has its own random numbers.
 
         Raises:
-            UsageError: if something that is sent cannot be; nothing was sent then.
+            UsageError: if a statement or a request cannot be sent; nothing was sent then.
         """
         ...
 
-    def leg(self, number: int, duration_ns: int) -> Self:
-        """Return the same load, for a while only; a trace is as long as it is. Numbers as in `send`."""
+    def turn(self, number: int, duration_ns: int) -> Self:
+        """Return the same load, limited to `duration_ns` unless it is a trace. For `number`, see `send`."""
         ...
 
     def carry_out(self) -> LoadMeasurement:
-        """Send the load as it is.
+        """Send the load unchanged.
 
         Raises:
-            UsageError: as `send`.
+            UsageError: see `send`.
         """
         ...
 
     def first_rate(self) -> float:
-        """Find where a sweep of rates begins: at a part of what a few clients reach in a closed loop.
+        """Find the first rate of a sweep: a fraction of what a few clients reach in a closed loop.
 
         Raises:
-            UsageError: if nothing succeeds there.
+            UsageError: if no operation succeeds.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SqlTarget:
-    """A load by SQL. `connection` is the plan's; `pid` the postmaster's, if it is here."""
+    """A load by SQL. `connection` is the plan's; `pid` is the postmaster's, if it runs on this machine."""
 
     load: LoadSpec
     connection: Mapping[str, Any]
@@ -93,10 +93,10 @@ class SqlTarget:
         base = replace(self.load, operations_each=None, log=None)
         return self._run(_raised(base, axis, level, number, duration_ns, "poisson"))
 
-    def leg(self, number: int, duration_ns: int) -> Self:
+    def turn(self, number: int, duration_ns: int) -> Self:
         """See `LoadTarget`."""
         load = replace(self.load, log=None)
-        return replace(self, load=_leg(load, "operations_each", number, duration_ns))
+        return replace(self, load=_turn(load, "operations_each", number, duration_ns))
 
     def carry_out(self) -> LoadMeasurement:
         """See `LoadTarget`."""
@@ -136,9 +136,9 @@ class HttpTarget:
             base = replace(base, streams=int(level))
         return self._run(_raised(base, axis, level, number, duration_ns, "constant"))
 
-    def leg(self, number: int, duration_ns: int) -> Self:
+    def turn(self, number: int, duration_ns: int) -> Self:
         """See `LoadTarget`."""
-        return replace(self, spec=_leg(self.spec, "operations", number, duration_ns))
+        return replace(self, spec=_turn(self.spec, "operations", number, duration_ns))
 
     def carry_out(self) -> LoadMeasurement:
         """See `LoadTarget`."""
@@ -158,7 +158,7 @@ class HttpTarget:
 def _raised(
     load: AnySpec, axis: SweepAxis, level: float, number: int, duration_ns: int, kind: ArrivalKind
 ) -> AnySpec:
-    """Return the load of one visit. A rate arrives as was asked for, or else in the usual way."""
+    """Return the load of one load step. Rates use the arrivals of the load, or else those of `kind`."""
     changed = replace(load, duration_ns=duration_ns, seed=load.seed + number, progress_s=None)
     if axis == "rate":
         if load.arrivals is not None:
@@ -170,8 +170,8 @@ def _raised(
     )
 
 
-def _leg(load: AnySpec, count: str, number: int, duration_ns: int) -> AnySpec:
-    """Return the load of one leg; `count` names the field that ends it after so many operations."""
+def _turn(load: AnySpec, count: str, number: int, duration_ns: int) -> AnySpec:
+    """Return the load of one turn; `count` names the field that limits the number of operations."""
     changed = replace(load, seed=load.seed + number, progress_s=None)
     if load.arrivals is not None and load.arrivals.kind == "trace":
         return changed

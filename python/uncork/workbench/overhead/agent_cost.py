@@ -1,6 +1,6 @@
-"""Measure what a profiler's agent costs the service that it runs in: off and on, under load and idle.
+"""Measure what a profiler's agent costs the service it runs in: off and on, under load and idle.
 
-The service, a receiver of what the agent pushes, and the experiment lie in `agent/`.
+The service, a receiver for the agent's pushes, and the experiment are in `agent/`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AGENT: Final = "agent"
 _FOLDER: Final = Path(__file__).parent / "agent"
 _WINDOW_S: Final = 2.0
 _WINDOWS: Final = 12
-"""Windows of an idle service, and how long one is: the agent pushes every 15 s."""
+"""The number of windows of an idle service, and their length: the agent pushes every 15 s."""
 _SETTLE_S: Final = 2.0
 
 
@@ -42,7 +42,7 @@ def agent_source(*, clients: int, practical: str, budget: str, precision: str, s
         UsageError: if the agent is not installed.
     """
     if importlib.util.find_spec("pyroscope") is None:
-        raise UsageError(f"--only agent: there is no module pyroscope: {install_extra('pyroscope')}")
+        raise UsageError(f"--only agent: the module pyroscope is not installed: {install_extra('pyroscope')}")
     data = tomllib.loads((_FOLDER / "experiment.toml").read_text())
     data["experiment"]["seed"] = seed
     data["workloads"]["work"]["clients"] = clients
@@ -53,30 +53,30 @@ def agent_source(*, clients: int, practical: str, budget: str, precision: str, s
 
 
 def idle_agent(database: Target, seed: int) -> IdleCost:
-    """Measure a service that does nothing, without the agent and with it, both at the same time.
+    """Measure two idle services at the same time, one with the agent and one without.
 
     Raises:
-        SetupError: if their processor time cannot be told.
+        SetupError: if their processor time cannot be read.
         ServiceCrash: if one of them ends.
     """
     chance = random.Random(seed)
     with scratch_folder("uncork-agent-") as logs:
         services = LocalServices(logs)
         try:
-            # Which of them starts first makes no difference then.
+            # In random order, so that which one starts first makes no difference.
             names = chance.sample([NOTHING, AGENT], 2)
             running = {name: services.serve(name, _jobs(name == AGENT), database, {}) for name in names}
             time.sleep(_SETTLE_S)
             differences = [_window(services, running) for _ in range(_WINDOWS)]
         finally:
             services.stop()
-    count, mean, scatter = summary(differences)
-    half = float(radius(count, scatter, 0.95))
+    count, mean, deviation = summary(differences)
+    half = float(radius(count, deviation, 0.95))
     return IdleCost(count, 0.0, None, mean, half if half < float("inf") else None)
 
 
 def pushes_of(folder: Path) -> Pushes | None:
-    """Return what the agent pushed while a run lasted, by its receiver's log; None if there is none."""
+    """Return what the agent pushed during a run, from its receiver's log; None if there is no log."""
     log = folder / "services" / f"{AGENT}.sink.log"
     if not log.is_file():
         return None
@@ -98,7 +98,7 @@ def _jobs(agent: bool) -> Sequence[ServiceJob]:
 
 
 def _window(services: LocalServices, running: dict[str, Served]) -> float:
-    """Return how much more processor time a second the service with the agent took."""
+    """Return how much more processor time per second the service with the agent used."""
     before, begun = {name: _used(services, one) for name, one in running.items()}, time.monotonic_ns()
     time.sleep(_WINDOW_S)
     passed = time.monotonic_ns() - begun
@@ -109,5 +109,5 @@ def _window(services: LocalServices, running: dict[str, Served]) -> float:
 def _used(services: LocalServices, one: Served) -> int:
     found = services.cpu_ns(one)
     if found is None:
-        raise SetupError("the processor time of services cannot be told on this machine: use --no-idle")
+        raise SetupError("the processor time of services cannot be read on this machine: use --no-idle")
     return sum(found)

@@ -1,4 +1,4 @@
-"""What observers cost: judged over the stored trials of the experiment that has them as variants."""
+"""Judge what observers cost, from the stored trials of the experiment with observers as variants."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _FIGURES: Final[Mapping[str, tuple[Callable[[Row], float | None], str]]] = {
     "server_cpu": (lambda row: row["server_cpu_ns"], "latency_mean"),
     "service_cpu": (lambda row: row["service_cpu_ns"], "latency_mean"),
 }
-"""What is compared, and the metric whose better direction it has."""
+"""The compared metrics: how each is read, and the metric with the same better direction."""
 
 
 def observer_costs(folder: Path, prepared: Prepared, slices: Sequence[Slice] = ()) -> ObserverCosts:
-    """Judge a finished run, and slices in which observers were switched; keep beside it what was found.
+    """Judge a finished run, and slices with observers switched on and off; store the result in the run.
 
     Raises:
-        StoreError: if the run is damaged, or this cannot be written.
+        StoreError: if the run is damaged, or the result cannot be written.
     """
     with closing(RunReader(folder)) as reader:
         spec = run_source(reader).spec
@@ -103,8 +103,8 @@ def _costs(
     names = [name for name, variant in spec.variants.items() if not variant.baseline]
     count = len(names) * len(spec.workloads) * len(cells(spec))
     processors = len(os.sched_getaffinity(0))
-    # Each of so many verdicts, of throughput and of processor time, may err; together they do no oftener
-    # than one interval does.
+    # There are 2 * count verdicts, on throughput and processor time. Together they err no more often than a
+    # single interval does.
     confidence = 1 - (1 - spec.stop.confidence) / max(1, 2 * count)
     stop = spec.stop.model_copy(update={"confidence": confidence})
     wider = spec.model_copy(update={"stop": stop})
@@ -162,7 +162,7 @@ def _cost(
 
 
 def _by_switching(cost: ObserverCost, found: Switched, practical: float) -> ObserverCost:
-    """Let the verdicts rest on what switching found, and on that alone."""
+    """Base the verdicts only on what switching found."""
     return replace(
         cost,
         switched=found,
@@ -173,12 +173,12 @@ def _by_switching(cost: ObserverCost, found: Switched, practical: float) -> Obse
 
 
 def _with_own(ratio: Ratio | None, watched: Sequence[Row]) -> Ratio | None:
-    """Add the observer's own processor time, which is counted, not estimated, to that of an operation."""
+    """Add the observer's own processor time, which is counted exactly, to the ratio of an operation."""
     known = [row for row in watched if row["server_cpu_ns"] is not None]
     server = sum(row["server_cpu_ns"] * row["started"] for row in known)
     if ratio is None or not server:
         return ratio
-    # What the server took beside it is the ratio times what it takes alone.
+    # With the observer, the server takes the ratio times what it takes alone.
     own = sum(row["observer_ns"] for row in known) / server
     low, high = (None if bound is None else bound * (1 + own) for bound in (ratio.low, ratio.high))
     return Ratio(ratio.ratio * (1 + own), low, high, ratio.rounds)

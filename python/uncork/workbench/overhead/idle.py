@@ -1,4 +1,4 @@
-"""What observers take of a server that does nothing."""
+"""Measure what observers cost on an idle server."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["idle_costs", "idle_seconds"]
 
 _WINDOW_S: Final = 0.75
 _WINDOWS: Final = 8
-"""Idle windows of each observer, and how long one is."""
+"""The number of idle windows of each observer, and their length."""
 
 
 def idle_seconds(observers: int) -> float:
-    """Return how long so many observers are measured."""
+    """Return how long measuring so many observers takes, in seconds."""
     return _WINDOWS * _WINDOW_S * (observers + 1)
 
 
 def idle_costs(names: Sequence[str], target: Target, seed: int) -> dict[str, IdleCost]:
-    """Measure observers of a server that does nothing: windows of each and of nothing, in random order."""
+    """Measure observers on an idle server, in windows with each observer and without, in random order."""
     order = random.Random(seed)
     observers = LocalObservers()
     server: dict[str, list[float]] = {name: [] for name in names}
@@ -60,13 +60,13 @@ def _idle_cost(own: Sequence[float], server: Sequence[float]) -> IdleCost:
 
 
 def _mean(values: Sequence[float]) -> tuple[float | None, float | None]:
-    count, mean, scatter = summary(values)
-    half = float(radius(count, scatter, 0.95))
+    count, mean, deviation = summary(values)
+    half = float(radius(count, deviation, 0.95))
     return mean, half if half < float("inf") else None
 
 
 def _window(target: Target) -> float | None:
-    """Return the processor time that the server's processes take a second; None if they are not here."""
+    """Return the processor time per second of the server's processes; None if they are not local."""
     before, begun = _server_cpu(target.pid), time.monotonic_ns()
     time.sleep(_WINDOW_S)
     after, passed = _server_cpu(target.pid), time.monotonic_ns() - begun
@@ -76,7 +76,7 @@ def _window(target: Target) -> float | None:
 
 
 def _server_cpu(postmaster: int | None) -> dict[int, int] | None:
-    """Return the processor time of the server's processes by their ids; None if they are not here."""
+    """Return the processor time of the server's processes by pid; None if they are not local."""
     if postmaster is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What can watch a server while it works, so that its cost can be measured."""
+"""The observers whose cost is measured while they watch a working server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FOREVER_NS: Final = 10**18
 _PATIENCE_S: Final = 20.0
 _REST_S: Final = 0.04
 _RESTING: Final = 0.1
-"""perf has begun when it used less than this part of a processor for so long."""
+"""perf has started when it has used less than `_RESTING` of a processor for `_REST_S`."""
 
 
 @dataclass(slots=True)
@@ -41,14 +41,14 @@ class _Watching:
 
 
 class LocalObservers:
-    """The runner's `Observers` port: they watch from this machine."""
+    """Implements the runner's `Observers` port on this machine."""
 
     @contextmanager
     def beside(self, observer: str, target: Target) -> Iterator[_Watching]:
-        """Watch for as long as the context lasts.
+        """Observe until the context ends.
 
         Raises:
-            SetupError: if the observer cannot begin, or broke off.
+            SetupError: if the observer cannot start, or stopped early.
         """
         kinds = {"system": _system, "sessions": _sessions, "perf": _perf}
         watching = _Watching()
@@ -89,7 +89,7 @@ def _sessions(target: Target, watching: _Watching) -> Iterator[None]:
     try:
         watch.begin_sampling()
         for blockers in (True, False, False):
-            # The first answers cost more: the server makes its plan, and reads its catalogue.
+            # The first answers cost more, because the server plans the query and reads its catalog.
             watch.look((), blockers=blockers)
         thread.start()
         yield
@@ -100,7 +100,7 @@ def _sessions(target: Target, watching: _Watching) -> Iterator[None]:
                 thread.join()
             watch.close()
     if trouble:
-        raise SetupError(f"the sampler of sessions broke off: {trouble[0]}")
+        raise SetupError(f"the session sampler stopped early: {trouble[0]}")
     watching.cpu_ns = used[0]
 
 
@@ -118,17 +118,17 @@ def _perf(_target: Target, watching: _Watching) -> Iterator[None]:
             with uninterrupted():
                 _end(process)
     if before is None or after is None:
-        raise SetupError("perf broke off")
+        raise SetupError("perf stopped early")
     watching.cpu_ns = after - before
 
 
 def _perf_command(data: Path) -> list[str]:
-    """Return the command that samples the stacks of all processors; a virtual machine has no other event."""
+    """Return the command that samples stacks on all processors; virtual machines have only this event."""
     return ["perf", "record", "-F", str(PERF_HZ), "-a", "-g", "-e", "cpu-clock", "-o", str(data)]
 
 
 def _begun(process: Child, data: Path) -> None:
-    """Wait until perf samples: it has written the head of its file, and then rests between its turns."""
+    """Wait until perf samples: it has written its file's header, and rests between samples."""
     deadline = time.monotonic() + _PATIENCE_S
     used = 0
     while process.poll() is None and time.monotonic() < deadline:
@@ -137,11 +137,11 @@ def _begun(process: Child, data: Path) -> None:
         if data.exists() and data.stat().st_size and now - used < _RESTING * _REST_S * 1e9:
             return
         used = now
-    raise SetupError(f"perf did not begin: {_said(process)}")
+    raise SetupError(f"perf did not start: {_output(process)}")
 
 
 def _end(process: Child) -> None:
-    """End perf in order, so that it leaves nothing behind."""
+    """End perf properly, so that it leaves nothing behind."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
     try:
@@ -152,9 +152,10 @@ def _end(process: Child) -> None:
 
 
 def process_cpu_ns(pid: int) -> int | None:
-    """Return the processor time of a process, whoever's it is; None if there is none.
+    """Return the processor time of a process of any user; None if there is no such process.
 
-    By the kernel's own clock of the process, whose number is made of the process id (clock_getcpuclockid).
+    It is read from the kernel's clock of the process, whose number is derived from the pid
+    (clock_getcpuclockid).
     """
     try:
         return time.clock_gettime_ns((~pid << 3) | 2)
@@ -162,16 +163,16 @@ def process_cpu_ns(pid: int) -> int | None:
         return None
 
 
-def _said(process: Child) -> str:
+def _output(process: Child) -> str:
     if process.poll() is None:
         return "it took too long"
-    _, said = process.communicate()
-    lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    _, output = process.communicate()
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
     return lines[0] if lines else f"exit status {process.returncode}"
 
 
 def perf_trouble() -> str | None:
-    """Return why perf cannot sample here; None if it can."""
+    """Return why perf cannot sample on this machine; None if it can."""
     if shutil.which("perf") is None:
         return "perf is not installed (Debian: linux-perf)"
     with scratch_folder("uncork-perf-") as folder:
@@ -179,8 +180,8 @@ def perf_trouble() -> str | None:
         tried = run(command, capture_output=True, timeout=_PATIENCE_S)
     if tried.returncode == 0:
         return None
-    said = [line.strip() for line in tried.stderr.decode(errors="replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in tried.stderr.decode(errors="replace").splitlines() if line.strip()]
     reason = next(
-        (line for line in said if "ermission" in line or "paranoid" in line), said[0] if said else ""
+        (line for line in lines if "ermission" in line or "paranoid" in line), lines[0] if lines else ""
     )
-    return f"perf may not sample all processors here: {reason} (kernel.perf_event_paranoid, or root)"
+    return f"perf may not sample all processors: {reason} (lower kernel.perf_event_paranoid, or run as root)"

@@ -1,4 +1,4 @@
-"""What processors have done, read many times a second: all of them, a server's processes, and our own."""
+"""Read processor time many times a second: of the machine, a server's processes, and this process."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["Clocks", "Used"]
 _MACHINE: Final = tuple(
     Path("/sys/fs/cgroup") / folder / "cpuacct.usage" for folder in ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
 )
-"""The processor time of all tasks in nanoseconds, where the kernel keeps it: control groups, version 1."""
+"""The processor time of all tasks in nanoseconds, where the kernel has it (control groups, version 1)."""
 _STAT: Final = Path("/proc/stat")
 _TICK_NS: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class Used(NamedTuple):
-    """Processor time so far, in nanoseconds: what all took, what the host took, the server's, and our own.
+    """Processor time so far, in nanoseconds: of all tasks, stolen by the host, the server's, and our own.
 
-    `time_ns` is of the monotonic clock. What cannot be read stands still.
+    `time_ns` is the monotonic clock. A value that cannot be read does not change.
     """
 
     time_ns: int
@@ -33,10 +33,10 @@ class Used(NamedTuple):
 
 
 class Clocks:
-    """The clocks of a machine and of a server's processes, those that there are now.
+    """The clocks of a machine and of a server's processes that exist now.
 
-    By /proc/stat alone what all took is known to some ticks of 10 ms only, which explains less of a tenth of
-    a second; it is no less right.
+    Without control groups, the time of all tasks comes from /proc/stat, in ticks of 10 ms. It then explains
+    less of the variation in a tenth of a second, but is not biased.
     """
 
     def __init__(self, postmaster: int) -> None:
@@ -46,7 +46,7 @@ class Clocks:
         self._machine = next((one for path in _MACHINE if (one := _open(path)) is not None), None)
 
     def read(self) -> Used:
-        """Read them all; takes some ten microseconds."""
+        """Read all clocks; this takes about ten microseconds."""
         now = time.monotonic_ns()
         user = nice = system = hard = soft = stolen = 0
         if self._stat is not None:
@@ -59,7 +59,7 @@ class Clocks:
         return Used(now, busy, stolen * _TICK_NS, server, time.process_time_ns())
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for one in (self._stat, self._machine):
             if one is not None:
                 os.close(one)

@@ -1,4 +1,4 @@
-"""Measure what observers cost: under load as variants of one experiment, and while nothing runs."""
+"""Measure what observers cost: under load, as variants of one experiment, and on an idle server."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ _TITLES: Final[Mapping[str, str]] = {
 }
 
 _SWITCHED_SHARE: Final = 0.85
-"""How much of the budget switching gets where every observer can be switched. The experiment has the rest:
-it then tells of latency only."""
+"""The fraction of the budget for switching if every observer can be switched. The rest is for the experiment,
+which then measures only latency."""
 _DATA_S: Final = 30.0
-"""What the experiment has at least of a budget twice as long: it makes its data in it."""
+"""The minimum time for the experiment, which creates its data in it; at most half of the budget."""
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class CostWanted:
-    """What is asked: `script` is a built-in one's name, or a file (.toml: an experiment, else a script)."""
+    """A request: `script` names a built-in script; `file` is an experiment (.toml) or a script."""
 
     script: str = "select-only"
     file: Path | None = None
@@ -72,9 +72,9 @@ class CostWanted:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The experiment to run, what was skipped and why, and what observing an idle server takes.
+    """The experiment to run, skipped observers with reasons, and the cost of observing an idle server.
 
-    `switched` are the observers that are then switched on and off within one load, and `load` is that load.
+    `switched` names the observers that are switched on and off within one load, and `load` is that load.
     """
 
     source: Source
@@ -84,38 +84,38 @@ class Prepared:
     load: SwitchedLoad | None = None
 
 
-def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
-    """Find which observers there are, measure them idle, and write the experiment that loads the server.
+def prepare(wanted: CostWanted, choice: ServerChoice, notify: Notify) -> Prepared:
+    """Find the available observers, measure them on an idle server, and build the experiment.
 
     Raises:
-        UsageError: if an observer is unknown, none is to be had, or a file is wrong.
+        UsageError: if an observer is unknown, none is available, or a file is wrong.
         SetupError, ConnectError: if the server cannot be started or reached.
     """
     if AGENT in wanted.only:
-        return _prepare_agent(wanted, choice, tell)
+        return _prepare_agent(wanted, choice, notify)
     unknown = [name for name in wanted.only if name not in (*SETTING_OBSERVERS, *_TITLES)]
     if unknown:
         known = ", ".join((*SETTING_OBSERVERS, *_TITLES, AGENT))
-        raise UsageError(f"--only {unknown[0]}: there is no such observer; there are {known}")
+        raise UsageError(f"--only {unknown[0]}: unknown observer; the observers are {known}")
     base = _base(wanted)
     with _server(choice, base) as (target, conninfo):
         quiet = {name: value for name, value in QUIET.items() if refusal(conninfo, {name: value}) is None}
         observers, skipped = _available(wanted, conninfo, target)
         if not observers:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
-            raise UsageError(f"no observer is to be had: {reasons}")
+            raise UsageError(f"no observer is available: {reasons}")
         for name, reason in skipped.items():
-            tell(f"{name} is skipped: {reason}")
+            notify(f"skipping {name}: {reason}")
         beside = [one.name for one in observers if one.observe is not None]
         idle: dict[str, IdleCost] = {}
         if wanted.idle and beside:
             seconds = idle_seconds(len(beside))
-            tell(f"watching an idle server for {seconds:.0f} s: {', '.join(beside)}")
+            notify(f"measuring on an idle server for {seconds:.0f} s: {', '.join(beside)}")
             idle = idle_costs(beside, target, wanted.seed)
     load, budget = None, wanted.budget
     switched: tuple[str, ...] = ()
     if choice.dsn is None and not _is_experiment(wanted):
-        # Of a server that is not ours the load would need tables in somebody's database.
+        # On an existing server, the load would need tables in somebody's database.
         switched = tuple(one.name for one in observers if one.name in SWITCHED)
     if switched:
         whole = parse_duration(wanted.budget) / 1e9
@@ -141,23 +141,23 @@ def prepare(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
 
 
 def switched_seconds(whole: float, switched: int, observers: int) -> float:
-    """Return how much of a budget goes into switching; the experiment has the rest."""
+    """Return how much of a budget, in seconds, is for switching; the rest is for the experiment."""
     share = _SWITCHED_SHARE if switched == observers else switched / observers
     return min(whole * share, whole - min(_DATA_S, whole / 2))
 
 
-def switch_observers(prepared: Prepared, choice: ServerChoice, tell: Tell) -> Switching:
-    """Switch the observers that can be on and off within one load, on a server of its own.
+def switch_observers(prepared: Prepared, choice: ServerChoice, notify: Notify) -> Switching:
+    """Switch observers on and off within one load, on a separate server.
 
     Raises:
-        SetupError, ConnectError: if the server cannot be started, or an observer cannot begin.
-        RunError: if the load or an observer broke off.
+        SetupError, ConnectError: if the server or an observer cannot be started.
+        RunError: if the load or an observer stopped early.
     """
     if prepared.load is None:
         return Switching(())
-    tell(f"switching {', '.join(prepared.switched)} on and off for {prepared.load.seconds:.0f} s")
+    notify(f"switching {', '.join(prepared.switched)} on and off for {prepared.load.seconds:.0f} s")
     with _server(choice, {}) as (target, conninfo):
-        return measure_switched(prepared.load, target, conninfo, prepared.switched, tell)
+        return measure_switched(prepared.load, target, conninfo, prepared.switched, notify)
 
 
 def _switched_load(wanted: CostWanted, seconds: float) -> SwitchedLoad:
@@ -172,13 +172,13 @@ def _switched_load(wanted: CostWanted, seconds: float) -> SwitchedLoad:
     )
 
 
-def _prepare_agent(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prepared:
+def _prepare_agent(wanted: CostWanted, choice: ServerChoice, notify: Notify) -> Prepared:
     if set(wanted.only) != {AGENT}:
         raise UsageError(
-            "--only agent: it is measured in a service of its own; leave the other observers out"
+            "--only agent: the agent is measured in a service of its own; leave out the other observers"
         )
     if wanted.file is not None:
-        raise UsageError("--only agent: it is measured in a service of its own; leave -f out")
+        raise UsageError("--only agent: the agent is measured in a service of its own; leave out -f")
     source = agent_source(
         clients=wanted.clients,
         practical=wanted.practical,
@@ -189,7 +189,7 @@ def _prepare_agent(wanted: CostWanted, choice: ServerChoice, tell: Tell) -> Prep
     idle: dict[str, IdleCost] = {}
     if wanted.idle:
         with _server(choice, {}) as (target, _):
-            tell("watching an idle service, without the agent and with it")
+            notify("measuring an idle service with and without the agent")
             idle[AGENT] = idle_agent(target, wanted.seed)
     return Prepared(source, {}, idle)
 
@@ -203,7 +203,7 @@ def _is_experiment(wanted: CostWanted) -> bool:
 
 
 def _base(wanted: CostWanted) -> dict[str, Any]:
-    """Return the data of the experiment whose set-up and workloads are measured."""
+    """Return the data of the experiment whose setup and workloads are measured."""
     if wanted.file is not None and _is_experiment(wanted):
         return _file_data(wanted.file)
     if wanted.file is None:
@@ -220,7 +220,7 @@ def _base(wanted: CostWanted) -> dict[str, Any]:
 
 
 def _file_data(path: Path) -> dict[str, Any]:
-    """Return an experiment file's data with the SQL of the files that it names in their place."""
+    """Return an experiment file's data, with references to files replaced by their SQL."""
     text = file_text(path)
     parse_spec(text, file=str(path), read=lambda name: (path.parent / name).read_text(), overrides={})
     data = tomllib.loads(text)
@@ -232,7 +232,7 @@ def _file_data(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _server(choice: ServerChoice, base: Mapping[str, Any]) -> Iterator[tuple[Target, str]]:
-    """Give the server to look at before it is loaded; one of our own is gone afterwards."""
+    """Yield the server to observe; stop it afterwards if it is embedded."""
     if choice.dsn is not None:
         address = resolve(choice.dsn)
         describe(address.conninfo())
@@ -251,7 +251,7 @@ def _server(choice: ServerChoice, base: Mapping[str, Any]) -> Iterator[tuple[Tar
 
 
 def _available(wanted: CostWanted, conninfo: str, target: Target) -> tuple[list[Observed], dict[str, str]]:
-    """Return the observers that can be turned on here, and why the others cannot."""
+    """Return the available observers, and why the others are not available."""
     found, skipped = [], {}
     for name, one in SETTING_OBSERVERS.items():
         if wanted.only and name not in wanted.only:

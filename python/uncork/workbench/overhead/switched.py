@@ -1,4 +1,4 @@
-"""Measure observers that can be switched many times a second within one load: see `stats.ab_switching`."""
+"""Measure observers that are switched on and off within one load: see `stats.ab_switching`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["SLICES_FILE", "SwitchedLoad", "Switching", "judge_switched", "measur
 SLICES_FILE: Final = "observer_slices.json"
 _LOAD_NS: Final = 20 * 10**9
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchedLoad:
-    """The load: a script in pgbench's language on its tables, for so many seconds in all."""
+    """The load: a pgbench script on pgbench's tables, for `seconds` in total."""
 
     name: str
     text: str
@@ -41,7 +41,7 @@ class SwitchedLoad:
 
 @dataclass(frozen=True, slots=True)
 class Switching:
-    """What was measured: slices, and whether Ctrl-C ended it before its time."""
+    """The measured slices, and whether Ctrl-C ended the measurement early."""
 
     slices: tuple[Slice, ...]
     interrupted: bool = False
@@ -52,14 +52,14 @@ def measure_switched(
     target: Target,
     conninfo: str,
     names: Sequence[str],
-    tell: Tell,
+    notify: Notify,
     others: Mapping[str, Switch] | None = None,
 ) -> Switching:
-    """Make pgbench's tables, send the load, and switch observers meanwhile: those named, and `others`.
+    """Create pgbench's tables, send the load, and meanwhile switch the observers `names` and `others`.
 
     Raises:
-        SetupError, ConnectError: if tables or an observer cannot be made.
-        RunError: if the load broke off.
+        SetupError, ConnectError: if the tables cannot be created, or an observer cannot be started.
+        RunError: if the load stopped early.
     """
     initialise(conninfo, scale=load.scale)
     spec = LoadSpec(
@@ -73,7 +73,7 @@ def measure_switched(
     with switches(tuple(names), target) as found:
         observers = {**found, **(others or {})}
         slices, interrupted = switch_under_load(
-            Steady(spec, target), observers, load.seconds, load.seed, tell
+            Steady(spec, target), observers, load.seconds, load.seed, notify
         )
     return Switching(tuple(slices), interrupted)
 
@@ -81,10 +81,10 @@ def measure_switched(
 def judge_switched(
     slices: Sequence[Slice], observer: str, confidence: float, sure: float, processors: int | None = None
 ) -> Switched | None:
-    """Say what one observer costs; None if it was not switched. Pure.
+    """Return what one observer costs; None if it was not switched. Pure.
 
-    `confidence` is that of the intervals shown, `sure` that of those which verdicts rest on. `processors` is
-    how many the load may use; without it there is no bound.
+    `confidence` is for the intervals shown, and `sure` for the intervals behind verdicts. `processors` is how
+    many the load may use; without it there is no bound.
     """
     all_of_them = sorted({name for one in slices for name in one.on})
     if observer not in all_of_them:
@@ -99,7 +99,7 @@ def judge_switched(
     work = rows([one.work_ns for one in slices])
     others = rows([one.others_ns for one in slices]) / length
     stolen = rows([one.stolen_ns for one in slices]) / length
-    # A slice in which nothing was done counts as half an operation: there is no logarithm of nothing.
+    # A slice without operations counts as half an operation, because zero has no logarithm.
     some = np.maximum(done, 0.5)
     covariates = np.stack([others, others**2, stolen, *beside], axis=-1)
     plain = plain_estimate(done / length, on)
@@ -127,7 +127,7 @@ def _ratio(found: SwitchedEstimate | None, confidence: float) -> Ratio | None:
 
 
 def _scaled(ratio: Ratio | None, part: float) -> Ratio | None:
-    """Return what the same change is of a whole of which `part` changed so."""
+    """Scale a ratio of a part to the whole; `part` is the fraction of the whole that changed."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return None
     changed, low, high = (1 + (one - 1) * part for one in (ratio.ratio, ratio.low, ratio.high))
@@ -135,7 +135,7 @@ def _scaled(ratio: Ratio | None, part: float) -> Ratio | None:
 
 
 def write_slices(folder: Path, slices: Sequence[Slice]) -> None:
-    """Keep the slices beside the run, a list for each field.
+    """Store the slices with the run, as one list per field.
 
     Raises:
         StoreError: if they cannot be written.

@@ -1,4 +1,4 @@
-"""Observers that can be switched on and off many times a second, and what they take while they are on."""
+"""Observers that can be switched on and off many times a second."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["SWITCHED", "Switch", "switches"]
 
 _PERIOD_NS: Final = 1_000_000_000 // SESSIONS_HZ
 _BLOCKERS_EVERY: Final = SESSIONS_HZ // 2
-"""Of so many looks one asks for blockers: two a second, as `uncork profile db` does."""
+"""One sample in this many asks for blockers: two a second, as in `uncork profile db`."""
 
 
 class Switch(Protocol):
-    """An observer that is there all along, and observes while it is on: other time is none to it."""
+    """An observer that exists all the time and observes while it is on; off-time does not count."""
 
     def switch(self, on: bool) -> None:
-        """Turn it on or off. Raises UncorkError if it broke off."""
+        """Turn the observer on or off. Raises UncorkError if it stopped early."""
 
 
 class _System:
-    """The sampler of machine and processes, which rests while it is off."""
+    """The sampler of machine and processes, which pauses while it is off."""
 
     def __init__(self, target: Target) -> None:
         self._sampler = Sampler(trial_watch(target.pid))
@@ -46,7 +46,7 @@ class _System:
 
 
 class _Sessions:
-    """The sampler of sessions: a connection that is always there, and a thread that asks while it is on."""
+    """The sampler of sessions: a permanent connection, and a thread that queries while it is on."""
 
     def __init__(self, target: Target) -> None:
         connection: dict[str, Any] = {**target.connection}
@@ -88,7 +88,7 @@ class _Sessions:
             self._trouble = error
 
     def _due(self, left: int) -> bool:
-        """Wait until it was on for so many nanoseconds; say whether it goes on."""
+        """Wait until the observer was on for `left` nanoseconds; return False if it has ended."""
         with self._change:
             while not self._ended:
                 if not self._on:
@@ -106,15 +106,15 @@ SWITCHED: Final[Mapping[str, Callable[[Target], _System | _Sessions]]] = {
     "system": _System,
     "sessions": _Sessions,
 }
-"""What can be switched. perf cannot: it writes in its own time what it sampled before."""
+"""The observers that can be switched. perf cannot, because it writes its samples later, at any time."""
 
 
 @contextmanager
 def switches(names: tuple[str, ...], target: Target) -> Iterator[Mapping[str, Switch]]:
-    """Make observers ready, all of them off.
+    """Start observers, all switched off; yield them by name.
 
     Raises:
-        SetupError, ConnectError: if one cannot begin.
+        SetupError, ConnectError: if one cannot be started.
     """
     with ExitStack() as stack:
         found: dict[str, Switch] = {}

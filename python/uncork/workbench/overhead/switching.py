@@ -1,4 +1,4 @@
-"""Send one steady load after another, and switch observers on and off meanwhile."""
+"""Send one steady load after another, and meanwhile switch observers on and off."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ __all__ = ["Steady", "switch_under_load"]
 
 _SLICE_S: Final = 0.1
 _GUARD_S: Final = 0.02
-"""What is left out at the beginning of each slice, switched or not: what was begun in the slice before it
-ends, and what turning on takes is over."""
+"""The time left out at the start of each slice, switched or not, while operations of the slice before end and
+switching takes effect."""
 _SETTLE_S: Final = 1.0
-"""How long each load goes on before its first slice."""
+"""How long each load runs before its first slice."""
 _LOAD_S: Final = 20.0
-"""About how long a load is: each has connections, and so processes of the server, of its own."""
+"""The approximate length of a load. Each load has new connections, and so new server processes."""
 _INTERVAL_NS: Final = 10_000_000
 _NEVER_NS: Final = 3_600_000_000_000
-"""The load's own sampler tells when the load began, and rests for the hour."""
+"""The period of the load's own sampler: it only records when the load started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """The load that is sent all along, and to which server."""
+    """The load that is sent all the time, and its server."""
 
     spec: LoadSpec
     target: Target
@@ -46,7 +46,7 @@ class Steady:
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """A slice as it was carried out: what was on, and the clocks at its ends."""
+    """A slice as measured: the observers that were on, and the clocks at both ends."""
 
     quadruple: int
     on: tuple[str, ...]
@@ -59,12 +59,12 @@ def switch_under_load(
     observers: Mapping[str, Switch],
     seconds: float,
     seed: int,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> tuple[list[Slice], bool]:
-    """Return the slices of whole quadruples, and whether Ctrl-C ended them before the time was up.
+    """Return the slices of complete quadruples, and whether Ctrl-C ended the measurement early.
 
     Raises:
-        LoadError, ConnectError, RunError: if the load cannot be sent, or an observer broke off.
+        LoadError, ConnectError, RunError: if the load cannot be sent, or an observer stopped early.
     """
     found: list[Slice] = []
     order = turns(list(observers), seed)
@@ -77,8 +77,8 @@ def switch_under_load(
         if measured.totals.outcome is LoadOutcome.INTERRUPTED:
             return found, True
         if measured.totals.outcome is not LoadOutcome.COMPLETE:
-            raise RunError(f"the load broke off: {measured.totals.message or measured.totals.outcome}")
-        tell(f"switched {', '.join(observers)} on and off: {len(found) // 4} quadruples")
+            raise RunError(f"the load stopped early: {measured.totals.message or measured.totals.outcome}")
+        notify(f"switched {', '.join(observers)} on and off: {len(found) // 4} quadruples")
     return found, False
 
 
@@ -114,7 +114,7 @@ def _one_load(
         ended.set()
         thread.join()
     if trouble:
-        raise RunError(f"an observer broke off: {trouble[0]}") from trouble[0]
+        raise RunError(f"an observer stopped early: {trouble[0]}") from trouble[0]
     return edges, measured
 
 
@@ -127,11 +127,11 @@ def _turn(
     edges: list[_Edge],
     ended: threading.Event,
 ) -> None:
-    """Carry out whole quadruples until the time is up."""
+    """Carry out complete quadruples until the time is up."""
     if ended.wait(_SETTLE_S) or target.pid is None:
         return
     with closing(Clocks(target.pid)) as clocks:
-        # The last one must end before the load does, though it takes a little longer than planned.
+        # The last quadruple must end before the load, although it takes a little longer than planned.
         while time.monotonic() < until - 8 * (_SLICE_S + _GUARD_S):
             quadruple = []
             for on in next(order):
@@ -151,9 +151,9 @@ def _turn(
 
 
 def _slices(edges: list[_Edge], measured: LoadMeasurement) -> list[Slice]:
-    """Put together what was switched and what was done, without quadruples that the load did not outlast.
+    """Combine switching with the load's series, without quadruples that ended after the load.
 
-    The series knows when it began by the clock of the wall, which is compared with ours now.
+    The start of the series is known as wall-clock time, which is converted to the monotonic clock here.
     """
     if not edges or measured.system is None or not measured.series:
         return []

@@ -1,4 +1,4 @@
-"""Watch a server for a while: a snapshot, samples at even times, another snapshot."""
+"""Watch a server: take a snapshot, samples at regular times, and another snapshot."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = ["Glance", "Samples", "Watched", "next_tick", "sample_sessions", "watc
 Row = dict[str, Any]
 Status = Literal["complete", "interrupted", "failed"]
 _Change = tuple[Row | None, Row]
-"""An entry of pg_stat_statements as it was and as it is."""
+"""An entry of pg_stat_statements, before and after."""
 
 _BLOCKERS_NS: Final = 500_000_000
-"""Blockers are asked for at most so often: each such question stops the lock manager for a moment."""
+"""The minimum time between queries for blockers, because each briefly stops the lock manager."""
 _SHOW_NS: Final = 1_000_000_000
 _FLUSH: Final = 500
-"""Samples after which rows are packed."""
+"""The number of samples after which rows are packed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What was seen since the last glance: busy sessions on average, by class; how far it has come."""
+    """A progress snapshot: the time elapsed, and busy sessions on average since the last one, by class."""
 
     elapsed_ns: int
     sessions: float
@@ -46,7 +46,7 @@ class Glance:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What watching told: facts and tables to store, and how it ended (`trouble` says why it broke off)."""
+    """The result of watching: facts and tables to store, how it ended, and why if early (`trouble`)."""
 
     status: Status
     facts: dict[str, Any]
@@ -56,7 +56,7 @@ class Watched:
 
 @dataclass(slots=True)
 class Samples:
-    """The samples so far. Rows have the server's number of a statement, or the number of its template."""
+    """The samples so far. Each row has the server's id of a statement, or the number of its template."""
 
     begun_ns: int
     begun_us: int
@@ -98,16 +98,16 @@ class Samples:
             self.pack()
 
     def now_us(self) -> int:
-        """Return the time, in microseconds since 1970, as the samples tell it."""
+        """Return the time in microseconds since 1970, on the same clock as the samples."""
         return self.begun_us + (time.monotonic_ns() - self.begun_ns) // 1000
 
     def pack(self) -> None:
-        """Keep rows in less memory."""
+        """Pack rows, to use less memory."""
         self.packed.append(rows_table("database_activity", self.rows))
         self.rows = []
 
     def activity(self) -> pa.Table:
-        """Return all rows, with the templates of those whose statements have a number."""
+        """Return all rows, with templates for statements that have an id."""
         self.pack()
         table = pa.concat_tables(self.packed)
         numbers = [
@@ -121,10 +121,10 @@ class Samples:
 
 
 def next_tick(tick: int, elapsed_ns: int, period_ns: int) -> int:
-    """Return the tick to take after one that ended `elapsed_ns` from the beginning.
+    """Return the next tick after one that ended `elapsed_ns` after the start.
 
-    Ticks are due at whole periods from the beginning, so that lateness does not add up. One that is late is
-    taken at once, unless the one after it is due too: then it is missed.
+    Ticks are due at whole periods from the start, so that delays do not add up. A late tick is taken at once,
+    unless the tick after it is due too; then it is missed.
     """
     return max(tick + 1, elapsed_ns // period_ns)
 
@@ -132,12 +132,12 @@ def next_tick(tick: int, elapsed_ns: int, period_ns: int) -> int:
 def watch(
     server: ServerWatch, seconds: float, rate_hz: float, show: Callable[[Glance], None] | None = None
 ) -> Watched:
-    """Watch a server for some seconds, or until Ctrl-C; `show` is told every second what is seen.
+    """Watch a server for `seconds` or until Ctrl-C; call `show` with a snapshot every second.
 
-    If the server goes away in between, what was seen until then is kept.
+    If the server goes away, the samples so far are kept.
 
     Raises:
-        ServerCrash: if it goes away before the first sample.
+        ServerCrash: if the server goes away before the first sample.
     """
     facts: dict[str, Any] = {"server": server.facts()}
     before = server.snapshot(sizes=False)
@@ -167,7 +167,7 @@ def watch(
                 texts = server.texts({*(row["query_id"] for _, row in changed), *found.texts})
                 own = {query_id for query_id, text in texts.items() if MARK in text}
         except KeyboardInterrupt:
-            status = "interrupted"  # all of it is there: it came after the block
+            status = "interrupted"  # the signal came after the block: nothing is missing
     except ServerCrash as error:
         if not found.samples:
             raise
@@ -207,7 +207,7 @@ def sample_sessions(
     *,
     ended: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Look at a server's sessions at even times, until so much time has passed or `ended` says so.
+    """Sample a server's sessions at regular times, for `length_ns` or until `ended` returns True.
 
     Raises:
         ServerCrash: if the server goes away.
@@ -247,9 +247,9 @@ def sample_sessions(
 
 
 def _changed(before: ServerSnapshot, after: ServerSnapshot) -> list[_Change]:
-    """Return the entries of pg_stat_statements that ran between the snapshots, as they were and are.
+    """Return the entries of pg_stat_statements that ran between the snapshots, before and after.
 
-    Without the earlier entries, nothing is known to have run.
+    Without the earlier entries, it is unknown what ran, and the result is empty.
     """
     if "pg_stat_statements" in before.failed:
         return []
@@ -262,7 +262,7 @@ def _changed(before: ServerSnapshot, after: ServerSnapshot) -> list[_Change]:
 def _tables(
     found: Samples, before: ServerSnapshot, after: ServerSnapshot | None, changed: list[_Change]
 ) -> dict[str, pa.Table]:
-    """Return all that was seen as stored tables."""
+    """Return everything observed as stored tables."""
     book = found.book
     statements = [
         {**row, "moment": moment, "template": book.number(row["query_id"], None)}
@@ -286,5 +286,5 @@ def _tables(
         ]
     for name in ("database_foreign_keys", "database_settings"):
         rows[name] = [] if after is None else list(after.tables[name])
-    tables = {name: rows_table(name, told) for name, told in rows.items()}
+    tables = {name: rows_table(name, found_rows) for name, found_rows in rows.items()}
     return {**tables, "database_activity": found.activity()}

@@ -1,12 +1,12 @@
-"""Profile a database's server: watch it, keep what was seen, say what it means."""
+"""Profile a database server: watch it, store what was observed, and analyze it."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +16,10 @@ from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UsageError
 from uncork.model.results.database import DatabaseResult
 from uncork.report.database.answer import answer_database
-from uncork.workbench.load.progress_log import noted
+from uncork.workbench.load.progress_log import logged
 from uncork.workbench.profile.database_watch import Glance, watch
-from uncork.workbench.profile.seen import Seen, announce, now_text, store_evidence
+from uncork.workbench.profile.seen import store_evidence
+from uncork.workbench.run_record import draft, start_run
 
 __all__ = ["DatabaseRun", "check_rate", "profile_database"]
 
@@ -27,7 +28,7 @@ _RATES: Final = (0.1, 200.0)
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRun:
-    """A server that was watched: where its run is, what a report says of it, and why it broke off, if so."""
+    """A watched server: its run, the result, and why watching stopped early (empty if it did not)."""
 
     folder: Path
     result: DatabaseResult
@@ -35,10 +36,10 @@ class DatabaseRun:
 
 
 def check_rate(rate_hz: float) -> None:
-    """Refuse a rate at which no server can be sampled; raises UsageError."""
+    """Check a sampling rate; raises UsageError if it is out of range."""
     least, most = _RATES
     if not least <= rate_hz <= most:
-        raise UsageError(f"--rate {rate_hz:g}: from {least:g} to {most:g} samples a second are possible")
+        raise UsageError(f"--rate {rate_hz:g}: give from {least:g} to {most:g} samples a second")
 
 
 def profile_database(
@@ -51,59 +52,43 @@ def profile_database(
     begun: Callable[[], None] | None = None,
     show: Callable[[Glance], None] | None = None,
 ) -> DatabaseRun:
-    """Watch a server for some seconds or until Ctrl-C, store what was seen, and say what it means.
+    """Watch a server for `seconds` or until Ctrl-C, store what was observed, and analyze it.
 
-    `begun` is called when we are let in, `show` every second. `command` repeats it and holds no secret.
+    `begun` is called once connected, and `show` every second. `command` repeats the profile and holds no
+    secret.
 
     Raises:
-        ConnectError: if the server cannot be reached or refuses us.
-        UsageError: if it is too old.
-        SetupError: if the run cannot be laid out.
-        StoreError: if it cannot be written.
-        ServerCrash: if the server goes away before anything was seen.
+        ConnectError: if the server cannot be reached, or refuses the connection.
+        UsageError: if the server is too old.
+        SetupError: if the run's folder cannot be written.
+        StoreError: if the result cannot be written.
+        ServerCrash: if the server goes away before the first sample.
     """
-    server = ServerWatch(address.conninfo())
     place = f"{address.user}@{address.host}:{address.port}/{address.database}"
-    started = time.monotonic_ns()
-    running = Seen(
+    server, started = ServerWatch(address.conninfo()), time.monotonic_ns()
+    manifest = draft(
         kind="database",
         name=f"database-{_word(address.database)}",
         question=f"database: {address.database}, {rate_hz:g} samples a second",
         server=f"existing: {place}",
-        status="running",
-        started_at=now_text(),
-        elapsed_ns=0,
-        command=command,
-        facts={},
-        tables={},
+        options={"command": command},
     )
-    try:
+    with closing(server):
         if begun is not None:
             begun()
-        folder = announce(root, running)
-        try:
-            watched = watch(server, seconds, rate_hz, noted(folder, show))
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-    finally:
-        server.close()
-    seen = replace(
-        running,
-        status=watched.status,
-        elapsed_ns=time.monotonic_ns() - started,
-        facts=watched.facts,
-        tables=watched.tables,
-    )
-    folder, result = store_evidence(
-        root,
-        seen,
-        lambda manifest: answer_database(
-            database_result(database_run_facts(manifest), watched.facts, watched.tables)
-        ),
-        folder,
-    )
-    return DatabaseRun(folder, result, watched.trouble)
+        with start_run(root, manifest, undone="nothing was stored") as run:
+            watched = watch(server, seconds, rate_hz, logged(run.folder, show))
+            result = store_evidence(
+                run,
+                watched.status,
+                time.monotonic_ns() - started,
+                watched.facts,
+                watched.tables,
+                lambda manifest: answer_database(
+                    database_result(database_run_facts(manifest), watched.facts, watched.tables)
+                ),
+            )
+    return DatabaseRun(run.folder, result, watched.trouble)
 
 
 def _word(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Follow logs: read them while they grow, and say now and then what they tell so far."""
+"""Follow logs: read them while they grow, and report regularly what they show so far."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from uncork.workbench.signals import uninterrupted
 __all__ = ["Glance", "follow_logs"]
 
 _PAUSE_S = 0.5
-"""How long nothing is done when nobody has written. What was written before a pause counts as whole."""
+"""The pause when no file has grown. A line written before a pause counts as complete."""
 _SHARE = 4
-"""Telling may take one part in so many of the time."""
+"""At most one part in this many of the time is spent on reporting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What followed logs have told so far, and how far reading has come in how many seconds."""
+    """What followed logs show so far, and how far reading has come after `seconds`."""
 
     result: LogResult
     seconds: float
@@ -43,12 +43,12 @@ def follow_logs(
 ) -> LogReading:
     """Read logs while they grow, until Ctrl-C or for `end_s` seconds.
 
-    `find` says which files there are by now. `show` is told every `every_s` seconds what they have told so
-    far, once there is anything; less often where that takes long.
+    `find` returns the files that exist by now. `show` is called every `every_s` seconds with the result so
+    far, once there are entries; less often if computing the result is slow.
 
     Raises:
         SetupError: if events cannot be written.
-        UsageError: if the prefix is none that a server takes.
+        UsageError: if the log_line_prefix is not valid.
     """
     follower = LogFollower(request)
     begun = time.monotonic()
@@ -61,7 +61,7 @@ def follow_logs(
             now = time.monotonic()
             read, entries = follower.progress()
             if now >= due and entries:
-                show(Glance(_told(follower.reading(), read, now - begun), now - begun, read, behind))
+                show(Glance(_result(follower.reading(), read, now - begun), now - begun, read, behind))
                 due = max(now + every_s, now + _SHARE * (time.monotonic() - now))
             if not behind:
                 time.sleep(_PAUSE_S)
@@ -69,13 +69,13 @@ def follow_logs(
         pass
     reading: LogReading | None = None
     while reading is None:
-        with suppress(KeyboardInterrupt), uninterrupted():  # it ends already
+        with suppress(KeyboardInterrupt), uninterrupted():  # it is ending already
             follower.poll()
             reading = follower.finish()
     return reading
 
 
-def _told(reading: LogReading, read: int, seconds: float) -> LogResult:
+def _result(reading: LogReading, read: int, seconds: float) -> LogResult:
     run = LogRunFacts(
         id="",
         status="running",

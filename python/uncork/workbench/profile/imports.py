@@ -1,27 +1,26 @@
-"""Bring in results of other tools, as runs of their own."""
+"""Import results of other tools as runs."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from uncork import __version__
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.reading import read_result
 from uncork.store.imports import write_figures
-from uncork.store.layout import KEPT, Manifest, Sitting, list_runs, new_run_folder, write_manifest
+from uncork.store.layout import KEPT, list_runs
+from uncork.workbench.run_record import draft, start_run
 
 __all__ = ["Imported", "import_result"]
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A result that was brought in. `before` says that it had been already, and nothing was done."""
+    """An imported result. `before` means that it had been imported before, and nothing was stored."""
 
     folder: Path
     result: ImportedRun
@@ -33,13 +32,13 @@ class Imported:
 def import_result(
     root: Path, path: Path, *, name: str | None = None, at: datetime | None = None, commit: str | None = None
 ) -> Imported:
-    """Store a result of another tool as a run under `root`, made when the tool was run.
+    """Store a result of another tool as a run under `root`, dated when the tool ran.
 
-    `at` is when that was; else the file tells, else it was when the file was last changed (`guessed`). `name`
-    is the series that it belongs to, which like results share; `commit` is what was measured.
+    That time is `at`, or else the time in the file, or else when the file was last changed (`guessed`).
+    `name` is the series, shared by comparable results. `commit` is the commit that was measured.
 
     Raises:
-        UsageError: if the file cannot be read, or no tool that is known wrote it.
+        UsageError: if the file cannot be read, or was not written by a known tool.
         SetupError: if the run cannot be written.
     """
     try:
@@ -50,10 +49,10 @@ def import_result(
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no text: byte {error.start} is not UTF-8") from error
+        raise UsageError(f"{path} is not text: byte {error.start} is not UTF-8") from error
     result = read_result(text, str(path))
-    told = datetime.fromisoformat(result.started_at) if result.started_at else None
-    when = (at or told or changed).astimezone(UTC)
+    stated = datetime.fromisoformat(result.started_at) if result.started_at else None
+    when = (at or stated or changed).astimezone(UTC)
     digest = hashlib.sha256(data).hexdigest()
     series = name or _word(result.tool)
     asked = {"tool": result.tool, "series": name or "", **result.asked}
@@ -61,7 +60,7 @@ def import_result(
     known = _already(root, digest, asked, started_at)
     if known is not None:
         return Imported(known, result, started_at, guessed=False, before=True)
-    guessed = at is None and told is None
+    guessed = at is None and stated is None
     folder = _store(root, result, series, when, commit, {"file": str(path), "sha256": digest, "asked": asked})
     return Imported(folder, result, started_at, guessed=guessed, before=False)
 
@@ -85,36 +84,24 @@ def _store(
     commit: str | None,
     options: dict[str, object],
 ) -> Path:
-    started_at = when.isoformat(timespec="seconds")
-    try:
-        folder = new_run_folder(root, f"import-{_word(series)}", when.strftime("%Y%m%d-%H%M%S"))
-    except StoreError as error:
-        raise SetupError(f"{error}; nothing was imported (--runs names another folder)") from error
     environment = {section: dict(facts) for section, facts in result.environment.items()}
-    manifest = Manifest(
-        id=folder.name,
+    manifest = draft(
+        kind="import",
         name=f"import-{_word(series)}",
         question=result.question,
-        status="complete",
-        started_at=started_at,
-        seed=0,
-        unit="",
         server="",
-        uncork_version=__version__,
         options={**options, "environment": environment},
-        sittings=(Sitting(started_at, 0, 0, "complete", "imported"),),
-        kind="import",
-        commit=commit,
+        started_at=when.isoformat(timespec="seconds"),
+        commit=lambda: commit,
     )
+    undone = "nothing was imported"
     try:
-        write_figures(folder, result.figures)
-        write_manifest(folder, manifest)
-    except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, StoreError):
-            raise SetupError(f"{str(error).removesuffix(KEPT)}; nothing was imported") from error
-        raise
-    return folder
+        with start_run(root, manifest, at=when, announce=False, undone=undone) as run:
+            write_figures(run.folder, result.figures)
+            run.end("complete", "imported", elapsed_ns=0)
+    except StoreError as error:
+        raise SetupError(f"{str(error).removesuffix(KEPT)}; {undone}") from error
+    return run.folder
 
 
 def _word(text: str) -> str:

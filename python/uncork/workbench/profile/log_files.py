@@ -1,4 +1,4 @@
-"""Which logs a person means: files, globs and folders, and a period."""
+"""Resolve log paths (files, globs and folders) and the time range."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ def log_request(
     jobs: int,
     names: tuple[str, str] = ("-b", "-e"),
 ) -> LogRequest:
-    """Return which logs are to be read, and how; `names` are what messages call the ends of the period.
+    """Return the logs to read, and how; messages call the ends of the time range `names`.
 
     Raises:
-        UsageError: if an end is no point in time, or does not lie behind the beginning.
+        UsageError: if a time is not valid, or the end is not after the beginning.
     """
     begin, end = (_instant(text, option) for text, option in zip(period, names, strict=True))
     if begin is not None and end is not None and begin >= end:
-        raise UsageError(f"the end ({period[1]}) does not lie behind the beginning ({period[0]})")
+        raise UsageError(f"the end ({period[1]}) is not after the beginning ({period[0]})")
     return LogRequest(tuple(files), prefix, begin, end, jobs)
 
 
 def expand(files: list[Path]) -> list[Path]:
-    """Return the files meant: folders give theirs by name, globs what they match (a shell may leave them)."""
+    """Expand folders to their files by name, and globs that the shell left unexpanded to their matches."""
     found: list[Path] = []
     for path in files:
         if path.is_dir():
             inside = sorted(one for one in path.iterdir() if is_log(one))
             if not inside:
-                raise UsageError(f"{path}: the folder holds no files")
+                raise UsageError(f"{path}: the folder is empty")
             found += inside
         elif not path.exists() and glob.has_magic(str(path)):
             matched = sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
@@ -51,12 +51,12 @@ def expand(files: list[Path]) -> list[Path]:
 
 
 def is_log(path: Path) -> bool:
-    """Say whether a file in a folder of logs is one: hidden ones are not."""
+    """Return whether a path in a folder is a log: a file that is not hidden."""
     return path.is_file() and not path.name.startswith(".")
 
 
 def _instant(text: str | None, option: str) -> int | None:
-    """Read a point in time, in UTC unless it says otherwise; return microseconds since 1970."""
+    """Parse a time, in UTC unless it has an offset; return microseconds since 1970."""
     if text is None:
         return None
     if text == "now":
@@ -65,7 +65,7 @@ def _instant(text: str | None, option: str) -> int | None:
         found = datetime.fromisoformat(text)
     except ValueError as error:
         raise UsageError(
-            f'{option} "{text}" is no point in time; write it as 2026-05-31, 2026-05-31T08:30 or '
+            f'{option} "{text}" is not a time; write it as 2026-05-31, 2026-05-31T08:30 or '
             '"2026-05-31 08:30:15+02:00"'
         ) from error
     if found.tzinfo is None:

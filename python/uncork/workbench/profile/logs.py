@@ -1,4 +1,4 @@
-"""Profile logs: read them, keep what they tell, say what it means."""
+"""Profile logs: read them, store what they show, and analyze it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from uncork.analysis.log.result import log_run_facts
 from uncork.errors import SetupError
 from uncork.profile.logs import LogReading, LogRequest, read_logs
+from uncork.workbench.clock import now_text
 from uncork.workbench.profile.preload import loading
-from uncork.workbench.profile.seen import Seen, now_text, store_evidence
+from uncork.workbench.profile.seen import store_evidence
 
 if TYPE_CHECKING:
     from uncork.model.results.log import LogResult
@@ -24,18 +25,18 @@ __all__ = ["LogRun", "NothingUnderstood", "profile_logs"]
 
 _LATER = (
     *("uncork.store.evidence", "uncork.store.logs", "postgast", "uncork.analysis.log.result"),
-    "uncork.report.log.terminal",
+    *("uncork.report.log.terminal", "uncork.workbench.run_record"),
 )
-"""What is needed only behind reading, and takes as long to load as some hundred megabytes to read."""
+"""Modules needed only after reading; loading them takes as long as reading a hundred megabytes."""
 
 
 class NothingUnderstood(SetupError):
-    """No line of any file is an entry of a log. Its message says what to do."""
+    """No line of any file is a log entry. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRun:
-    """A log that was read: where its run is, and what a report says of it."""
+    """A profiled log: its run's folder, and the result."""
 
     folder: Path
     result: LogResult
@@ -48,14 +49,14 @@ def profile_logs(
     command: str,
     read: Callable[[LogRequest], LogReading] = read_logs,
 ) -> LogRun:
-    """Read logs, store what they tell as a run under `root`, and say what it means.
+    """Read logs, store what they show as a run under `root`, and analyze it.
 
-    `read` is how: once, or while they grow. Nothing is stored when nothing is understood.
+    `read` reads them once, or while they grow. Nothing is stored if no line is a log entry.
 
     Raises:
-        NothingUnderstood: when no line is an entry.
+        NothingUnderstood: if no line is a log entry.
         SetupError: if a file cannot be opened, or the run cannot be written.
-        UsageError: if the prefix is none that a server takes.
+        UsageError: if the log_line_prefix is not valid.
     """
     begun, started_at = time.monotonic_ns(), now_text()
     with _events(request.events):
@@ -64,63 +65,65 @@ def profile_logs(
         from uncork.analysis.log.result import log_result  # noqa: PLC0415
         from uncork.report.log.answer import answer_log  # noqa: PLC0415
         from uncork.store.logs import write_event_names  # noqa: PLC0415 -- see _LATER
+        from uncork.workbench.run_record import draft, start_run  # noqa: PLC0415
 
         _refuse_nothing(reading)
         if request.events is not None:
             names = [file["name"] for file in reading.facts["files"]]
             write_event_names(request.events, reading.statements, names)
-    seen = Seen(
+    elapsed_ns, facts, tables = time.monotonic_ns() - begun, reading.facts, reading.tables
+    manifest = draft(
         kind="log",
         name=f"log-{_word(request.paths[0])}",
         question=f"log: {', '.join(path.name or str(path) for path in request.paths[:3])}",
         server="",
-        status="interrupted" if reading.facts["stopped"] else "complete",
+        options={"command": command},
         started_at=started_at,
-        elapsed_ns=time.monotonic_ns() - begun,
-        command=command,
-        facts=reading.facts,
-        tables=reading.tables,
     )
-    facts, tables = reading.facts, reading.tables
-    return LogRun(
-        *store_evidence(
-            root, seen, lambda manifest: answer_log(log_result(log_run_facts(manifest, facts), facts, tables))
-        )
+    run = start_run(root, manifest, announce=False, undone="nothing was stored")
+    result = store_evidence(
+        run,
+        "interrupted" if facts["stopped"] else "complete",
+        elapsed_ns,
+        facts,
+        tables,
+        lambda manifest: answer_log(log_result(log_run_facts(manifest, facts), facts, tables)),
     )
+    return LogRun(run.folder, result)
 
 
 def _refuse_nothing(reading: LogReading) -> None:
-    """Refuse logs of which nothing was understood, in words that say what was found."""
+    """Refuse logs without any entry, with a message that says what was found."""
     facts = reading.facts
     if facts["entries"] or facts["stopped"]:
         return
     if facts["outside"]:
         raise NothingUnderstood(
-            f"none of the {facts['outside']} entries lies in the time asked for (-b, -e, in UTC)"
+            f"none of the {facts['outside']} entries is within the time range (-b, -e, in UTC)"
         )
     files = facts["files"]
     if not files:
-        raise NothingUnderstood("none of the files came to be")
+        raise NothingUnderstood("none of the files was created")
     names = ", ".join(file["name"] for file in files[:3]) + (" and more" if len(files) > 3 else "")
     troubles = [f"{file['name']}: {file['trouble']}" for file in files if file["trouble"]]
     if troubles:
-        raise NothingUnderstood(f"nothing could be read: {'; '.join(troubles[:3])}")
+        raise NothingUnderstood(f"no file could be read: {'; '.join(troubles[:3])}")
     if not any(file["bytes"] for file in files):
         raise NothingUnderstood(
             f"nothing to read: {names} is empty" if len(files) == 1 else "all files are empty"
         )
     raise NothingUnderstood(
-        f"{names}: no line looks like an entry of a PostgreSQL log (stderr, csvlog or jsonlog); if lines "
-        "have a log_line_prefix of their own, give it: -p '%m [%p] '"
+        f"{names}: no line looks like a PostgreSQL log entry (stderr, csvlog or jsonlog); if the server has "
+        "its own log_line_prefix, give it: -p '%m [%p] '"
     )
 
 
 @contextmanager
 def _events(folder: Path | None) -> Iterator[None]:
-    """Make the folder for events; if they do not come to their end, nothing of them is left.
+    """Create the folder for events; delete what was written to it if reading fails.
 
     Raises:
-        SetupError: if the folder cannot be made, or is not empty.
+        SetupError: if the folder cannot be created, or is not empty.
     """
     if folder is None:
         yield

@@ -1,4 +1,4 @@
-"""Load modules while the core works: it needs no interpreter meanwhile."""
+"""Load modules while the Rust core works, which releases the GIL."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["loading"]
 
 @contextmanager
 def loading(*modules: str) -> Iterator[None]:
-    """Load modules in a thread of their own. What imports one of them meanwhile waits for it.
+    """Load modules in a thread. An import of one of them waits until it is loaded.
 
-    The thread has ended when this is left, by an error too: the interpreter may not end while libraries are
-    half loaded.
+    The context waits for the thread, also after an error, because the interpreter must not exit while
+    libraries are half loaded.
     """
     thread = threading.Thread(target=_load, args=(modules,), daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""Flame graphs of stacks, and stacks as files that other tools read."""
+"""Draw flame graphs of stacks, and export stacks for other tools."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["draw_flame", "export_stacks", "measured_stacks"]
 
 
 def draw_flame(run: StackRun, path: Path, measure: str | None) -> None:
-    """Write a flame graph of its own: of a measure, or of the one that the answer is about.
+    """Write a flame graph of a measure to a file; by default of the measure that the answer is about.
 
     Raises:
         UsageError: if there is no such measure.
-        StoreError: if it cannot be written.
+        StoreError: if the file cannot be written.
     """
     chosen = _chosen(run, measure)
     title = f"{chosen.name} of {run.result.run.target}"
@@ -38,11 +38,11 @@ def draw_flame(run: StackRun, path: Path, measure: str | None) -> None:
 def export_stacks(
     run: StackRun, path: Path, format: Literal["folded", "speedscope", "pprof"], measure: str | None
 ) -> None:
-    """Write stacks as another tool reads them.
+    """Write stacks to a file in the format of another tool.
 
     Raises:
         UsageError: if there is no such measure.
-        StoreError: if they cannot be written.
+        StoreError: if the file cannot be written.
     """
     chosen = _chosen(run, measure)
     stacks = labelled(of_measure(run.stacks, chosen.name))
@@ -53,7 +53,7 @@ def export_stacks(
 
 
 def measured_stacks(run: StackRun, measure: MeasureFacts) -> pa.Table:
-    """Return the stacks of a measure with their labels, and those before beside them."""
+    """Return the labelled stacks of a measure, with the values of the earlier run beside them."""
     before = None if run.before is None else of_measure(run.before, measure.name)
     earlier = None if before is None or not len(before) else labelled(before)
     return beside(labelled(of_measure(run.stacks, measure.name)), earlier)
@@ -63,10 +63,10 @@ def _chosen(run: StackRun, name: str | None) -> MeasureFacts:
     if name is None:
         found = shown_measure(run.result)
         if found is None:
-            raise UsageError("nothing was seen running: there are no stacks to write")
+            raise UsageError("no process was seen running, so there are no stacks to write")
         return found
     for measure in run.result.measures:
         if measure.name == name:
             return measure
-    known = ", ".join(one.name for one in run.result.measures) or "nothing"
-    raise UsageError(f'--measure "{name}": counted was {known}')
+    known = ", ".join(one.name for one in run.result.measures) or "none"
+    raise UsageError(f'--measure "{name}": unknown measure; this run has {known}')

@@ -1,4 +1,4 @@
-"""Record stacks: of processes, of a server's, of a command, or from files of other profilers."""
+"""Record stacks of processes, a server or a command, or import them from other profilers."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ __all__ = ["Recorded", "StackRequest", "record_stacks"]
 
 Rows = Counter[tuple[Any, ...]]
 _SYSCALL_S: Final = 3.0
-"""System calls are counted no longer than this: a traced process is a slowed one."""
+"""The longest time for counting system calls, because tracing slows a process down."""
 _NO_LABEL: Final = Label()
 
 
 @dataclass(frozen=True, slots=True)
 class StackRequest:
-    """What to profile: processes, a server, a command, profiles to import; any of them together but commands.
+    """What to profile: processes, a server and profiles to import in any combination, or a command.
 
-    `call_graph` is how stacks are found; None tries. Without `code` no stacks are asked for, only processor
-    time and sessions. `told` is told what goes on.
+    `call_graph` is the method of unwinding stacks; None tries out which one works. Without `code`, only
+    processor time and sessions are recorded. `told` receives progress messages.
     """
 
     pids: tuple[int, ...] = ()
@@ -62,7 +62,7 @@ class StackRequest:
 
     @property
     def target(self) -> str:
-        """What is profiled, in words without secrets."""
+        """What is profiled, as text without secrets."""
         found = []
         if self.postgres is not None:
             place = self.postgres
@@ -78,7 +78,7 @@ class StackRequest:
 
     @property
     def word(self) -> str:
-        """A word for the name of the run."""
+        """The word for the run's name."""
         if self.postgres is not None:
             return self.postgres.database
         if self.command:
@@ -90,7 +90,7 @@ class StackRequest:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was recorded: facts and tables to store, and how it ended (`trouble` says why it broke off)."""
+    """What was recorded: facts and tables to store, how it ended, and why if it stopped early (`trouble`)."""
 
     status: RunStatus
     facts: Mapping[str, Any]
@@ -100,7 +100,7 @@ class Recorded:
 
 @dataclass(slots=True)
 class _Found:
-    """What has been found so far: stacks as rows with their labels, or as whole tables."""
+    """What has been recorded so far: stacks as rows with labels, or as whole tables."""
 
     stacks: Rows = field(default_factory=Counter)
     tables: list[pa.Table] = field(default_factory=list)
@@ -128,15 +128,15 @@ class _Found:
 
 
 def record_stacks(request: StackRequest) -> Recorded:
-    """Record what is asked for. Ctrl-C ends it early; what was recorded until then is kept.
+    """Record what a request asks for. Ctrl-C ends it early and keeps what was recorded.
 
     Raises:
-        UsageError: if a profile is broken, a process does not live, or a command cannot be started.
+        UsageError: if a profile is damaged, a process does not exist, or a command cannot be started.
         ConnectError: if a server cannot be reached.
     """
     found = _Found()
     if request.command and shutil.which(request.command[0]) is None:
-        raise UsageError(f"--command {request.command[0]}: there is no such command")
+        raise UsageError(f"--command {request.command[0]}: command not found")
     imported = [_import(name, request) for name in request.imports]
     if request.pids or request.command or request.postgres is not None:
         _record(request, found)
@@ -194,11 +194,11 @@ def _add_import(found: _Found, profile: Any, prefix: str) -> None:
         if not len(rows):
             continue
         found.add_measure(f"{prefix}{name}", unit)
-        told = {"measure": f"{prefix}{name}", "unit": unit, "backend": "", "application": "", "template": ""}
+        same = {"measure": f"{prefix}{name}", "unit": unit, "backend": "", "application": "", "template": ""}
         columns = {
             column.name: (
-                pa.repeat(pa.scalar(told[column.name], pa.string()), len(rows))
-                if column.name in told
+                pa.repeat(pa.scalar(same[column.name], pa.string()), len(rows))
+                if column.name in same
                 else rows[column.name].cast(column.type)
             )
             for column in schema
@@ -213,7 +213,7 @@ def _record(request: StackRequest, found: _Found) -> None:
     pids = list(request.pids)
     for pid in pids:
         if process_name(pid) is None:
-            raise UsageError(f"--pid {pid}: there is no such process")
+            raise UsageError(f"--pid {pid}: no such process")
     sessions = None
     if request.postgres is not None:
         server = find_processes(request.postgres.conninfo())
@@ -224,7 +224,7 @@ def _record(request: StackRequest, found: _Found) -> None:
         try:
             sessions = SessionWatch(request.postgres.conninfo())
         except UncorkError as error:
-            found.cannot_see.append(f"whose session a stack was of: {error}")
+            found.cannot_see.append(f"which session a stack belongs to: {error}")
     try:
         if pids or request.command:
             _record_processes(request, pids, sessions, found)
@@ -238,8 +238,8 @@ def _record(request: StackRequest, found: _Found) -> None:
 
 
 def _watch_sessions(request: StackRequest, sessions: SessionWatch, found: _Found) -> None:
-    """Sample sessions alone, where nothing can be seen of processes."""
-    found.method |= {"tool": "sessions", "reason": "what the server tells of its sessions, 20 times a second"}
+    """Sample only sessions, where processes cannot be observed."""
+    found.method |= {"tool": "sessions", "reason": "the server's list of sessions, read 20 times a second"}
     begun = time.monotonic_ns()
     sessions.start()
     with _interruptible(found):
@@ -249,9 +249,9 @@ def _watch_sessions(request: StackRequest, sessions: SessionWatch, found: _Found
 
 
 def _add_sessions(sessions: SessionWatch, found: _Found) -> None:
-    """Add what sessions did as stacks: kind, application, what it waited for, template."""
+    """Add what sessions did as stacks: kind, application, wait, template."""
     if sessions.trouble:
-        found.cannot_see.append(f"what sessions did from some moment on: {sessions.trouble}")
+        found.cannot_see.append(f"what sessions did after sampling stopped early: {sessions.trouble}")
     if not sessions.looks:
         return
     for _, label in sessions.waits():
@@ -275,14 +275,16 @@ def _record_processes(
         tool = perf.find_perf()
         if request.command:
             choice = perf.Choice(
-                request.call_graph or "dwarf", "a command is not tried out first; --call-graph fp costs less"
+                request.call_graph or "dwarf", "the default for a command; --call-graph fp costs less"
             )
         elif request.call_graph is not None:
-            choice = perf.Choice(request.call_graph, "as asked for")
+            choice = perf.Choice(request.call_graph, "as requested")
         else:
-            request.told("trying out how stacks are found, 2 s")
+            request.told("trying out methods of unwinding stacks, 2 s")
             choice = perf.choose_call_graph(tool, sorted(tree(pids)))
-        request.told(f"recording with perf ({choice.method}: {choice.reason}); Ctrl-C ends it and reports")
+        request.told(
+            f"recording with perf ({choice.method}: {choice.reason}); Ctrl-C ends it and shows the report"
+        )
 
         def started(pid: int) -> None:
             if request.command:
@@ -309,8 +311,8 @@ def _record_processes(
             found.trouble = f"the command ended with status {recording.status}"
     except perf.PerfLack as lack:
         found.cannot_see.append(f"stacks of code: {lack}")
-        found.method |= {"tool": "/proc", "reason": "what the kernel tells of processes to everybody"}
-        request.told(f"{lack}; reading /proc instead: no frames of user code")
+        found.method |= {"tool": "/proc", "reason": "process data that every user may read"}
+        request.told(f"{lack}; reading /proc instead, without frames of user code")
         _without_perf(request, watch, sessions, found)
     finally:
         watch.stop()
@@ -374,7 +376,7 @@ def _interruptible(found: _Found) -> Any:
 
 
 def _add_processes(watch: ProcWatch, sessions: SessionWatch | None, found: _Found) -> None:
-    """Add processor time of processes, where they slept, and without perf what that tells of stacks."""
+    """Add the processor time of processes, where they slept, and, without perf, stacks made from both."""
     own = -1 if sessions is None else sessions.pid
     for seen in watch.seen.values():
         if seen.pid == own:
@@ -397,13 +399,13 @@ def _add_processes(watch: ProcWatch, sessions: SessionWatch | None, found: _Foun
     for one in watch.asleep:
         label = _NO_LABEL if sessions is None else sessions.label(one.pid, one.time_ns)
         if one.pid == own or (sessions is not None and not label.wait):
-            continue  # idle: it waits for its client, or for work
+            continue  # an idle session waits for its client or for work
         labels = (one.pid, one.name, label.backend, label.application, label.template)
         found.stacks["off-cpu", "nanoseconds", *labels, one.stack] += one.value_ns
         found.add_measure("off-cpu", "nanoseconds")
     if watch.stacks_hidden:
         found.cannot_see.append(
-            "the kernel's frames of sleeping processes: only their function (run as root for more)"
+            "kernel frames of sleeping processes, except their function (run as root to see them)"
         )
 
 

@@ -1,4 +1,4 @@
-"""Whose session a process was in at a moment, by samples of the server: labels for stacks."""
+"""Label stacks with the session that a process served at a moment, from samples of the server."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from uncork.profile.server_templates import TemplateBook
 __all__ = ["Label", "SessionWatch"]
 
 _NEAR_NS: Final = 250_000_000
-"""A sample further away than this says nothing of a moment."""
+"""A sample further away than this does not describe a moment."""
 _MOSTLY: Final = 0.9
-"""Part of a process's samples from which on a template stands for all its time."""
+"""The fraction of a process's samples above which a template labels all of its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a process was at a moment: kind of backend, application, template; empty where not told."""
+    """What a process was at a moment: kind of backend, application, template, wait; empty if unknown."""
 
     backend: str = ""
     application: str = ""
@@ -34,9 +34,9 @@ class Label:
 
 
 class SessionWatch:
-    """Samples who works on what in a server, beside whatever else looks at its processes.
+    """Samples which session works on what in a server, while its processes are profiled.
 
-    What goes wrong while sampling ends it and is told in `trouble`: stacks go on without labels.
+    An error ends sampling and is stored in `trouble`; later stacks have no labels.
     """
 
     def __init__(self, conninfo: str, rate_hz: float = 20.0) -> None:
@@ -52,11 +52,11 @@ class SessionWatch:
 
     @property
     def pid(self) -> int:
-        """The process of our own session."""
+        """The server process of this watch's own session."""
         return self._server.pid
 
     def start(self) -> None:
-        """Begin to sample."""
+        """Start sampling."""
         if self._thread is not None:
             return
         self._server.facts()
@@ -65,7 +65,7 @@ class SessionWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and find the texts of statements that only their number is known of."""
+        """Stop sampling, and look up the texts of statements known only by id."""
         self._stop.set()
         if self._thread is None:
             return
@@ -75,14 +75,14 @@ class SessionWatch:
                 self._book.number(query_id, text)
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Stop sampling, and close the connection."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
         self._server.close()
 
     def label(self, pid: int | None, time_ns: int | None) -> Label:
-        """Say what a process was at a moment of the monotonic clock."""
+        """Return the label of a process at a moment of the monotonic clock."""
         samples = self._found.get(-1 if pid is None else pid)
         if not samples:
             return Label()
@@ -94,23 +94,23 @@ class SessionWatch:
             # A session that was idle at the next samples still has its kind and application.
             kind = samples[min(place, len(samples) - 1)][1]
             return Label(kind.backend, kind.application)
-        return self._told(min(near, key=lambda one: abs(one[0] - time_ns)))
+        return self._labelled(min(near, key=lambda one: abs(one[0] - time_ns)))
 
     def mostly(self, pid: int | None) -> Label:
-        """Say what a process was nearly all the time; a template only if it was one."""
+        """Return the label of a process for all its time; the template only if nearly always the same."""
         samples = self._found.get(-1 if pid is None else pid)
         if not samples:
             return Label()
-        told = [self._told(one) for one in samples]
-        first = told[-1]
-        (template, most), *_ = Counter(one.template for one in told).most_common(1)
-        return Label(first.backend, first.application, template if most >= _MOSTLY * len(told) else "")
+        labels = [self._labelled(one) for one in samples]
+        last = labels[-1]
+        (template, most), *_ = Counter(one.template for one in labels).most_common(1)
+        return Label(last.backend, last.application, template if most >= _MOSTLY * len(labels) else "")
 
     def waits(self) -> list[tuple[int, Label]]:
         """Return every sample of every session: its process, and what it did."""
-        return [(pid, self._told(one)) for pid, found in self._found.items() for one in found]
+        return [(pid, self._labelled(one)) for pid, found in self._found.items() for one in found]
 
-    def _told(self, sample: tuple[int, Label, int | None, int | None]) -> Label:
+    def _labelled(self, sample: tuple[int, Label, int | None, int | None]) -> Label:
         _, label, query_id, template = sample
         number = template if query_id is None else self._book.number(query_id, None)
         text = "" if number is None else self._book.texts[number]

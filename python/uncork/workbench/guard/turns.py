@@ -1,8 +1,8 @@
-"""Send one load to two targets in turn, and keep every leg as a load of its own.
+"""Send one load to two targets in turn, and store every turn as a load.
 
-In come the jobs of both sides; out go rows as those of trials, for gates to be judged by, and under ``legs/``
-in the guard's folder a stored load a leg, which `uncork report` shows as any other. What each side is sent is
-prepared once; leg 0 of either side only warms, and tells at once whether the target is there.
+The input is the job of each side. The result is rows like those of trials, which gates are judged by. Each
+turn is also stored under ``legs/`` in the guard's folder, as a load that `uncork report` can show. Each side
+is prepared once. Turn 0 of each side only warms up, and shows at once whether the target can be reached.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,25 +25,27 @@ from uncork.model.server import is_local
 from uncork.model.units import format_duration
 from uncork.requests.jobs import HttpJob, LoadJob
 from uncork.stats.compare import MINIMUM_ROUNDS
-from uncork.store.layout import Manifest, write_manifest
+from uncork.store.layout import Manifest, closed, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
-from uncork.workbench.guard.question import LEGS
+from uncork.workbench.clock import now_text
+from uncork.workbench.guard.question import TURNS
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.repeating import Job
-from uncork.workbench.load.sql import LoadSession, Tell, checked, close_manifest, load_manifest, place_of
+from uncork.workbench.load.sql import LoadSession, Notify, checked, load_ending, load_manifest, place_of
 from uncork.workbench.load.targets import LoadTarget
+from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["Legs", "measure_legs", "place_of_job", "together"]
+__all__ = ["Turns", "measure_turns", "place_of_job", "together"]
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
-"""For each script, and for the load as a whole (the empty name), a row a leg."""
+"""By script, one row for each turn; the empty name stands for the load as a whole."""
 _ROLES: Final[tuple[Role, Role]] = ("baseline", "candidate")
 
 
 @dataclass(slots=True)
-class Legs:
-    """What was measured: rows by script, how many rounds, and why no more."""
+class Turns:
+    """What was measured: rows by script, the number of rounds, and why measuring ended."""
 
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     rounds: int = 0
@@ -60,40 +61,40 @@ class _Side:
     environment: Mapping[str, Mapping[str, str]]
 
 
-def measure_legs(
+def measure_turns(
     folder: Path,
     jobs: Mapping[Role, Job],
     *,
     seed: int,
-    leg_ns: int,
+    turn_ns: int,
     budget_ns: int,
     scripts: Sequence[str],
     decided: Callable[[Rows], bool],
-    tell: Tell,
-) -> Legs:
-    """Measure rounds until all is decided or the budget is spent.
+    notify: Notify,
+) -> Turns:
+    """Measure rounds until every gate is decided or the budget is used.
 
-    Rounds end early when the next would hardly fit. `scripts` are those that gates speak of by name.
+    A round that would probably exceed the budget is not started. `scripts` are those that gates name.
 
     Raises:
-        UsageError: if a target asks for something else than the other, or what is sent cannot be.
-        ConnectError: if a server cannot be reached, or refuses us.
-        LoadError: if a target goes away; what was measured until then is kept.
-        KeyboardInterrupt: what was measured until then is kept.
+        UsageError: if the two sides would be sent different things, or the load cannot be sent.
+        ConnectError: if a server cannot be reached, or refuses the connection.
+        LoadError: if a target goes away; the turns before that are kept.
+        KeyboardInterrupt: the turns before that are kept.
     """
-    found, begun = Legs(), time.monotonic_ns()
+    found, begun = Turns(), time.monotonic_ns()
     with ExitStack() as stack:
-        sides = {role: stack.enter_context(_opened(folder, role, jobs[role], tell)) for role in _ROLES}
+        sides = {role: stack.enter_context(_opened(folder, role, jobs[role], notify)) for role in _ROLES}
         _refuse_unlike(sides)
         for role in _ROLES:
-            _carry_out(folder, sides[role], Leg(0, 0, 0, role), leg_ns)
+            _carry_out(folder, sides[role], Leg(0, 0, 0, role), turn_ns)
         longest = 0
         while True:
             before = time.monotonic_ns()
-            for leg in plan_legs(seed, found.rounds + 1):
-                measured = _carry_out(folder, sides[leg.role], leg, leg_ns)
+            for turn in plan_legs(seed, found.rounds + 1):
+                measured = _carry_out(folder, sides[turn.role], turn, turn_ns)
                 for script in ("", *scripts):
-                    found.rows[script].append(leg_row(leg, measured, script))
+                    found.rows[script].append(leg_row(turn, measured, script))
             found.rounds += 1
             now = time.monotonic_ns()
             longest = max(longest, now - before)
@@ -101,57 +102,60 @@ def measure_legs(
                 found.reason = "every gate is decided"
                 return found
             spent = now - begun
-            tell(f"round {found.rounds} done, {format_duration(spent)} of {format_duration(budget_ns)} spent")
+            notify(
+                f"round {found.rounds} done: {format_duration(spent)} of {format_duration(budget_ns)} spent"
+            )
             if spent + longest > budget_ns:
                 found.reason = f"the budget of {format_duration(budget_ns)} is spent"
                 return found
 
 
 @contextmanager
-def _opened(folder: Path, role: Role, job: Job, tell: Tell) -> Iterator[_Side]:
-    """Prepare one target; a server of our own is gone afterwards."""
+def _opened(folder: Path, role: Role, job: Job, notify: Notify) -> Iterator[_Side]:
+    """Prepare one target; stop its server afterwards if uncork started it."""
     place = folder / role
     place.mkdir(parents=True, exist_ok=True)
-    question = f"the {role}'s leg of a guard"
+    question = f"the {role}'s turn in a guard"
     session: LoadSession | HttpSession
     if isinstance(job, HttpJob):
         check_http_job(job)
-        session = HttpSession(place, http_manifest(job, role, question), job)
+        session = HttpSession(RunRecord(place, http_manifest(job, "load", role, question)), job)
     else:
         address = checked(job)
-        session = LoadSession(place, load_manifest(job, address, role, question), job, address)
-    with session.driven(lambda text: tell(f"{role}: {text}")) as target:
+        record = RunRecord(place, load_manifest(job, address, "load", role, question))
+        session = LoadSession(record, job, address)
+    with session.driven(lambda text: notify(f"{role}: {text}")) as target:
         yield _Side(target, session, json.loads((place / "environment.json").read_text()))
 
 
 def _refuse_unlike(sides: Mapping[Role, _Side]) -> None:
-    """Refuse sides that would be sent something else, as pgbench's scripts on tables of another scale are."""
+    """Refuse sides that would be sent different things, such as pgbench's scripts at different scales."""
     base, own = (asked_of_load(sides[role].target.plan()) for role in _ROLES)
     for name in dict.fromkeys((*base, *own)):
         if base.get(name) != own.get(name):
             raise UsageError(
                 f"the two sides would not be sent the same: {name} is {base.get(name)} for the baseline and "
-                f"{own.get(name)} for the candidate; make their tables alike (uncork load sql -i -s)"
+                f"{own.get(name)} for the candidate; give both the same tables (uncork load sql -i -s)"
             )
 
 
-def _carry_out(folder: Path, side: _Side, leg: Leg, leg_ns: int) -> LoadMeasurement:
-    """Carry one leg out, and keep it."""
-    started = datetime.now(UTC).isoformat(timespec="seconds")
+def _carry_out(folder: Path, side: _Side, turn: Leg, turn_ns: int) -> LoadMeasurement:
+    """Carry out one turn, and store it."""
+    started, draft = now_text(), side.session.record.manifest
     begun = time.monotonic_ns()
-    target = side.target.leg(leg.number, leg_ns)
+    target = side.target.turn(turn.number, turn_ns)
     measured = target.carry_out()
     with uninterrupted():
-        place = folder / LEGS / f"{leg.number:04d}-{leg.role}"
+        place = folder / TURNS / f"{turn.number:04d}-{turn.role}"
         manifest = replace(
-            side.session.manifest,
+            draft,
             id=place.name,
             name=place.name,
-            seed=side.session.manifest.seed + leg.number,
+            seed=draft.seed + turn.number,
             started_at=started,
         )
         _keep(place, manifest, target, side.environment, measured, time.monotonic_ns() - begun)
-    _refuse_failure(leg, measured)
+    _refuse_failure(turn, measured)
     return measured
 
 
@@ -167,20 +171,18 @@ def _keep(
     write_plan(place, target.plan())
     write_environment(place, environment)
     write_measurement(place, measured)
-    write_manifest(place, close_manifest(manifest, measured.totals, elapsed_ns))
+    write_manifest(place, closed(manifest, *load_ending(measured.totals), elapsed_ns))
 
 
-def _refuse_failure(leg: Leg, measured: LoadMeasurement) -> None:
+def _refuse_failure(turn: Leg, measured: LoadMeasurement) -> None:
     totals = measured.totals
     if totals.outcome is LoadOutcome.INTERRUPTED:
         raise KeyboardInterrupt
     if totals.outcome is not LoadOutcome.COMPLETE:
-        said = totals.message or totals.first_error or totals.outcome
-        if leg.number == 0:
-            raise ConnectError(f"the {leg.role} cannot be reached, or refuses us: {said}")
-        raise LoadError(
-            f"the {leg.role} went away in round {leg.round}, and what was measured until then is kept: {said}"
-        )
+        reason = totals.message or totals.first_error or totals.outcome
+        if turn.number == 0:
+            raise ConnectError(f"the {turn.role} cannot be reached, or refuses the connection: {reason}")
+        raise LoadError(f"the {turn.role} went away in round {turn.round} (earlier turns are kept): {reason}")
 
 
 # ---- where they are ----
@@ -190,11 +192,11 @@ def place_of_job(job: Job) -> str:
     """Return where a job sends its load, without secrets."""
     if isinstance(job, HttpJob):
         return job.spec.server.place
-    return "a server of our own" if job.server.embedded else place_of(job.server.address())
+    return "an embedded server" if job.server.embedded else place_of(job.server.address())
 
 
 def together(base: Job, own: Job) -> tuple[bool, str]:
-    """Say whether two jobs go to the same place, and else what they share, as a clause; empty if nothing."""
+    """Return whether two jobs have the same target, and else a sentence on what the targets share, if any."""
     if isinstance(base, HttpJob) and isinstance(own, HttpJob):
         one, other = base.spec.server, own.spec.server
         if (one.host, one.port, one.tls) == (other.host, other.port, other.tls):
@@ -209,8 +211,8 @@ def together(base: Job, own: Job) -> tuple[bool, str]:
     if (hosts[0], first.port) == (hosts[1], last.port):
         same = (first.database, first.user, first.options) == (last.database, last.user, last.options)
         shared = (
-            "both sides are on one server: its settings, buffers, WAL and background work are common to "
-            "both, so that only what databases have of their own is compared"
+            "both sides are on one server and share its settings, buffers, WAL and background work: only "
+            "what differs between the databases is compared"
         )
         return same, "" if same else shared
     return False, _sharing("servers", *hosts)
@@ -223,9 +225,9 @@ def _address(job: LoadJob) -> Address | None:
 def _sharing(what: str, one: str, other: str) -> str:
     if is_local(one) and is_local(other):
         return (
-            f"both {what} share this machine with the generator: only one is sent load at a time, but what "
-            "either does in the background falls on both"
+            f"both {what} share this machine with the generator: only one is loaded at a time, but the "
+            "background work of each affects both"
         )
     if one == other:
-        return f"both {what} share the machine {one}: what either does in the background falls on both"
+        return f"both {what} share the machine {one}: the background work of each affects both"
     return ""

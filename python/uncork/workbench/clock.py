@@ -1,0 +1,12 @@
+"""The time, as manifests store it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["now_text"]
+
+
+def now_text() -> str:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
