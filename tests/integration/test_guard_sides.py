@@ -121,7 +121,7 @@ def test_a_commit_without_the_file_is_told(repository):
     repository.git("commit", "-qm", "gone")
     with pytest.raises(UsageError) as error, asked_sides(wanted(repository, ["commit=HEAD"])):
         pass
-    assert "--baseline commit=HEAD: there is no bench/experiment.toml in it" in str(error.value)
+    assert "has no bench/experiment.toml, but both sides need it" in str(error.value)
 
 
 def test_a_file_that_was_wrong_is_told_by_the_name_it_was_asked_for(repository):
@@ -200,7 +200,7 @@ def test_servers_of_the_sides(repository):
     assert made.baseline.title == "server host=a password=***"
     assert "hush" not in made.text
     one = wanted(repository, [], ["dsn=host=b"])
-    with pytest.raises(UsageError, match=r"name the baseline's, too \(--baseline dsn=…, or --dsn\)"):
+    with pytest.raises(UsageError, match=r"name the baseline's server, too \(--baseline dsn=…, or --dsn\)"):
         server_choice(one)
     both = wanted(repository, [], ["dsn=host=b"], choice=ServerChoice(dsn="host=a"))
     assert server_choice(both).apart == {"baseline": "host=a", "candidate": "host=b"}
