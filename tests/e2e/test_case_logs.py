@@ -65,7 +65,7 @@ def _batches(result):
     return (result["before"], result["after"])
 
 
-@pytest.mark.parametrize("words", ["making the tables", "before, what a driver's batch call does"])
+@pytest.mark.parametrize("words", ["creating the tables", "before, what a driver's batch call does"])
 def test_ctrl_c_leaves_nothing(uncork, words):
     uncork.environment["TMPDIR"] = str(uncork.folder)
     process = uncork.start("case", "logs", "clair", *SMALL)

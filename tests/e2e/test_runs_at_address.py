@@ -94,7 +94,7 @@ def test_what_cannot_be_sent_is_kept_and_pushed_later(machine, s3, hello, uncork
     said = [line for line in done.stderr.splitlines() if "s3://" in line]
     assert len(said) == 1 and "Could not connect" in said[0]
     assert said[0].endswith(
-        f"; 1 run is not stored at s3://bench/team yet; kept in {store}, sent by "
+        f"; 1 run is not stored at s3://bench/team yet; kept in {store}; upload with "
         "`uncork runs push --runs s3://bench/team`"
     )
     assert "Traceback" not in done.stderr

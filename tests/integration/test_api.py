@@ -242,7 +242,7 @@ def test_what_the_doctor_says_is_made_of_a_stored_run(found):
         ),
         (lambda runs: uncork.load_http("nope", runs=runs), UsageError, '"nope" names no server'),
         (lambda runs: uncork.sweep_sql("x", to=0, runs=runs), UsageError, "^to 0 must be between 1"),
-        (lambda runs: uncork.profile_db(rate=1000, runs=runs), UsageError, "^rate 1000: from 0.1 to 200"),
+        (lambda runs: uncork.profile_db(rate=1000, runs=runs), UsageError, "^rate 1000: give from 0.1 to 200"),
         (lambda runs: uncork.profile_logs(runs=runs), UsageError, "name a log to read"),
         (lambda runs: uncork.profile_cpu(runs=runs), UsageError, "name what to profile: pids, postgres"),
         (lambda runs: uncork.guard("nope.toml", runs=runs), UsageError, "nope.toml"),
