@@ -93,8 +93,8 @@ def write_run(root: Path, name: str, note: Callable[[str], None], pause_s: float
         append_rows(folder, "overheads", _rows(batch))
         note(f"batch {folder.name} {batch}")
         time.sleep(pause_s)
-    sitting = Attempt(started, 10**6, BATCHES, "complete", "done")
-    write_manifest(folder, _ended(manifest, sitting))
+    attempt = Attempt(started, 10**6, BATCHES, "complete", "done")
+    write_manifest(folder, _ended(manifest, attempt))
     note(f"complete {folder.name}")
     return folder
 
@@ -103,10 +103,10 @@ def _rows(batch: int) -> list[dict[str, object]]:
     return [{"engine": f"batch {batch}, row {row}", "operations": batch} for row in range(ROWS)]
 
 
-def _ended(manifest: Manifest, sitting: Attempt) -> Manifest:
+def _ended(manifest: Manifest, attempt: Attempt) -> Manifest:
     from dataclasses import replace  # noqa: PLC0415
 
-    return replace(manifest, status="complete", owner=None, sittings=(sitting,))
+    return replace(manifest, status="complete", owner=None, attempts=(attempt,))
 
 
 def read_again_and_again(root: Path, notes: Path, stop: Path) -> None:

@@ -104,7 +104,7 @@ def uncork_run(folder: Path, seconds: int, seed: int, package: Path | None) -> O
         raise SystemExit(f"uncork run failed: {done.stderr.strip()}")
     run = stored[-1].parent
     manifest = json.loads((run / "manifest.json").read_text())
-    wall_ns = sum(sitting["elapsed_ns"] for sitting in manifest["sittings"])
+    wall_ns = sum(attempt["elapsed_ns"] for attempt in manifest["attempts"])
     trials = [str(path) for path in (run / "trials").glob("*.parquet")]
     with duckdb.connect() as connection:
         row = connection.execute("SELECT sum(elapsed_ns) FROM read_parquet(?)", [trials]).fetchone()

@@ -21,20 +21,20 @@ UNDECIDED, KEPT, BROKEN = 0, 1, 2
 _OF_ONE = 0.0274  # the scatter of units of `REALISTIC` with 4 blocks
 
 
-def noise(scatter: float):
+def noise(std_dev: float):
     """Return the realistic noise with units that scatter so much: drift, tails, spikes, slow lives."""
-    factor = scatter / _OF_ONE
+    factor = std_dev / _OF_ONE
     parts = ("drift", "arm_shift", "trial", "spike")
     return replace(REALISTIC, **{part: getattr(REALISTIC, part) * factor for part in parts})
 
 
-def measured(generator, scatter: float, truth, *, guards: int, gates: int, rounds: int) -> Looks:
+def measured(generator, std_dev: float, truth, *, guards: int, gates: int, rounds: int) -> Looks:
     """Return the looks at gates, shape (guards, gates, rounds); `truth` is the log ratio of each gate.
 
     Beside each gate the machine changes its pace for good at some moment, by 8 % as a rule.
     """
     runs = guards * gates
-    values = series(generator, noise(scatter), runs=runs, rounds=rounds, arms=3, blocks=BLOCKS)
+    values = series(generator, noise(std_dev), runs=runs, rounds=rounds, arms=3, blocks=BLOCKS)
     steps = values[0].size
     change = np.arange(steps) >= generator.integers(0, steps, (runs, 1))
     values += (change * generator.normal(0.0, 0.08, (runs, 1))).reshape(values.shape)
@@ -55,15 +55,15 @@ def kept_of_asked(log_e: np.ndarray, asked: np.ndarray, alpha: float) -> np.ndar
 
 def decisions(state: Looks, counts: np.ndarray, bound: float, allowed: float, alpha: float, asked=None):
     """Decide all gates of each guard, each after so many rounds of its own; see `stats.gates.decision`."""
-    mean, scatter, widened = (
+    mean, std_dev, inflation = (
         np.take_along_axis(of, counts[..., None] - 1, axis=-1)[..., 0]
-        for of in (state.mean, state.scatter, state.widened)
+        for of in (state.mean, state.std_dev, state.inflation)
     )
     asked = np.ones(counts.shape, dtype=bool) if asked is None else asked
-    half = widened * radius(counts, scatter, 1.0 - alpha)
-    against_none = np.where(mean > 0.0, log_e_value(counts, mean / widened, scatter), -np.inf)
+    half = inflation * radius(counts, std_dev, 1.0 - alpha)
+    against_none = np.where(mean > 0.0, log_e_value(counts, mean / inflation, std_dev), -np.inf)
     against_beyond = np.where(
-        mean < allowed, log_e_value(counts, (allowed - mean) / widened, scatter), -np.inf
+        mean < allowed, log_e_value(counts, (allowed - mean) / inflation, std_dev), -np.inf
     )
     broken = kept_of_asked(against_none, asked, alpha) & (mean - half > 0.0) & (mean > bound)
     kept = kept_of_asked(against_beyond, asked, alpha) & (mean + half <= allowed)
@@ -83,11 +83,11 @@ def until_decided(state: Looks, bound: float, allowed: float, alpha: float = 0.0
     return decisions(state, counts, bound, allowed, alpha, asked), counts
 
 
-def guarded(generator, scatter, truth, bound, *, guards, gates, rounds, allowed=None, confirmation=None):
+def guarded(generator, std_dev, truth, bound, *, guards, gates, rounds, allowed=None, confirmation=None):
     """Carry out guards; return (found broken at first, confirmed, outcomes, rounds, first looks, second)."""
     allowed = bound if allowed is None else allowed
     facts = {"guards": guards, "gates": gates, "rounds": rounds}
-    first, second = (measured(generator, scatter, truth, **facts) for _ in range(2))
+    first, second = (measured(generator, std_dev, truth, **facts) for _ in range(2))
     outcome, counts = until_decided(first, bound, allowed)
     broken = outcome == BROKEN
     alpha = 1.0 - (CONFIRMATION if confirmation is None else confirmation)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from uncork.stats.effect import AUTOCORRELATION_UNITS, widening
+from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import PRIOR_PRECISION, lag_one, log_e_value, radius
 
 
@@ -81,8 +81,8 @@ class Looks:
 
     mean: np.ndarray
     half: np.ndarray
-    scatter: np.ndarray
-    widened: np.ndarray
+    std_dev: np.ndarray
+    inflation: np.ndarray
 
     def excludes(self, truth: float | np.ndarray) -> np.ndarray:
         return np.abs(self.mean - truth) > self.half
@@ -92,12 +92,12 @@ class Looks:
 
     def log_e(self) -> np.ndarray:
         counts = np.arange(1, self.mean.shape[-1] + 1)
-        return log_e_value(counts, self.mean / self.widened, self.scatter)
+        return log_e_value(counts, self.mean / self.inflation, self.std_dev)
 
     def log_e_equivalence(self, practical: float) -> np.ndarray:
         counts = np.arange(1, self.mean.shape[-1] + 1)
         nearest = np.maximum(math.log1p(practical) - np.abs(self.mean), 0.0)
-        return log_e_value(counts, nearest / self.widened, self.scatter)
+        return log_e_value(counts, nearest / self.inflation, self.std_dev)
 
 
 def looks(
@@ -109,17 +109,17 @@ def looks(
 ) -> Looks:
     """Look at each series (last axis) after every unit, as `estimate` would."""
     length = samples.shape[-1]
-    mean, scatter = np.empty_like(samples), np.empty_like(samples)
-    widened = np.ones_like(samples)
+    mean, std_dev = np.empty_like(samples), np.empty_like(samples)
+    inflation = np.ones_like(samples)
     for count in range(1, length + 1):
         seen = samples[..., :count]
         mean[..., count - 1] = seen.mean(axis=-1)
-        scatter[..., count - 1] = seen.std(axis=-1, ddof=1) if count > 1 else np.nan
+        std_dev[..., count - 1] = seen.std(axis=-1, ddof=1) if count > 1 else np.nan
         if widen and count >= AUTOCORRELATION_UNITS:
-            widened[..., count - 1] = widening(lag_one(seen), count)
+            inflation[..., count - 1] = inflation_of(lag_one(seen), count)
     counts = np.arange(1, length + 1)
-    half = widened * radius(counts, scatter, confidence, prior_precision=prior_precision)
-    return Looks(mean, half, scatter, widened)
+    half = inflation * radius(counts, std_dev, confidence, prior_precision=prior_precision)
+    return Looks(mean, half, std_dev, inflation)
 
 
 def kept_by_e_bh(log_e: np.ndarray, alpha: float) -> np.ndarray:

@@ -11,7 +11,7 @@ import pytest
 
 from uncork.stats.run_comparison import (
     KNOWN_RUNS,
-    LikeRun,
+    ComparableRun,
     Measured,
     claims,
     compare_effects,
@@ -30,7 +30,7 @@ def judged(values: np.ndarray, first: int, last: int, figures: int = 1) -> list[
     """Judge runs `first` and `last` of a series of daily runs (a row a figure) by all the others."""
     found = []
     for row in np.reshape(values, (figures, -1)):
-        others = [LikeRun(DAY * n, value) for n, value in enumerate(row) if n not in (first, last)]
+        others = [ComparableRun(DAY * n, value) for n, value in enumerate(row) if n not in (first, last)]
         ends = [Measured(DAY * n, row[n]) for n in (first, last)]
         found.append(compare_runs(*ends, run_to_run([others]), practical=PRACTICAL, confidence=CONFIDENCE))
     return claims(found, confidence=CONFIDENCE)
@@ -116,7 +116,7 @@ def test_a_short_history_gives_no_verdict_however_clear_it_looks(generator, like
 
 
 def test_runs_farther_apart_than_any_were_watched_give_no_verdict(generator):
-    others = [LikeRun(n, value) for n, value in enumerate(normal(generator, 20))]
+    others = [ComparableRun(n, value) for n, value in enumerate(normal(generator, 20))]
     ends = Measured(0.0, 0.0), Measured(DAY, 2.0)
     found = compare_runs(*ends, run_to_run([others]), practical=PRACTICAL, confidence=CONFIDENCE)
     assert claims([found], confidence=CONFIDENCE) == [""]
@@ -171,7 +171,7 @@ def test_shares_of_failures_differ_as_seldom_as_stated(generator, runs, figure, 
     for _ in range(runs // 2):
         chances = chance * (generator.gamma(2.0, 0.5, like + 2) if clustered else np.ones(like + 2))
         counts = generator.binomial(of, chances)
-        others = [LikeRun(DAY * n, log_odds(int(count), of)) for n, count in enumerate(counts[:like])]
+        others = [ComparableRun(DAY * n, log_odds(int(count), of)) for n, count in enumerate(counts[:like])]
         ends = [(int(count), of) for count in counts[like:]]
         found = compare_shares(
             *ends, run_to_run([others]), (DAY, 2 * DAY), practical=PRACTICAL, confidence=CONFIDENCE

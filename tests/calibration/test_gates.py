@@ -39,13 +39,13 @@ def test_the_simulation_decides_as_the_judge_does(bound, generator):
 
 @pytest.mark.parametrize("gates", [1, 5, 20])
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("scatter", [0.02, 0.04])
-def test_equal_sides_alarm_far_less_often_than_stated(scatter, bound, gates, runs, generator, figure):
+@pytest.mark.parametrize("std_dev", [0.02, 0.04])
+def test_equal_sides_alarm_far_less_often_than_stated(std_dev, bound, gates, runs, generator, figure):
     guards, (limit, allowed) = runs // gates, BOUNDS[bound]
     found = guarded(
-        *(generator, scatter, np.zeros(gates), limit), guards=guards, gates=gates, rounds=20, allowed=allowed
+        *(generator, std_dev, np.zeros(gates), limit), guards=guards, gates=gates, rounds=20, allowed=allowed
     )
-    name = f"guard: A/A, {gates:>2} gates {bound}, scatter {scatter:.0%}"
+    name = f"guard: A/A, {gates:>2} gates {bound}, scatter {std_dev:.0%}"
     figure(f"{name}: some gate looks broken at first", found.looked_broken)
     figure(f"{name}: alarm, after the second measurement", found.alarmed)
     figure(f"{name}: all gates kept within 20 rounds", float((found.outcome == KEPT).all(axis=1).mean()))
@@ -68,14 +68,14 @@ def test_equal_sides_are_kept_if_they_are_measured_long_enough(rounds, gates, ru
 
 @pytest.mark.parametrize("rounds", [20, 40])
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("scatter", [0.01, 0.02, 0.04])
+@pytest.mark.parametrize("std_dev", [0.01, 0.02, 0.04])
 @pytest.mark.parametrize("percent", [2, 3, 5, 10])
-def test_a_regression_is_found_by_both_measurements(percent, scatter, bound, rounds, runs, generator, figure):
+def test_a_regression_is_found_by_both_measurements(percent, std_dev, bound, rounds, runs, generator, figure):
     limit, allowed = BOUNDS[bound]
     truth = [math.log1p(percent / 100)]
     facts = {"guards": runs // 4, "gates": 1, "rounds": rounds, "allowed": allowed}
-    found = guarded(generator, scatter, truth, limit, **facts)
-    name = f"guard: slower by {percent:>2} %, {bound}, scatter {scatter:.0%}, {rounds} rounds"
+    found = guarded(generator, std_dev, truth, limit, **facts)
+    name = f"guard: slower by {percent:>2} %, {bound}, scatter {std_dev:.0%}, {rounds} rounds"
     figure(f"{name}: alarm", found.alarmed)
     if percent >= 5:
         assert found.alarmed >= 0.9
@@ -93,13 +93,13 @@ def test_one_slow_workload_among_twenty_is_found(runs, generator, figure):
     assert others <= at_most(0.01, runs // 20)
 
 
-@pytest.mark.parametrize("scatter", [0.02, 0.04])
-def test_a_candidate_exactly_at_the_bound_is_seldom_called_kept(scatter, runs, generator, figure):
+@pytest.mark.parametrize("std_dev", [0.02, 0.04])
+def test_a_candidate_exactly_at_the_bound_is_seldom_called_kept(std_dev, runs, generator, figure):
     facts = {"guards": runs // 2, "gates": 1, "rounds": 40}
-    found = guarded(generator, scatter, [PRACTICAL], PRACTICAL, **facts)
+    found = guarded(generator, std_dev, [PRACTICAL], PRACTICAL, **facts)
     kept = float((found.outcome == KEPT).mean())
-    figure(f"guard: truth exactly at the bound of +3 %, scatter {scatter:.0%}: kept", kept)
-    figure(f"guard: truth exactly at the bound of +3 %, scatter {scatter:.0%}: alarm", found.alarmed)
+    figure(f"guard: truth exactly at the bound of +3 %, scatter {std_dev:.0%}: kept", kept)
+    figure(f"guard: truth exactly at the bound of +3 %, scatter {std_dev:.0%}: alarm", found.alarmed)
     assert kept <= at_most(ALPHA, runs // 2)
 
 

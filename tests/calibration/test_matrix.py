@@ -85,7 +85,7 @@ def test_the_check_can_fail_without_correction(runs, generator, figure):
     runs //= 4
     state, _ = _matrix(generator, runs, SHARED["no effect anywhere"])
     counts = np.sqrt(np.arange(1, ROUNDS + 1))
-    share = (np.abs(state.mean) > 2.0 * state.scatter / counts)[..., -1].any(axis=1).mean()
+    share = (np.abs(state.mean) > 2.0 * state.std_dev / counts)[..., -1].any(axis=1).mean()
     figure("check: any of 30 A/A comparisons called different by one look at 2 standard errors", share)
     assert share > at_most(ALPHA, runs)
 

@@ -14,9 +14,9 @@ OWN = 0.004
 """What the observer takes itself, as a part of what the server takes: it is counted, not estimated."""
 
 
-def ever(runs, generator, total, scatter):
+def ever(runs, generator, total, std_dev):
     """Return how often each verdict was given at some look, of observers that take `total` in truth."""
-    units = generator.normal(math.log(total / (1 + OWN)), scatter, (runs, ROUNDS))
+    units = generator.normal(math.log(total / (1 + OWN)), std_dev, (runs, ROUNDS))
     given = {"costs less": np.zeros(runs, bool), "costs more": np.zeros(runs, bool)}
     for count in range(FEWEST, ROUNDS + 1):
         seen = units[:, :count]
@@ -30,11 +30,11 @@ def ever(runs, generator, total, scatter):
     return {verdict: float(share.mean()) for verdict, share in given.items()}
 
 
-@pytest.mark.parametrize("scatter", [0.005, 0.03])
-def test_the_share_that_matters_itself_is_seldom_said_to_be_less_or_more(scatter, runs, generator, figure):
-    found = ever(runs, generator, 1 + PRACTICAL, scatter)
+@pytest.mark.parametrize("std_dev", [0.005, 0.03])
+def test_the_share_that_matters_itself_is_seldom_said_to_be_less_or_more(std_dev, runs, generator, figure):
+    found = ever(runs, generator, 1 + PRACTICAL, std_dev)
     for verdict, share in found.items():
-        figure(f"an observer that takes just {PRACTICAL:.0%}, scatter {scatter:.1%}: {verdict}", share)
+        figure(f"an observer that takes just {PRACTICAL:.0%}, scatter {std_dev:.1%}: {verdict}", share)
     assert sum(found.values()) <= at_most(1 - CONFIDENCE, runs)
 
 

@@ -98,7 +98,7 @@ def test_the_check_can_fail_fixed_n_t_interval_under_looks(runs, generator, figu
     state = looks(samples)
     counts = np.arange(1, ROUNDS + 1)
     naive = np.array([_t_quantile(max(n - 1, 1)) for n in counts]) / np.sqrt(counts)
-    share = (np.abs(state.mean) > naive * state.scatter)[:, JUDGED].any(axis=1).mean()
+    share = (np.abs(state.mean) > naive * state.std_dev)[:, JUDGED].any(axis=1).mean()
     figure("check: A/A ever called different by the fixed-n t interval", share)
     assert share > at_most(ALPHA, runs)
 
@@ -158,10 +158,10 @@ def test_the_noise_floor_holds_what_noise_can_do(runs, generator, figure):
     assert share <= at_most(ALPHA, experiments * cells)
 
 
-def _t_quantile(freedom: int) -> float:
+def _t_quantile(dof: int) -> float:
     """Return the 0.975 quantile of Student's t, from its density."""
     grid = np.linspace(0.0, 400.0, 400_001)
-    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
-    density = scale * (1.0 + grid**2 / freedom) ** (-(freedom + 1) / 2)
+    scale = math.exp(math.lgamma((dof + 1) / 2) - math.lgamma(dof / 2)) / math.sqrt(dof * math.pi)
+    density = scale * (1.0 + grid**2 / dof) ** (-(dof + 1) / 2)
     area = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2) * (grid[1] - grid[0])])
     return float(np.interp(0.475, area, grid))

@@ -15,7 +15,7 @@ from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateOutcome
 from uncork.stats.gates.history import beside_past, past_of, share_beside_past
 from uncork.stats.gates.history_gates import judge_past, ratio_beside
-from uncork.stats.run_comparison import KNOWN_RUNS, LikeRun, log_odds
+from uncork.stats.run_comparison import KNOWN_RUNS, ComparableRun, log_odds
 
 CONFIDENCE = 0.95
 MINUTE = 60.0
@@ -41,11 +41,11 @@ STATED = {"skewed": 0.06, "spoiled": 0.06}
 
 def worse(values: np.ndarray) -> list[bool | None]:
     """Say of the two newest runs whether each is shown to be slower than the rest; None if not known."""
-    past = past_of([LikeRun(DAY * n, value) for n, value in enumerate(values[:-2])])
+    past = past_of([ComparableRun(DAY * n, value) for n, value in enumerate(values[:-2])])
     now = DAY * (len(values) - 2)
     found = []
     for place, value in enumerate(values[-2:]):
-        one = beside_past([LikeRun(now + place * MINUTE, value)], past, confidence=CONFIDENCE)
+        one = beside_past([ComparableRun(now + place * MINUTE, value)], past, confidence=CONFIDENCE)
         found.append(None if one.unknown else one.ratio > 1.0 and one.differs <= 1.0 - CONFIDENCE)
     return found
 
@@ -76,8 +76,8 @@ def test_many_gates_of_one_guard_share_one_rate(generator, runs, figure, common)
         values = SCATTER * (np.sqrt(common) * generator.normal(size=like + 1) + np.sqrt(1 - common) * own)
         asked = []
         for row in values:
-            past = past_of([LikeRun(DAY * n, value) for n, value in enumerate(row[:-1])])
-            found = beside_past([LikeRun(DAY * like, row[-1])], past, confidence=CONFIDENCE)
+            past = past_of([ComparableRun(DAY * n, value) for n, value in enumerate(row[:-1])])
+            found = beside_past([ComparableRun(DAY * like, row[-1])], past, confidence=CONFIDENCE)
             asked.append(ratio_beside(gate, found, practical=0.03))
         outcomes = {one.outcome for one in judge_past(asked, confidence=CONFIDENCE)}
         alarms += GateOutcome.BROKEN in outcomes
@@ -101,23 +101,23 @@ def test_a_short_history_gives_no_alarm_however_clear_it_looks(generator, like):
 
 
 def test_a_history_of_an_hour_says_nothing_of_tomorrow(generator):
-    past = past_of([LikeRun(10 * MINUTE * n, value) for n, value in enumerate(normal(generator, 7))])
-    found = beside_past([LikeRun(DAY, 2.0)], past, confidence=CONFIDENCE)
+    past = past_of([ComparableRun(10 * MINUTE * n, value) for n, value in enumerate(normal(generator, 7))])
+    found = beside_past([ComparableRun(DAY, 2.0)], past, confidence=CONFIDENCE)
     assert "apart" in found.unknown
     assert found.differs == 1.0
 
 
-@pytest.mark.parametrize(("shift", "scatter"), [(0.05, 0.01), (0.10, 0.02), (0.05, 0.05), (0.20, 0.05)])
+@pytest.mark.parametrize(("shift", "std_dev"), [(0.05, 0.01), (0.10, 0.02), (0.05, 0.05), (0.20, 0.05)])
 @pytest.mark.parametrize("like", [5, 10, 30])
-def test_a_real_change_is_found_twice(generator, runs, figure, shift, scatter, like):
+def test_a_real_change_is_found_twice(generator, runs, figure, shift, std_dev, like):
     many, found = runs // 8, 0
     for _ in range(many):
-        values = normal(generator, like + 2) * scatter / SCATTER
+        values = normal(generator, like + 2) * std_dev / SCATTER
         values[-2:] += shift
         found += all(worse(values))
-    name = f"slower by {shift:.0%}, scatter {scatter:.0%}, {like} comparable runs: found twice"
+    name = f"slower by {shift:.0%}, scatter {std_dev:.0%}, {like} comparable runs: found twice"
     figure(name, found / many)
-    if like >= 10 and shift / scatter >= 5:
+    if like >= 10 and shift / std_dev >= 5:
         assert found / many > 0.75
 
 
@@ -127,7 +127,9 @@ def test_failures_alarm_as_seldom_as_stated(generator, runs, figure):
         alarms = 0
         for _ in range(many):
             counts = generator.binomial(of, chance * generator.gamma(2.0, 0.5, like + 1))
-            past = past_of([LikeRun(DAY * n, log_odds(int(c), of)) for n, c in enumerate(counts[:like])])
+            past = past_of(
+                [ComparableRun(DAY * n, log_odds(int(c), of)) for n, c in enumerate(counts[:like])]
+            )
             before = (int(counts[:like].sum()), like * of)
             after = (int(counts[like]), of)
             found = share_beside_past(after, DAY * like, before, past, confidence=CONFIDENCE)

@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 from simulation import looks, units
 
-from uncork.stats.power import Scatter, expected_half_width, variance_parts
+from uncork.stats.power import StdDevs, expected_half_width, variance_parts
 
 PARTS = {
-    "all three": Scatter(0.3, 0.1, 0.05),
-    "cycles alone": Scatter(0.3, 0.0, 0.0),
-    "rounds above all": Scatter(0.05, 0.02, 0.1),
+    "all three": StdDevs(0.3, 0.1, 0.05),
+    "cycles alone": StdDevs(0.3, 0.0, 0.0),
+    "rounds above all": StdDevs(0.05, 0.02, 0.1),
 }
 
 
-def _cycles(generator, scatter, rounds):
+def _cycles(generator, std_dev, rounds):
     """Return log ratios of an unbalanced run: 2 to 5 blocks a round, 2 to 12 cycles a block."""
     found = []
     for _ in range(rounds):
-        around, blocks = scatter.round * generator.standard_normal(), []
+        around, blocks = std_dev.round * generator.standard_normal(), []
         for _ in range(generator.integers(2, 6)):
-            here = around + scatter.block * generator.standard_normal()
-            blocks.append(here + scatter.cycle * generator.standard_normal(generator.integers(2, 13)))
+            here = around + std_dev.block * generator.standard_normal()
+            blocks.append(here + std_dev.cycle * generator.standard_normal(generator.integers(2, 13)))
         found.append(blocks)
     return found
 
@@ -43,13 +43,13 @@ def test_the_parts_are_right_on_average(name, runs, generator, figure):
 @pytest.mark.parametrize("rounds", [5, 8, 15])
 @pytest.mark.parametrize(("blocks", "cycles"), [(2, 10), (4, 5), (8, 3)])
 def test_the_width_is_what_the_plan_promises(rounds, blocks, cycles, runs, generator, figure):
-    scatter = Scatter(0.1, 0.03, 0.01)
-    within = math.hypot(scatter.block, scatter.cycle / math.sqrt(cycles)) / math.sqrt(1.5)
+    std_dev = StdDevs(0.1, 0.03, 0.01)
+    within = math.hypot(std_dev.block, std_dev.cycle / math.sqrt(cycles)) / math.sqrt(1.5)
     values = within * generator.standard_normal((runs, rounds, blocks, 3))
-    values[..., 2] += scatter.round * generator.standard_normal((runs, rounds, 1))
+    values[..., 2] += std_dev.round * generator.standard_normal((runs, rounds, 1))
     half = np.median(looks(units(values)[:, 0], widen=False).half[:, -1])
     promised = math.log1p(
-        expected_half_width(scatter, rounds=rounds, blocks=blocks, cycles=cycles, confidence=0.95)
+        expected_half_width(std_dev, rounds=rounds, blocks=blocks, cycles=cycles, confidence=0.95)
     )
     name = f"{rounds} rounds, {blocks} blocks, {cycles} cycles"
     figure(f"power: promised half-width over the simulated median; {name}", promised / half)

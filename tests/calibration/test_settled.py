@@ -87,18 +87,18 @@ def _cost(state, stop):
     return (own.sum(axis=2) + 2 * own.max(axis=2)).sum() / (cells * (VARIANTS + 2)).sum()
 
 
-@pytest.mark.parametrize("scatter", [0.025, 0.1, 0.3])
+@pytest.mark.parametrize("std_dev", [0.025, 0.1, 0.3])
 @pytest.mark.parametrize("effect", [0.05, 0.15, -0.41, 1.0, -0.75])
-def test_estimates_are_hardly_overstated_by_leaving_early(effect, scatter, runs, generator, figure):
+def test_estimates_are_hardly_overstated_by_leaving_early(effect, std_dev, runs, generator, figure):
     truth = math.log1p(effect)
-    state = looks(generator.normal(truth, scatter, (runs, 1, ROUNDS)))
+    state = looks(generator.normal(truth, std_dev, (runs, 1, ROUNDS)))
     stop, _ = settled_at(state)
     bias = (_at(state.mean, stop) - truth).mean() / truth
-    name = f"effect {effect:+.0%}, scatter {scatter:.1%}"
+    name = f"effect {effect:+.0%}, scatter {std_dev:.1%}"
     figure(f"leaving: bias of the estimate, of the effect; {name}", bias)
     figure(f"leaving: interval excludes the truth; {name}", _misses(state, stop, truth))
     figure(f"leaving: rounds, of 100; {name}", (stop.mean() + 1) / 100)
-    error = 4.0 * scatter / math.sqrt(MINIMUM_ROUNDS * runs) / abs(truth)
+    error = 4.0 * std_dev / math.sqrt(MINIMUM_ROUNDS * runs) / abs(truth)
     assert abs(bias) < 0.025 + error
     assert _misses(state, stop, truth) <= at_most(ALPHA, runs)
 

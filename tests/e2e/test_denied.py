@@ -92,8 +92,8 @@ def test_a_command_of_ones_own_is_profiled_without_rights(denied, within):
     result = json.loads(told.stdout)
     assert result["method"]["tool"] == "perf" and result["user_ns"] > 5e8
     # If it slept for a moment, what cannot be seen of sleep is told, too.
-    lacks = [one for one in result["method"]["cannot_see"] if "kernel" in one and "sleeping" not in one]
-    assert lacks == ["frames of the kernel: perf may see only user code here"]
+    missing = [one for one in result["method"]["cannot_see"] if "kernel" in one and "sleeping" not in one]
+    assert missing == ["frames of the kernel: perf may see only user code here"]
 
 
 @ROOT
@@ -105,10 +105,10 @@ def test_of_somebody_elses_process_times_are_left(denied, within):
     assert told.returncode == 0, told.stderr
     result = json.loads(told.stdout)
     assert result["method"]["tool"] == "/proc" and result["user_ns"] > 1e8
-    lacks = [one for one in result["method"]["cannot_see"] if one.startswith("stacks of code: ")]
-    assert len(lacks) == 1 and "\n" not in lacks[0]
+    missing = [one for one in result["method"]["cannot_see"] if one.startswith("stacks of code: ")]
+    assert len(missing) == 1 and "\n" not in missing[0]
     if TROUBLE is None:
-        assert "perf may not observe these processes" in lacks[0]
+        assert "perf may not observe these processes" in missing[0]
 
 
 def test_a_run_without_perf_and_strace_says_so_and_gathers_the_rest(denied, tmp_path):

@@ -131,7 +131,7 @@ def test_a_plain_load_tells_what_holds_it_up(uncork, database, pooled):
     assert ended.returncode == 0, ended.stderr
     assert "Bottleneck: the pool of 4 connections is full" in " ".join(ended.stdout.split())
     result = result_of(uncork, LOAD)
-    assert result["bottlenecks"][0]["resource"] == "pool" and result["lacks"] == []
+    assert result["bottlenecks"][0]["resource"] == "pool" and result["missing"] == []
     assert {one["role"] for one in result["system"]["processes"]} == {"service", "database", "generator"}
 
 

@@ -66,7 +66,7 @@ def test_a_load_in_which_nothing_succeeds_has_failed_and_is_no_baseline(uncork, 
     good, bad = uncork.runs
     manifest = json.loads((bad / "manifest.json").read_text())
     assert manifest["status"] == "failed"
-    assert manifest["sittings"][0]["reason"].startswith("none of 5 operations succeeded: ")
+    assert manifest["attempts"][0]["reason"].startswith("none of 5 operations succeeded: ")
     named = uncork("runs", "name", bad.name, "baseline")
     assert named.returncode == 1
     assert "none of 5 operations succeeded" in named.stderr and "cannot be the baseline" in named.stderr

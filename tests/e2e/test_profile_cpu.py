@@ -147,9 +147,9 @@ def test_without_perf_the_rest_is_told(busy, tmp_path):
     result = json.loads(told.stdout)
     assert result["method"]["tool"] == "/proc"
     assert result["user_ns"] > 0
-    lacks = result["method"]["cannot_see"]
-    assert any(one.startswith("stacks of code: perf is not installed") for one in lacks)
-    assert any(one.startswith("system calls: perf is not installed; strace is not") for one in lacks)
+    missing = result["method"]["cannot_see"]
+    assert any(one.startswith("stacks of code: perf is not installed") for one in missing)
+    assert any(one.startswith("system calls: perf is not installed; strace is not") for one in missing)
     assert "in user code" in result["answer"]
     assert any(one["name"] == "sessions" for one in result["measures"])
 

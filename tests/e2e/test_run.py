@@ -219,7 +219,7 @@ def test_an_existing_server_is_measured_by_blocks_and_the_report_says_what_that_
         assert done.returncode == 0, done.stderr
         (folder,) = uncork.runs
         result = json.loads((folder / "result.json").read_text())
-        assert any("not restarted between blocks" in doubt for doubt in result["doubts"])
+        assert any("not restarted between blocks" in warning for warning in result["warnings"])
         assert result["comparisons"][0]["verdict"] == "faster"
     finally:
         server.stop()

@@ -12,7 +12,7 @@ from uncork.model.results.database import (
     ForeignKeyFacts,
     IndexFacts,
     Island,
-    Lack,
+    Missing,
     SettingFacts,
     StatementFacts,
     TableFacts,
@@ -92,7 +92,7 @@ def _table(oid: int, name: str, size: int, rows: int, island: int | None, **fact
 
 
 def _index(oid: int, name: str, table: str, size: int, **facts) -> IndexFacts:
-    known = {"scans": 5, "scans_ever": 900, "bloat_bytes": 0, "doubt": "", "same_as": ""}
+    known = {"scans": 5, "scans_ever": 900, "bloat_bytes": 0, "warning": "", "same_as": ""}
     definition = f"CREATE INDEX {name} ON {table} USING btree (id)"
     return IndexFacts(
         oid=oid, name=name, table=table, definition=definition, bytes=size, **{**known, **facts}
@@ -198,9 +198,14 @@ def database_result(**changes) -> DatabaseResult:
         tables_more=0,
         indexes=(
             _index(
-                11, "invoice_state", "invoice", 400_000_000, doubt="covered", same_as="invoice_state_created"
+                11,
+                "invoice_state",
+                "invoice",
+                400_000_000,
+                warning="covered",
+                same_as="invoice_state_created",
             ),
-            _index(12, "event_kind", "event", 200_000_000, doubt="unused", scans=0, scans_ever=0),
+            _index(12, "event_kind", "event", 200_000_000, warning="unused", scans=0, scans_ever=0),
             _index(13, "account_pkey", "account", 3_000_000),
         ),
         counted_since_us=BEGIN_US - 86_400_000_000,
@@ -211,7 +216,9 @@ def database_result(**changes) -> DatabaseResult:
         ),
         islands=(Island(1, ("invoice", "account", "remark"), 11_863_750_000),),
         settings=(SettingFacts("work_mem", "4MB", "4096 kB", "configuration file"),),
-        lacks=(Lack("track_io_timing", "how long reading and writing blocks took", "track_io_timing = on"),),
+        missing=(
+            Missing("track_io_timing", "how long reading and writing blocks took", "track_io_timing = on"),
+        ),
     )
     return told(replace(result, **changes))
 

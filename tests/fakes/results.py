@@ -131,7 +131,7 @@ def comparison(
         low=low,
         high=high,
         rounds=0 if ratio is None else 10,
-        scatter=None if ratio is None else 0.02,
+        std_dev=None if ratio is None else 0.02,
         e_value=None if ratio is None else 900.0,
         value=None if ratio is None else 1e6 * ratio,
         baseline_value=None if ratio is None else 1e6,
@@ -256,7 +256,7 @@ def _result(rows: tuple[str, ...], names: tuple[str, ...], works: tuple[str, ...
             "server": {"version": "PostgreSQL 18.0", "shared_buffers": "128MB", "jit": "off"},
         },
         source="A talk by the Red Hat Insights team",
-        doubts=("The generator and the server share 4 processors.",) if several else (),
+        warnings=("The generator and the server share 4 processors.",) if several else (),
     )
     return _answered(result)
 
@@ -296,11 +296,11 @@ def _judged(dice: random.Random, cell: Levels, work: str, name: str, value: floa
             Verdict.NOT_ENOUGH_EVIDENCE,
             "the interval holds both a practical difference and none",
         )
-    doubts = ("the rounds drift: lag-1 autocorrelation 0.52",) if dice.random() < 0.06 else ()
+    warnings = ("the rounds drift: lag-1 autocorrelation 0.52",) if dice.random() < 0.06 else ()
     found = comparison(
-        name, verdict, ratio, low, high, cell=cell, workload=work, reason=reason, doubts=doubts, **more
+        name, verdict, ratio, low, high, cell=cell, workload=work, reason=reason, warnings=warnings, **more
     )
-    return dataclasses.replace(found, value=ratio * base, baseline_value=base, scatter=width / 1.2)
+    return dataclasses.replace(found, value=ratio * base, baseline_value=base, std_dev=width / 1.2)
 
 
 def _arms(

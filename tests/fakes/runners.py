@@ -34,7 +34,7 @@ def experiment(workloads=FIND, *, stop="", levels="", variants=("base", "new")):
     return parse_spec(text, file="fake.toml", read=str, overrides={})
 
 
-class Sitting:
+class Attempt:
     """A runner with its fakes; `run` consumes its events, up to `until` of them."""
 
     def __init__(

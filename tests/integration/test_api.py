@@ -242,7 +242,11 @@ def test_what_the_doctor_says_is_made_of_a_stored_run(found):
         ),
         (lambda runs: uncork.load_http("nope", runs=runs), UsageError, '"nope" names no server'),
         (lambda runs: uncork.sweep_sql("x", to=0, runs=runs), UsageError, "^to 0 must be between 1"),
-        (lambda runs: uncork.profile_db(rate=1000, runs=runs), UsageError, "^rate 1000: give from 0.1 to 200"),
+        (
+            lambda runs: uncork.profile_db(rate=1000, runs=runs),
+            UsageError,
+            "^rate 1000: give from 0.1 to 200",
+        ),
         (lambda runs: uncork.profile_logs(runs=runs), UsageError, "name a log to read"),
         (lambda runs: uncork.profile_cpu(runs=runs), UsageError, "name what to profile: pids, postgres"),
         (lambda runs: uncork.guard("nope.toml", runs=runs), UsageError, "nope.toml"),
@@ -298,6 +302,6 @@ def test_ctrl_c_ends_a_run_leaves_no_server_and_the_run_goes_on_later(tmp_path):
     status, trials = ended.split()
     assert status == "complete"
     assert int(trials) >= 3 * 2 * 3
-    sittings = json.loads((folder / "manifest.json").read_text())["sittings"]
-    assert [one["outcome"] for one in sittings] == ["interrupted", "complete"]
+    attempts = json.loads((folder / "manifest.json").read_text())["attempts"]
+    assert [one["outcome"] for one in attempts] == ["interrupted", "complete"]
     assert set(servers_folder().glob("pg-*")) == before

@@ -42,8 +42,8 @@ def listener(files: int = 0, what: str = "sleeps", limit: int = 64):
 
 def test_a_service_is_found_by_the_port_on_which_it_listens():
     with listener() as (port, pid):
-        found, lacks = find_service((), "127.0.0.1", port)
-        assert found is not None and found.pids == (pid,) and found.port == port and not lacks
+        found, missing = find_service((), "127.0.0.1", port)
+        assert found is not None and found.pids == (pid,) and found.port == port and not missing
         assert find_service((), "localhost", port)[0] == found
     assert find_service((), "127.0.0.1", port) == (None, ())
 
@@ -101,7 +101,7 @@ def test_a_busy_thread_is_told_apart_from_one_that_sleeps():
 
 def test_a_database_that_cannot_be_reached_is_told_in_one_sentence():
     components = find_components((), "192.0.2.1", 80, "host=127.0.0.1 port=1 dbname=x connect_timeout=2")
-    (lacking,) = components.lacks
+    (lacking,) = components.missing
     assert components.conninfo is None and components.service is None
     assert lacking.startswith("--postgres: ") and "\n" not in lacking
     assert "the load continues without" in lacking

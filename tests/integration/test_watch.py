@@ -431,7 +431,7 @@ def test_what_is_locked_against_all_is_not_waited_for(busy, tmp_path):
         result = profile(busy, tmp_path, seconds=0.5).result
     sizes = {one.name: one.bytes for one in result.tables}
     assert sizes["wide"] is None and sizes["accounts"] > 0
-    assert result.lacks == ()
+    assert result.missing == ()
 
 
 def test_the_schema_tells_islands_doubtful_indexes_and_bare_foreign_keys(busy, tmp_path):
@@ -452,10 +452,12 @@ def test_the_schema_tells_islands_doubtful_indexes_and_bare_foreign_keys(busy, t
     (key,) = result.foreign_keys
     assert (key.table, key.referred, key.columns, key.indexed) == ("Shop.line", "Shop.Order", "order", False)
     assert [set(one.tables) for one in result.islands] == [{"Shop.line", "Shop.Order"}]
-    doubts = {one.name: (one.doubt, one.same_as) for one in result.indexes if one.name.startswith("Shop.")}
-    assert doubts["Shop.two"] == ("duplicate", "one")
-    assert doubts["Shop.part"] == doubts["Shop.low"] == ("unused", "")
-    assert doubts["Shop.line_pkey"] == ("", "")
+    warnings = {
+        one.name: (one.warning, one.same_as) for one in result.indexes if one.name.startswith("Shop.")
+    }
+    assert warnings["Shop.two"] == ("duplicate", "one")
+    assert warnings["Shop.part"] == warnings["Shop.low"] == ("unused", "")
+    assert warnings["Shop.line_pkey"] == ("", "")
 
 
 def test_rows_that_are_gone_show_as_bloat(busy, tmp_path):
@@ -491,7 +493,7 @@ def test_a_role_without_rights_says_so_and_tells_what_it_may_see(busy, tmp_path)
     finally:
         with connect(busy, "setup") as connection:
             connection.execute("DROP ROLE guest")
-    (lack,) = [one for one in result.lacks if one.what == "the right to see other roles' sessions"]
+    (lack,) = [one for one in result.missing if one.what == "the right to see other roles' sessions"]
     assert lack.remedy == 'GRANT pg_read_all_stats TO "guest"'
     assert result.tree.sessions == 0 and result.watch.hidden > 0
     assert result.answer.startswith("No session that this role may see was busy")
@@ -522,7 +524,7 @@ def test_without_the_extension_templates_come_from_samples(settings, remedy, tmp
             result = profile(server, tmp_path, seconds=1.0).result
     finally:
         server.stop()
-    (lack,) = [one for one in result.lacks if one.what == "pg_stat_statements"]
+    (lack,) = [one for one in result.missing if one.what == "pg_stat_statements"]
     assert lack.remedy.startswith(remedy)
     assert result.templates[0].text == "select pg_sleep(?)"
     assert result.templates[0].statements is None and result.counted_ns is None
@@ -553,8 +555,8 @@ def test_an_older_server_tells_what_it_can(older, tmp_path):
     assert result.server_version.startswith("PostgreSQL 15")
     assert result.templates[0].text == "select pg_sleep(?)"
     assert (result.templates[0].statements is not None) is bool(preload)
-    lacks = {one.what for one in result.lacks}
-    assert lacks == {"pg_stat_io"} if preload else lacks == {"pg_stat_io", "pg_stat_statements"}
+    missing = {one.what for one in result.missing}
+    assert missing == {"pg_stat_io"} if preload else missing == {"pg_stat_io", "pg_stat_statements"}
 
 
 def test_a_server_that_goes_away_leaves_what_was_seen(tmp_path):

@@ -95,14 +95,14 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
     """Return comparisons as a table, one row each; cells are named as in the stored tables."""
     rows = [
         {name: getattr(one, name) for name in _COMPARISON.names}
-        | {"cell": Cell(one.cell).name, "verdict": one.verdict.value, "doubts": list(one.doubts)}
+        | {"cell": Cell(one.cell).name, "verdict": one.verdict.value, "warnings": list(one.warnings)}
         for one in comparisons
     ]
     return Table(pa.Table.from_pylist(rows, schema=_COMPARISON))
 
 
 _NUMBERS: Final = (
-    *("scatter", "e_value", "value", "baseline_value", "published_ratio", "published_value"),
+    *("std_dev", "e_value", "value", "baseline_value", "published_ratio", "published_value"),
     *("difference", "difference_low", "difference_high"),
 )
 _COMPARISON: Final = pa.schema(
@@ -111,7 +111,7 @@ _COMPARISON: Final = pa.schema(
         *((name, pa.float64()) for name in ("ratio", "low", "high")),
         ("rounds", pa.int64()),
         *((name, pa.float64()) for name in _NUMBERS),
-        ("doubts", pa.list_(pa.string())),
+        ("warnings", pa.list_(pa.string())),
         ("direction", pa.string()),
     ]
 )

@@ -111,7 +111,7 @@ def explained(result: RunResult, comparisons: Sequence[Comparison]) -> list[str]
     lines: list[str] = []
     for one in comparisons:
         lines.append(f"{_line(one)}: {one.reason}")
-        lines += [f"  doubt: {doubt}" for doubt in one.doubts]
+        lines += [f"  warning: {warning}" for warning in one.warnings]
         for plan in result.plans:
             if (plan.cell, plan.workload, plan.variant) == (one.cell, one.workload, one.variant):
                 lines += _plan_lines(plan.statement, plan.difference)

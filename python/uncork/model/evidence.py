@@ -40,7 +40,7 @@ class EvidenceFacts:
     `operations` succeeded in `elapsed_ns`. `user_ns` and `system_ns` are the processor time of all the
     server's processes an operation; None if unknown. `system_share` is the kernel's fraction of it. `stacks`
     counts samples of stacks. `entered` lists the system calls that the kernel's time goes into, and who made
-    them, the most expensive first. `findings` are sentences; `lacks` lists what could not be observed.
+    them, the most expensive first. `findings` are sentences; `missing` lists what could not be observed.
     """
 
     cell: Levels
@@ -56,4 +56,4 @@ class EvidenceFacts:
     stacks: int
     entered: tuple[str, ...]
     findings: tuple[str, ...]
-    lacks: tuple[str, ...]
+    missing: tuple[str, ...]

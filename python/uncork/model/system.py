@@ -179,7 +179,7 @@ class SystemUse:
     processes: tuple[ProcessUse, ...]
     devices: tuple[DeviceUse, ...]
     bounds: tuple[Bounds, ...]
-    lacks: tuple[tuple[str, str], ...]
+    missing: tuple[tuple[str, str], ...]
     history: ModeHistory | None = field(default=None)
     slowdown: Slowdown | None = field(default=None)
 

@@ -30,12 +30,12 @@ class Verdict(StrEnum):
 class Judgement:
     """A verdict with its reason: one sentence, lower case, without a full stop.
 
-    `doubts` are warnings that would make an expert hesitate; they never change the verdict. `direction` is
+    `warnings` are warnings that would make an expert hesitate; they never change the verdict. `direction` is
     set when the data show which of the two is faster. It can be known before there is a verdict, because a
     verdict also requires a minimum of rounds.
     """
 
     verdict: Verdict
     reason: str
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     direction: Direction | None = None

@@ -140,11 +140,11 @@ def index_doubts(rows: Sequence[Row]) -> dict[int, Doubt]:
         by_table[row["table_oid"]].append(row)
     for of_table in by_table.values():
         ranked = sorted(of_table, key=lambda row: (not row["constraint"], not row["unique"], row["oid"]))
-        doubts = {row["oid"]: _doubt(row, ranked[:place], ranked) for place, row in enumerate(ranked)}
-        needed = {doubt[1] for doubt in doubts.values()}
+        warnings = {row["oid"]: _doubt(row, ranked[:place], ranked) for place, row in enumerate(ranked)}
+        needed = {warning[1] for warning in warnings.values()}
         found |= {
-            row["oid"]: ("", "") if doubts[row["oid"]][0] == "unused" and row["name"] in needed else doubt
-            for row, doubt in zip(ranked, doubts.values(), strict=True)
+            row["oid"]: ("", "") if warnings[row["oid"]][0] == "unused" and row["name"] in needed else warning
+            for row, warning in zip(ranked, warnings.values(), strict=True)
         }
     return found
 

@@ -46,22 +46,22 @@ def count_syscalls(pids: Sequence[int], seconds: float) -> Syscalls:
     strace stops a process at each call, which makes it many times slower. `perf trace` does not, so it is
     preferred if it works.
     """
-    lacks = []
+    missing = []
     for tool, count in (("perf", _by_perf), ("strace", _by_strace)):
         found = shutil.which(tool)
         if found is None:
-            lacks.append(f"{tool} is not installed")
+            missing.append(f"{tool} is not installed")
             continue
         try:
             rows = count(found, pids, seconds)
         except OSError as error:
-            lacks.append(f"cannot run {tool}: {error.strerror}")
+            missing.append(f"cannot run {tool}: {error.strerror}")
             continue
         if isinstance(rows, str):
-            lacks.append(f"{tool}: {rows}")
+            missing.append(f"{tool}: {rows}")
             continue
         return Syscalls(tuple(rows), "perf trace" if tool == "perf" else tool, round(seconds * 1e9), "")
-    return Syscalls((), "", 0, "; ".join(lacks))
+    return Syscalls((), "", 0, "; ".join(missing))
 
 
 def _by_perf(perf: str, pids: Sequence[int], seconds: float) -> list[dict[str, Any]] | str:

@@ -54,7 +54,7 @@ def system_use(tables: Mapping[str, pa.Table], wanted: Collection[int] | None = 
         processes=tuple(_processes(tables["system_processes"], tables["system_process_samples"])),
         devices=tuple(_devices(tables["system_devices"], elapsed)),
         bounds=tuple(_bounds(samplings, tables["system_groups"])),
-        lacks=_lacks(samplings),
+        missing=_missing(samplings),
         history=history,
         slowdown=None if history is None or not cpus else find_slowdown(history, cpus),
     )
@@ -174,7 +174,7 @@ def _bounds(samplings: list[Row], groups: pa.Table) -> Iterable[Bounds]:
         yield Bounds(**{**rows[-1], **hits, **counts_of_role})
 
 
-def _lacks(samplings: list[Row]) -> tuple[tuple[str, str], ...]:
+def _missing(samplings: list[Row]) -> tuple[tuple[str, str], ...]:
     found = {(row["what"], row["reason"]) for sampling in samplings for row in json.loads(sampling["lacks"])}
     return tuple(sorted(found))
 

@@ -76,7 +76,7 @@ def _how(use: SystemUse) -> Iterator[str]:
 
 def lacks_words(use: SystemUse) -> Iterator[str]:
     """Yield a sentence for each source that could not be read."""
-    for what, reason in use.lacks:
+    for what, reason in use.missing:
         yield f"Not available: {what} ({reason})."
 
 

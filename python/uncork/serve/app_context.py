@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from uncork import __version__
-from uncork.analysis.runs.comparable_series import LikeSeries
+from uncork.analysis.runs.comparable_series import ComparableSeries
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
 from uncork.serve import access, assets
@@ -30,7 +30,7 @@ class SeriesSeen:
     """The series of comparable runs, found when the run cache had this `number`."""
 
     number: int = -1
-    found: tuple[LikeSeries, ...] = ()
+    found: tuple[ComparableSeries, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

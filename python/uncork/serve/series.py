@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uncork.analysis.runs.comparable_series import figure_entries, like_series
+from uncork.analysis.runs.comparable_series import comparable_series, figure_entries
 from uncork.errors import UncorkError
 from uncork.model.stored_run import BASELINE, StoredRun
 from uncork.report.figures import figure_value
@@ -110,7 +110,7 @@ async def _series(request: Request) -> Response:
     context = context_of(request)
     seen = await context.cache.seen()
     if context.series.number != seen.number:
-        found = await asyncio.to_thread(like_series, context.cache.root, seen.manifests())
+        found = await asyncio.to_thread(comparable_series, context.cache.root, seen.manifests())
         context.series.number, context.series.found = seen.number, found
     series = context.series.found
     return show(

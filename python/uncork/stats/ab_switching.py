@@ -42,7 +42,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from uncork.stats.effect import AUTOCORRELATION_UNITS, widening
+from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import FloatArray, lag_one
 from uncork.stats.student import student_reach
 
@@ -64,14 +64,14 @@ _SURE: Final = 0.99
 class SwitchedEstimate:
     """An estimate on the log scale, its standard error (inflated for correlation), and its units.
 
-    `values` holds one value per unit; their mean is the estimate. `widened` is the factor, 1 or more, by
+    `values` holds one value per unit; their mean is the estimate. `inflation` is the factor, 1 or more, by
     which correlation between units inflated `error`.
     """
 
     mean: float
     error: float
     values: tuple[float, ...]
-    widened: float
+    inflation: float
 
     @property
     def units(self) -> int:
@@ -166,7 +166,7 @@ def _estimate(values: FloatArray, many: int, covariates: int) -> SwitchedEstimat
     whole = len(values) // many
     units = values[: whole * many].reshape(whole, many).mean(axis=1)
     r = float(lag_one(units)) if whole >= AUTOCORRELATION_UNITS else 0.0
-    widened = float(widening(r, whole))
+    inflation = float(inflation_of(r, whole))
     spent = math.sqrt(len(values) / max(1, len(values) - covariates - 1))
-    error = float(units.std(ddof=1)) / math.sqrt(whole) * widened * spent
-    return SwitchedEstimate(float(values.mean()), error, tuple(units.tolist()), widened)
+    error = float(units.std(ddof=1)) / math.sqrt(whole) * inflation * spent
+    return SwitchedEstimate(float(values.mean()), error, tuple(units.tolist()), inflation)

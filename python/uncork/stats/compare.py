@@ -222,10 +222,10 @@ def _judgement(
             reason = f"{word}, but by less than {threshold}: {span}"
         else:
             reason = f"the interval excludes {none}: {span}"
-        return Judgement(verdict, reason, effect.doubts, way)
+        return Judgement(verdict, reason, effect.warnings, way)
     if alike:
         reason = f"the interval lies within {threshold}: {span}"
-        return Judgement(Verdict.NO_PRACTICAL_DIFFERENCE, reason, effect.doubts)
+        return Judgement(Verdict.NO_PRACTICAL_DIFFERENCE, reason, effect.warnings)
     if known and effect.rounds < minimum_rounds:
         needed = count_words(minimum_rounds, effect.kind)
         reason = f"{word} so far ({span}); the size is not settled after {effect.rounds} of {needed}"
@@ -248,4 +248,4 @@ def _judgement(
         )
     else:
         reason = f"the interval still contains {none}: {span}"
-    return Judgement(Verdict.NOT_ENOUGH_EVIDENCE, reason, effect.doubts, way if known else None)
+    return Judgement(Verdict.NOT_ENOUGH_EVIDENCE, reason, effect.warnings, way if known else None)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from uncork.stats.interval import FloatArray, bounded_exp, lag_one, log_e_value, radius, summary
 from uncork.stats.sample import UnitKind, Units
 
-__all__ = ["AUTOCORRELATION_UNITS", "Effect", "estimate", "widening"]
+__all__ = ["AUTOCORRELATION_UNITS", "Effect", "estimate", "inflation_of"]
 
 AUTOCORRELATION_UNITS = 8  # with fewer units, a lag-1 autocorrelation is only noise
 
@@ -27,10 +27,10 @@ class Effect:
     """The ratio of a variant's metric to the baseline's, with an interval that is valid at every look.
 
     `ratio` is the exponential of the units' mean; `low` may be 0 and `high` infinite. `rounds` is the number
-    of units and `kind` says what a unit is. `scatter` is the standard deviation of the log units (NaN with
+    of units and `kind` says what a unit is. `std_dev` is the standard deviation of the log units (NaN with
     one unit). `e_value` is the evidence against a ratio of 1. `autocorrelation` is None with too few units.
-    `widened` is the factor, 1 or more, by which dependence between units inflated the interval. `doubts` are
-    warnings, one sentence each.
+    `inflation` is the factor, 1 or more, by which dependence between units inflated the interval. Each of
+    `warnings` is one sentence.
     """
 
     ratio: float
@@ -38,11 +38,11 @@ class Effect:
     high: float
     confidence: float
     rounds: int
-    scatter: float
+    std_dev: float
     e_value: float
     autocorrelation: float | None = None
-    doubts: tuple[str, ...] = ()
-    widened: float = 1.0
+    warnings: tuple[str, ...] = ()
+    inflation: float = 1.0
     kind: UnitKind = "round"
 
     @property
@@ -92,8 +92,8 @@ class Effect:
 
     def evidence_against(self, ratio: float) -> float:
         """Return the e-value against the true ratio being `ratio`."""
-        distance = (math.log(self.ratio) - math.log(ratio)) / self.widened
-        return bounded_exp(log_e_value(self.rounds, distance, self.scatter))
+        distance = (math.log(self.ratio) - math.log(ratio)) / self.inflation
+        return bounded_exp(log_e_value(self.rounds, distance, self.std_dev))
 
     def evidence_of_equivalence(self, practical: float) -> float:
         """Return the e-value against a ratio outside (1/(1 + practical), 1 + practical).
@@ -104,7 +104,7 @@ class Effect:
         """
         threshold = math.log1p(practical)
         nearest = max(threshold - abs(math.log(self.ratio)), 0.0)
-        return bounded_exp(log_e_value(self.rounds, nearest / self.widened, self.scatter))
+        return bounded_exp(log_e_value(self.rounds, nearest / self.inflation, self.std_dev))
 
 
 def estimate(units: Units, confidence: float) -> Effect:
@@ -115,28 +115,28 @@ def estimate(units: Units, confidence: float) -> Effect:
     Raises:
         ValueError: There are no units, or `confidence` is not between 0 and 1.
     """
-    count, mean, scatter = summary(units.values)
+    count, mean, std_dev = summary(units.values)
     mean = 0.0 if abs(mean) < _ROUNDING else mean
-    checked = count >= AUTOCORRELATION_UNITS and scatter > _ALIKE
+    checked = count >= AUTOCORRELATION_UNITS and std_dev > _ALIKE
     autocorrelation = float(lag_one(units.values)) if checked else None
-    widened = 1.0 if autocorrelation is None else float(widening(autocorrelation, count))
-    half = widened * float(radius(count, scatter, confidence))
+    inflation = 1.0 if autocorrelation is None else float(inflation_of(autocorrelation, count))
+    half = inflation * float(radius(count, std_dev, confidence))
     return Effect(
         ratio=_ratio(mean),
         low=_ratio(mean - half),
         high=_ratio(mean + half),
         confidence=confidence,
         rounds=count,
-        scatter=scatter,
-        e_value=bounded_exp(log_e_value(count, mean / widened, scatter)),
+        std_dev=std_dev,
+        e_value=bounded_exp(log_e_value(count, mean / inflation, std_dev)),
         autocorrelation=autocorrelation,
-        doubts=tuple(_doubts(units, count, scatter, autocorrelation, widened)),
-        widened=widened,
+        warnings=tuple(_warnings(units, count, std_dev, autocorrelation, inflation)),
+        inflation=inflation,
         kind=units.kind,
     )
 
 
-def widening(autocorrelation: ArrayLike, count: ArrayLike) -> FloatArray:
+def inflation_of(autocorrelation: ArrayLike, count: ArrayLike) -> FloatArray:
     """Return the factor (1 or more) by which to inflate an interval for correlation between units.
 
     The factor is ``sqrt((1 + r) / (1 - r))``, the inflation of the standard error of a first-order
@@ -150,26 +150,26 @@ def widening(autocorrelation: ArrayLike, count: ArrayLike) -> FloatArray:
     return np.asarray(np.sqrt(np.where(shown, (1.0 + r) / (1.0 - r), 1.0)), dtype=np.float64)
 
 
-def _doubts(
-    units: Units, count: int, scatter: float, autocorrelation: float | None, widened: float
+def _warnings(
+    units: Units, count: int, std_dev: float, autocorrelation: float | None, inflation: float
 ) -> list[str]:
-    doubts = []
+    warnings = []
     if units.kind == "block":
-        doubts.append("the server was not restarted, so the interval leaves out variation between restarts")
-    if count > 1 and scatter <= _ALIKE:
-        doubts.append(
+        warnings.append("the server was not restarted, so the interval leaves out variation between restarts")
+    if count > 1 and std_dev <= _ALIKE:
+        warnings.append(
             f"all {count} {units.kind}s gave the same ratio; that is normal for counts, but for a rounded "
             "metric the interval is too narrow"
         )
-    if autocorrelation is not None and widened > 1.0:
-        doubts.append(
+    if autocorrelation is not None and inflation > 1.0:
+        warnings.append(
             f"consecutive {units.kind}s are correlated (lag-1 autocorrelation {autocorrelation:.2f}); "
-            f"the interval was inflated by a factor of {widened:.2f}, which may not be enough"
+            f"the interval was inflated by a factor of {inflation:.2f}, which may not be enough"
         )
     if units.dropped_blocks:
         total = units.dropped_blocks + units.complete_blocks
-        doubts.append(f"{units.dropped_blocks} of {total} blocks missed a trial and were left out")
-    return doubts
+        warnings.append(f"{units.dropped_blocks} of {total} blocks missed a trial and were left out")
+    return warnings
 
 
 def _ratio(log_ratio: float) -> float:

@@ -237,6 +237,6 @@ def _spread(predictions: FloatArray, noise: float, confidence: float) -> tuple[f
     Predictions from many sizes may vary less than the time of one round at one size. Then `noise` is used.
     """
     rounds = predictions.size
-    scatter = max(float(predictions.std(ddof=1)), noise)
+    std_dev = max(float(predictions.std(ddof=1)), noise)
     reach = student_reach(confidence, rounds - 1)
-    return float(predictions.mean()), reach * scatter * math.sqrt(1.0 + 1.0 / rounds)
+    return float(predictions.mean()), reach * std_dev * math.sqrt(1.0 + 1.0 / rounds)

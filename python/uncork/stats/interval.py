@@ -51,9 +51,9 @@ FloatArray = NDArray[np.float64]
 
 
 def radius(
-    count: ArrayLike, scatter: ArrayLike, confidence: float, *, prior_precision: float = PRIOR_PRECISION
+    count: ArrayLike, std_dev: ArrayLike, confidence: float, *, prior_precision: float = PRIOR_PRECISION
 ) -> FloatArray:
-    """Return the interval's half-width around the mean of `count` units with standard deviation `scatter`.
+    """Return the interval's half-width around the mean of `count` units with standard deviation `std_dev`.
 
     Infinite if there are too few units to exclude any mean, however far away (at 95 % with c² = 0.25, fewer
     than 4 units). Zero if all units are equal and there are enough of them. The model implies zero because
@@ -61,7 +61,7 @@ def radius(
     show whether they are exact or rounded, so `effect.estimate` adds a warning.
     """
     n = np.asarray(count, dtype=np.float64)
-    spread = np.nan_to_num(np.asarray(scatter, dtype=np.float64))
+    spread = np.nan_to_num(np.asarray(std_dev, dtype=np.float64))
     alpha = _alpha(confidence)
     shrink = prior_precision / (n + prior_precision)
     bound = (np.sqrt(1.0 / shrink) / alpha) ** (2.0 / n)
@@ -72,14 +72,14 @@ def radius(
 
 
 def log_e_value(
-    count: ArrayLike, distance: ArrayLike, scatter: ArrayLike, *, prior_precision: float = PRIOR_PRECISION
+    count: ArrayLike, distance: ArrayLike, std_dev: ArrayLike, *, prior_precision: float = PRIOR_PRECISION
 ) -> FloatArray:
     """Return log e(m) from the number of units, ``distance = mean - m`` and the units' standard deviation.
 
     It is at most ``(n - 1)/2 · log(1 + n/c²)``: even equal units give only limited evidence.
     """
     n = np.asarray(count, dtype=np.float64)
-    squares = np.nan_to_num(np.asarray(scatter, dtype=np.float64)) ** 2 * (n - 1.0)
+    squares = np.nan_to_num(np.asarray(std_dev, dtype=np.float64)) ** 2 * (n - 1.0)
     shift = n * np.asarray(distance, dtype=np.float64) ** 2
     shrink = prior_precision / (n + prior_precision)
     total = squares + shift
@@ -94,8 +94,8 @@ def e_value(units: Sequence[float], null: float = 0.0, *, prior_precision: float
     Raises:
         ValueError: There are no units.
     """
-    count, mean, scatter = summary(units)
-    return bounded_exp(log_e_value(count, mean - null, scatter, prior_precision=prior_precision))
+    count, mean, std_dev = summary(units)
+    return bounded_exp(log_e_value(count, mean - null, std_dev, prior_precision=prior_precision))
 
 
 def confidence_sequence(
@@ -106,8 +106,8 @@ def confidence_sequence(
     Raises:
         ValueError: There are no units, or `confidence` is not between 0 and 1.
     """
-    count, mean, scatter = summary(units)
-    half = float(radius(count, scatter, confidence, prior_precision=prior_precision))
+    count, mean, std_dev = summary(units)
+    half = float(radius(count, std_dev, confidence, prior_precision=prior_precision))
     return mean - half, mean + half
 
 
@@ -136,14 +136,14 @@ def lag_one(units: ArrayLike) -> FloatArray:
     return np.asarray(products / np.where(squares > 0.0, squares, 1.0), dtype=np.float64)
 
 
-def units_needed(scatter: float, precision: float, confidence: float, *, at_most: int = 1000) -> int | None:
-    """Return how many units with standard deviation `scatter` make the interval as narrow as `precision`.
+def units_needed(std_dev: float, precision: float, confidence: float, *, at_most: int = 1000) -> int | None:
+    """Return how many units with standard deviation `std_dev` make the interval as narrow as `precision`.
 
     A precision of 0.03 is ±3 %. Return None if more than `at_most` are needed. This is a plan, not a promise:
     the standard deviation is itself an estimate.
     """
     counts = np.arange(2, at_most + 1)
-    enough = np.flatnonzero(radius(counts, scatter, confidence) <= math.log1p(precision))
+    enough = np.flatnonzero(radius(counts, std_dev, confidence) <= math.log1p(precision))
     return int(counts[enough[0]]) if enough.size else None
 
 

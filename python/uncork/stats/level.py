@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uncork.stats.effect import AUTOCORRELATION_UNITS, widening
+from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import bounded_exp, lag_one, log_e_value, radius, summary
 from uncork.stats.proportion import log_e_of_share, share_interval
 from uncork.stats.sample import UnitKind
@@ -23,7 +23,7 @@ __all__ = ["Level", "share_level", "value_level"]
 class Level:
     """One side's value in its base unit, or its success rate, with its interval.
 
-    `scatter` is the standard deviation of the rounds' logs, or of their rates (NaN with one round). `counts`
+    `std_dev` is the standard deviation of the rounds' logs, or of their rates (NaN with one round). `counts`
     are (succeeded, started) for a success rate, and None for any other metric.
     """
 
@@ -32,10 +32,10 @@ class Level:
     high: float
     confidence: float
     rounds: int
-    scatter: float
+    std_dev: float
     counts: tuple[int, int] | None = None
-    doubts: tuple[str, ...] = ()
-    widened: float = 1.0
+    warnings: tuple[str, ...] = ()
+    inflation: float = 1.0
     kind: UnitKind = "round"
 
     def evidence_against(self, value: float) -> float:
@@ -44,9 +44,9 @@ class Level:
             if value <= 0.0:
                 return bounded_exp(math.inf)
             distance = math.log(self.value) - math.log(value)
-            return bounded_exp(log_e_value(self.rounds, distance / self.widened, self.scatter))
+            return bounded_exp(log_e_value(self.rounds, distance / self.inflation, self.std_dev))
         by_rounds = float(
-            log_e_value(self.rounds, (self.value - value) / self.widened, self.scatter),
+            log_e_value(self.rounds, (self.value - value) / self.inflation, self.std_dev),
         )
         return bounded_exp(min(by_rounds, log_e_of_share(*self.counts, value)))
 
@@ -58,18 +58,18 @@ def value_level(values: Sequence[float], confidence: float, kind: UnitKind = "ro
         ValueError: There is no value, one is not above zero, or `confidence` is not between 0 and 1.
     """
     logs = [math.log(value) for value in values]
-    count, mean, scatter = summary(logs)
-    widened = _widening(logs, scatter)
-    half = widened * float(radius(count, scatter, confidence))
+    count, mean, std_dev = summary(logs)
+    inflation = _inflation(logs, std_dev)
+    half = inflation * float(radius(count, std_dev, confidence))
     return Level(
         value=math.exp(mean),
         low=0.0 if math.isinf(half) else math.exp(max(mean - half, -700.0)),
         high=math.inf if math.isinf(half) else math.exp(min(mean + half, 700.0)),
         confidence=confidence,
         rounds=count,
-        scatter=scatter,
-        doubts=_doubts(kind, widened),
-        widened=widened,
+        std_dev=std_dev,
+        warnings=_warnings(kind, inflation),
+        inflation=inflation,
         kind=kind,
     )
 
@@ -83,9 +83,9 @@ def share_level(counts: Sequence[tuple[int, int]], confidence: float, kind: Unit
     if any(started <= 0 for _, started in counts):
         raise ValueError("a success rate needs at least one request in every round")
     shares = [succeeded / started for succeeded, started in counts]
-    count, mean, scatter = summary(shares)
-    widened = _widening(shares, scatter)
-    half = widened * float(radius(count, scatter, confidence))
+    count, mean, std_dev = summary(shares)
+    inflation = _inflation(shares, std_dev)
+    half = inflation * float(radius(count, std_dev, confidence))
     succeeded, started = sum(s for s, _ in counts), sum(n for _, n in counts)
     low, high = share_interval(succeeded, started, confidence)
     return Level(
@@ -94,26 +94,26 @@ def share_level(counts: Sequence[tuple[int, int]], confidence: float, kind: Unit
         high=min(1.0, max(high, mean + half)),
         confidence=confidence,
         rounds=count,
-        scatter=scatter,
+        std_dev=std_dev,
         counts=(succeeded, started),
-        doubts=_doubts(kind, widened),
-        widened=widened,
+        warnings=_warnings(kind, inflation),
+        inflation=inflation,
         kind=kind,
     )
 
 
-def _widening(units: Sequence[float], scatter: float) -> float:
-    if len(units) < AUTOCORRELATION_UNITS or not scatter > 0.0:
+def _inflation(units: Sequence[float], std_dev: float) -> float:
+    if len(units) < AUTOCORRELATION_UNITS or not std_dev > 0.0:
         return 1.0
-    return float(widening(lag_one(units), len(units)))
+    return float(inflation_of(lag_one(units), len(units)))
 
 
-def _doubts(kind: UnitKind, widened: float) -> tuple[str, ...]:
-    doubts = []
+def _warnings(kind: UnitKind, inflation: float) -> tuple[str, ...]:
+    warnings = []
     if kind == "block":
-        doubts.append("the server was not restarted, so the interval leaves out variation between restarts")
-    if widened > 1.0:
-        doubts.append(
-            f"consecutive {kind}s are correlated; the interval was inflated by a factor of {widened:.2f}"
+        warnings.append("the server was not restarted, so the interval leaves out variation between restarts")
+    if inflation > 1.0:
+        warnings.append(
+            f"consecutive {kind}s are correlated; the interval was inflated by a factor of {inflation:.2f}"
         )
-    return tuple(doubts)
+    return tuple(warnings)

@@ -30,14 +30,14 @@ class NoiseFloor:
     """The differences between the A/A arms of an experiment.
 
     `floor` is the relative difference (0.012 is 1.2 %) below which the estimate of a thing against itself
-    stays in 95 of 100 such comparisons. It is ``exp(|pooled effect| + t · scatter / √rounds) - 1``, with the
+    stays in 95 of 100 such comparisons. It is ``exp(|pooled effect| + t · std_dev / √rounds) - 1``, with the
     pooled standard deviation, the median number of rounds and Student's t for a two-sided 95 %. It is
     infinite, meaning unknown, with too few rounds. It is a yardstick for estimates; the intervals are valid
     without it. `worst` is how far from 1 the farthest A/A interval reaches. It was rejected as the floor
     because it grows with the number of cells, and with few rounds it is wide for lack of evidence, not
     because of noise.
 
-    `ratio` is the pooled geometric effect (1 means none). `scatter` is the pooled standard deviation of the
+    `ratio` is the pooled geometric effect (1 means none). `std_dev` is the pooled standard deviation of the
     log units within comparisons, or NaN if no comparison has two units. `false_alarms` counts comparisons
     whose uncorrected interval excludes 1: expect at most ``(1 - confidence) · len(effects)``.
     """
@@ -45,7 +45,7 @@ class NoiseFloor:
     floor: float
     worst: float
     ratio: float
-    scatter: float
+    std_dev: float
     rounds: int
     confidence: float
     false_alarms: int
@@ -64,11 +64,11 @@ def noise_floor(comparisons: Sequence[Units], confidence: float) -> NoiseFloor:
     effects = tuple(estimate(units, confidence) for units in comparisons)
     total = sum(effect.rounds for effect in effects)
     pooled = math.fsum(value for units in comparisons for value in units.values) / total
-    freedom = total - len(effects)
-    squares = math.fsum(effect.scatter**2 * (effect.rounds - 1) for effect in effects if effect.rounds > 1)
-    scatter = math.sqrt(squares / freedom) if freedom else math.nan
+    dof = total - len(effects)
+    squares = math.fsum(effect.std_dev**2 * (effect.rounds - 1) for effect in effects if effect.rounds > 1)
+    std_dev = math.sqrt(squares / dof) if dof else math.nan
     rounds = statistics.median_low(effect.rounds for effect in effects)
-    reach = _student(freedom) * scatter / math.sqrt(rounds) if rounds >= LEAST_ROUNDS else math.inf
+    reach = _student(dof) * std_dev / math.sqrt(rounds) if rounds >= LEAST_ROUNDS else math.inf
     floor = _relative(abs(pooled) + reach)
     if rounds < FEW_ROUNDS and floor >= WILD:
         floor = math.inf
@@ -77,7 +77,7 @@ def noise_floor(comparisons: Sequence[Units], confidence: float) -> NoiseFloor:
         floor=floor,
         worst=worst,
         ratio=math.exp(pooled),
-        scatter=scatter,
+        std_dev=std_dev,
         rounds=rounds,
         confidence=confidence,
         false_alarms=sum(effect.excludes_none for effect in effects),
@@ -86,13 +86,13 @@ def noise_floor(comparisons: Sequence[Units], confidence: float) -> NoiseFloor:
     )
 
 
-def _student(freedom: int) -> float:
+def _student(dof: int) -> float:
     """Return Student's 0.975 quantile by Cornish-Fisher expansion (within 2 % from 4 degrees of freedom)."""
     z = NORMAL_975
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
+    return z + first / dof + second / dof**2 + third / dof**3
 
 
 def _relative(log_difference: float) -> float:

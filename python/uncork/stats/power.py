@@ -33,7 +33,7 @@ __all__ = [
     "Design",
     "Feasibility",
     "Part",
-    "Scatter",
+    "StdDevs",
     "cautious_scatter",
     "estimate_scatter",
     "expected_half_width",
@@ -63,7 +63,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
+class StdDevs:
     """Standard deviations of a log ratio between cycles of a block, blocks of a round, and rounds."""
 
     cycle: float
@@ -119,16 +119,16 @@ class Design:
 
 
 def expected_half_width(
-    scatter: Scatter, *, rounds: int, blocks: int, cycles: int, confidence: float
+    std_dev: StdDevs, *, rounds: int, blocks: int, cycles: int, confidence: float
 ) -> float:
     """Return the expected half-width of the interval, as a ratio; infinite with too few rounds."""
     if rounds < 2:
         return math.inf
-    width = _width(rounds, confidence) * scatter.of_unit(blocks, cycles)
+    width = _width(rounds, confidence) * std_dev.of_unit(blocks, cycles)
     return math.expm1(min(width, 700.0)) if math.isfinite(width) else math.inf
 
 
-def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> Scatter:
+def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> StdDevs:
     """Estimate the standard deviations from log ratios, nested as rounds, blocks and cycles.
 
     Negative variance estimates are returned as 0; see `variance_parts`.
@@ -136,10 +136,10 @@ def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> Scatter:
     Raises:
         ValueError: A round or a block is empty, or there are none.
     """
-    return Scatter(*(math.sqrt(max(part, 0.0)) for part in variance_parts(rounds)))
+    return StdDevs(*(math.sqrt(max(part, 0.0)) for part in variance_parts(rounds)))
 
 
-def cautious_scatter(rounds: Sequence[Sequence[Sequence[float]]], usual: Scatter) -> Scatter:
+def cautious_scatter(rounds: Sequence[Sequence[Sequence[float]]], usual: StdDevs) -> StdDevs:
     """Estimate the standard deviations for a forecast; a component too small to be seen is not taken as zero.
 
     The estimates between blocks and between rounds have a standard error even if the true component is zero.
@@ -158,7 +158,7 @@ def cautious_scatter(rounds: Sequence[Sequence[Sequence[float]]], usual: Scatter
     if len(rounds) > 1:
         hidden = (block + mean) * len(rounds) / blocks * math.sqrt(2.0 / (len(rounds) - 1))
         around = max(around, min(hidden, usual.round**2))
-    return Scatter(math.sqrt(cycle), math.sqrt(block), math.sqrt(around))
+    return StdDevs(math.sqrt(cycle), math.sqrt(block), math.sqrt(around))
 
 
 def variance_parts(rounds: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float, float]:
@@ -191,12 +191,12 @@ def variance_parts(rounds: Sequence[Sequence[Sequence[float]]]) -> tuple[float, 
     per_round = sum(float((count**2).sum() / count.sum()) for count in counts)
     per_total = sum(float((count**2).sum()) for count in counts) / total
 
-    freedom = (total - number_of_blocks, number_of_blocks - len(values), len(values) - 1)
-    cycle = within / freedom[0] if freedom[0] else 0.0
-    block = (between_blocks - freedom[1] * cycle) / (total - per_round) if freedom[1] else 0.0
+    dof = (total - number_of_blocks, number_of_blocks - len(values), len(values) - 1)
+    cycle = within / dof[0] if dof[0] else 0.0
+    block = (between_blocks - dof[1] * cycle) / (total - per_round) if dof[1] else 0.0
     spread = total - float((sizes**2).sum()) / total
-    rest = between_rounds - freedom[2] * cycle - (per_round - per_total) * block
-    around = rest / spread if freedom[2] else 0.0
+    rest = between_rounds - dof[2] * cycle - (per_round - per_total) * block
+    around = rest / spread if dof[2] else 0.0
     return float(cycle), float(block), float(around)
 
 

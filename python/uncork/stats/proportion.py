@@ -39,7 +39,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from uncork.stats.effect import AUTOCORRELATION_UNITS, widening
+from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import FloatArray, bounded_exp, lag_one, log_e_value, radius, summary
 from uncork.stats.sample import UnitKind
 
@@ -95,8 +95,8 @@ class ShareEffect:
     """The variant's success rate minus the baseline's, with an interval valid at every look.
 
     `difference`, `low` and `high` lie in [-1, 1]: 0.011 is 1.1 percentage points more. `rounds` is the number
-    of units and `kind` says what a unit is. `scatter` is the standard deviation of their differences (NaN
-    with one unit). `e_value` is the evidence against a difference of 0. `widened` is the factor, 1 or more,
+    of units and `kind` says what a unit is. `std_dev` is the standard deviation of their differences (NaN
+    with one unit). `e_value` is the evidence against a difference of 0. `inflation` is the factor, 1 or more,
     by which dependence between units inflated the interval by rounds.
     """
 
@@ -105,12 +105,12 @@ class ShareEffect:
     high: float
     confidence: float
     rounds: int
-    scatter: float
+    std_dev: float
     e_value: float
     own: tuple[int, int]
     base: tuple[int, int]
-    doubts: tuple[str, ...] = ()
-    widened: float = 1.0
+    warnings: tuple[str, ...] = ()
+    inflation: float = 1.0
     kind: UnitKind = "round"
 
     @property
@@ -157,8 +157,8 @@ class ShareEffect:
     def evidence_against(self, difference: float) -> float:
         """Return the e-value against the true difference being `difference`."""
         requests = float(log_e_of_requests(*self.own, *self.base, difference))
-        distance = (self.difference - difference) / self.widened
-        rounds = float(log_e_value(self.rounds, distance, self.scatter))
+        distance = (self.difference - difference) / self.inflation
+        rounds = float(log_e_value(self.rounds, distance, self.std_dev))
         return bounded_exp(min(requests, rounds))
 
 
@@ -211,13 +211,13 @@ def estimate_share(units: ShareUnits, confidence: float) -> ShareEffect:
     Raises:
         ValueError: There are no units, or `confidence` is not between 0 and 1.
     """
-    count, mean, scatter = summary(units.values)
-    checked = count >= AUTOCORRELATION_UNITS and scatter > 0.0
+    count, mean, std_dev = summary(units.values)
+    checked = count >= AUTOCORRELATION_UNITS and std_dev > 0.0
     autocorrelation = float(lag_one(units.values)) if checked else None
-    widened = 1.0 if autocorrelation is None else float(widening(autocorrelation, count))
-    half = widened * float(radius(count, scatter, confidence))
+    inflation = 1.0 if autocorrelation is None else float(inflation_of(autocorrelation, count))
+    half = inflation * float(radius(count, std_dev, confidence))
     low, high = requests_interval(*units.own, *units.base, confidence)
-    by_rounds = float(log_e_value(count, mean / widened, scatter))
+    by_rounds = float(log_e_value(count, mean / inflation, std_dev))
     by_requests = float(log_e_of_requests(*units.own, *units.base, 0.0))
     return ShareEffect(
         difference=mean,
@@ -225,12 +225,12 @@ def estimate_share(units: ShareUnits, confidence: float) -> ShareEffect:
         high=min(1.0, max(float(high), mean + half)),
         confidence=confidence,
         rounds=count,
-        scatter=scatter,
+        std_dev=std_dev,
         e_value=bounded_exp(min(by_rounds, by_requests)),
         own=units.own,
         base=units.base,
-        doubts=tuple(_doubts(units, autocorrelation, widened)),
-        widened=widened,
+        warnings=tuple(_warnings(units, autocorrelation, inflation)),
+        inflation=inflation,
         kind=units.kind,
     )
 
@@ -350,13 +350,13 @@ def _log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(_log_gamma(a) + _log_gamma(b) - _log_gamma(a + b), dtype=np.float64)
 
 
-def _doubts(units: ShareUnits, autocorrelation: float | None, widened: float) -> Iterable[str]:
+def _warnings(units: ShareUnits, autocorrelation: float | None, inflation: float) -> Iterable[str]:
     if units.kind == "block":
         yield "the server was not restarted, so the interval leaves out variation between restarts"
-    if autocorrelation is not None and widened > 1.0:
+    if autocorrelation is not None and inflation > 1.0:
         yield (
             f"consecutive {units.kind}s are correlated (lag-1 autocorrelation {autocorrelation:.2f}); "
-            f"the interval was inflated by a factor of {widened:.2f}, which may not be enough"
+            f"the interval was inflated by a factor of {inflation:.2f}, which may not be enough"
         )
     if units.dropped_blocks:
         total = units.dropped_blocks + units.complete_blocks

@@ -41,7 +41,7 @@ from typing import Final, Literal
 
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.model.units import count_words
-from uncork.stats.effect import AUTOCORRELATION_UNITS, widening
+from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import lag_one, radius
 from uncork.stats.student import student_quantile, student_tail
 
@@ -50,7 +50,7 @@ __all__ = [
     "STRETCH",
     "TAILS",
     "Claim",
-    "LikeRun",
+    "ComparableRun",
     "Measured",
     "RunDifference",
     "RunToRun",
@@ -84,7 +84,7 @@ Claim = Literal["differs", "alike", ""]
 
 
 @dataclass(frozen=True, slots=True)
-class LikeRun:
+class ComparableRun:
     """A comparable run: its log value (or log odds), and when it was made, in seconds since a fixed time."""
 
     time_s: float
@@ -95,21 +95,21 @@ class LikeRun:
 class RunToRun:
     """How much comparable runs differ from one to the next.
 
-    `scatter` is the standard deviation of a run's log value, with `freedom` degrees of freedom. `runs` is the
-    number of runs it is based on. `span_s` is the longest time that a group of them spans. `widened` is the
-    factor, 1 or more, for correlation between neighbours; `scatter` already includes it.
+    `std_dev` is the standard deviation of a run's log value, with `dof` degrees of freedom. `runs` is the
+    number of runs it is based on. `span_s` is the longest time that a group of them spans. `inflation` is the
+    factor, 1 or more, for correlation between neighbours; `std_dev` already includes it.
     """
 
-    scatter: float
-    freedom: int
+    std_dev: float
+    dof: int
     runs: int
     span_s: float
-    widened: float = 1.0
+    inflation: float = 1.0
 
     @property
     def known(self) -> bool:
         """Return whether there are enough comparable runs for a verdict."""
-        return self.freedom >= _FREEDOM
+        return self.dof >= _FREEDOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class RunDifference:
     `low` and `high` are None if there is no interval. `differs` is the p-value of no difference. `alike` is
     the p-value of a difference beyond the practical threshold; it is as strict as the interval, so it is
     small only if the interval lies inside the threshold. Both are 1 if nothing may be claimed, and `unknown`
-    then gives the reason, without a full stop. `error` is the standard error of the log ratio, with `freedom`
+    then gives the reason, without a full stop. `error` is the standard error of the log ratio, with `dof`
     degrees of freedom.
     """
 
@@ -144,17 +144,17 @@ class RunDifference:
     differs: float = 1.0
     alike: float = 1.0
     unknown: str = ""
-    doubts: tuple[str, ...] = ()
-    freedom: float = math.inf
+    warnings: tuple[str, ...] = ()
+    dof: float = math.inf
 
     def p_value(self, ratio: float) -> float:
         """Return the p-value of the true ratio being `ratio`, as strict as the interval; 1 if unknown."""
         if self.unknown or self.error is None:
             return 1.0
-        return _tail(abs(math.log(self.ratio) - math.log(ratio)), self.error, self.freedom)
+        return _tail(abs(math.log(self.ratio) - math.log(ratio)), self.error, self.dof)
 
 
-def run_to_run(groups: Sequence[Sequence[LikeRun]]) -> RunToRun | None:
+def run_to_run(groups: Sequence[Sequence[ComparableRun]]) -> RunToRun | None:
     """Return how much comparable runs differ, pooled within groups; None if no group has two runs.
 
     Each group must hold runs of one kind. A real change within a group counts as noise, so intervals become
@@ -163,20 +163,20 @@ def run_to_run(groups: Sequence[Sequence[LikeRun]]) -> RunToRun | None:
     repeated = [sorted(group, key=lambda run: run.time_s) for group in groups if len(group) > 1]
     if not repeated:
         return None
-    squares, freedom, widened = 0.0, 0, 1.0
+    squares, dof, inflation = 0.0, 0, 1.0
     for group in repeated:
         values = [run.value for run in group]
         mean = math.fsum(values) / len(values)
         squares += math.fsum((value - mean) ** 2 for value in values)
-        freedom += len(values) - 1
+        dof += len(values) - 1
         if len(values) >= AUTOCORRELATION_UNITS:
-            widened = max(widened, float(widening(lag_one(values), len(values))))
+            inflation = max(inflation, float(inflation_of(lag_one(values), len(values))))
     return RunToRun(
-        scatter=widened * math.sqrt(squares / freedom),
-        freedom=freedom,
+        std_dev=inflation * math.sqrt(squares / dof),
+        dof=dof,
         runs=sum(map(len, repeated)),
         span_s=max(group[-1].time_s - group[0].time_s for group in repeated),
-        widened=widened,
+        inflation=inflation,
     )
 
 
@@ -205,8 +205,8 @@ def compare_runs(
         error = math.hypot(before.within, after.within, rounding)
         return _interval(difference, error, math.inf, confidence, practical, unknown, ())
     sides = _SIDES if medians == 1 else math.sqrt(1.0 + _MEDIAN / medians)
-    error = math.hypot(sides * like.scatter, rounding)
-    return _interval(difference, error, like.freedom, confidence, practical, unknown, _doubts(like))
+    error = math.hypot(sides * like.std_dev, rounding)
+    return _interval(difference, error, like.dof, confidence, practical, unknown, _warnings(like))
 
 
 def compare_shares(
@@ -223,13 +223,13 @@ def compare_shares(
     draws = math.sqrt(sum(_draws(*share) for share in (before, after)))
     first, last = (Measured(time, value) for time, value in zip(times_s, odds, strict=True))
     unknown = _unknown(first, last, like)
-    freedom = math.inf if like is None else like.freedom
-    spread = 0.0 if like is None else _SIDES * like.scatter
+    dof = math.inf if like is None else like.dof
+    spread = 0.0 if like is None else _SIDES * like.std_dev
     # Use the wider one: the error of draws with normal tails, or of runs with Student's t.
-    scale = _reach(math.inf, confidence) / _reach(freedom, confidence)
+    scale = _reach(math.inf, confidence) / _reach(dof, confidence)
     error = max(spread, draws * scale)
-    doubts = () if like is None else _doubts(like)
-    return _interval(odds[1] - odds[0], error, freedom, confidence, practical, unknown, doubts)
+    warnings = () if like is None else _warnings(like)
+    return _interval(odds[1] - odds[0], error, dof, confidence, practical, unknown, warnings)
 
 
 def compare_effects(
@@ -323,14 +323,14 @@ def log_odds(count: int, of: int) -> float:
 def _interval(
     difference: float,
     error: float,
-    freedom: float,
+    dof: float,
     confidence: float,
     practical: float,
     unknown: str,
-    doubts: tuple[str, ...],
+    warnings: tuple[str, ...],
 ) -> RunDifference:
-    half = _reach(freedom, confidence) * error
-    tail = _tail(abs(difference), error, freedom)
+    half = _reach(dof, confidence) * error
+    tail = _tail(abs(difference), error, dof)
     room = math.log1p(practical) - abs(difference)
     return RunDifference(
         ratio=_ratio(difference),
@@ -338,25 +338,25 @@ def _interval(
         high=_ratio(difference + half),
         error=error,
         differs=1.0 if unknown else tail,
-        alike=1.0 if unknown or room <= 0.0 else _tail(room, error, freedom),
+        alike=1.0 if unknown or room <= 0.0 else _tail(room, error, dof),
         unknown=unknown,
-        doubts=doubts,
-        freedom=freedom,
+        warnings=warnings,
+        dof=dof,
     )
 
 
-def _tail(distance: float, error: float, freedom: float) -> float:
+def _tail(distance: float, error: float, dof: float) -> float:
     if error <= _LEAST:
         return 1.0 if distance <= _LEAST else 0.0
-    return min(1.0, TAILS * student_tail(distance / error, _finite(freedom)))
+    return min(1.0, TAILS * student_tail(distance / error, _finite(dof)))
 
 
-def _reach(freedom: float, confidence: float) -> float:
-    return student_quantile(1.0 - (1.0 - confidence) / (2.0 * TAILS), _finite(freedom))
+def _reach(dof: float, confidence: float) -> float:
+    return student_quantile(1.0 - (1.0 - confidence) / (2.0 * TAILS), _finite(dof))
 
 
-def _finite(freedom: float) -> float:
-    return min(freedom, 1e6)  # as good as normal
+def _finite(dof: float) -> float:
+    return min(dof, 1e6)  # as good as normal
 
 
 def _draws(count: int, of: int) -> float:
@@ -380,13 +380,13 @@ def _unknown(before: Measured, after: Measured, like: RunToRun | None) -> str:
     return ""
 
 
-def _doubts(like: RunToRun) -> tuple[str, ...]:
-    if like.scatter <= _LEAST:
+def _warnings(like: RunToRun) -> tuple[str, ...]:
+    if like.std_dev <= _LEAST:
         return (f"all {like.runs} comparable runs gave the same value",)
-    if like.widened > 1.0:
+    if like.inflation > 1.0:
         return (
             "consecutive comparable runs are correlated; the interval was inflated by a factor of "
-            f"{like.widened:.2f}, which may not be enough",
+            f"{like.inflation:.2f}, which may not be enough",
         )
     return ()
 

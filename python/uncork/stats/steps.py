@@ -33,7 +33,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uncork.stats.effect import AUTOCORRELATION_UNITS, widening
+from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import lag_one
 from uncork.stats.student import student_tail
 
@@ -87,13 +87,13 @@ class Steps:
     """The change points of a series, in order.
 
     `suspected` is a change point supported by only the last one or two runs: it is too early to distinguish a
-    new level from outliers. `widened` is the factor by which correlation between runs inflated the standard
+    new level from outliers. `inflation` is the factor by which correlation between runs inflated the standard
     errors.
     """
 
     points: tuple[ChangePoint, ...]
     suspected: ChangePoint | None
-    widened: float
+    inflation: float
 
 
 def change_points(values: Sequence[float], *, false_alarms: float = FALSE_ALARMS) -> Steps:
@@ -110,12 +110,12 @@ def change_points(values: Sequence[float], *, false_alarms: float = FALSE_ALARMS
     limit = false_alarms / (TRIES * len(series))
     weak = _weak_points(series, WINDOW, 10 * limit)
     points = _merged(weak, series, limit, least_stretch=LEAST_STRETCH)
-    widened = _dependence(series, points)
-    if widened > 1.0:
-        points = _merged(weak, series, limit, least_stretch=LEAST_STRETCH, widened=widened)
-    last = _merged(weak, series, limit, widened=widened)[-1:]
+    inflation = _dependence(series, points)
+    if inflation > 1.0:
+        points = _merged(weak, series, limit, least_stretch=LEAST_STRETCH, inflation=inflation)
+    last = _merged(weak, series, limit, inflation=inflation)[-1:]
     early = last[0] if last and last[0].after_count < LEAST_STRETCH else None
-    return Steps(tuple(points), early, widened)
+    return Steps(tuple(points), early, inflation)
 
 
 def hunter(
@@ -199,21 +199,21 @@ def _divided(segment: FloatArray, max_p_value: float) -> list[int]:
         places = sorted([*places, split])
 
 
-def _p_value(left: FloatArray, right: FloatArray, widened: float = 1.0) -> float:
+def _p_value(left: FloatArray, right: FloatArray, inflation: float = 1.0) -> float:
     """Return the p-value of Student's t-test of two samples, with the reference's standard deviations.
 
     The reference divides by n, where the test should divide by n - 1. Otherwise results would differ from
     Otava's.
     """
-    freedom = len(left) + len(right) - 2
-    if freedom <= 0:
+    dof = len(left) + len(right) - 2
+    if dof <= 0:
         return 1.0
-    pooled = ((len(left) - 1) * left.var() + (len(right) - 1) * right.var()) / freedom
+    pooled = ((len(left) - 1) * left.var() + (len(right) - 1) * right.var()) / dof
     difference = abs(float(left.mean() - right.mean()))
-    error = widened * math.sqrt(pooled * (1.0 / len(left) + 1.0 / len(right)))
+    error = inflation * math.sqrt(pooled * (1.0 / len(left) + 1.0 / len(right)))
     if error == 0.0:
         return 1.0 if difference == 0.0 else 0.0
-    return student_tail(difference / error, freedom)
+    return student_tail(difference / error, dof)
 
 
 # ---- strong points ----
@@ -226,7 +226,7 @@ def _merged(
     *,
     least_change: float = 0.0,
     least_stretch: int = 1,
-    widened: float = 1.0,
+    inflation: float = 1.0,
 ) -> list[ChangePoint]:
     """Remove the weakest point until all remaining points are significant and large enough.
 
@@ -235,7 +235,7 @@ def _merged(
     """
     left = list(places)
     while True:
-        points = _points(left, series, widened)
+        points = _points(left, series, inflation)
         if not points:
             return []
         brief = [one for one in points if min(one.before_count, one.after_count) < least_stretch]
@@ -247,12 +247,12 @@ def _merged(
         left.remove(weakest.index)
 
 
-def _points(places: Sequence[int], series: FloatArray, widened: float = 1.0) -> list[ChangePoint]:
+def _points(places: Sequence[int], series: FloatArray, inflation: float = 1.0) -> list[ChangePoint]:
     bounds = [0, *places, len(series)]
     found = []
     for low, split, high in zip(bounds, bounds[1:], bounds[2:], strict=False):
         left, right = series[low:split], series[split:high]
-        p_value = _p_value(left, right, widened)
+        p_value = _p_value(left, right, inflation)
         found.append(
             ChangePoint(
                 index=split,
@@ -274,7 +274,7 @@ def _dependence(series: FloatArray, points: Sequence[ChangePoint]) -> float:
     bounds = [0, *(point.index for point in points), len(series)]
     parts = [series[low:high] for low, high in pairwise(bounds)]
     rest = np.concatenate([part - part.mean() for part in parts])
-    return float(widening(lag_one(rest), len(rest)))
+    return float(inflation_of(lag_one(rest), len(rest)))
 
 
 def _magnitude(point: ChangePoint) -> float:

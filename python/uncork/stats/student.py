@@ -18,50 +18,50 @@ _CLOSE: Final = 1e-15
 _MOST: Final = 10_000
 
 
-def student_tail(t: float, freedom: float) -> float:
-    """Return the probability that Student's t with `freedom` degrees of freedom is farther from 0 than `t`.
+def student_tail(t: float, dof: float) -> float:
+    """Return the probability that Student's t with `dof` degrees of freedom is farther from 0 than `t`.
 
     Raises:
-        ValueError: `freedom` is not above zero.
+        ValueError: `dof` is not above zero.
     """
-    if freedom <= 0:
-        raise ValueError(f"degrees of freedom must be above zero, not {freedom}")
+    if dof <= 0:
+        raise ValueError(f"degrees of freedom must be above zero, not {dof}")
     if math.isinf(t):
         return 0.0
-    return _beta(freedom / (freedom + t * t), freedom / 2, 0.5)
+    return _beta(dof / (dof + t * t), dof / 2, 0.5)
 
 
 @lru_cache(1024)
-def student_quantile(level: float, freedom: float) -> float:
+def student_quantile(level: float, dof: float) -> float:
     """Return the value that Student's t is below with probability `level`, by bisection.
 
     Raises:
-        ValueError: `level` is not between 0 and 1, or `freedom` is not above zero.
+        ValueError: `level` is not between 0 and 1, or `dof` is not above zero.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"the level must lie between 0 and 1, not {level}")
     if level < 0.5:
-        return -student_quantile(1.0 - level, freedom)
+        return -student_quantile(1.0 - level, dof)
     tail, low, high = 2.0 * (1.0 - level), 0.0, 1.0
-    while student_tail(high, freedom) > tail:
+    while student_tail(high, dof) > tail:
         low, high = high, 2.0 * high
     while high - low > 1e-12 * high:
         middle = (low + high) / 2.0
         if middle in (low, high):
             break
-        low, high = (middle, high) if student_tail(middle, freedom) > tail else (low, middle)
+        low, high = (middle, high) if student_tail(middle, dof) > tail else (low, middle)
     return high
 
 
-def student_reach(confidence: float, freedom: float) -> float:
+def student_reach(confidence: float, dof: float) -> float:
     """Return the t that |T| stays below with probability `confidence`: 0.95 and 3 give 3.182.
 
     Raises:
-        ValueError: `confidence` is not between 0 and 1, or `freedom` is not above zero.
+        ValueError: `confidence` is not between 0 and 1, or `dof` is not above zero.
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"the confidence must lie between 0 and 1, not {confidence}")
-    return student_quantile((1.0 + confidence) / 2.0, freedom)
+    return student_quantile((1.0 + confidence) / 2.0, dof)
 
 
 def _beta(x: float, a: float, b: float) -> float:

@@ -66,8 +66,8 @@ def _row(number: int, facts: Mapping[str, Any]) -> tuple[Any, ...]:
     user, system = facts["cpu_ns"] or (None, None)
     load = (facts["load"]["operations"], facts["load"]["elapsed_ns"])
     watched = (method["watched_ns"], method["tool"], user, system)
-    lacks = json.dumps(method["cannot_see"], ensure_ascii=False)
-    return (number, *_place(facts), *load, *watched, calls["by"], calls["watched_ns"], lacks)
+    missing = json.dumps(method["cannot_see"], ensure_ascii=False)
+    return (number, *_place(facts), *load, *watched, calls["by"], calls["watched_ns"], missing)
 
 
 def _joined(name: str, files: Sequence[tuple[Any, ...]]) -> str:

@@ -16,7 +16,7 @@ from uncork.store.remote.files import put_copy
 __all__ = ["recall_figures", "remember_figures"]
 
 _NAME: Final = "figures.json"
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Increase this whenever the metrics computed from a run change."""
 
 
@@ -49,5 +49,5 @@ def _key(folder: Path) -> list[Any] | None:
 def _run(data: dict[str, Any]) -> RunFigures:
     figures = tuple(Figure(**one) for one in data.pop("figures"))
     plans = tuple(PlanShape(**one) for one in data.pop("plans"))
-    doubts = tuple(data.pop("doubts"))
-    return RunFigures(**data, figures=figures, plans=plans, doubts=doubts)
+    warnings = tuple(data.pop("warnings"))
+    return RunFigures(**data, figures=figures, plans=plans, warnings=warnings)

@@ -87,7 +87,7 @@ class Manifest:
 
     `kind` is the kind of run. `unit` is what the statistics treat as independent: round or block; empty for
     loads. `options` holds what the command line changed in the experiment file; for other runs, the command
-    that repeats it. `owner` is the process that measures, while the status is running. `sittings` are the
+    that repeats it. `owner` is the process that measures, while the status is running. `attempts` are the
     attempts. `commit` is the commit of the folder in which uncork was started, with ``-dirty`` appended if
     files had changed; None outside a repository, and in runs of older versions. A manifest never holds
     secrets: a connection string is stored without its password.
@@ -104,7 +104,7 @@ class Manifest:
     uncork_version: str
     case: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    sittings: tuple[Attempt, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     owner: Mapping[str, int] | None = None
     kind: RunKind = "experiment"
     commit: str | None = None
@@ -249,7 +249,7 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
         raise UsageError(f"{folder} is not in {mirrors.shown(root)}; name its folder with --runs")
     manifest = read_manifest(folder)
     if name == BASELINE and manifest.status == "failed":
-        reason = f" ({manifest.sittings[-1].reason})" if manifest.sittings else ""
+        reason = f" ({manifest.attempts[-1].reason})" if manifest.attempts else ""
         raise UsageError(
             f"{folder.name} failed{reason}, so it cannot be the baseline; name a run that is complete "
             "(`uncork runs --status complete` lists them)"
@@ -299,8 +299,10 @@ def manifest_of(data: Mapping[str, Any]) -> Manifest:
     for name in _TEXTS:
         if not isinstance(known[name], str):
             raise TypeError(f"{name} is not text: {known[name]!r}")
-    attempts = tuple(Attempt(**attempt) for attempt in data.get("sittings", ()))
-    return Manifest(**known | {"sittings": attempts})
+    # Runs of version 0.1 before November 2026 call them sittings.
+    stored = data.get("attempts", data.get("sittings", ()))
+    attempts = tuple(Attempt(**attempt) for attempt in stored)
+    return Manifest(**known | {"attempts": attempts})
 
 
 def stored_file(folder: Path, name: str) -> Path:
@@ -319,7 +321,7 @@ def closed(
 ) -> Manifest:
     """Return the manifest of a run that has ended, with this attempt added to those before it. Pure."""
     attempt = Attempt(started_at or manifest.started_at, elapsed_ns, rounds, status, reason)
-    return replace(manifest, status=status, owner=None, sittings=(*manifest.sittings, attempt))
+    return replace(manifest, status=status, owner=None, attempts=(*manifest.attempts, attempt))
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -295,12 +295,12 @@ class RunReader:
             return
         if files:
             stored = connection.read_parquet(files, filename=True, union_by_name=True)
-            lacks = [  # written by an older version
+            missing = [  # written by an older version
                 f'NULL::{DUCKDB_TYPES[column.type]} AS "{column.name}"'
                 for column in TABLES[name].columns
                 if column.name not in stored.columns
             ]
-            (stored.project(", ".join(["*", *lacks])) if lacks else stored).create_view(name)
+            (stored.project(", ".join(["*", *missing])) if missing else stored).create_view(name)
             return
         columns = ", ".join(f'"{column.name}" {DUCKDB_TYPES[column.type]}' for column in TABLES[name].columns)
         connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")

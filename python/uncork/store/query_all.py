@@ -77,7 +77,7 @@ class AllRunsReader:
         self._connection = duckdb.connect()
         self.damaged: list[StoreError] = []
         self._connection.execute("CREATE SCHEMA made")
-        _add_table(self._connection, "made.all_runs", _SITTINGS, map(_sitting_row, runs))
+        _add_table(self._connection, "made.all_runs", _ATTEMPTS, map(_attempt_row, runs))
 
     def close(self) -> None:
         """Close the database connection."""
@@ -133,10 +133,10 @@ class AllRunsReader:
     def _files(self, name: str) -> tuple[bool, dict[str, StoredRun]]:
         """Return whether any rows are packed, and the files of runs whose rows are not."""
         known = self._packed_runs(name)
-        self._fetch(name, [run for run in self._runs if (run.id, _sittings(run)) not in known])
+        self._fetch(name, [run for run in self._runs if (run.id, _attempts(run)) not in known])
         files: dict[str, StoredRun] = {}
         for run in self._runs:
-            if (run.id, _sittings(run)) in known:
+            if (run.id, _attempts(run)) in known:
                 continue
             with contextlib.suppress(OSError):
                 found = sorted(entry.path for entry in os.scandir(run.folder / name))
@@ -173,7 +173,7 @@ class AllRunsReader:
     def _packed_runs(self, name: str) -> set[tuple[str, str]]:
         if not self._pack_path(name).is_file() or str(self._pack_path(name)) in self._left_out:
             return set()
-        query = f"SELECT DISTINCT run, run_sittings FROM {_quoted(self._pack_path(name))}"  # noqa: S608 -- quoted
+        query = f"SELECT DISTINCT run, run_attempts FROM {_quoted(self._pack_path(name))}"  # noqa: S608 -- quoted
         try:
             return set(self._connection.execute(query).fetchall())
         except duckdb.Error:  # a power cut, or another version: create it again
@@ -186,7 +186,7 @@ class AllRunsReader:
         ended = {path: run for path, run in loose.items() if run.status not in ("running", "killed")}
         target = self._pack_path(name)
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
-        body = f"SELECT *, '' AS run_sittings FROM made.{name}"  # noqa: S608 -- our tables
+        body = f"SELECT *, '' AS run_attempts FROM made.{name}"  # noqa: S608 -- our tables
         if packed:
             body += f" UNION ALL BY NAME {self._packed(name, keep=True)}"
         body += f" UNION ALL BY NAME {_loose(ended, keep=True)}"
@@ -206,10 +206,10 @@ class AllRunsReader:
         return self._root / PACKED / f"{name}.parquet"
 
     def _packed(self, name: str, *, keep: bool = False) -> str:
-        columns = "packed.*" if keep else "packed.* EXCLUDE (run_sittings)"
+        columns = "packed.*" if keep else "packed.* EXCLUDE (run_attempts)"
         return (
             f"SELECT {columns} FROM {_quoted(self._pack_path(name))} AS packed "  # noqa: S608 -- quoted
-            "SEMI JOIN made.all_runs ON packed.run = all_runs.run AND packed.run_sittings = all_runs.sittings"
+            "SEMI JOIN made.all_runs ON packed.run = all_runs.run AND packed.run_attempts = all_runs.attempts"
         )
 
 
@@ -220,7 +220,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str],
 
 def _loose(files: Mapping[str, StoredRun], *, keep: bool = False) -> str:
     paths = ", ".join(map(_quoted, files))
-    extra = ", all_runs.sittings AS run_sittings" if keep else ""
+    extra = ", all_runs.attempts AS run_attempts" if keep else ""
     return (
         f"SELECT all_runs.run, file.* EXCLUDE (filename){extra} "  # noqa: S608 -- quoted
         f"FROM read_parquet([{paths}], filename = true, union_by_name = true) AS file "
@@ -242,7 +242,7 @@ def _quoted(path: object) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
-def _sittings(run: StoredRun) -> str:
+def _attempts(run: StoredRun) -> str:
     """Return a key that changes whenever rows are added to an ended run."""
     return f"{run.started_at} {run.rounds} {run.elapsed_ns}"
 
@@ -261,11 +261,11 @@ def _add_table(
     )
 
 
-_SITTINGS: Final = {"run": "VARCHAR", "sittings": "VARCHAR"}
+_ATTEMPTS: Final = {"run": "VARCHAR", "attempts": "VARCHAR"}
 
 
-def _sitting_row(run: StoredRun) -> dict[str, str]:
-    return {"run": run.id, "sittings": _sittings(run)}
+def _attempt_row(run: StoredRun) -> dict[str, str]:
+    return {"run": run.id, "attempts": _attempts(run)}
 
 
 def _row(run: StoredRun) -> dict[str, Any]:

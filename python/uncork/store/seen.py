@@ -18,12 +18,12 @@ __all__ = ["Pressed", "read_pressed", "write_pressed"]
 class Pressed:
     """What was observed at a level of a sweep, or in a load without levels (None).
 
-    `lacks` holds a sentence for each component that could not be watched.
+    `missing` holds a sentence for each component that could not be watched.
     """
 
     level: float | None
     seen: Seen
-    lacks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 def write_pressed(folder: Path, pressed: Sequence[Pressed]) -> None:
@@ -32,7 +32,7 @@ def write_pressed(folder: Path, pressed: Sequence[Pressed]) -> None:
     Raises:
         StoreError: if the file cannot be written.
     """
-    data = [{"level": one.level, "seen": _plain(one.seen), "lacks": one.lacks} for one in pressed]
+    data = [{"level": one.level, "seen": _plain(one.seen), "lacks": one.missing} for one in pressed]
     write_atomically(folder / "seen.json", json.dumps(data, indent=1) + "\n")
 
 

@@ -19,7 +19,7 @@ FIRST = next(one for one in RESULT.comparisons if one.variant == NAME)
 def result(*verdicts, difference=""):
     """Return a result with one comparison a verdict, all of one variant."""
     comparisons = tuple(
-        replace(FIRST, workload=f"work-{number}", verdict=verdict, doubts=())
+        replace(FIRST, workload=f"work-{number}", verdict=verdict, warnings=())
         for number, verdict in enumerate(verdicts)
     )
     plan = PlanFacts(FIRST.cell, "work-0", NAME, "work-0.1", "text", "shape", difference, None, None)

@@ -211,7 +211,7 @@ def test_settings_of_a_variant_go_with_its_connections_where_the_database_is_sha
 # ---- a run ----
 
 
-class Sitting:
+class Attempt:
     def __init__(self, spec, latencies_ns=None, *, checks=None):
         rows = [str(number) for number in range(1000)]
         self.clock = FakeClock(10**12)
@@ -245,54 +245,54 @@ class BatchLoad(FakeLoad):
 
 
 @pytest.fixture(scope="module")
-def sitting():
+def attempt():
     chunked = parse(GOOD.replace("chunk = 50", ""))
-    return Sitting(chunked, {"many": 0.2 * MILLISECOND, "lazy": 0.5 * MILLISECOND})
+    return Attempt(chunked, {"many": 0.2 * MILLISECOND, "lazy": 0.5 * MILLISECOND})
 
 
-def test_every_trial_is_undone_and_nothing_restored_after_the_first_time(sitting):
-    assert len(sitting.server.called("build")) == 1
-    assert len(sitting.server.called("restore")) == 1
-    assert len(sitting.server.undone) == len(sitting.load.all)
-    assert set(sitting.server.undone) == {
+def test_every_trial_is_undone_and_nothing_restored_after_the_first_time(attempt):
+    assert len(attempt.server.called("build")) == 1
+    assert len(attempt.server.called("restore")) == 1
+    assert len(attempt.server.undone) == len(attempt.load.all)
+    assert set(attempt.server.undone) == {
         ("DELETE FROM item WHERE id > 10", "VACUUM item"),
         ("DELETE FROM item WHERE id > 100", "VACUUM item"),
     }
 
 
-def test_each_round_begins_in_a_cell_with_a_trial_that_is_not_kept(sitting):
-    rounds = max(trial.round for trial, _ in sitting.sink.kept)
+def test_each_round_begins_in_a_cell_with_a_trial_that_is_not_kept(attempt):
+    rounds = max(trial.round for trial, _ in attempt.sink.kept)
     checks = 3 * 2
-    assert len(sitting.load.all) == checks + len(sitting.sink.kept) + 2 * rounds
+    assert len(attempt.load.all) == checks + len(attempt.sink.kept) + 2 * rounds
 
 
-def test_every_arm_of_a_block_sends_the_same_rows(sitting):
+def test_every_arm_of_a_block_sends_the_same_rows(attempt):
     sent = {}
-    for request in sitting.load.all:
+    for request in attempt.load.all:
         sent.setdefault(len(request.parameters[0]), set()).add(tuple(map(tuple, request.parameters)))
     assert {size: len(tables) for size, tables in sent.items()} == {40: 1, 60: 1, 100: 1}
 
 
-def test_a_batch_is_judged_as_a_whole(sitting):
-    verdicts = {(item.variant, item.judgement.verdict) for item in sitting.ledger.judgements()}
+def test_a_batch_is_judged_as_a_whole(attempt):
+    verdicts = {(item.variant, item.judgement.verdict) for item in attempt.ledger.judgements()}
     assert verdicts == {("many", Verdict.FASTER), ("lazy", Verdict.FASTER)}
 
 
 def test_the_data_left_behind_shows_sameness_not_what_statements_return():
-    sitting = Sitting(SPEC)
-    assert not sitting.sink.refusals
-    assert {request.digest for request in sitting.load.all} == {"none"}
+    attempt = Attempt(SPEC)
+    assert not attempt.sink.refusals
+    assert {request.digest for request in attempt.load.all} == {"none"}
 
 
 def test_a_variant_too_slow_for_the_budget_is_skipped_with_its_one_time():
-    sitting = Sitting(SPEC, {"lazy": 3100 * MILLISECOND, "row": 30 * MILLISECOND})
-    skipped = [event for event in sitting.events if isinstance(event, Skipped)]
+    attempt = Attempt(SPEC, {"lazy": 3100 * MILLISECOND, "row": 30 * MILLISECOND})
+    skipped = [event for event in attempt.events if isinstance(event, Skipped)]
     assert [(event.cell, event.variant) for event in skipped] == [(SMALL, "lazy"), (LARGE, "lazy")]
     assert skipped[1].reason == (
         "too slow for this budget: one batch took 3.10 s, 103 times as long as with row; the 5 trials that "
         "a verdict needs would take 15.5 s of 60.0 s (a --budget of four times that would be enough)"
     )
-    assert all(trial.arm.variant != "lazy" for trial, _ in sitting.sink.kept)
+    assert all(trial.arm.variant != "lazy" for trial, _ in attempt.sink.kept)
 
 
 def test_undo_takes_the_texts_of_the_cell():

@@ -15,7 +15,7 @@ from uncork.experiment.spec.schema import parse_spec
 from uncork.model.server import Target
 from uncork.model.trial import Arm, Trial
 from uncork.model.verdict import Verdict
-from unit.experiment.test_runner import FIND, Sitting
+from unit.experiment.test_runner import FIND, Attempt
 
 FILE = (
     """
@@ -118,12 +118,12 @@ def test_settings_of_a_server_that_no_variant_runs_on_are_refused():
 # ---- the runner ----
 
 
-def sitting(**options):
-    return Sitting(parse(), {"row": 2 * MILLISECOND, "column": MILLISECOND}, **options)
+def attempt(**options):
+    return Attempt(parse(), {"row": 2 * MILLISECOND, "column": MILLISECOND}, **options)
 
 
 def test_an_engine_that_is_not_to_be_had_is_skipped_with_the_reason_everywhere():
-    run = sitting()
+    run = attempt()
     run.server.absent["column"] = "DuckDB: its driver duckdb is not installed"
     run.run()
     (skipped,) = [event for event in run.events if isinstance(event, Skipped)]
@@ -136,14 +136,14 @@ def test_an_engine_that_is_not_to_be_had_is_skipped_with_the_reason_everywhere()
 
 
 def test_without_the_baselines_engine_nothing_can_be_compared():
-    run = sitting()
+    run = attempt()
     run.server.absent["row"] = "PostgreSQL: it is not there"
     with pytest.raises(SetupError, match="the baseline row cannot be run here: PostgreSQL: it is not there"):
         run.run()
 
 
 def test_answers_are_compared_across_engines_row_by_row():
-    run = sitting()
+    run = attempt()
     run.server.rows = {"row": (("'Asia/Kolkata", "=3"),), "column": (("'Asia/Kolkata", "=4"),)}
     run.run()
     ((_, workload, variant, reason),) = run.sink.refusals
@@ -156,7 +156,7 @@ def test_answers_are_compared_across_engines_row_by_row():
 
 
 def test_the_clients_of_several_engines_are_weighed_by_a_statement_that_does_nothing():
-    run = sitting()
+    run = attempt()
     run.run()
     assert {one.engine for one in run.sink.overheads} == {"duckdb", "postgresql"}
     assert all(one.p50_ns > 0 and one.operations > 0 for one in run.sink.overheads)
@@ -164,7 +164,7 @@ def test_the_clients_of_several_engines_are_weighed_by_a_statement_that_does_not
 
 
 def test_a_single_engine_needs_no_weighing():
-    run = Sitting(parse_spec(FILE.replace('engine = "duckdb"', ""), file="x", read=str, overrides={}))
+    run = Attempt(parse_spec(FILE.replace('engine = "duckdb"', ""), file="x", read=str, overrides={}))
     run.run()
     assert run.sink.overheads == []
     assert run.server.called("answers") == []
@@ -175,7 +175,7 @@ def fitted(text=FILE):
 
 
 def test_arms_on_postgresql_take_turns_and_the_others_have_trials_beside_them():
-    run = Sitting(fitted(), {"row": 2 * MILLISECOND, "column": MILLISECOND}).run()
+    run = Attempt(fitted(), {"row": 2 * MILLISECOND, "column": MILLISECOND}).run()
     assert {len(block.arms) for block in run.load.blocks} == {2}, "the baseline and its second run"
     timed = [request for request in run.load.requests if request.statements[0].name == "find"]
     assert {request.target.database.rpartition("/")[2] for request in timed} == {"column"}
@@ -190,6 +190,6 @@ def test_where_the_baseline_is_on_another_engine_no_arm_takes_turns():
     swapped = FILE.replace('engine = "duckdb"', "").replace(
         "baseline = true", 'baseline = true\nengine = "duckdb"'
     )
-    run = Sitting(fitted(swapped), {"row": 2 * MILLISECOND, "column": MILLISECOND}).run()
+    run = Attempt(fitted(swapped), {"row": 2 * MILLISECOND, "column": MILLISECOND}).run()
     assert not run.load.blocks
     assert run.load.requests

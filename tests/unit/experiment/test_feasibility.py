@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.ports import MILLISECOND
-from fakes.runners import Sitting, experiment
+from fakes.runners import Attempt, experiment
 from uncork.experiment.plan.feasibility import budget_shortage, feasibility_words, smaller_question
 from uncork.experiment.plan.order import cells
 from uncork.experiment.run.events import BudgetShort, Finished, RoundStarted
@@ -121,14 +121,14 @@ def test_the_options_keep_as_much_as_fits(pairs, options):
 
 
 def test_a_run_warns_before_its_first_round_and_goes_on_all_the_same():
-    sitting = Sitting(experiment(READ, levels=LEVELS, stop="budget = '1s'")).run()
-    kinds = [type(event) for event in sitting.events]
+    attempt = Attempt(experiment(READ, levels=LEVELS, stop="budget = '1s'")).run()
+    kinds = [type(event) for event in attempt.events]
     assert kinds.count(BudgetShort) == 1
     assert kinds.index(BudgetShort) < kinds.index(RoundStarted)
-    assert sitting.of(BudgetShort)[0].message.startswith("the budget of 1.00 s is enough for 0 rounds")
-    assert sitting.load.blocks
-    assert "but a verdict needs 5" in sitting.of(Finished)[0].reason
+    assert attempt.of(BudgetShort)[0].message.startswith("the budget of 1.00 s is enough for 0 rounds")
+    assert attempt.load.blocks
+    assert "but a verdict needs 5" in attempt.of(Finished)[0].reason
 
 
 def test_a_budget_that_holds_the_rounds_gives_no_warning():
-    assert not Sitting(experiment(READ, stop="budget = '60s'")).run().of(BudgetShort)
+    assert not Attempt(experiment(READ, stop="budget = '60s'")).run().of(BudgetShort)

@@ -11,7 +11,7 @@ from uncork.experiment.plan.forecast import (
     forecast_workload,
     reasons,
 )
-from uncork.stats.power import Costs, Scatter
+from uncork.stats.power import Costs, StdDevs
 
 SECOND = 1e9
 LIMITS = Limits(pairs=1, minimum_rounds=5, maximum_rounds=40, confidence=0.95)
@@ -57,7 +57,7 @@ def test_the_budget_that_is_named_reaches_the_precision_and_a_tenth_less_does_no
 
 
 def test_a_precision_below_what_rounds_differ_by_is_out_of_reach():
-    assert budget_needed(0.001, COSTS, Scatter(0.1, 0.01, 0.015), LIMITS) is None
+    assert budget_needed(0.001, COSTS, StdDevs(0.1, 0.01, 0.015), LIMITS) is None
 
 
 def test_a_budget_of_too_few_rounds_has_no_interval():
@@ -67,7 +67,7 @@ def test_a_budget_of_too_few_rounds_has_no_interval():
 
 
 def test_what_an_earlier_run_showed_replaces_typical_values_and_the_widest_cell_counts():
-    quiet, loud = Seen((1e5,) * 3, Scatter(0.01, 0.001, 0.002)), Seen((1e5,) * 3, Scatter(0.3, 0.05, 0.05))
+    quiet, loud = Seen((1e5,) * 3, StdDevs(0.01, 0.001, 0.002)), Seen((1e5,) * 3, StdDevs(0.3, 0.05, 0.05))
     assert forecast([quiet]).half_width < forecast().half_width < forecast([quiet, loud]).half_width
     assert forecast([quiet, loud]) == forecast([loud])
 

@@ -74,7 +74,7 @@ def test_counts_that_are_alike_are_exact_though_operations_differ():
 def test_counts_that_vary_have_an_interval():
     found = find("WAL <= baseline", rows(lambda row, new: {"wal_bytes": 12_000 + row["round"] * (1 + new)}))
     assert isinstance(found.evidence, Effect)
-    assert found.evidence.doubts == ()
+    assert found.evidence.warnings == ()
 
 
 def test_where_some_trials_need_none_there_are_ratios_all_the_same():
@@ -86,7 +86,7 @@ def test_where_some_trials_need_none_there_are_ratios_all_the_same():
     assert found.evidence.ratio == pytest.approx(1.0, abs=1e-9)
     assert (
         "some trials have a value of 0, so 100 B was added to all values to form a ratio"
-        in found.evidence.doubts
+        in found.evidence.warnings
     )
     much = find("WAL <= baseline", rows(lambda row, new: {"wal_bytes": new * (240_000 + row["round"])}))
     assert much.evidence.ratio == pytest.approx(21.0, rel=1e-3)

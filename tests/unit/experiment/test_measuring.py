@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.ports import MILLISECOND, measured
-from fakes.runners import Sitting, experiment
+from fakes.runners import Attempt, experiment
 from uncork.experiment.run.events import Recovered, RoundEnded, RoundStarted
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.measuring import without_bursts
@@ -27,18 +27,18 @@ parameters.id = { generator = { kind = "permutation", max = 5000 } }
 BUDGET = "budget = '60s'\nprecision = '0.001%'\npractical = '0.001%'"
 
 
-def seconds(sitting):
+def seconds(attempt):
     """How long the rounds took: making the data is not part of the budget."""
-    return (sitting.finished.elapsed_ns - sitting.of(RoundStarted)[0].elapsed_ns) / 1e9
+    return (attempt.finished.elapsed_ns - attempt.of(RoundStarted)[0].elapsed_ns) / 1e9
 
 
 def test_arms_take_turns_and_the_budget_is_spent_in_rounds_that_fit():
-    sitting = Sitting(experiment(READ, stop=BUDGET)).run()
-    assert not sitting.load.requests, "nothing was measured trial by trial"
-    rounds = len(sitting.of(RoundEnded))
+    attempt = Attempt(experiment(READ, stop=BUDGET)).run()
+    assert not attempt.load.requests, "nothing was measured trial by trial"
+    rounds = len(attempt.of(RoundEnded))
     assert rounds == 40
-    assert 58 < seconds(sitting) < 63
-    blocks = [block for block in sitting.load.blocks if block.limit_ns is not None]
+    assert 58 < seconds(attempt) < 63
+    blocks = [block for block in attempt.load.blocks if block.limit_ns is not None]
     assert all(len(block.arms) == 3 for block in blocks)
     # The baseline, again, and the variant: 20 ms each, 100 ms in every third round.
     assert {size.duration_ns for block in blocks for size in block.sizes} == {20 * 10**6, 100 * 10**6}
@@ -46,21 +46,21 @@ def test_arms_take_turns_and_the_budget_is_spent_in_rounds_that_fit():
 
 
 def test_trials_of_a_block_are_kept_under_its_number_and_add_up_over_slices():
-    sitting = Sitting(experiment(READ, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
-    kept = [(trial.round, trial.block, trial.arm.name) for trial, _ in sitting.sink.kept]
+    attempt = Attempt(experiment(READ, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
+    kept = [(trial.round, trial.block, trial.arm.name) for trial, _ in attempt.sink.kept]
     assert len(kept) == len(set(kept))
     for number in range(1, 6):
         blocks = {block for round_, block, _ in kept if round_ == number}
         assert blocks == set(range(1, max(blocks) + 1))
-    assert all(measurement.started > 100 for _, measurement in sitting.sink.kept)
+    assert all(measurement.started > 100 for _, measurement in attempt.sink.kept)
 
 
 def test_a_slow_workload_still_gets_the_rounds_that_a_verdict_needs():
     slow = {"base": 900 * MILLISECOND, "base#2": 900 * MILLISECOND, "new": 300 * MILLISECOND}
-    sitting = Sitting(experiment(READ, stop=BUDGET), slow).run()
-    assert len(sitting.of(RoundEnded)) >= 5
-    assert sitting.verdicts() == {("all", "find", "new"): Verdict.FASTER}
-    assert seconds(sitting) < 69  # a round that has begun is ended
+    attempt = Attempt(experiment(READ, stop=BUDGET), slow).run()
+    assert len(attempt.of(RoundEnded)) >= 5
+    assert attempt.verdicts() == {("all", "find", "new"): Verdict.FASTER}
+    assert seconds(attempt) < 69  # a round that has begun is ended
 
 
 CROWD = READ.replace("[workloads.find]", "[workloads.find]\nclients = 8")
@@ -68,47 +68,47 @@ CROWD = READ.replace("[workloads.find]", "[workloads.find]\nclients = 8")
 
 def test_a_block_of_slow_operations_by_several_clients_is_as_short_as_one_cycle():
     slow = {"base": 1500 * MILLISECOND, "base#2": 1500 * MILLISECOND, "new": 400 * MILLISECOND}
-    sitting = Sitting(experiment(CROWD, stop="budget = '40s'\nprecision = '0.001%'"), slow).run()
-    assert len(sitting.of(RoundEnded)) >= 5
-    assert sitting.verdicts() == {("all", "find", "new"): Verdict.FASTER}
-    assert {block.together for block in measured_blocks(sitting)} == {1}
-    assert seconds(sitting) < 46
+    attempt = Attempt(experiment(CROWD, stop="budget = '40s'\nprecision = '0.001%'"), slow).run()
+    assert len(attempt.of(RoundEnded)) >= 5
+    assert attempt.verdicts() == {("all", "find", "new"): Verdict.FASTER}
+    assert {block.together for block in measured_blocks(attempt)} == {1}
+    assert seconds(attempt) < 46
 
 
 def test_trials_one_by_one_warm_up_for_a_short_time_only():
     undone = WRITE.replace("[workloads.add]", '[workloads.add]\nundo = "DELETE FROM item"')
     slow = dict.fromkeys(("base", "base#2", "new"), 100 * MILLISECOND)
-    sitting = Sitting(experiment(undone, stop="maximum_rounds = 5"), slow).run()
-    assert {request.warmup_operations for request in sitting.load.requests} == {1}
-    quick = Sitting(experiment(undone, stop="maximum_rounds = 5")).run()
+    attempt = Attempt(experiment(undone, stop="maximum_rounds = 5"), slow).run()
+    assert {request.warmup_operations for request in attempt.load.requests} == {1}
+    quick = Attempt(experiment(undone, stop="maximum_rounds = 5")).run()
     assert max(request.warmup_operations for request in quick.load.requests) == 20
 
 
 @pytest.mark.parametrize("fixed", ['duration = "100ms"', "operations = 100"])
 def test_a_file_that_says_how_long_a_trial_is_is_measured_trial_by_trial(fixed):
     workload = READ.replace("[workloads.find]", f"[workloads.find]\n{fixed}")
-    sitting = Sitting(experiment(workload, stop="maximum_rounds = 5")).run()
-    assert not sitting.load.blocks
-    assert sitting.load.requests
+    attempt = Attempt(experiment(workload, stop="maximum_rounds = 5")).run()
+    assert not attempt.load.blocks
+    assert attempt.load.requests
 
 
 def test_what_is_undone_by_statements_is_measured_trial_by_trial():
     undone = WRITE.replace("[workloads.add]", '[workloads.add]\nundo = "DELETE FROM item"')
-    sitting = Sitting(experiment(undone, stop="maximum_rounds = 5")).run()
-    assert not sitting.load.blocks
-    assert {request.duration_ns for request in sitting.load.requests} == {250 * 10**6}
+    attempt = Attempt(experiment(undone, stop="maximum_rounds = 5")).run()
+    assert not attempt.load.blocks
+    assert {request.duration_ns for request in attempt.load.requests} == {250 * 10**6}
 
 
 # ---- data that changes ----
 
 
-def measured_blocks(sitting):
-    return [block for block in sitting.load.blocks if block.limit_ns is not None]
+def measured_blocks(attempt):
+    return [block for block in attempt.load.blocks if block.limit_ns is not None]
 
 
 def test_arms_that_write_do_equally_many_operations_and_never_take_a_value_twice():
-    sitting = Sitting(experiment(WRITE, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
-    for block in measured_blocks(sitting):
+    attempt = Attempt(experiment(WRITE, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
+    for block in measured_blocks(attempt):
         assert len({size.operations for size in block.sizes}) == 1
         assert len({arm.warmup_operations for arm in block.arms}) == 1
         used = len(block.cycles) * block.sizes[0].operations + block.arms[0].warmup_operations
@@ -118,10 +118,10 @@ def test_arms_that_write_do_equally_many_operations_and_never_take_a_value_twice
 
 def test_data_is_put_back_when_a_part_of_it_has_changed_and_not_before():
     # A table of 10 rows allows two operations: every block meets data as it was made.
-    sitting = Sitting(experiment(WRITE, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
-    assert len(sitting.asked("restore")) >= 3 * len(measured_blocks(sitting))
+    attempt = Attempt(experiment(WRITE, stop=f"{BUDGET}\nmaximum_rounds = 5")).run()
+    assert len(attempt.asked("restore")) >= 3 * len(measured_blocks(attempt))
 
-    class Larger(Sitting):
+    class Larger(Attempt):
         def __init__(self, *args, **options):
             super().__init__(*args, **options)
             relations = self.server.relations
@@ -137,9 +137,9 @@ def test_data_is_put_back_when_a_part_of_it_has_changed_and_not_before():
 
 
 def test_a_workload_that_reads_never_meets_what_another_has_written():
-    sitting = Sitting(experiment(WRITE + READ, stop=f"{BUDGET}\nmaximum_rounds = 6"))
+    attempt = Attempt(experiment(WRITE + READ, stop=f"{BUDGET}\nmaximum_rounds = 6"))
     dirty, met = set(), []
-    restore, run_block = sitting.server.restore, sitting.load.run_block
+    restore, run_block = attempt.server.restore, attempt.load.run_block
 
     def restoring(cell, arm):
         dirty.discard(f"{cell.name}/{arm.name}")
@@ -153,28 +153,28 @@ def test_a_workload_that_reads_never_meets_what_another_has_written():
                 met.append(request.target.database in dirty)
         return run_block(block)
 
-    sitting.server.restore, sitting.load.run_block = restoring, running
-    sitting.run()
+    attempt.server.restore, attempt.load.run_block = restoring, running
+    attempt.run()
     assert len(met) >= 6 * 3
     assert not any(met)
 
 
 def test_a_crash_in_a_block_ends_the_round_and_keeps_what_was_measured():
-    sitting = Sitting(experiment(READ, stop=f"{BUDGET}\nmaximum_rounds = 6"), crash_at={4})
-    with closing(sitting.runner.events()):
-        sitting.run()
-    assert len(sitting.of(Recovered)) == 1
-    assert len(sitting.of(RoundEnded)) == 6
-    assert sitting.verdicts()
+    attempt = Attempt(experiment(READ, stop=f"{BUDGET}\nmaximum_rounds = 6"), crash_at={4})
+    with closing(attempt.runner.events()):
+        attempt.run()
+    assert len(attempt.of(Recovered)) == 1
+    assert len(attempt.of(RoundEnded)) == 6
+    assert attempt.verdicts()
 
 
 def test_arms_that_share_a_database_are_counted_one_by_one_once_a_round():
     spec = experiment(READ, stop=f"{BUDGET}\nmaximum_rounds = 5")
     shared = spec.model_copy(update={"setup": spec.setup.model_copy(update={"shared": True})})
-    sitting = Sitting(shared).run()
-    alone = [block for block in sitting.load.blocks if len(block.arms) == 1]
-    assert len(alone) == 3 * len(sitting.of(RoundEnded))
-    for trial, measurement in sitting.sink.kept:
+    attempt = Attempt(shared).run()
+    alone = [block for block in attempt.load.blocks if len(block.arms) == 1]
+    assert len(alone) == 3 * len(attempt.of(RoundEnded))
+    for trial, measurement in attempt.sink.kept:
         counted = measurement.counters.shared_hit is not None
         assert counted == (trial.block == 1)
 
@@ -203,59 +203,59 @@ def test_cycles_that_other_programs_disturbed_do_not_count_towards_mean_and_thro
 CHECKED = "budget = '90s'\nprecision = '0.001%'\npractical = '2%'\nminimum_rounds = 30\nmaximum_rounds = 30"
 
 
-def lengths(sitting):
+def lengths(attempt):
     """Return the length of the slices in each round, in milliseconds."""
     found = {}
     for (trial, one), block in zip(
-        sitting.sink.kept[::3], [b for b in sitting.load.blocks if b.limit_ns], strict=True
+        attempt.sink.kept[::3], [b for b in attempt.load.blocks if b.limit_ns], strict=True
     ):
         found.setdefault(trial.round, set()).add((block.sizes[0].duration_ns // 10**6, one.long_slices))
     return found
 
 
 def test_every_third_round_has_long_slices():
-    found = lengths(Sitting(experiment(READ, stop=CHECKED)).run())
+    found = lengths(Attempt(experiment(READ, stop=CHECKED)).run())
     assert len(found) == 30
     for number, seen in found.items():
         assert seen == {(100, True) if number % 3 == 0 else (20, False)}, number
 
 
 def test_where_lengths_agree_all_rounds_count():
-    sitting = Sitting(experiment(READ, stop=CHECKED), {"new": 0.5 * MILLISECOND}).run()
-    (check,) = sitting.ledger.slice_checks()
+    attempt = Attempt(experiment(READ, stop=CHECKED), {"new": 0.5 * MILLISECOND}).run()
+    (check,) = attempt.ledger.slice_checks()
     assert check.ratio.low < 1.0 < check.ratio.high
     assert check.rounds == 10
-    assert not sitting.ledger.is_disturbed(sitting.ledger.compared()[0][:2])
-    (judged,) = sitting.ledger.judgements()
+    assert not attempt.ledger.is_disturbed(attempt.ledger.compared()[0][:2])
+    (judged,) = attempt.ledger.judgements()
     assert judged.effect.rounds == 30
 
 
 def test_where_short_slices_disturb_an_arm_only_long_ones_count_from_then_on():
     # The variant finds cold caches in each slice: 2 ms of 20, and of 100.
-    sitting = Sitting(experiment(READ, stop=CHECKED), switch_ns={"new": 2 * MILLISECOND}).run()
-    (check,) = sitting.ledger.slice_checks()
+    attempt = Attempt(experiment(READ, stop=CHECKED), switch_ns={"new": 2 * MILLISECOND}).run()
+    (check,) = attempt.ledger.slice_checks()
     assert check.ratio.ratio == pytest.approx(1.10 / 1.02, rel=0.01)
-    assert sitting.ledger.is_disturbed(sitting.ledger.compared()[0][:2])
-    (judged,) = sitting.ledger.judgements()
+    assert attempt.ledger.is_disturbed(attempt.ledger.compared()[0][:2])
+    (judged,) = attempt.ledger.judgements()
     assert judged.effect.ratio == pytest.approx(1.02, rel=0.002)
-    found = lengths(sitting)
+    found = lengths(attempt)
     assert all(seen == {(100, True)} for number, seen in found.items() if number > 15)
     assert judged.effect.rounds == sum(seen == {(100, True)} for seen in found.values())
 
 
 def test_the_same_is_found_from_the_trials_read_again():
-    sitting = Sitting(experiment(READ, stop=CHECKED), switch_ns={"new": 2 * MILLISECOND}).run()
-    again = Ledger(sitting.spec, "round")
-    for trial, one in sitting.sink.kept:
+    attempt = Attempt(experiment(READ, stop=CHECKED), switch_ns={"new": 2 * MILLISECOND}).run()
+    again = Ledger(attempt.spec, "round")
+    for trial, one in attempt.sink.kept:
         value = one.metric("latency_mean")
         again.add_value(trial, value, one.succeeded, one.started, long_slices=one.long_slices)
-    assert again.slice_checks() == sitting.ledger.slice_checks()
-    assert again.judgements() == sitting.ledger.judgements()
+    assert again.slice_checks() == attempt.ledger.slice_checks()
+    assert again.judgements() == attempt.ledger.judgements()
 
 
 def test_arms_that_write_change_no_more_by_long_slices_than_data_allows():
-    sitting = Sitting(experiment(WRITE, stop=CHECKED)).run()
-    for block in sitting.load.blocks:
+    attempt = Attempt(experiment(WRITE, stop=CHECKED)).run()
+    for block in attempt.load.blocks:
         for place, size in enumerate(block.sizes):
             turns = sum(cycle.count(place) for cycle in block.cycles)
             assert (size.operations or 0) * turns <= 5000
@@ -265,7 +265,7 @@ def test_what_a_round_takes_too_much_is_not_lacking_in_the_last_one():
     # A block ends after a whole cycle, so that each of four workloads takes a little more than its share.
     four = "".join(READ.replace("find", name) for name in ("one", "two", "three", "four"))
     slow = {"base": 250 * MILLISECOND, "base#2": 250 * MILLISECOND, "new": 100 * MILLISECOND}
-    sitting = Sitting(experiment(four, stop="budget = '20s'"), slow).run()
-    measured = {(trial.workload, trial.round) for trial, _ in sitting.sink.kept}
+    attempt = Attempt(experiment(four, stop="budget = '20s'"), slow).run()
+    measured = {(trial.workload, trial.round) for trial, _ in attempt.sink.kept}
     assert {round_ for _, round_ in measured} == {1, 2, 3, 4, 5}
     assert len(measured) == 20, "each workload was measured in each of the five rounds"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.ports import MILLISECOND, measured
-from fakes.runners import ADD, FIND, Sitting, experiment
+from fakes.runners import ADD, FIND, Attempt, experiment
 from uncork.errors import LoadError, ServerCrash, SetupError, StoreError
 from uncork.experiment.plan.order import cells
 from uncork.experiment.run.events import Recovered, Refused, RoundEnded, RoundStarted, TrialEnded
@@ -20,15 +20,15 @@ from uncork.model.verdict import Verdict
 
 def test_a_workload_runs_the_variants_that_it_names():
     some = ADD.replace("[workloads.add]", '[workloads.add]\nvariants = ["cheap"]')
-    sitting = Sitting(
+    attempt = Attempt(
         experiment(FIND + some, stop="maximum_rounds = 5", variants=("base", "new", "cheap"))
     ).run()
-    assert set(sitting.verdicts()) == {
+    assert set(attempt.verdicts()) == {
         ("all", "find", "new"),
         ("all", "find", "cheap"),
         ("all", "add", "cheap"),
     }
-    ran = {(trial.workload, trial.arm.variant) for trial, _ in sitting.sink.kept}
+    ran = {(trial.workload, trial.arm.variant) for trial, _ in attempt.sink.kept}
     assert ran == {("find", "base"), ("find", "new"), ("find", "cheap"), ("add", "base"), ("add", "cheap")}
 
 
@@ -41,45 +41,45 @@ def test_a_workload_runs_the_variants_that_it_names():
     ],
 )
 def test_a_difference_is_found_and_none_is_not(new_ns, verdict):
-    sitting = Sitting(experiment(), {"new": new_ns}).run()
-    assert sitting.verdicts() == {("all", "find", "new"): verdict}
-    (judged,) = sitting.ledger.judgements()
+    attempt = Attempt(experiment(), {"new": new_ns}).run()
+    assert attempt.verdicts() == {("all", "find", "new"): verdict}
+    (judged,) = attempt.ledger.judgements()
     assert judged.effect.ratio == pytest.approx(new_ns / MILLISECOND, rel=0.01)
     assert judged.effect.low < new_ns / MILLISECOND < judged.effect.high
 
 
 def test_more_operations_a_second_are_faster():
     spec = experiment(FIND + 'metric = "throughput"')
-    assert Sitting(spec, {"new": 0.5 * MILLISECOND}).run().verdicts() == {
+    assert Attempt(spec, {"new": 0.5 * MILLISECOND}).run().verdicts() == {
         ("all", "find", "new"): Verdict.FASTER
     }
 
 
 def test_noise_leaves_not_enough_evidence():
-    sitting = Sitting(experiment(stop="maximum_rounds = 6"), noise=0.3).run()
-    assert sitting.verdicts() == {("all", "find", "new"): Verdict.NOT_ENOUGH_EVIDENCE}
-    assert sitting.finished.reason == "the maximum number of rounds (6) was reached"
+    attempt = Attempt(experiment(stop="maximum_rounds = 6"), noise=0.3).run()
+    assert attempt.verdicts() == {("all", "find", "new"): Verdict.NOT_ENOUGH_EVIDENCE}
+    assert attempt.finished.reason == "the maximum number of rounds (6) was reached"
 
 
 def test_each_cell_and_workload_is_judged_by_itself():
     spec = experiment(FIND + ADD, levels="[factors]\nrows = [1, 2]", variants=("base", "new", "odd"))
-    sitting = Sitting(spec, {"odd": 2 * MILLISECOND}).run()
-    assert set(sitting.verdicts()) == {
+    attempt = Attempt(spec, {"odd": 2 * MILLISECOND}).run()
+    assert set(attempt.verdicts()) == {
         (cell, workload, variant)
         for cell in ("rows=1", "rows=2")
         for workload in ("find", "add")
         for variant in ("new", "odd")
     }
-    for (_, _, variant), verdict in sitting.verdicts().items():
+    for (_, _, variant), verdict in attempt.verdicts().items():
         assert verdict == (Verdict.SLOWER if variant == "odd" else Verdict.NO_PRACTICAL_DIFFERENCE)
 
 
 def test_the_baseline_against_itself_is_the_noise():
     spec = experiment(stop="minimum_rounds = 8\nmaximum_rounds = 8")
-    quiet, loud = (Sitting(spec, noise=noise).run().ledger.noise()[0] for noise in (0.001, 0.01))
+    quiet, loud = (Attempt(spec, noise=noise).run().ledger.noise()[0] for noise in (0.001, 0.01))
     assert quiet.ratio == pytest.approx(1, abs=0.002)
     assert 0 < 5 * quiet.floor < loud.floor
-    assert Sitting(experiment()).ledger.noise() == (None, [])
+    assert Attempt(experiment()).ledger.noise() == (None, [])
 
 
 def test_what_was_never_measured_has_no_verdict():
@@ -92,19 +92,19 @@ def test_what_was_never_measured_has_no_verdict():
 
 def test_without_restarts_blocks_are_the_units():
     ledger = Ledger(experiment(), "block")
-    sitting = Sitting(experiment(), {"new": 0.8 * MILLISECOND}, ledger=ledger).run()
-    (judged,) = sitting.ledger.judgements()
-    assert judged.effect.rounds == 2 * sitting.finished.rounds
+    attempt = Attempt(experiment(), {"new": 0.8 * MILLISECOND}, ledger=ledger).run()
+    (judged,) = attempt.ledger.judgements()
+    assert judged.effect.rounds == 2 * attempt.finished.rounds
 
 
 # ---- when to stop ----
 
 
 def test_it_stops_when_every_comparison_is_precise():
-    sitting = Sitting(experiment(stop="minimum_rounds = 4\nprecision = '3%'"), noise=0.001).run()
-    assert sitting.finished.rounds == 4
-    assert sitting.finished.reason == "every comparison is decided, or as precise as asked (±3.0%)"
-    last = sitting.of(RoundEnded)[-1]
+    attempt = Attempt(experiment(stop="minimum_rounds = 4\nprecision = '3%'"), noise=0.001).run()
+    assert attempt.finished.rounds == 4
+    assert attempt.finished.reason == "every comparison is decided, or as precise as asked (±3.0%)"
+    last = attempt.of(RoundEnded)[-1]
     assert (last.settled, last.comparisons, last.widest) == (1, 1, None)
 
 
@@ -113,20 +113,20 @@ def test_it_stops_when_what_is_asked_instead_of_precision_is_known():
         reason = "two rounds are enough"
 
         def open_pairs(self):
-            done = {trial.round for trial, _ in sitting.sink.kept}
+            done = {trial.round for trial, _ in attempt.sink.kept}
             return set() if {1, 2} <= done else {(Cell(), "find")}
 
-    sitting = Sitting(experiment(), noise=0.5, until=TwoRounds())
-    sitting.run()
-    assert (sitting.finished.rounds, sitting.finished.reason) == (2, "two rounds are enough")
-    assert [event.settled for event in sitting.of(RoundEnded)] == [0, 1]
+    attempt = Attempt(experiment(), noise=0.5, until=TwoRounds())
+    attempt.run()
+    assert (attempt.finished.rounds, attempt.finished.reason) == (2, "two rounds are enough")
+    assert [event.settled for event in attempt.of(RoundEnded)] == [0, 1]
 
 
 def test_the_first_row_that_differs_is_told():
-    sitting = Sitting(experiment(), answers={"new": (20, "another")})
-    sitting.server.rows = {"base": (("=1",), ("=2",)), "new": (("=1",), ("=3",))}
-    sitting.run()
-    (reason,) = (event.reason for event in sitting.of(Refused))
+    attempt = Attempt(experiment(), answers={"new": (20, "another")})
+    attempt.server.rows = {"base": (("=1",), ("=2",)), "new": (("=1",), ("=3",))}
+    attempt.run()
+    (reason,) = (event.reason for event in attempt.of(Refused))
     assert reason.startswith("wrong answer: as many rows as the baseline returns, but different ones: the f")
     assert "row 2: (3) where the baseline gives (2) (find, operation 1)" in reason
 
@@ -139,9 +139,9 @@ def test_a_comparison_that_is_settled_is_not_measured_further():
             for arm in (Arm("base"), Arm("base", again=True), Arm("new")):
                 trial = Trial(number, block, 0, Cell(), "find", arm)
                 ledger.add(trial, measured(MILLISECOND + 100 * number * (arm.variant == "new")))
-    sitting = Sitting(spec, ledger=ledger, first_round=7).run()
-    assert {event.trial.workload for event in sitting.of(TrialEnded)} == {"add"}
-    assert sitting.of(RoundStarted)[0].comparisons == 1
+    attempt = Attempt(spec, ledger=ledger, first_round=7).run()
+    assert {event.trial.workload for event in attempt.of(TrialEnded)} == {"add"}
+    assert attempt.of(RoundStarted)[0].comparisons == 1
 
 
 def test_a_variant_leaves_the_blocks_when_its_comparison_is_settled_and_the_others_go_on():
@@ -154,52 +154,52 @@ def test_a_variant_leaves_the_blocks_when_its_comparison_is_settled_and_the_othe
                 late = {"quick": 0.3, "new": 1 + 0.2 * (number % 2)}.get(arm.variant, 1.0)
                 ledger.add(trial, measured(int(MILLISECOND * (late + 0.01 * number))))
     assert ledger.settled() == {(Cell(), "find", "quick")}
-    sitting = Sitting(spec, ledger=ledger, first_round=7, noise=0.05).run()
-    assert {event.trial.arm.name for event in sitting.of(TrialEnded)} == {"base", "base#2", "new"}
-    assert sitting.of(RoundStarted)[0].comparisons == 1
-    assert (sitting.of(RoundEnded)[0].settled, sitting.of(RoundEnded)[0].comparisons) == (1, 2)
+    attempt = Attempt(spec, ledger=ledger, first_round=7, noise=0.05).run()
+    assert {event.trial.arm.name for event in attempt.of(TrialEnded)} == {"base", "base#2", "new"}
+    assert attempt.of(RoundStarted)[0].comparisons == 1
+    assert (attempt.of(RoundEnded)[0].settled, attempt.of(RoundEnded)[0].comparisons) == (1, 2)
     quick = ledger.effect(Cell(), "find", "quick")
-    assert (quick.rounds, quick.doubts) == (6, ())
+    assert (quick.rounds, quick.warnings) == (6, ())
     assert quick.ratio == pytest.approx(0.31, abs=0.03)
 
 
 def test_the_server_restarts_between_rounds():
-    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
-    assert sitting.finished.rounds == 3
-    assert len(sitting.server.called("restart")) == 2
-    assert [event.number for event in sitting.of(RoundStarted)] == [1, 2, 3]
+    attempt = Attempt(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    assert attempt.finished.rounds == 3
+    assert len(attempt.server.called("restart")) == 2
+    assert [event.number for event in attempt.of(RoundStarted)] == [1, 2, 3]
 
 
 def test_it_stops_at_the_budget_and_keeps_only_whole_blocks():
-    sitting = Sitting(experiment(stop="budget = '2s'"), noise=0.3).run()
-    assert sitting.finished.reason == "the budget of 2.00 s is spent"
+    attempt = Attempt(experiment(stop="budget = '2s'"), noise=0.3).run()
+    assert attempt.finished.reason == "the budget of 2.00 s is spent"
     per_block = {}
-    for trial, _ in sitting.sink.kept:
+    for trial, _ in attempt.sink.kept:
         per_block.setdefault((trial.round, trial.block), set()).add(trial.arm.name)
     assert all(arms == {"base", "base#2", "new"} for arms in per_block.values())
     assert len(per_block) == 7
-    assert sitting.finished.elapsed_ns < 2.5e9
-    assert sitting.finished.trials == len(sitting.sink.kept) == 21
+    assert attempt.finished.elapsed_ns < 2.5e9
+    assert attempt.finished.trials == len(attempt.sink.kept) == 21
 
 
 def test_making_the_data_does_not_use_up_the_budget():
-    sitting = Sitting(experiment(stop="budget = '10s'\nmaximum_rounds = 5"), build_ns=50 * 10**9).run()
-    assert len(sitting.of(RoundEnded)) == 5
-    assert sitting.finished.elapsed_ns > 100 * 10**9
+    attempt = Attempt(experiment(stop="budget = '10s'\nmaximum_rounds = 5"), build_ns=50 * 10**9).run()
+    assert len(attempt.of(RoundEnded)) == 5
+    assert attempt.finished.elapsed_ns > 100 * 10**9
 
 
 def test_a_budget_that_holds_not_one_trial_is_an_error_that_says_so():
-    sitting = Sitting(experiment(stop="budget = '1s'"))
-    sitting.server.restart, warm = lambda: None, sitting.server.warm
+    attempt = Attempt(experiment(stop="budget = '1s'"))
+    attempt.server.restart, warm = lambda: None, attempt.server.warm
 
     def warming(cell, arm):
-        sitting.clock.advance(10**9)
+        attempt.clock.advance(10**9)
         warm(cell, arm)
 
-    sitting.server.warm = warming
+    attempt.server.warm = warming
     with pytest.raises(SetupError, match=r"the budget of 1.00 s ended before the first trial.*--budget"):
-        sitting.run()
-    assert sitting.sink.kept == []
+        attempt.run()
+    assert attempt.sink.kept == []
 
 
 # ---- the same answer ----
@@ -223,68 +223,68 @@ def test_a_budget_that_holds_not_one_trial_is_an_error_that_says_so():
     ],
 )
 def test_a_variant_with_a_wrong_answer_is_refused_and_not_measured(options, reason):
-    sitting = Sitting(experiment(ADD, variants=("base", "new", "good")), **options).run()
-    assert [event.reason for event in sitting.of(Refused)] == [reason]
-    assert sitting.sink.refusals == [("all", "add", "new", reason)]
-    assert {trial.arm.name for trial, _ in sitting.sink.kept} == {"base", "base#2", "good"}
-    assert sitting.verdicts() == {("all", "add", "good"): Verdict.NO_PRACTICAL_DIFFERENCE}
+    attempt = Attempt(experiment(ADD, variants=("base", "new", "good")), **options).run()
+    assert [event.reason for event in attempt.of(Refused)] == [reason]
+    assert attempt.sink.refusals == [("all", "add", "new", reason)]
+    assert {trial.arm.name for trial, _ in attempt.sink.kept} == {"base", "base#2", "good"}
+    assert attempt.verdicts() == {("all", "add", "good"): Verdict.NO_PRACTICAL_DIFFERENCE}
 
 
 def test_where_every_variant_is_refused_nothing_is_measured():
-    sitting = Sitting(experiment(), answers={"new": (0, "")}).run()
-    assert sitting.sink.kept == []
-    assert sitting.finished.rounds == 0
-    assert sitting.finished.is_empty
-    assert sitting.finished.reason == (
+    attempt = Attempt(experiment(), answers={"new": (0, "")}).run()
+    assert attempt.sink.kept == []
+    assert attempt.finished.rounds == 0
+    assert attempt.finished.is_empty
+    assert attempt.finished.reason == (
         "nothing was measured, because every comparison was refused or skipped; the first is new on find: "
         "wrong answer: 0 rows, but the baseline returns 20 for the same operations"
     )
 
 
 def test_answers_that_may_differ_are_not_compared():
-    sitting = Sitting(experiment(FIND + 'answer = "may differ"'), answers={"new": (0, "")}).run()
-    assert sitting.of(Refused) == []
-    assert {request.digest for request in sitting.load.checks} == {"none"}
+    attempt = Attempt(experiment(FIND + 'answer = "may differ"'), answers={"new": (0, "")}).run()
+    assert attempt.of(Refused) == []
+    assert {request.digest for request in attempt.load.checks} == {"none"}
 
 
 @pytest.mark.parametrize(("answer", "digest"), [("same", "multiset"), ("same order", "ordered")])
 def test_answers_are_compared_as_asked(answer, digest):
-    sitting = Sitting(experiment(FIND + f'answer = "{answer}"')).run()
-    assert {request.digest for request in sitting.load.checks} == {digest}
-    assert all(request.digest == "none" for request in sitting.load.requests)
-    assert {request.operations for request in sitting.load.checks} == {20}
+    attempt = Attempt(experiment(FIND + f'answer = "{answer}"')).run()
+    assert {request.digest for request in attempt.load.checks} == {digest}
+    assert all(request.digest == "none" for request in attempt.load.requests)
+    assert {request.operations for request in attempt.load.checks} == {20}
 
 
 def test_a_statement_that_fails_in_the_answer_check_ends_the_run_before_it_begins():
-    sitting = Sitting(experiment())
+    attempt = Attempt(experiment())
 
     def run(request):
         raise LoadError('relation "item" does not exist')
 
-    sitting.load.run = run
+    attempt.load.run = run
     with pytest.raises(SetupError, match=r'workload find, variant base: relation "item" does not exist'):
-        sitting.run()
+        attempt.run()
 
 
 def test_a_parameter_whose_query_gives_no_rows_ends_the_run_before_it_begins():
     spec = experiment(FIND.replace('generator = { kind = "uniform", max = 1000 }', 'query = "SELECT id"'))
     with pytest.raises(SetupError, match="parameter id: its query returned no rows to draw from"):
-        Sitting(spec, columns={"SELECT id": []}).run()
+        Attempt(spec, columns={"SELECT id": []}).run()
 
 
 def test_a_parameters_query_is_read_once_a_cell_and_variant():
     spec = experiment(FIND.replace('generator = { kind = "uniform", max = 1000 }', 'query = "SELECT id"'))
-    sitting = Sitting(spec, columns={"SELECT id": ["1", "2"]}).run()
-    assert sorted(sitting.server.called("column")) == [("all", "base"), ("all", "new")]
-    drawn = {value for request in sitting.load.requests for value in request.parameters[0]}
+    attempt = Attempt(spec, columns={"SELECT id": ["1", "2"]}).run()
+    assert sorted(attempt.server.called("column")) == [("all", "base"), ("all", "new")]
+    drawn = {value for request in attempt.load.requests for value in request.parameters[0]}
     assert drawn == {"1", "2"}
 
 
 def test_every_arm_of_a_block_gets_the_same_parameters():
-    sitting = Sitting(experiment()).run()
-    trials = [event.trial for event in sitting.of(TrialEnded)]
+    attempt = Attempt(experiment()).run()
+    trials = [event.trial for event in attempt.of(TrialEnded)]
     drawn = {}
-    for trial, request in zip(trials, sitting.load.requests, strict=True):
+    for trial, request in zip(trials, attempt.load.requests, strict=True):
         drawn.setdefault((trial.round, trial.block), []).append(request.parameters)
     assert all(tables == [tables[0]] * 3 for tables in drawn.values())
     assert len({str(tables[0]) for tables in drawn.values()}) == len(drawn)
@@ -294,69 +294,69 @@ def test_every_arm_of_a_block_gets_the_same_parameters():
 
 
 def test_failing_operations_are_counted_and_kept_out_of_the_statistics():
-    clean = Sitting(experiment(stop="minimum_rounds = 6\nmaximum_rounds = 6\nprecision = '0.001%'")).run()
-    sitting = Sitting(
+    clean = Attempt(experiment(stop="minimum_rounds = 6\nmaximum_rounds = 6\nprecision = '0.001%'")).run()
+    attempt = Attempt(
         experiment(stop="minimum_rounds = 6\nmaximum_rounds = 6\nprecision = '0.001%'"), errors_at={4, 5}
     ).run()
-    failed = [measurement for _, measurement in sitting.sink.kept if measurement.outcome == Outcome.ERRORS]
-    assert len(failed) == sitting.finished.failed == 2
+    failed = [measurement for _, measurement in attempt.sink.kept if measurement.outcome == Outcome.ERRORS]
+    assert len(failed) == attempt.finished.failed == 2
     assert clean.finished.failed == 0
-    assert sitting.finished.trials == clean.finished.trials == 36
-    effect = sitting.ledger.effect(Cell(), "find", "new")
-    assert any("missed a trial" in doubt for doubt in effect.doubts)
-    assert clean.ledger.effect(Cell(), "find", "new").doubts == ()
+    assert attempt.finished.trials == clean.finished.trials == 36
+    effect = attempt.ledger.effect(Cell(), "find", "new")
+    assert any("missed a trial" in warning for warning in effect.warnings)
+    assert clean.ledger.effect(Cell(), "find", "new").warnings == ()
 
 
 def test_after_a_crash_the_server_recovers_and_the_next_round_goes_on():
     spec = experiment(stop="minimum_rounds = 3\nmaximum_rounds = 4\nprecision = '0.001%'")
-    sitting = Sitting(spec, crash_at={8}).run()
-    assert [event.message for event in sitting.of(Recovered)] == [
+    attempt = Attempt(spec, crash_at={8}).run()
+    assert [event.message for event in attempt.of(Recovered)] == [
         "the server crashed and was restarted: the server closed the connection"
     ]
-    assert len(sitting.server.called("recover")) == 1
-    assert [event.number for event in sitting.of(RoundEnded)] == [1, 2, 3, 4]
-    by_round = [sum(trial.round == number for trial, _ in sitting.sink.kept) for number in (1, 2, 3, 4)]
+    assert len(attempt.server.called("recover")) == 1
+    assert [event.number for event in attempt.of(RoundEnded)] == [1, 2, 3, 4]
+    by_round = [sum(trial.round == number for trial, _ in attempt.sink.kept) for number in (1, 2, 3, 4)]
     assert by_round == [6, 2, 6, 6]
-    lost = [trial for trial, measurement in sitting.sink.kept if measurement.outcome != Outcome.COMPLETE]
+    lost = [trial for trial, measurement in attempt.sink.kept if measurement.outcome != Outcome.COMPLETE]
     assert [(trial.round, trial.block, trial.position) for trial in lost] == [(2, 1, 1)]
-    assert sitting.finished.failed == 1
-    assert sitting.ledger.effect(Cell(), "find", "new").rounds == 3
+    assert attempt.finished.failed == 1
+    assert attempt.ledger.effect(Cell(), "find", "new").rounds == 3
 
 
 def test_after_a_crash_the_cells_data_is_restored():
-    sitting = Sitting(experiment(stop="maximum_rounds = 5\nprecision = '0.001%'"), crash_at={8}).run()
-    calls = [what for what, _, _ in sitting.server.calls]
+    attempt = Attempt(experiment(stop="maximum_rounds = 5\nprecision = '0.001%'"), crash_at={8}).run()
+    calls = [what for what, _, _ in attempt.server.calls]
     assert calls[calls.index("recover") :].count("restore") == 3
 
 
 def test_a_crash_that_gives_no_measurement_is_recovered_from_as_well():
     spec = experiment(stop="maximum_rounds = 5\nprecision = '0.001%'")
-    sitting = Sitting(spec, crash_at={8}, crash_raises=True).run()
-    assert len(sitting.of(Recovered)) == 1
-    assert len(sitting.sink.kept) == 6 + 1 + 3 * 6
+    attempt = Attempt(spec, crash_at={8}, crash_raises=True).run()
+    assert len(attempt.of(Recovered)) == 1
+    assert len(attempt.sink.kept) == 6 + 1 + 3 * 6
 
 
 def test_three_crashes_end_the_run_with_everything_kept():
-    sitting = Sitting(experiment(), crash_at={2, 5, 8})
+    attempt = Attempt(experiment(), crash_at={2, 5, 8})
     with pytest.raises(ServerCrash, match=r"crashed 3 times, most recently: .*; results so far are kept"):
-        sitting.run()
-    assert len(sitting.of(Recovered)) == 2
-    assert [measurement.outcome for _, measurement in sitting.sink.kept].count(Outcome.CONNECTION_LOST) == 3
-    assert len(sitting.sink.kept) == 8
+        attempt.run()
+    assert len(attempt.of(Recovered)) == 2
+    assert [measurement.outcome for _, measurement in attempt.sink.kept].count(Outcome.CONNECTION_LOST) == 3
+    assert len(attempt.sink.kept) == 8
 
 
 def test_a_full_disk_ends_the_run_with_earlier_trials_kept():
-    sitting = Sitting(experiment(), full_at=3)
+    attempt = Attempt(experiment(), full_at=3)
     with pytest.raises(StoreError, match="No space left on device"):
-        sitting.run()
-    assert {trial.round for trial, _ in sitting.sink.kept} == {1, 2}
-    assert len(sitting.sink.kept) == 12
+        attempt.run()
+    assert {trial.round for trial, _ in attempt.sink.kept} == {1, 2}
+    assert len(attempt.sink.kept) == 12
 
 
 @pytest.mark.parametrize("seen", [1, 2, 5, 9])
 def test_closing_it_keeps_every_trial_that_was_told(seen):
-    sitting = Sitting(experiment())
-    events = sitting.runner.events()
+    attempt = Attempt(experiment())
+    events = attempt.runner.events()
     told = []
     for event in events:
         if isinstance(event, TrialEnded):
@@ -364,22 +364,22 @@ def test_closing_it_keeps_every_trial_that_was_told(seen):
             if len(told) == seen:
                 break
     events.close()
-    assert [trial for trial, _ in sitting.sink.kept] == told
+    assert [trial for trial, _ in attempt.sink.kept] == told
 
 
 def test_an_interrupt_keeps_every_trial_before_it():
-    sitting = Sitting(experiment())
-    run = sitting.load.run
+    attempt = Attempt(experiment())
+    run = attempt.load.run
 
     def interrupted(request):
-        if len(sitting.load.requests) == 8:
+        if len(attempt.load.requests) == 8:
             raise KeyboardInterrupt
         return run(request)
 
-    sitting.load.run = interrupted
+    attempt.load.run = interrupted
     with pytest.raises(KeyboardInterrupt):
-        sitting.run()
-    assert len(sitting.sink.kept) == 8
+        attempt.run()
+    assert len(attempt.sink.kept) == 8
 
 
 # ---- going on ----
@@ -387,11 +387,11 @@ def test_an_interrupt_keeps_every_trial_before_it():
 
 def test_a_resumed_run_goes_on_where_it_stopped():
     spec = experiment(stop="maximum_rounds = 3\nprecision = '0.001%'\nminimum_rounds = 3\npractical = '2%'")
-    first = Sitting(spec, {"new": 0.98 * MILLISECOND}).run()
+    first = Attempt(spec, {"new": 0.98 * MILLISECOND}).run()
     ledger = Ledger(spec, "round")
     for trial, measurement in first.sink.kept:
         ledger.add_value(trial, measurement.metric("latency_p50"))
-    second = Sitting(spec, {"new": 0.98 * MILLISECOND}, seed=2, ledger=ledger, first_round=4).run()
+    second = Attempt(spec, {"new": 0.98 * MILLISECOND}, seed=2, ledger=ledger, first_round=4).run()
     assert [event.number for event in second.of(RoundStarted)] == [4, 5, 6]
     assert len(second.server.called("restart")) == 2
     assert second.ledger.effect(Cell(), "find", "new").rounds == 6
@@ -403,20 +403,20 @@ def test_a_resumed_run_goes_on_where_it_stopped():
 
 
 def test_every_arm_is_warmed_in_every_round():
-    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
-    warmed = [arm for _, arm in sitting.server.called("warm")]
+    attempt = Attempt(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    warmed = [arm for _, arm in attempt.server.called("warm")]
     # Once more when the data has just been made, for the answer check.
     assert sorted(warmed) == sorted(["base", "base#2", "new"] * 4)
 
 
 def test_data_that_is_kept_is_restored_only_before_the_first_round():
-    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
-    assert sorted(sitting.asked("restore")) == ["base", "base#2", "new"]
+    attempt = Attempt(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    assert sorted(attempt.asked("restore")) == ["base", "base#2", "new"]
 
 
 def test_data_that_a_trial_changed_is_restored_before_the_next_trial_of_its_arm():
-    sitting = Sitting(experiment(ADD, stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
-    asked = [(what, arm) for what, _, arm in sitting.measuring if what in ("restore", "warm")]
+    attempt = Attempt(experiment(ADD, stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    asked = [(what, arm) for what, _, arm in attempt.measuring if what in ("restore", "warm")]
     restores = [arm for what, arm in asked if what == "restore"]
     assert sorted(restores) == sorted(["base", "base#2", "new"] * 6)  # 3 rounds of 2 blocks: once a trial
     for place, (what, arm) in enumerate(asked):
@@ -426,21 +426,21 @@ def test_data_that_a_trial_changed_is_restored_before_the_next_trial_of_its_arm(
 
 def test_data_that_a_trial_did_not_change_is_not_restored():
     reads = FIND.replace('state = "keep"', 'state = "reset"')
-    sitting = Sitting(experiment(reads, stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
-    assert sorted(sitting.asked("restore")) == ["base", "base#2", "new"]
+    attempt = Attempt(experiment(reads, stop="minimum_rounds = 3\nmaximum_rounds = 3")).run()
+    assert sorted(attempt.asked("restore")) == ["base", "base#2", "new"]
 
 
 def test_where_the_server_cannot_tell_what_changed_everything_is_restored():
     reads = FIND.replace('state = "keep"', 'state = "reset"')
     spec = experiment(reads, stop="minimum_rounds = 3\nmaximum_rounds = 3")
-    sitting = Sitting(spec, counts=False).run()
-    assert sorted(sitting.asked("restore")) == sorted(["base", "base#2", "new"] * 6)
+    attempt = Attempt(spec, counts=False).run()
+    assert sorted(attempt.asked("restore")) == sorted(["base", "base#2", "new"] * 6)
 
 
 def test_a_workload_that_keeps_its_data_never_meets_what_another_workload_wrote():
-    sitting = Sitting(experiment(FIND + ADD, stop="minimum_rounds = 3\nmaximum_rounds = 6"))
+    attempt = Attempt(experiment(FIND + ADD, stop="minimum_rounds = 3\nmaximum_rounds = 6"))
     dirty, met = set(), []
-    restore, run = sitting.server.restore, sitting.load.run
+    restore, run = attempt.server.restore, attempt.load.run
 
     def restoring(cell, arm):
         dirty.discard(f"{cell.name}/{arm.name}")
@@ -453,8 +453,8 @@ def test_a_workload_that_keeps_its_data_never_meets_what_another_workload_wrote(
             dirty.add(request.target.database)
         return run(request)
 
-    sitting.server.restore, sitting.load.run = restoring, running
-    sitting.run()
+    attempt.server.restore, attempt.load.run = restoring, running
+    attempt.run()
     assert len(met) >= 3 * 2 * 2 * 3
     assert not any(met)
 
@@ -463,8 +463,8 @@ def test_a_workload_that_keeps_its_data_never_meets_what_another_workload_wrote(
 
 
 def test_counters_cover_warm_up_and_measured_operations():
-    sitting = Sitting(experiment(ADD)).run()
-    counters = sitting.sink.kept[0][1].counters
+    attempt = Attempt(experiment(ADD)).run()
+    counters = attempt.sink.kept[0][1].counters
     assert counters.operations == 105
     assert (counters.wal_records, counters.wal_bytes, counters.temp_bytes) == (100, 10_000, 100 * 8192)
 
@@ -473,11 +473,11 @@ def test_counters_cover_warm_up_and_measured_operations():
     ("before", "after", "queries"), [(5, 110, 105), (5, 5, 0), (110, 5, None), (None, 5, None)]
 )
 def test_a_counter_that_fell_tells_nothing(before, after, queries):
-    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3"))
+    attempt = Attempt(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3"))
     snapshots = [Snapshot("0/1", 0, queries=before), Snapshot("0/1", 0, queries=after)] * 50
-    sitting.server.snapshot = lambda cell, arm: snapshots.pop(0)
-    sitting.run()
-    assert {measurement.counters.queries for _, measurement in sitting.sink.kept} == {queries}
+    attempt.server.snapshot = lambda cell, arm: snapshots.pop(0)
+    attempt.run()
+    assert {measurement.counters.queries for _, measurement in attempt.sink.kept} == {queries}
 
 
 @pytest.mark.parametrize(
@@ -493,22 +493,22 @@ def test_a_counter_that_fell_tells_nothing(before, after, queries):
     ],
 )
 def test_what_disturbed_a_trial_is_kept_with_it(before, after, changes, found):
-    sitting = Sitting(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3"))
+    attempt = Attempt(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3"))
     snapshots = [before, after] * 50
-    run = sitting.load.run
-    sitting.server.snapshot = lambda cell, arm: snapshots.pop(0)
-    sitting.load.run = lambda request: replace(run(request), **changes)
-    sitting.run()
-    assert all(measurement.disturbances == found for _, measurement in sitting.sink.kept)
+    run = attempt.load.run
+    attempt.server.snapshot = lambda cell, arm: snapshots.pop(0)
+    attempt.load.run = lambda request: replace(run(request), **changes)
+    attempt.run()
+    assert all(measurement.disturbances == found for _, measurement in attempt.sink.kept)
 
 
 def test_plans_sizes_and_surroundings_are_kept():
     spec = experiment(FIND + ADD, levels="[factors]\nrows = [1, 2]")
-    sitting = Sitting(spec).run()
+    attempt = Attempt(spec).run()
     names = [cell.name for cell in cells(spec)]
-    assert sitting.sink.facts == {"server": {"version": "PostgreSQL, a fake"}}
-    assert sitting.sink.kept_relations == [(cell, variant) for cell in names for variant in ("base", "new")]
-    assert sorted(sitting.sink.kept_plans) == sorted(
+    assert attempt.sink.facts == {"server": {"version": "PostgreSQL, a fake"}}
+    assert attempt.sink.kept_relations == [(cell, variant) for cell in names for variant in ("base", "new")]
+    assert sorted(attempt.sink.kept_plans) == sorted(
         (cell, workload, variant)
         for cell in names
         for workload in ("find", "add")

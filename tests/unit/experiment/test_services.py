@@ -239,7 +239,7 @@ def test_evidence_is_gathered_under_the_same_requests_for_a_while():
 # ---- what the runner does ----
 
 
-class Sitting:
+class Attempt:
     """A runner with its fakes, services among them."""
 
     def __init__(self, text=FILE, latencies_ns=None, **options):
@@ -265,149 +265,149 @@ class Sitting:
 
 
 def test_services_run_for_a_round_and_are_ended_after_it():
-    sitting = Sitting(latencies_ns={"narrow": 2 * MILLISECOND}).run()
-    assert sitting.services.running == {}
-    rounds = sitting.of(Finished)[0].rounds
-    starts = [label for what, label in sitting.services.calls if what == "start"]
+    attempt = Attempt(latencies_ns={"narrow": 2 * MILLISECOND}).run()
+    assert attempt.services.running == {}
+    rounds = attempt.of(Finished)[0].rounds
+    starts = [label for what, label in attempt.services.calls if what == "start"]
     assert starts.count("narrow") == 1 + rounds, "once for the answer check, once a round"
     assert starts.count("wide#2") == rounds
-    assert {judged.variant: judged.judgement.verdict.value for judged in sitting.ledger.judgements()} == {
+    assert {judged.variant: judged.judgement.verdict.value for judged in attempt.ledger.judgements()} == {
         "narrow": "slower",
         "fronted": "no practical difference",
     }
-    costs = {m.counters.service_user_ns + m.counters.service_system_ns for _, m in sitting.sink.kept}
+    costs = {m.counters.service_user_ns + m.counters.service_system_ns for _, m in attempt.sink.kept}
     assert costs == {4000}
 
 
 def test_failed_requests_are_data_and_do_not_spoil_a_trial():
-    sitting = Sitting()
-    sitting.load.failing = {"narrow": 0.5}
-    sitting.run()
-    assert {measurement.outcome for _, measurement in sitting.sink.kept} == {Outcome.COMPLETE}
-    assert sitting.of(Finished)[0].failed == 0
+    attempt = Attempt()
+    attempt.load.failing = {"narrow": 0.5}
+    attempt.run()
+    assert {measurement.outcome for _, measurement in attempt.sink.kept} == {Outcome.COMPLETE}
+    assert attempt.of(Finished)[0].failed == 0
 
 
 def test_shares_of_success_are_compared_in_points():
     text = changed(
         ("operations = 100", 'operations = 300\nmetric = "success"\npractical = "1%"\nprecision = "1%"')
     )
-    sitting = Sitting(text.replace("minimum_rounds = 3\nmaximum_rounds = 4", "maximum_rounds = 12"))
-    sitting.load.failing = {"wide": 0.02, "fronted": 0.02, "narrow": 0.0}
-    sitting.run()
-    judged = {one.variant: one for one in sitting.ledger.judgements()}
+    attempt = Attempt(text.replace("minimum_rounds = 3\nmaximum_rounds = 4", "maximum_rounds = 12"))
+    attempt.load.failing = {"wide": 0.02, "fronted": 0.02, "narrow": 0.0}
+    attempt.run()
+    judged = {one.variant: one for one in attempt.ledger.judgements()}
     assert judged["narrow"].judgement.verdict is Verdict.FASTER
     assert judged["narrow"].effect.difference == pytest.approx(0.02, abs=0.006)
     assert judged["fronted"].judgement.verdict is not Verdict.FASTER
-    ((_, itself),) = sitting.ledger.success_noise()
+    ((_, itself),) = attempt.ledger.success_noise()
     assert itself.low < 0.0 < itself.high
 
 
-def dies_at(sitting, numbers):
+def dies_at(attempt, numbers):
     """Let the service of the trials with these numbers end in mid-trial."""
 
     def meanwhile(trial):
-        if len(sitting.load.sent) in numbers:
-            sitting.services.gone.add(trial.served.port)
+        if len(attempt.load.sent) in numbers:
+            attempt.services.gone.add(trial.served.port)
 
-    sitting.load.meanwhile = meanwhile
-    return sitting
+    attempt.load.meanwhile = meanwhile
+    return attempt
 
 
 def test_a_service_that_dies_ends_the_round_and_is_started_again():
-    sitting = dies_at(Sitting(), {11}).run()
-    (recovered,) = sitting.of(Recovered)
+    attempt = dies_at(Attempt(), {11}).run()
+    (recovered,) = attempt.of(Recovered)
     assert recovered.message == ("a service failed and was restarted: service api ended (exit status 3)")
-    assert sitting.server.called("recover") == [], "the server had no part in it"
-    lost = [m for _, m in sitting.sink.kept if m.outcome == Outcome.CONNECTION_LOST]
+    assert attempt.server.called("recover") == [], "the server had no part in it"
+    lost = [m for _, m in attempt.sink.kept if m.outcome == Outcome.CONNECTION_LOST]
     assert [m.message for m in lost] == ["service api ended (exit status 3)"]
-    assert sitting.of(Finished)[0].failed == 1
-    assert sitting.services.running == {}
+    assert attempt.of(Finished)[0].failed == 1
+    assert attempt.services.running == {}
 
 
 def test_a_service_that_died_between_trials_is_told_as_well():
-    sitting = Sitting()
-    for event in sitting.runner.events():
-        sitting.events.append(event)
-        if len(sitting.load.sent) == 11 and not sitting.services.gone:
-            sitting.services.gone = {one.port for one in sitting.services.running.values()}
-    assert len(sitting.of(Recovered)) == 1
+    attempt = Attempt()
+    for event in attempt.runner.events():
+        attempt.events.append(event)
+        if len(attempt.load.sent) == 11 and not attempt.services.gone:
+            attempt.services.gone = {one.port for one in attempt.services.running.values()}
+    assert len(attempt.of(Recovered)) == 1
 
 
 def test_a_service_that_dies_again_and_again_ends_the_run():
-    sitting = dies_at(Sitting(), {2, 4, 6})
+    attempt = dies_at(Attempt(), {2, 4, 6})
     with pytest.raises(ServerCrash, match=r"a service failed 3 times, most recently: service api ended"):
-        sitting.run()
-    assert sitting.services.running == {}
-    assert len(sitting.sink.kept) >= 3
+        attempt.run()
+    assert attempt.services.running == {}
+    assert len(attempt.sink.kept) >= 3
 
 
 def test_a_service_that_never_gets_ready_is_told_before_anything_is_measured():
-    sitting = Sitting()
-    sitting.services.slow = {"front"}
+    attempt = Attempt()
+    attempt.services.slow = {"front"}
     with pytest.raises(SetupError, match=r"variant fronted: service front of fronted was not ready"):
-        sitting.run()
-    assert sitting.sink.kept == []
-    assert sitting.services.running == {}
+        attempt.run()
+    assert attempt.sink.kept == []
+    assert attempt.services.running == {}
 
 
 def test_a_variant_whose_service_lacks_something_is_skipped():
     text = changed(("[services.front]", '[services.front]\nrequires = ["nginx"]'))
-    sitting = Sitting(text)
-    sitting.services.missing = {"nginx": "there is no program nginx on the PATH"}
-    sitting.run()
-    (skipped,) = sitting.of(Skipped)
+    attempt = Attempt(text)
+    attempt.services.missing = {"nginx": "there is no program nginx on the PATH"}
+    attempt.run()
+    (skipped,) = attempt.of(Skipped)
     assert skipped.variant == "fronted"
     assert skipped.reason == "cannot be run here: there is no program nginx on the PATH"
-    sitting = Sitting()
-    sitting.services.missing = {"python:granian": "there is no module granian"}
+    attempt = Attempt()
+    attempt.services.missing = {"python:granian": "there is no module granian"}
     with pytest.raises(SetupError, match="the baseline wide cannot be run here: there is no module granian"):
-        sitting.run()
+        attempt.run()
 
 
 def test_a_variant_that_answers_otherwise_is_refused_or_told():
-    def bodies(sitting):
+    def bodies(attempt):
         # The services of the answer check are started in the order of the variants.
-        sitting.load.bodies = {20_002: '{"id": 2}'}
+        attempt.load.bodies = {20_002: '{"id": 2}'}
 
-    sitting = Sitting()
-    bodies(sitting)
-    sitting.run()
-    (refused,) = sitting.of(Refused)
+    attempt = Attempt()
+    bodies(attempt)
+    attempt.run()
+    (refused,) = attempt.of(Refused)
     assert refused.variant == "narrow"
     assert refused.reason.startswith("wrong answer: GET /items/")
     assert refused.reason.endswith(": /id is 2 where the baseline has 1")
-    sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
-    bodies(sitting)
-    sitting.run()
-    assert sitting.of(Refused) == []
-    ((cell, workload, variant, difference),) = sitting.sink.answers
+    attempt = Attempt(changed(('answer = "same"', 'answer = "may differ"')))
+    bodies(attempt)
+    attempt.run()
+    assert attempt.of(Refused) == []
+    ((cell, workload, variant, difference),) = attempt.sink.answers
     assert (cell, workload, variant) == ("all", "find", "narrow")
     assert difference.endswith("/id is 2 where the baseline has 1")
 
 
 def test_a_service_of_the_newer_version_only_cannot_be_compared():
-    sitting = Sitting()
-    sitting.load.newer = {20_002}
-    sitting.run()
-    (refused,) = sitting.of(Refused)
+    attempt = Attempt()
+    attempt.load.newer = {20_002}
+    attempt.run()
+    (refused,) = attempt.of(Refused)
     assert refused.variant == "narrow"
     assert refused.reason == (
         'not compared: service api understands HTTP/2 only; set answer = "may differ" to measure it anyway'
     )
-    sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
-    sitting.load.newer = {20_002}
-    sitting.run()
-    assert sitting.of(Refused) == []
-    ((_, _, variant, difference),) = sitting.sink.answers
+    attempt = Attempt(changed(('answer = "same"', 'answer = "may differ"')))
+    attempt.load.newer = {20_002}
+    attempt.run()
+    assert attempt.of(Refused) == []
+    ((_, _, variant, difference),) = attempt.sink.answers
     assert variant == "narrow"
     assert difference == "not compared: service api understands HTTP/2 only"
 
 
 def test_the_baseline_must_be_asked():
-    sitting = Sitting(changed(('answer = "same"', 'answer = "may differ"')))
-    sitting.load.newer = {20_001}
+    attempt = Attempt(changed(('answer = "same"', 'answer = "may differ"')))
+    attempt.load.newer = {20_001}
     with pytest.raises(SetupError, match=r"variant wide: service api understands HTTP/2 only"):
-        sitting.run()
+        attempt.run()
 
 
 def test_services_start_for_the_variants_that_requests_go_to():
@@ -422,8 +422,8 @@ operations = 10
 state = "keep"
 """
     text = changed(("[workloads.find]", f'{more}[workloads.find]\nvariants = ["narrow", "fronted"]'))
-    sitting = Sitting(text).run()
-    starts = {label.removesuffix("#2") for what, label in sitting.services.calls if what == "start"}
+    attempt = Attempt(text).run()
+    starts = {label.removesuffix("#2") for what, label in attempt.services.calls if what == "start"}
     assert starts == {"wide", "narrow", "fronted"}
 
 
@@ -431,18 +431,18 @@ def test_services_are_ended_before_their_data_is_put_back():
     text = changed(
         ("[stop]", '[workloads.add]\nsql = "INSERT INTO item VALUES (1)"\noperations = 10\n[stop]')
     )
-    sitting = Sitting(text).run()
-    calls = [call for call in sitting.services.calls if call[1].endswith("narrow")]
-    assert len(calls) > 2 * sitting.of(Finished)[0].rounds + 2, "and started again after it"
-    assert sitting.server.called("build beside events") == [("", "")]
-    assert sitting.server.called("warm beside") != []
+    attempt = Attempt(text).run()
+    calls = [call for call in attempt.services.calls if call[1].endswith("narrow")]
+    assert len(calls) > 2 * attempt.of(Finished)[0].rounds + 2, "and started again after it"
+    assert attempt.server.called("build beside events") == [("", "")]
+    assert attempt.server.called("warm beside") != []
 
 
 def test_data_that_was_only_read_by_http_is_not_put_back():
     text = re.sub(r"^requests = .*$", 'requests = ["/items/{id}"]', FILE, flags=re.MULTILINE)
-    made = Sitting(text).run().server.called("restore")
+    made = Attempt(text).run().server.called("restore")
     assert len(made) == len(set(made)) == 4, "once for each arm, when its data is made"
-    again = Sitting().run().server.called("restore")
+    again = Attempt().run().server.called("restore")
     assert len(again) > len(set(again)), "a POST may write"
 
 
@@ -451,11 +451,11 @@ def test_evidence_is_gathered_with_services_and_they_are_ended_after_it():
         def gather(self, place, kinds, request, load):
             assert request.served.port >= 20_000
 
-    sitting = Sitting(changed(('name = "pools"', 'name = "pools"\nevidence = ["cpu"]')))
-    sitting.runner._evidence = Evidence()
-    sitting.run()
-    assert [event.lack for event in sitting.of(Evidenced)] == [None, None, None]
-    assert sitting.services.running == {}
+    attempt = Attempt(changed(('name = "pools"', 'name = "pools"\nevidence = ["cpu"]')))
+    attempt.runner._evidence = Evidence()
+    attempt.run()
+    assert [event.lack for event in attempt.of(Evidenced)] == [None, None, None]
+    assert attempt.services.running == {}
 
 
 def test_a_deadline_below_the_timeout_goes_with_the_trial():

@@ -34,7 +34,7 @@ def index(oid, keys, *, table=1, **facts):
 
 
 @pytest.mark.parametrize(
-    ("rows", "doubts"),
+    ("rows", "warnings"),
     [
         ([index(1, "1:a:0:0"), index(2, "1:a:0:0")], {2: ("duplicate", "i1")}),
         ([index(1, "1:a:0:0"), index(2, "1:a:0:0", constraint=True, unique=True)], {1: ("duplicate", "i2")}),
@@ -55,9 +55,9 @@ def index(oid, keys, *, table=1, **facts):
         ([index(1, "1:a:0:0", valid=False), index(2, "1:a:0:0")], {1: ("invalid", "")}),
     ],
 )
-def test_which_indexes_are_in_doubt_and_why(rows, doubts):
+def test_which_indexes_are_in_doubt_and_why(rows, warnings):
     found = index_doubts(rows)
-    assert {oid: doubt for oid, doubt in found.items() if doubt[0]} == doubts
+    assert {oid: warning for oid, warning in found.items() if warning[0]} == warnings
 
 
 def table(rows, width, pages, **facts):

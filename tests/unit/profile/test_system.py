@@ -208,5 +208,5 @@ def test_devices_have_rates_and_means_and_lacks_are_told_once():
     (device,) = found.devices
     assert (device.reads, device.read_mean_ns, device.write_mean_ns) == (8, 2 * MS, None)
     assert device.busy == pytest.approx(0.5)
-    assert found.lacks == (("pressure on disks", "no such file"),)
-    assert json.dumps(found.lacks)
+    assert found.missing == (("pressure on disks", "no such file"),)
+    assert json.dumps(found.missing)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import BEGIN_US, database_result, told
-from uncork.model.results.database import CPU, CounterFacts, Lack, TimeNode
+from uncork.model.results.database import CPU, CounterFacts, Missing, TimeNode
 from uncork.report.blocks import StackChart, Table
 from uncork.report.database.document import activity_chart, build_database_document
 from uncork.report.write.html import html_page
@@ -77,9 +77,9 @@ def test_how_it_ended_is_told(status, word):
 
 
 def test_what_lacks_is_one_line_with_its_remedy():
-    lack = Lack("jit", "what it compiled", "jit = on")
+    lack = Missing("jit", "what it compiled", "jit = on")
     said = "Missing: what it compiled, which needs jit; to get it: jit = on."
-    assert said in build_database_document(database_result(lacks=(lack,))).reasons
+    assert said in build_database_document(database_result(missing=(lack,))).reasons
 
 
 def test_the_page_links_to_parts_that_exist_and_ids_are_unique():

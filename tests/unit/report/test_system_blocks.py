@@ -36,7 +36,7 @@ USE = SystemUse(
     processes=(process(), process("generator", "python", 2 * S), process(kind="walwriter", cpu_ns=1000)),
     devices=(DeviceUse("vda", False, 0, 0, 50, 5_000_000, 0.3, None, 40_000.0, None),),
     bounds=(),
-    lacks=(),
+    missing=(),
     history=ModeHistory(1_700_000_000, 1, {"user": (0.5, 1.0, 0.9), "system": (0.1, 0.2, 0.3)}),
 )
 
@@ -93,7 +93,7 @@ def test_devices_and_pressure_have_a_table_each_and_bounds_if_there_are_any():
 
 
 def test_what_could_not_be_read_is_told_with_its_reason_and_the_rest_stays():
-    use = replace(USE, modes=None, stalls={}, lacks=(("pressure on disks", "no such file"),), history=None)
+    use = replace(USE, modes=None, stalls={}, missing=(("pressure on disks", "no such file"),), history=None)
     blocks = found(use)
     (how,) = [one.text for one in blocks if isinstance(one, Paragraph)]
     assert how.startswith("100 readings, one every 100 ms, took 0.4 % of one processor")
@@ -128,7 +128,7 @@ def test_what_could_not_be_read_is_told_with_its_reason_and_the_rest_stays():
     ],
 )
 def test_what_shaped_the_figures_is_a_doubt(changes, words):
-    assert any(words in doubt for doubt in system_doubts(replace(USE, **changes)))
+    assert any(words in warning for warning in system_doubts(replace(USE, **changes)))
 
 
 def test_a_quiet_machine_raises_no_doubt():

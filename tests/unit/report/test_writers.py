@@ -112,11 +112,11 @@ def test_what_the_check_of_short_slices_found_is_told(checks, told):
     )
     words = slice_check_words(facts)
     assert told in words if told else words == ""
-    doubts = list(disturbed_words(facts, small_result().factors))
-    assert bool(doubts) == any(one.disturbed for one in facts)
-    if doubts:
-        assert "on find at 1 000 rows" in doubts[0] or "on find at rows 1 000" in doubts[0]
-        assert "+20 % [+10, +30]" in doubts[0]
+    warnings = list(disturbed_words(facts, small_result().factors))
+    assert bool(warnings) == any(one.disturbed for one in facts)
+    if warnings:
+        assert "on find at 1 000 rows" in warnings[0] or "on find at rows 1 000" in warnings[0]
+        assert "+20 % [+10, +30]" in warnings[0]
 
 
 def test_a_page_escapes_names():
@@ -237,7 +237,7 @@ def test_a_terminal_without_colour_gets_none():
 def test_json_is_what_the_schema_says():
     for result in (small_result(), large_result(), bare_result()):
         document = json.loads(json_text(result))
-        assert document["version"] == 1
+        assert document["version"] == 2
         jsonschema.Draft202012Validator(result_schema("report")).validate(document)
     jsonschema.Draft202012Validator.check_schema(result_schema("report"))
 

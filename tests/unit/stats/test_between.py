@@ -8,7 +8,7 @@ import pytest
 
 from uncork.stats.run_comparison import (
     TAILS,
-    LikeRun,
+    ComparableRun,
     Measured,
     benjamini_hochberg,
     claims,
@@ -23,15 +23,15 @@ from uncork.stats.student import student_quantile
 HOW = {"practical": 0.03, "confidence": 0.95}
 
 
-def like(*values: float, start: float = 0.0) -> list[LikeRun]:
-    return [LikeRun(start + 10 * place, value) for place, value in enumerate(values)]
+def like(*values: float, start: float = 0.0) -> list[ComparableRun]:
+    return [ComparableRun(start + 10 * place, value) for place, value in enumerate(values)]
 
 
 def test_scatter_is_pooled_within_groups_each_about_its_own_mean():
     found = run_to_run([like(1, 2, 3), like(11, 13), like(7)])
-    assert found.freedom == 3
+    assert found.dof == 3
     assert found.runs == 5
-    assert found.scatter == pytest.approx(math.sqrt((2 + 2) / 3))
+    assert found.std_dev == pytest.approx(math.sqrt((2 + 2) / 3))
     assert found.span_s == 20
 
 
@@ -42,7 +42,7 @@ def test_without_two_like_runs_nothing_is_known():
 def test_the_interval_is_that_of_two_more_such_runs():
     known = run_to_run([like(0.00, 0.04, -0.02, 0.03, -0.05)])
     found = compare_runs(Measured(0, 1.0), Measured(30, 1.1), known, **HOW)
-    half = student_quantile(1 - 0.05 / TAILS / 2, 4) * math.sqrt(2) * known.scatter
+    half = student_quantile(1 - 0.05 / TAILS / 2, 4) * math.sqrt(2) * known.std_dev
     assert found.ratio == pytest.approx(math.exp(0.1))
     assert math.log(found.high / found.ratio) == pytest.approx(half)
     assert found.unknown == ""
@@ -51,7 +51,7 @@ def test_the_interval_is_that_of_two_more_such_runs():
 
 def test_an_interval_at_the_edge_and_a_p_value_at_the_level_are_one():
     known = run_to_run([like(0.00, 0.04, -0.02, 0.03, -0.05)])
-    half = student_quantile(1 - 0.05 / TAILS / 2, 4) * math.sqrt(2) * known.scatter
+    half = student_quantile(1 - 0.05 / TAILS / 2, 4) * math.sqrt(2) * known.std_dev
     found = compare_runs(Measured(0, 0.0), Measured(30, half), known, **HOW)
     assert found.low == pytest.approx(1.0)
     assert found.differs == pytest.approx(0.05)
@@ -81,16 +81,16 @@ def test_like_runs_that_are_all_equal_leave_the_rounding_of_the_figure():
     ends = Measured(0, 0.0, None, 0.0005), Measured(1, 0.0004, None, 0.0005)
     found = compare_runs(*ends, known, **HOW)
     assert found.low < 1 < found.high
-    assert "same value" in found.doubts[0]
+    assert "same value" in found.warnings[0]
     exact = compare_runs(Measured(0, 0.0), Measured(1, 0.0), known, **HOW)
     assert claims([exact], confidence=0.95) == ["alike"]
 
 
 def test_dependence_between_neighbours_widens():
     drifting = run_to_run([like(*(0.1 * n for n in range(12)))])
-    assert drifting.widened > 1.5
+    assert drifting.inflation > 1.5
     found = compare_runs(Measured(0, 0.0), Measured(1, 0.1), drifting, **HOW)
-    assert "are correlated; the interval was inflated" in found.doubts[0]
+    assert "are correlated; the interval was inflated" in found.warnings[0]
 
 
 def test_none_against_a_few_failures_is_no_claim_but_many_are():

@@ -103,7 +103,7 @@ def test_doubts_travel_with_the_judgement():
     same = estimate(Units((0.1,) * 9), 0.95)
     (judgement,) = judge([same], better=["lower"], practical=0.03, confidence=0.95)
     assert judgement.verdict is Verdict.SLOWER
-    assert judgement.doubts == same.doubts != ()
+    assert judgement.warnings == same.warnings != ()
 
 
 def test_wrong_calls_are_errors():
@@ -175,13 +175,13 @@ def test_what_is_settled_stays_so_and_keeps_its_verdict():
     generator = random.Random(20260821)
     for _ in range(40):
         truths = [generator.choice((0.0, 0.0, 0.05, 0.4, -0.7)) for _ in range(12)]
-        scatter = [generator.choice((0.01, 0.03, 0.1)) for _ in range(12)]
+        std_dev = [generator.choice((0.01, 0.03, 0.1)) for _ in range(12)]
         series = [[] for _ in truths]
         left = {}
         for _ in range(15):
             for place, truth in enumerate(truths):
                 if place not in left:
-                    series[place].append(generator.gauss(truth, scatter[place]))
+                    series[place].append(generator.gauss(truth, std_dev[place]))
             effects = [estimate(Units(tuple(one)), 0.95) for one in series]
             judged = judge(effects, better=["lower"] * 12, practical=0.03, confidence=0.95)
             done = settled_of(*effects)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from uncork.stats.effect import estimate, widening
+from uncork.stats.effect import estimate, inflation_of
 from uncork.stats.sample import Units
 
 SPREAD = (-0.01, 0.02, 0.0, -0.02, 0.01, 0.015, -0.005, -0.01)
@@ -16,7 +16,7 @@ def test_an_effect_is_a_ratio_with_an_interval_and_evidence():
     effect = estimate(units(math.log(1.2)), 0.95)
     assert effect.low < effect.ratio < effect.high
     assert effect.ratio == pytest.approx(1.2)
-    assert (effect.rounds, effect.confidence, effect.kind, effect.doubts) == (8, 0.95, "round", ())
+    assert (effect.rounds, effect.confidence, effect.kind, effect.warnings) == (8, 0.95, "round", ())
     assert effect.excludes_none
     assert effect.e_value > 20
     assert effect.e_value == pytest.approx(effect.evidence_against(1.0))
@@ -27,7 +27,7 @@ def test_an_effect_is_a_ratio_with_an_interval_and_evidence():
 def test_one_unit_gives_an_unbounded_interval():
     effect = estimate(units(count=1), 0.95)
     assert (effect.low, effect.high, effect.half_width) == (0.0, math.inf, math.inf)
-    assert math.isnan(effect.scatter)
+    assert math.isnan(effect.std_dev)
     assert effect.e_value == pytest.approx(1.0)
     assert not effect.excludes_none
 
@@ -44,11 +44,11 @@ def test_dependent_units_widen_the_interval_and_raise_a_doubt():
     effect = estimate(rising, 0.95)
     shuffled = estimate(Units(tuple(sorted(rising.values, key=lambda v: math.sin(v * 1e6)))), 0.95)
     assert effect.autocorrelation == pytest.approx(0.75, abs=0.01)
-    assert effect.widened == pytest.approx(math.sqrt(1.75 / 0.25), abs=0.05)
-    assert shuffled.widened == 1.0
+    assert effect.inflation == pytest.approx(math.sqrt(1.75 / 0.25), abs=0.05)
+    assert shuffled.inflation == 1.0
     assert effect.half_width > 2 * shuffled.half_width
     assert effect.e_value < shuffled.e_value
-    assert "are correlated (lag-1 autocorrelation 0.75)" in effect.doubts[0]
+    assert "are correlated (lag-1 autocorrelation 0.75)" in effect.warnings[0]
 
 
 def test_dependence_is_not_judged_from_few_units():
@@ -56,19 +56,19 @@ def test_dependence_is_not_judged_from_few_units():
 
 
 def test_widening_never_narrows():
-    assert float(widening(-0.9, 20)) == 1.0
-    assert float(widening(0.1, 20)) == 1.0
-    assert float(widening(0.5, 20)) == pytest.approx(math.sqrt(3))
-    assert math.isfinite(float(widening(1.0, 20)))
+    assert float(inflation_of(-0.9, 20)) == 1.0
+    assert float(inflation_of(0.1, 20)) == 1.0
+    assert float(inflation_of(0.5, 20)) == pytest.approx(math.sqrt(3))
+    assert math.isfinite(float(inflation_of(1.0, 20)))
 
 
 def test_doubts():
     same = estimate(Units((0.1,) * 9), 0.95)
     assert same.autocorrelation is None
-    assert "all 9 rounds gave the same ratio" in same.doubts[0]
-    assert "not restarted" in estimate(units(kind="block"), 0.95).doubts[0]
+    assert "all 9 rounds gave the same ratio" in same.warnings[0]
+    assert "not restarted" in estimate(units(kind="block"), 0.95).warnings[0]
     dropped = estimate(units(complete_blocks=16, dropped_blocks=2), 0.95)
-    assert dropped.doubts == ("2 of 18 blocks missed a trial and were left out",)
+    assert dropped.warnings == ("2 of 18 blocks missed a trial and were left out",)
 
 
 def test_extreme_ratios_stay_within_floats():

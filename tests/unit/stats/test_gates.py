@@ -18,8 +18,8 @@ CONFIDENCE = 0.95
 WOBBLE = (0.0, 0.011, -0.009, 0.004, -0.012, 0.008, -0.002, 0.006, -0.007, 0.001)
 
 
-def ratio(percent, *, scatter=1.0, rounds=10, confidence=CONFIDENCE):
-    values = tuple(math.log1p(percent / 100) + scatter * wobble for wobble in WOBBLE[:rounds])
+def ratio(percent, *, std_dev=1.0, rounds=10, confidence=CONFIDENCE):
+    values = tuple(math.log1p(percent / 100) + std_dev * wobble for wobble in WOBBLE[:rounds])
     return estimate(Units(values), confidence)
 
 
@@ -60,15 +60,15 @@ def test_a_ratio_is_held_to_its_bound(gate, percent, outcome, reason):
     assert (decision.outcome, decision.reason[: len(reason)]) == (outcome, reason)
     assert decision.rounds == 10
     assert decision.low < decision.ratio < decision.high
-    assert ("overstates" in " ".join(decision.doubts)) == (outcome == "broken")
+    assert ("overstates" in " ".join(decision.warnings)) == (outcome == "broken")
 
 
 def test_counts_that_vary_are_not_worse_by_next_to_nothing():
-    barely = ratio(0.3, scatter=0.01)
+    barely = ratio(0.3, std_dev=0.01)
     assert barely.low > 1.0
     assert one("buffers <= baseline", barely).outcome is GateOutcome.KEPT
     assert one("p50 <= baseline", barely).outcome is GateOutcome.BROKEN
-    assert one("buffers <= baseline", ratio(2.0, scatter=0.01)).outcome is GateOutcome.BROKEN
+    assert one("buffers <= baseline", ratio(2.0, std_dev=0.01)).outcome is GateOutcome.BROKEN
 
 
 def test_few_rounds_decide_nothing():
@@ -77,14 +77,14 @@ def test_few_rounds_decide_nothing():
 
 
 def test_what_is_not_decided_says_how_many_rounds_would_do():
-    decision = one("p99 < +5%", ratio(2, scatter=5))
+    decision = one("p99 < +5%", ratio(2, std_dev=5))
     assert decision.outcome is GateOutcome.UNDECIDED
     needed = int(decision.reason.split("about ")[1].split(" rounds would decide it")[0])
     assert 20 < needed < 100
 
 
 def test_many_gates_need_clearer_evidence():
-    lone, others = ratio(3.4, scatter=2.3), [ratio(0, scatter=20)] * 19
+    lone, others = ratio(3.4, std_dev=2.3), [ratio(0, std_dev=20)] * 19
     gate = parse_gate("p99 < +3%")
     alone = decide([Asked(gate, lone)], confidence=CONFIDENCE)[0]
     among = decide([Asked(gate, effect) for effect in [lone, *others]], confidence=CONFIDENCE)[0]
@@ -95,7 +95,7 @@ def test_many_gates_need_clearer_evidence():
 
 def test_exact_gates_do_not_weigh_on_the_others():
     gate, exact = parse_gate("p99 < +3%"), Asked(parse_gate("queries <= baseline"), Exact(1.0, 1.0, 5))
-    asked = [Asked(gate, ratio(3.4, scatter=2.3)), *[exact] * 19]
+    asked = [Asked(gate, ratio(3.4, std_dev=2.3)), *[exact] * 19]
     assert decide(asked, confidence=CONFIDENCE)[0].outcome is GateOutcome.BROKEN
 
 
@@ -253,7 +253,7 @@ def test_an_exact_gate_is_confirmed_by_the_same_again():
 def test_a_gate_and_its_mirror_agree(percent):
     """What is a gate on latency is the mirrored gate on throughput."""
     latency = one("p99 < 1.25x", ratio(percent))
-    throughput = one("throughput > 0.8x", ratio((1 / (1 + percent / 100) - 1) * 100, scatter=-1.0))
+    throughput = one("throughput > 0.8x", ratio((1 / (1 + percent / 100) - 1) * 100, std_dev=-1.0))
     assert latency.outcome == throughput.outcome
 
 

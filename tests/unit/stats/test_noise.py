@@ -12,7 +12,7 @@ def test_the_floor_is_what_an_estimate_of_a_thing_against_itself_stays_below():
     floor = noise_floor([Units(SPREAD), Units(tuple(-value for value in SPREAD))], 0.95)
     assert floor.ratio == pytest.approx(1.0)
     assert (floor.rounds, floor.false_alarms, len(floor.effects)) == (8, 0, 2)
-    expected = 2.1448 * floor.scatter / math.sqrt(8)  # Student's t, 14 degrees of freedom
+    expected = 2.1448 * floor.std_dev / math.sqrt(8)  # Student's t, 14 degrees of freedom
     assert math.log1p(floor.floor) == pytest.approx(expected, rel=1e-3)
     assert floor.worst >= floor.floor
     assert floor.sentence == "the baseline against itself stays within ±1.1 % (95 of 100 comparisons)"
@@ -29,7 +29,7 @@ def test_too_few_rounds():
     floor = noise_floor([Units(SPREAD[:2])], 0.95)
     assert (floor.floor, floor.worst) == (math.inf, math.inf)
     assert floor.sentence == "the noise floor is unknown after 2 rounds"
-    assert math.isnan(noise_floor([Units((0.1,))], 0.95).scatter)
+    assert math.isnan(noise_floor([Units((0.1,))], 0.95).std_dev)
 
 
 def test_no_comparison_is_an_error():

@@ -11,7 +11,7 @@ from uncork.model.results.guard import GateOutcome
 from uncork.stats.gates.decision import Asked, Exact
 from uncork.stats.gates.history import Past, beside_past, past_of, share_beside_past
 from uncork.stats.gates.history_gates import judge_past, ratio_beside, share_beside, value_beside
-from uncork.stats.run_comparison import LikeRun, log_odds
+from uncork.stats.run_comparison import ComparableRun, log_odds
 
 DAY = 86_400.0
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)
@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 
 
 def runs(*values, start=0):
-    return [LikeRun(DAY * (start + n), math.log(value)) for n, value in enumerate(values)]
+    return [ComparableRun(DAY * (start + n), math.log(value)) for n, value in enumerate(values)]
 
 
 def judged(text, found, **options):
@@ -60,8 +60,8 @@ def test_a_run_of_the_past_that_people_chose_is_left_out_of_its_scatter():
     (new,) = runs(0.98, start=8)
     found = beside_past([new], past, confidence=CONFIDENCE, baseline=chosen)
     assert found.ratio == pytest.approx(1.0)
-    assert found.error == pytest.approx(math.sqrt(2) * past.scatter(chosen).scatter)
-    assert past.scatter(chosen).runs == 7
+    assert found.error == pytest.approx(math.sqrt(2) * past.std_dev(chosen).std_dev)
+    assert past.std_dev(chosen).runs == 7
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_gate_on_a_value_asks_for_one_more_such_run():
 )
 def test_a_gate_on_a_share(text, failed, outcome):
     of, before = 10_000, (9, 11, 10, 12, 8, 10, 9, 11)
-    past = Past(tuple(LikeRun(DAY * n, log_odds(count, of)) for n, count in enumerate(before)))
+    past = Past(tuple(ComparableRun(DAY * n, log_odds(count, of)) for n, count in enumerate(before)))
     gate = parse_gate(text)
     if gate.bound == "value":
         limit = gate.limit if gate.metric == "errors" else 1 - gate.limit

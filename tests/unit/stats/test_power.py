@@ -6,7 +6,7 @@ import pytest
 
 from uncork.stats.interval import radius
 from uncork.stats.power import (
-    Scatter,
+    StdDevs,
     cautious_scatter,
     estimate_scatter,
     expected_half_width,
@@ -16,34 +16,34 @@ from uncork.stats.power import (
 
 def test_the_expected_half_width_is_that_of_the_judge():
     shape = {"rounds": 10, "blocks": 2, "cycles": 1, "confidence": 0.95}
-    known = math.log1p(expected_half_width(Scatter(0, 0, 0.02), **shape))
+    known = math.log1p(expected_half_width(StdDevs(0, 0, 0.02), **shape))
     assert known == pytest.approx(0.973 * 0.02 * float(radius(10, 1.0, 0.95)), rel=1e-3)
-    assert expected_half_width(Scatter(0, 0, 0.02), **shape | {"rounds": 3}) == math.inf
-    assert expected_half_width(Scatter(0, 0, 0.02), **shape | {"rounds": 1}) == math.inf
+    assert expected_half_width(StdDevs(0, 0, 0.02), **shape | {"rounds": 3}) == math.inf
+    assert expected_half_width(StdDevs(0, 0, 0.02), **shape | {"rounds": 1}) == math.inf
 
 
 def test_parts_of_hand_made_data():
     flat = [[[0.1, 0.1], [0.1, 0.1]], [[0.1, 0.1], [0.1, 0.1]]]
-    assert estimate_scatter(flat) == Scatter(0.0, 0.0, 0.0)
+    assert estimate_scatter(flat) == StdDevs(0.0, 0.0, 0.0)
     # Cycles of a block alike, blocks of a round alike, rounds differ by 2: variance 2.
     rounds = estimate_scatter([[[0.0, 0.0], [0.0, 0.0]], [[2.0, 2.0], [2.0, 2.0]]])
     assert (rounds.cycle, rounds.block) == (0.0, 0.0)
     assert rounds.round == pytest.approx(math.sqrt(2.0))
     cycles = estimate_scatter([[[-1.0, 1.0], [-1.0, 1.0]], [[-1.0, 1.0], [-1.0, 1.0]]])
-    assert cycles == Scatter(math.sqrt(2.0), 0.0, 0.0)
-    assert estimate_scatter([[[1.0]]]) == Scatter(0.0, 0.0, 0.0)
+    assert cycles == StdDevs(math.sqrt(2.0), 0.0, 0.0)
+    assert estimate_scatter([[[1.0]]]) == StdDevs(0.0, 0.0, 0.0)
     for wrong in ([], [[]], [[[]]]):
         with pytest.raises(ValueError, match="every round needs a block"):
             estimate_scatter(wrong)
 
 
 def test_the_sentence_names_the_part_that_dominates():
-    assert Scatter(0.3, 0.0, 0.001).sentence(2, 4) == (
+    assert StdDevs(0.3, 0.0, 0.001).sentence(2, 4) == (
         "100% of the variance is between cycles: more measuring time narrows the interval, in any round"
     )
-    assert Scatter(0.3, 0.0, 0.1).sentence(2, 100).startswith("96% of the variance is between rounds: more r")
-    assert Scatter(0.01, 0.1, 0.0).sentence(2, 1).startswith("99% of the variance is between blocks: more b")
-    assert Scatter(0, 0, 0).sentence(2, 1) == "there is no variance: every cycle gave the same ratio"
+    assert StdDevs(0.3, 0.0, 0.1).sentence(2, 100).startswith("96% of the variance is between rounds: more r")
+    assert StdDevs(0.01, 0.1, 0.0).sentence(2, 1).startswith("99% of the variance is between blocks: more b")
+    assert StdDevs(0, 0, 0).sentence(2, 1) == "there is no variance: every cycle gave the same ratio"
 
 
 def test_a_budget_that_fits_and_one_that_does_not():
@@ -61,7 +61,7 @@ def test_a_budget_that_fits_and_one_that_does_not():
 
 
 def test_a_part_too_small_to_be_seen_is_not_taken_for_zero_nor_above_the_usual():
-    usual = Scatter(0.1, 0.01, 0.015)
+    usual = StdDevs(0.1, 0.01, 0.015)
     alike = [[[-0.1, 0.1], [-0.1, 0.1]]] * 4
     assert estimate_scatter(alike).round == estimate_scatter(alike).block == 0.0
     cautious = cautious_scatter(alike, usual)

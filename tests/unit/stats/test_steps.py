@@ -152,8 +152,8 @@ def test_a_step_without_any_noise_is_certain():
 def test_dependence_between_neighbours_widens_the_tests():
     generator = np.random.default_rng(1)
     walk = np.cumsum(generator.normal(size=60)) + 100
-    assert change_points(walk.tolist()).widened > 1
-    assert change_points(generator.normal(100, 5, 60).tolist()).widened == 1
+    assert change_points(walk.tolist()).inflation > 1
+    assert change_points(generator.normal(100, 5, 60).tolist()).inflation == 1
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])

@@ -10,7 +10,7 @@ from uncork.stats.student import student_quantile, student_reach, student_tail
 
 
 @pytest.mark.parametrize(
-    ("freedom", "level", "quantile"),
+    ("dof", "level", "quantile"),
     [
         (1, 0.975, 12.7062047),
         (2, 0.995, 9.9248432),
@@ -21,9 +21,9 @@ from uncork.stats.student import student_quantile, student_reach, student_tail
         (1e6, 0.975, 1.9599664),
     ],
 )
-def test_quantiles_are_those_of_the_tables(freedom, level, quantile):
-    assert student_quantile(level, freedom) == pytest.approx(quantile, rel=1e-7)
-    assert student_quantile(1 - level, freedom) == pytest.approx(-quantile, rel=1e-7)
+def test_quantiles_are_those_of_the_tables(dof, level, quantile):
+    assert student_quantile(level, dof) == pytest.approx(quantile, rel=1e-7)
+    assert student_quantile(1 - level, dof) == pytest.approx(-quantile, rel=1e-7)
 
 
 @pytest.mark.parametrize("t", [0.0, 0.3, 1.0, 7.0, 1e3, 1e9])
@@ -39,17 +39,17 @@ def test_the_tail_of_infinity_is_nothing():
 
 @pytest.mark.parametrize("wrong", [(0.0, 3), (1.0, 3), (0.5, 0), (0.5, -1)])
 def test_what_cannot_be_is_refused(wrong):
-    level, freedom = wrong
+    level, dof = wrong
     with pytest.raises(ValueError, match="must"):
-        student_quantile(level, freedom) if freedom > 0 else student_tail(1.0, freedom)
+        student_quantile(level, dof) if dof > 0 else student_tail(1.0, dof)
 
 
 @pytest.mark.parametrize(
-    ("freedom", "known"), [(1, 12.7062), (2, 4.3027), (3, 3.1824), (7, 2.3646), (30, 2.0423)]
+    ("dof", "known"), [(1, 12.7062), (2, 4.3027), (3, 3.1824), (7, 2.3646), (30, 2.0423)]
 )
-def test_the_reach_holds_what_it_says(freedom, known):
-    assert student_reach(0.95, freedom) == pytest.approx(known, abs=1e-4)
-    assert student_tail(known, freedom) == pytest.approx(0.05, abs=1e-5)
+def test_the_reach_holds_what_it_says(dof, known):
+    assert student_reach(0.95, dof) == pytest.approx(known, abs=1e-4)
+    assert student_tail(known, dof) == pytest.approx(0.05, abs=1e-5)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0])

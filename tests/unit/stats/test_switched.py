@@ -51,7 +51,7 @@ def test_a_few_spoiled_slices_weigh_little(noise):
 def test_units_that_resemble_each_other_widen_the_error(noise):
     slow = np.repeat(noise.normal(0, 0.02, 4), FEWEST // 4)[:, None]
     found = adjusted_estimate(slow * ON + noise.normal(0, 0.001, ON.shape), ON, NONE)
-    assert found.widened > 1
+    assert found.inflation > 1
 
 
 def test_a_cost_that_falls_on_few_slices_sets_the_estimates_apart(noise):

@@ -55,8 +55,8 @@ def test_rows_say_which_cell_workload_and_variant_they_are_of(run):
     keep(run, 2, facts("it's new", cpu_ns=None), 7)
     names, rows = ask(run, "FROM evidence ORDER BY evidence")
     assert names == [column.name for column in TABLES["evidence"].columns]
-    lacks = '["the kernel\'s frames"]'
-    looked = ("rows=10,index=no", "read", "old", 4, 6_000, 5_000, "perf", 30, 10, "strace", 3_000, lacks)
+    missing = '["the kernel\'s frames"]'
+    looked = ("rows=10,index=no", "read", "old", 4, 6_000, 5_000, "perf", 30, 10, "strace", 3_000, missing)
     assert rows[0] == (1, *looked)
     assert rows[1][8:10] == (None, None)
     shown = "evidence, cell, workload, variant, value, stack"

@@ -30,7 +30,7 @@ MANIFEST = Manifest(
     uncork_version="0.1.0",
     case="cluster-names",
     options={"levels": {"rows": ["10"]}, "budget_ns": 5},
-    sittings=(Attempt("2026-03-01T10:15:00+00:00", 10**9, 5, "complete", "done"),),
+    attempts=(Attempt("2026-03-01T10:15:00+00:00", 10**9, 5, "complete", "done"),),
 )
 
 
@@ -125,6 +125,14 @@ def test_keys_that_this_version_does_not_know_are_left_out(tmp_path):
     write_manifest(tmp_path, MANIFEST)
     data = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps(data | {"colour": "red"}))
+    assert read_manifest(tmp_path) == MANIFEST
+
+
+def test_attempts_are_read_from_runs_that_called_them_sittings(tmp_path):
+    write_manifest(tmp_path, MANIFEST)
+    data = json.loads((tmp_path / "manifest.json").read_text())
+    data["sittings"] = data.pop("attempts")
+    (tmp_path / "manifest.json").write_text(json.dumps(data))
     assert read_manifest(tmp_path) == MANIFEST
 
 

@@ -119,8 +119,8 @@ def test_a_run_that_goes_on_is_sent_again_and_read_again(machine):
     assert rows(find_run(two.root, "last")) == [(1,), (2,)]
     copy = two.root / sent.name
     append_rows(copy, "overheads", [{"engine": "more", "operations": 3}])
-    sitting = Attempt("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", "more")
-    write_manifest(copy, replace(read_manifest(copy), sittings=(*MANIFEST.sittings, sitting)))
+    attempt = Attempt("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", "more")
+    write_manifest(copy, replace(read_manifest(copy), attempts=(*MANIFEST.attempts, attempt)))
     assert two.pending() == [copy] and send_pending(two.root).runs == (sent.name,)
     assert rows(find_run(one.root, sent.name)) == [(1,), (2,), (3,)]
 
@@ -132,14 +132,14 @@ def test_of_two_who_go_on_with_a_run_the_second_keeps_his_here(machine):
     find_run(two.root, "last")
     for mirror, reason in ((one, "first"), (two, "second")):
         run = mirror.root / sent.name
-        sitting = Attempt("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", reason)
-        write_manifest(run, replace(read_manifest(run), sittings=(*MANIFEST.sittings, sitting)))
+        attempt = Attempt("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", reason)
+        write_manifest(run, replace(read_manifest(run), attempts=(*MANIFEST.attempts, attempt)))
     assert send_pending(one.root).left == 0
     told = send_pending(two.root)
     assert told.left == 1 and "somebody else resumed it" in str(told.troubles[0])
-    assert read_catalogue(two.root).runs[0].manifest.sittings[-1].reason == "second"
+    assert read_catalogue(two.root).runs[0].manifest.attempts[-1].reason == "second"
     three = machine("three")
-    assert read_catalogue(three.root).runs[0].manifest.sittings[-1].reason == "first"
+    assert read_catalogue(three.root).runs[0].manifest.attempts[-1].reason == "first"
 
 
 def test_another_run_of_the_same_id_is_never_written_over(machine):
@@ -237,8 +237,8 @@ def test_what_was_left_to_another_process_of_this_machine_is_looked_at_again(mac
     run = add(one)
     one.publish(run)
     ids(two)
-    sitting = Attempt("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", "more")
-    write_manifest(run, replace(read_manifest(run), sittings=(*MANIFEST.sittings, sitting)))
+    attempt = Attempt("2026-03-02T10:15:00+00:00", 10**9, 1, "complete", "more")
+    write_manifest(run, replace(read_manifest(run), attempts=(*MANIFEST.attempts, attempt)))
     one.publish(run)
     read = Remote.read
 
@@ -252,7 +252,7 @@ def test_what_was_left_to_another_process_of_this_machine_is_looked_at_again(mac
     monkeypatch.setattr(Remote, "read", overtaken)
     two.refresh()
     monkeypatch.undo()
-    assert len(read_catalogue(two.root).runs[0].manifest.sittings) == 2
+    assert len(read_catalogue(two.root).runs[0].manifest.attempts) == 2
 
 
 def test_a_run_that_cannot_be_removed_there_stays_here(machine, monkeypatch):
@@ -507,7 +507,7 @@ def test_a_killed_run_is_sent_as_interrupted_and_a_running_one_is_not(machine):
     add(one, "running-20260301-100000", status="running", owner=identity(os.getpid()))
     assert send_pending(one.root).runs == ("killed-20260301-100000",)
     (run,) = read_catalogue(machine("two").root).runs
-    assert run.manifest.status == "interrupted" and run.manifest.sittings[-1].reason.endswith("was killed")
+    assert run.manifest.status == "interrupted" and run.manifest.attempts[-1].reason.endswith("was killed")
 
 
 def test_runs_are_pushed_from_a_folder_and_pulled_to_another(machine, tmp_path):

@@ -80,7 +80,7 @@ def make_run_again(folder, rounds):
     from uncork.store.layout import read_manifest, write_manifest
 
     manifest = read_manifest(folder)
-    write_manifest(folder, replace(manifest, sittings=(replace(manifest.sittings[0], rounds=rounds),)))
+    write_manifest(folder, replace(manifest, attempts=(replace(manifest.attempts[0], rounds=rounds),)))
 
 
 def test_a_damaged_file_is_told_and_the_others_are_there(tmp_path, packed):

@@ -67,8 +67,8 @@ def result(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _descriptor: None)
         *_, finished = runner.events()
-    sitting = Attempt("2026-03-01T10:15:00+00:00", 7 * 10**9, 5, "complete", finished.reason)
-    write_manifest(folder, replace(manifest, sittings=(sitting,)))
+    attempt = Attempt("2026-03-01T10:15:00+00:00", 7 * 10**9, 5, "complete", finished.reason)
+    write_manifest(folder, replace(manifest, attempts=(attempt,)))
     return read_experiment(folder)
 
 

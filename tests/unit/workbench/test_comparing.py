@@ -288,8 +288,8 @@ def test_a_name_finds_its_run_and_moves_to_another(root):
 
 def test_a_failed_run_is_no_baseline_but_may_have_another_name(root):
     good = store_load(root, 1)
-    sitting = Attempt("", 1, 0, "failed", "none of 40 operations succeeded: division by zero")
-    bad = store_load(root, 2, status="failed", sittings=(sitting,))
+    attempt = Attempt("", 1, 0, "failed", "none of 40 operations succeeded: division by zero")
+    bad = store_load(root, 2, status="failed", attempts=(attempt,))
     name_run(root, good.name, "baseline")
     with pytest.raises(UsageError) as caught:
         name_run(root, bad.name, "baseline")

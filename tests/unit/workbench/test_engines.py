@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakes.results import comparison
-from uncork.analysis.experiment.engines import client_doubts, clients_in_doubt
+from uncork.analysis.experiment.engines import client_warnings, clients_in_doubt
 from uncork.model.results.experiment import EngineFacts
 
 
@@ -21,7 +21,7 @@ ENGINES = (
 
 
 @pytest.mark.parametrize(
-    ("variant", "values", "metric", "doubt"),
+    ("variant", "values", "metric", "warning"),
     [
         (
             "new",
@@ -42,16 +42,16 @@ ENGINES = (
         ),
     ],
 )
-def test_a_difference_that_the_clients_alone_could_make_is_doubted(variant, values, metric, doubt):
-    found = client_doubts(ENGINES, (variant, "base"), values, metric)
-    assert (doubt is None) == (not found)
-    assert doubt is None or doubt in found[0]
+def test_a_difference_that_the_clients_alone_could_make_is_doubted(variant, values, metric, warning):
+    found = client_warnings(ENGINES, (variant, "base"), values, metric)
+    assert (warning is None) == (not found)
+    assert warning is None or warning in found[0]
 
 
 def test_the_run_names_them_in_one_sentence():
-    doubted = client_doubts(ENGINES, ("new", "base"), (15_000, 20_000), "latency_p50")
-    plain = comparison("other", doubts=("too few rounds",))
-    mine = comparison("new", cell=(("rows", "10"),), doubts=doubted)
+    doubted = client_warnings(ENGINES, ("new", "base"), (15_000, 20_000), "latency_p50")
+    plain = comparison("other", warnings=("too few rounds",))
+    mine = comparison("new", cell=(("rows", "10"),), warnings=doubted)
     assert clients_in_doubt([plain, mine]) == (
         "the clients of the engines alone could explain the whole difference: new on select at rows=10",
     )

@@ -42,10 +42,10 @@ TIMES = [
 def test_scatter_and_times_come_from_the_stored_trials():
     (seen,) = cells_seen(SPEC, rows(0.05, 0.04), TIMES)["find"]
     assert seen.operation_ns == (2e5, 2e5, 3e5)
-    assert seen.scatter.round == pytest.approx(0.04, rel=0.4)
+    assert seen.std_dev.round == pytest.approx(0.04, rel=0.4)
     # A block of 20 cycles that scatters by 5 %: cycles of 10 % explain 2.2 % of it.
-    assert seen.scatter.cycle == pytest.approx(0.1)
-    assert seen.scatter.block == pytest.approx((0.05**2 - 0.1**2 / 20) ** 0.5, rel=0.25)
+    assert seen.std_dev.cycle == pytest.approx(0.1)
+    assert seen.std_dev.block == pytest.approx((0.05**2 - 0.1**2 / 20) ** 0.5, rel=0.25)
 
 
 def test_a_run_of_two_rounds_shows_nothing():

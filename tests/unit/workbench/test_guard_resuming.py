@@ -66,7 +66,7 @@ def run(tmp_path):
         server="embedded",
         uncork_version="1",
         options=Options(budget_ns=100 * 10**9).stored(),
-        sittings=(ENDED,),
+        attempts=(ENDED,),
     )
     write_manifest(folder, manifest)
     (folder / "experiment.toml").write_text(TEXT)
@@ -129,7 +129,7 @@ def test_what_has_ended_or_runs_does_not_go_on(run, status, told):
 
 def test_without_a_round_left_of_its_budget_it_asks_for_more(run):
     folder, manifest = run
-    write_manifest(folder, replace(manifest, sittings=(replace(ENDED, elapsed_ns=99 * 10**9),)))
+    write_manifest(folder, replace(manifest, attempts=(replace(ENDED, elapsed_ns=99 * 10**9),)))
     with pytest.raises(UsageError, match=r"has used 99.* s of its budget of 100 s, .* --budget 200s"):
         resume(folder)
 

@@ -39,7 +39,7 @@ def test_all_like_runs_but_the_one_itself_and_the_broken_ones(stored):
 
 
 def test_of_very_many_the_newest_and_the_one_named_baseline(stored, monkeypatch):
-    monkeypatch.setattr(past_runs, "MOST_LIKE", 3)
+    monkeypatch.setattr(past_runs, "MOST_COMPARABLE", 3)
     assert past(stored) == ([run.name for run in stored[2:5]], None)
     name_run(stored[0].parent, stored[0].name, BASELINE)
     assert past(stored) == ([stored[place].name for place in (0, 3, 4)], stored[0].name)

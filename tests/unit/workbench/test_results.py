@@ -60,7 +60,7 @@ def result(tmp_path_factory):
         *_, finished = runner.events()
     first = Attempt("2026-03-01T10:15:00+00:00", 7 * 10**9, 2, "interrupted", "interrupted")
     second = Attempt("2026-03-01T10:16:00+00:00", 5 * 10**9, 3, "complete", finished.reason)
-    write_manifest(folder, replace(manifest, sittings=(first, second)))
+    write_manifest(folder, replace(manifest, attempts=(first, second)))
     return read_experiment(folder)
 
 
@@ -107,9 +107,9 @@ def test_what_was_refused_has_a_reason_and_no_numbers(result):
 def test_failed_trials_are_counted_and_raise_a_doubt(result):
     assert result.run.failed_trials == 1
     assert sum(metric.failed for metric in result.metrics) == 1
-    (doubt,) = [doubt for doubt in result.doubts if "failed" in doubt]
-    assert doubt.startswith("1 trial(s) of select with ")
-    assert doubt.endswith("failed (errors): no such row")
+    (warning,) = [warning for warning in result.warnings if "failed" in warning]
+    assert warning.startswith("1 trial(s) of select with ")
+    assert warning.endswith("failed (errors): no such row")
 
 
 def test_the_baseline_has_its_two_arms_in_the_metrics_and_one_line_in_the_costs(result):
@@ -154,7 +154,7 @@ def test_every_number_is_one_that_json_can_hold(result):
     numbers = [
         value
         for item in (*result.comparisons, *result.noise.comparisons)
-        for value in (item.ratio, item.low, item.high, item.scatter, item.e_value)
+        for value in (item.ratio, item.low, item.high, item.std_dev, item.e_value)
         if value is not None
     ]
     assert all(math.isfinite(value) for value in numbers)

@@ -43,7 +43,7 @@ def test_a_run_that_is_not_announced_has_no_manifest_before_it_ends(tmp_path):
     with started(tmp_path, announce=False) as run:
         assert not (run.folder / "manifest.json").exists()
         run.end("interrupted", "interrupted", elapsed_ns=7)
-    (attempt,) = read_manifest(run.folder).sittings
+    (attempt,) = read_manifest(run.folder).attempts
     assert (attempt.elapsed_ns, attempt.outcome) == (7, "interrupted")
 
 
@@ -52,7 +52,7 @@ def test_success_is_recorded_and_has_no_owner(tmp_path):
         run.rounds, run.reason = 3, "enough"
     manifest = read_manifest(run.folder)
     assert (manifest.status, manifest.owner) == ("complete", None)
-    (attempt,) = manifest.sittings
+    (attempt,) = manifest.attempts
     assert (attempt.started_at, attempt.rounds, attempt.outcome, attempt.reason) == (
         manifest.started_at,
         3,
@@ -74,7 +74,7 @@ def test_what_broke_a_run_off_is_recorded_if_it_holds_results(tmp_path, error, s
     with pytest.raises(type(error)), started(tmp_path) as run:
         (run.folder / "load_totals").mkdir()
         raise error
-    assert (stored(run)["status"], stored(run)["sittings"][0]["reason"]) == (status, reason)
+    assert (stored(run)["status"], stored(run)["attempts"][0]["reason"]) == (status, reason)
 
 
 @pytest.mark.parametrize("kind", ["experiment", "load", "sweep", "guard", "log", "database", "cpu", "import"])
@@ -122,7 +122,7 @@ def test_a_resumed_run_is_running_again_and_gets_another_attempt(tmp_path):
     with RunRecord(run.folder, manifest, keep=True, resumed=True):
         assert stored(run)["status"] == "running"
         assert stored(run)["owner"] == process.identity(os.getpid())
-    assert [one["outcome"] for one in stored(run)["sittings"]] == ["interrupted", "complete"]
+    assert [one["outcome"] for one in stored(run)["attempts"]] == ["interrupted", "complete"]
 
 
 def test_a_manifest_that_cannot_be_written_at_the_end_deletes_an_unannounced_run(tmp_path, monkeypatch):
@@ -168,5 +168,5 @@ def test_a_manifest_is_written_as_it_always_was(tmp_path):
             "uncork_version",
             "case",
         ),
-        *("options", "sittings", "owner", "kind", "commit", "version"),
+        *("options", "attempts", "owner", "kind", "commit", "version"),
     ]

@@ -27,7 +27,7 @@ from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.profile import activity, deltas
 from uncork.profile.blocking import find_blockers
-from uncork.profile.lacks import find_lacks
+from uncork.profile.missing import find_missing
 from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
 from uncork.store.evidence import read_evidence
@@ -101,7 +101,7 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
             for row in tables["database_settings"].to_pylist()
             if row["source"] not in _NOBODYS
         ),
-        lacks=find_lacks(facts),
+        missing=find_missing(facts),
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),
         writers=row_writers(by_process, whole, texts),
         system=system_use(tables),
@@ -280,7 +280,7 @@ def database_run_facts(manifest: Manifest) -> DatabaseRunFacts:
         id=manifest.id,
         status=manifest.status,
         started_at=manifest.started_at,
-        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
         server=manifest.server.removeprefix("existing: "),
         reproduce=str(options.get("command", "uncork profile db")),
         uncork_version=manifest.uncork_version,

@@ -137,12 +137,12 @@ def _indexes(
     fresh: set[int],
     block: int,
 ) -> list[IndexFacts]:
-    doubts = relations.index_doubts(ever)
+    warnings = relations.index_doubts(ever)
     found = []
     for row, change in zip(ever, between, strict=True):
-        doubt, same = doubts[row["oid"]]
-        if doubt == "unused" and row["table_oid"] in parts:
-            doubt = ""  # the index of one partition cannot be dropped alone
+        warning, same = warnings[row["oid"]]
+        if warning == "unused" and row["table_oid"] in parts:
+            warning = ""  # the index of one partition cannot be dropped alone
         found.append(
             IndexFacts(
                 oid=row["oid"],
@@ -153,7 +153,7 @@ def _indexes(
                 scans=change["scans"],
                 scans_ever=row["scans"],
                 bloat_bytes=relations.index_bloat(row, block, fresh=row["table_oid"] in fresh),
-                doubt=doubt,
+                warning=warning,
                 same_as=same,
             )
         )

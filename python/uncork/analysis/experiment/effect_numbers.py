@@ -17,13 +17,13 @@ __all__ = ["beside_itself", "effect_numbers"]
 
 def effect_numbers(effect: AnyEffect | None) -> dict[str, Any]:
     """Return an effect as fields of a `Comparison`; None if there is none, and for infinite bounds."""
-    found: dict[str, Any] = dict.fromkeys(("ratio", "low", "high", "scatter", "e_value"))
+    found: dict[str, Any] = dict.fromkeys(("ratio", "low", "high", "std_dev", "e_value"))
     if effect is None:
         return found
     if isinstance(effect, ShareEffect):
         bounded = math.isfinite(effect.half_width)
         return found | {
-            "scatter": _finite(effect.scatter),
+            "std_dev": _finite(effect.std_dev),
             "e_value": _finite(effect.e_value),
             "difference": effect.difference,
             "difference_low": effect.low if bounded else None,
@@ -49,7 +49,7 @@ def beside_itself(
             rounds=effect.rounds,
             value=values.get((cell.name, workload, baseline)),
             baseline_value=values.get((cell.name, workload, baseline)),
-            doubts=effect.doubts,
+            warnings=effect.warnings,
             **effect_numbers(effect),
         )
         for (cell, workload), effect in effects

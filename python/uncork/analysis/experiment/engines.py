@@ -11,7 +11,7 @@ from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.store.query import RunReader
 
-__all__ = ["client_doubts", "clients_in_doubt", "engine_facts"]
+__all__ = ["client_warnings", "clients_in_doubt", "engine_facts"]
 
 _CLIENTS_DIFFER = "the clients differ"
 
@@ -42,7 +42,7 @@ def engine_facts(spec: Spec, reader: RunReader) -> tuple[EngineFacts, ...]:
     return tuple(found)
 
 
-def client_doubts(
+def client_warnings(
     engines: tuple[EngineFacts, ...],
     variants: tuple[str, str],
     values: tuple[float | None, float | None],
@@ -74,7 +74,7 @@ def clients_in_doubt(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     found = [
         f"{one.variant} on {one.workload}{Cell(one.cell).at}"
         for one in comparisons
-        if any(doubt.startswith(_CLIENTS_DIFFER) for doubt in one.doubts)
+        if any(warning.startswith(_CLIENTS_DIFFER) for warning in one.warnings)
     ]
     if not found:
         return ()

@@ -64,7 +64,7 @@ def _facts(facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Evidence
         stacks=facts["method"]["samples"],
         entered=_entered(told),
         findings=tuple(one.text for one in told.findings),
-        lacks=tuple(one for one in facts["method"]["cannot_see"] if one != _NOT_ASKED),
+        missing=tuple(one for one in facts["method"]["cannot_see"] if one != _NOT_ASKED),
     )
 
 

@@ -57,7 +57,7 @@ def _effect_figures(reader: RunReader, spec: Spec) -> Iterator[Figure]:
         if not isinstance(effect, Effect) or (judged.cell.name, judged.workload, judged.variant) in refused:
             continue
         metric = spec.workloads[judged.workload].metric
-        scatter = effect.scatter * effect.widened if math.isfinite(effect.scatter) else 0.0
+        std_dev = effect.std_dev * effect.inflation if math.isfinite(effect.std_dev) else 0.0
         yield Figure(
             f"{judged.variant} on {judged.workload}{judged.cell.at}",
             f"against {spec.baseline}",
@@ -66,7 +66,7 @@ def _effect_figures(reader: RunReader, spec: Spec) -> Iterator[Figure]:
             METRICS[metric],
             "effect",
             rounds=effect.rounds,
-            scatter=scatter,
+            std_dev=std_dev,
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uncork.analysis.experiment.effect_numbers import beside_itself, effect_numbers
-from uncork.analysis.experiment.engines import client_doubts, clients_in_doubt, engine_facts
+from uncork.analysis.experiment.engines import client_warnings, clients_in_doubt, engine_facts
 from uncork.analysis.experiment.evidence import evidence_facts
 from uncork.analysis.experiment.growth import growth_facts
 from uncork.analysis.experiment.published import published_in_costs
@@ -124,7 +124,7 @@ class _Assembly:
             disturbances=self.reader.disturbances(),
             environment=self.reader.environment(),
             source=self.source,
-            doubts=(*self._doubts(), *clients_in_doubt(comparisons)),
+            warnings=(*self._warnings(), *clients_in_doubt(comparisons)),
             batches=batches,
             systems=tuple(self._systems()),
             figures=published_in_costs(
@@ -159,7 +159,7 @@ class _Assembly:
             rounds=0 if effect is None else effect.rounds,
             value=self.values.get((*key, item.variant)),
             baseline_value=self.values.get((*key, baseline)),
-            doubts=(*item.judgement.doubts, *self._overheads(item, key)),
+            warnings=(*item.judgement.warnings, *self._overheads(item, key)),
             direction=item.judgement.direction,
             **effect_numbers(effect),
             **self._published(*key, item.variant),
@@ -168,7 +168,7 @@ class _Assembly:
     def _overheads(self, item: Judged, key: tuple[str, str]) -> tuple[str, ...]:
         metric = self.spec.workloads[item.workload].metric
         own, base = (self.values.get((*key, name)) for name in (item.variant, self.spec.baseline))
-        return client_doubts(self.engines, (item.variant, self.spec.baseline), (own, base), metric)
+        return client_warnings(self.engines, (item.variant, self.spec.baseline), (own, base), metric)
 
     def _published(self, cell: str, workload: str, variant: str) -> dict[str, Any]:
         figures: Published = self.published
@@ -374,14 +374,14 @@ class _Assembly:
 
     def _run(self) -> RunFacts:
         manifest, totals = self.reader.manifest, self.reader.totals()
-        last = manifest.sittings[-1] if manifest.sittings else None
+        last = manifest.attempts[-1] if manifest.attempts else None
         return RunFacts(
             id=manifest.id,
             name=manifest.name,
             question=manifest.question,
             status=manifest.status,
             started_at=manifest.started_at,
-            elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+            elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
             seed=manifest.seed,
             rounds=self.reader.last_round(),
             trials=totals["trials"],
@@ -391,7 +391,7 @@ class _Assembly:
             uncork_version=manifest.uncork_version,
         )
 
-    def _doubts(self) -> Iterator[str]:
+    def _warnings(self) -> Iterator[str]:
         if self.reader.manifest.unit == "block":
             yield (
                 "the server was not restarted between blocks: differences that come with one life of a "
@@ -406,7 +406,7 @@ class _Assembly:
                 f"{failure['trials']} trial(s) of {failure['workload']} with {failure['variant']} at "
                 f"{cell} failed ({failure['outcome']}): {failure['message'] or 'no message'}"
             )
-        elapsed = self.reader.manifest.sittings
+        elapsed = self.reader.manifest.attempts
         if self.reader.manifest.status != "complete" and elapsed and self.reader.totals()["trials"]:
             yield f"the run did not reach its own stopping rule: {elapsed[-1].reason}"
 

@@ -205,7 +205,7 @@ def check_of(one: Judged, decision: Decision | None = None, *, confirmed: bool |
         high=None if found.high is None or math.isinf(found.high) else found.high,
         rounds=found.rounds,
         confirmed=confirmed,
-        doubts=found.doubts,
+        warnings=found.warnings,
         by_round=one.shown.by_round,
     )
 

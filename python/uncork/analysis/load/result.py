@@ -118,7 +118,7 @@ def load_result(
         system=system,
         http=_http(measured),
         bottlenecks=tuple(one for at in pressed for one in find_bottlenecks(at.seen)),
-        lacks=tuple(lacking for at in pressed for lacking in at.lacks),
+        missing=tuple(lacking for at in pressed for lacking in at.missing),
     )
 
 

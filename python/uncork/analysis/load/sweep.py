@@ -64,7 +64,7 @@ def sweep_result(
             id=manifest.id,
             status=manifest.status,
             started_at=manifest.started_at,
-            elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+            elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
             server=manifest.server,
             reproduce=str(manifest.options.get("command", "uncork load")),
             uncork_version=manifest.uncork_version,
@@ -97,7 +97,7 @@ def sweep_result(
         processors=int(environment.get("machine", {}).get("processors", "1")),
         environment=environment,
         operation="request" if "http" in plan else "transaction",
-        lacks=tuple(dict.fromkeys(lacking for one in pressed for lacking in one.lacks)),
+        missing=tuple(dict.fromkeys(lacking for one in pressed for lacking in one.missing)),
     )
 
 

@@ -405,7 +405,7 @@ def log_run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFact
         id=manifest.id,
         status=manifest.status,
         started_at=manifest.started_at,
-        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
         bytes=sum(file["bytes"] for file in facts["files"]),
         reproduce=str(manifest.options.get("command", "uncork profile logs")),
         uncork_version=manifest.uncork_version,

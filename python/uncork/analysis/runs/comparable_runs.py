@@ -12,13 +12,13 @@ from uncork.analysis.runs.environments import same_machine, surroundings
 from uncork.analysis.runs.figures import ASKED_FILES, asked_of, remembered_figures
 from uncork.errors import UncorkError
 from uncork.model.results.figure import Figure, RunFigures
-from uncork.stats.run_comparison import LikeRun, RunToRun, log_odds, run_to_run
+from uncork.stats.run_comparison import ComparableRun, RunToRun, log_odds, run_to_run
 from uncork.store.layout import Manifest, list_runs
 from uncork.store.remote.mirrors import fetch
 
-__all__ = ["MOST_LIKE", "LikeRuns", "alike", "seconds_of"]
+__all__ = ["MOST_COMPARABLE", "ComparableRuns", "alike", "seconds_of"]
 
-MOST_LIKE: Final = 200
+MOST_COMPARABLE: Final = 200
 """The most comparable runs that are read, the newest first: more add little."""
 _AHEAD: Final = 100
 _COMPLETE: Final = "complete"
@@ -27,7 +27,7 @@ Group = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
 """What comparable runs have in common: what was asked, and their environment."""
 
 
-class LikeRuns:
+class ComparableRuns:
     """The runs of one store that are comparable to any of those compared."""
 
     def __init__(
@@ -50,7 +50,7 @@ class LikeRuns:
             if manifest.kind in kinds and manifest.status == _COMPLETE
         }
         for folder in alike(like, asked):
-            if found == MOST_LIKE:
+            if found == MOST_COMPARABLE:
                 break
             try:
                 run = known.get(like[folder].id) or remembered_figures(folder)
@@ -60,7 +60,7 @@ class LikeRuns:
                 self._groups[_group(run)].append(run)
                 found += 1
 
-    def scatter(self, figure: Figure, before: RunFigures, after: RunFigures) -> RunToRun | None:
+    def std_dev(self, figure: Figure, before: RunFigures, after: RunFigures) -> RunToRun | None:
         """Return how much a metric differs between other comparable runs; None if there are too few.
 
         Runs that were asked the same as either, on the machine of either, without the two themselves: their
@@ -107,12 +107,12 @@ def seconds_of(run: RunFigures) -> float:
     return datetime.fromisoformat(run.started_at).timestamp()
 
 
-def _like(run: RunFigures, figure: Figure | None) -> list[LikeRun]:
+def _like(run: RunFigures, figure: Figure | None) -> list[ComparableRun]:
     if figure is None:
         return []
     if figure.scale == "share":
-        return [LikeRun(seconds_of(run), log_odds(figure.count, figure.of))]
-    return [LikeRun(seconds_of(run), figure.log_value)] if figure.value > 0 else []
+        return [ComparableRun(seconds_of(run), log_odds(figure.count, figure.of))]
+    return [ComparableRun(seconds_of(run), figure.log_value)] if figure.value > 0 else []
 
 
 def _group(run: RunFigures) -> Group:

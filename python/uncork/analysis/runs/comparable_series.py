@@ -12,13 +12,13 @@ from uncork.errors import UncorkError
 from uncork.model.results.figure import Figure
 from uncork.store.layout import Manifest
 
-__all__ = ["FigureEntry", "LikeSeries", "figure_entries", "like_series"]
+__all__ = ["ComparableSeries", "FigureEntry", "comparable_series", "figure_entries"]
 
 _COMPLETE: Final = "complete"
 
 
 @dataclass(frozen=True, slots=True)
-class LikeSeries:
+class ComparableSeries:
     """A series of comparable runs: the newest of them, how many there are, and when the first began."""
 
     newest: str
@@ -39,7 +39,7 @@ class FigureEntry:
     unit: str
 
 
-def like_series(root: Path, manifests: Iterable[Manifest]) -> tuple[LikeSeries, ...]:
+def comparable_series(root: Path, manifests: Iterable[Manifest]) -> tuple[ComparableSeries, ...]:
     """Return the series of complete runs that have metrics, the one with the newest run first.
 
     `manifests` are those of the runs, oldest first. Unreadable runs are skipped.
@@ -54,7 +54,7 @@ def like_series(root: Path, manifests: Iterable[Manifest]) -> tuple[LikeSeries, 
             continue
         found.setdefault((manifest.kind, tuple(sorted(asked.items()))), []).append(manifest)
     series = [
-        LikeSeries(
+        ComparableSeries(
             newest=runs[-1].id,
             kind=runs[-1].kind,
             question=runs[-1].question,

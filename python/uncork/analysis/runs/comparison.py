@@ -11,7 +11,7 @@ from typing import Final, get_args
 
 from uncork import __version__
 from uncork.analysis.load.figures import CLOSED_LOOP
-from uncork.analysis.runs.comparable_runs import LikeRuns, seconds_of
+from uncork.analysis.runs.comparable_runs import ComparableRuns, seconds_of
 from uncork.analysis.runs.environments import differences
 from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.series import run_series
@@ -75,7 +75,7 @@ def compare_stored(
     runs = [run_figures(folder) for folder in others]
     for run in runs:
         _refuse(base, run, any_machine=any_machine)
-    like = LikeRuns(root, [base, *runs], manifests)
+    like = ComparableRuns(root, [base, *runs], manifests)
     judged = [_judge(base, run, like, practical) for run in runs]
     flat = [found for pair in judged for found, _, _ in pair.values() if found is not None]
     said = iter(claims(flat, confidence=CONFIDENCE) if flat else [])
@@ -162,7 +162,7 @@ def _some(run: RunFigures) -> str:
 
 
 def _judge(
-    before: RunFigures, after: RunFigures, like: LikeRuns, practical: float
+    before: RunFigures, after: RunFigures, like: ComparableRuns, practical: float
 ) -> dict[tuple[str, str], _Judged]:
     """Return the difference of every metric that both runs have; None for one without noise."""
     why = None
@@ -175,11 +175,11 @@ def _judge(
         if old.scale == "exact" or _counted_alike(old, new):
             found[old.key] = (None, 0, None)
             continue
-        scatter = None if old.scale == "effect" else like.scatter(old, before, after)
-        difference = _difference((before, old), (after, new), scatter, practical)
+        std_dev = None if old.scale == "effect" else like.std_dev(old, before, after)
+        difference = _difference((before, old), (after, new), std_dev, practical)
         if why is not None and difference is not None:
             difference = replace(difference, differs=1.0, alike=1.0, unknown=why)
-        found[old.key] = (difference, 0 if scatter is None else scatter.runs, scatter)
+        found[old.key] = (difference, 0 if std_dev is None else std_dev.runs, std_dev)
     return found
 
 
@@ -204,7 +204,7 @@ def _both(before: RunFigures, after: RunFigures) -> Iterator[tuple[Figure, Figur
 def _difference(
     before: tuple[RunFigures, Figure],
     after: tuple[RunFigures, Figure],
-    scatter: RunToRun | None,
+    std_dev: RunToRun | None,
     practical: float,
 ) -> RunDifference | None:
     (old_run, old), (new_run, new) = before, after
@@ -213,11 +213,11 @@ def _difference(
             return None
         shares = ((old.count, old.of), (new.count, new.of))
         times = (seconds_of(old_run), seconds_of(new_run))
-        return compare_shares(*shares, scatter, times, practical=practical, confidence=CONFIDENCE)
+        return compare_shares(*shares, std_dev, times, practical=practical, confidence=CONFIDENCE)
     if min(old.value, new.value) <= 0:
         return None
     if old.scale == "effect":
-        sides = [(one.log_value, one.rounds, one.scatter) for one in (old, new)]
+        sides = [(one.log_value, one.rounds, one.std_dev) for one in (old, new)]
         return compare_effects(
             *sides, practical=practical, confidence=CONFIDENCE, minimum_rounds=MINIMUM_ROUNDS
         )
@@ -225,7 +225,7 @@ def _difference(
         Measured(seconds_of(run), one.log_value, one.within, one.resolution)
         for run, one in ((old_run, old), (new_run, new))
     )
-    return compare_runs(first, last, scatter, practical=practical, confidence=CONFIDENCE)
+    return compare_runs(first, last, std_dev, practical=practical, confidence=CONFIDENCE)
 
 
 def _pair(
@@ -266,7 +266,7 @@ def _figures(
     said: Iterator[Claim],
 ) -> Iterator[FigureComparison]:
     for old, new in _both(before, after):
-        found, like_runs, scatter = judged[old.key]
+        found, like_runs, std_dev = judged[old.key]
         claim: Claim = "" if found is None else next(said)
         verdict = _exact(old, new) if found is None else _verdict(old, found, claim)
         yield FigureComparison(
@@ -282,9 +282,9 @@ def _figures(
             high=None if found is None else found.high,
             verdict=verdict,
             reason="counted, without noise" if found is None else interval_reason(found, verdict),
-            doubts=() if found is None else found.doubts,
+            warnings=() if found is None else found.warnings,
             like_runs=like_runs,
-            scatter=None if scatter is None else scatter.scatter,
+            std_dev=None if std_dev is None else std_dev.std_dev,
             before_count=old.count,
             before_of=old.of,
             after_count=new.count,

@@ -73,7 +73,7 @@ def stored_history(
         runs=tuple(_runs(series.points, steps, names)),
         changes=tuple(_changes([run for run, _ in series.points], figure, steps)),
         false_alarms=FALSE_ALARMS,
-        widened=steps.widened,
+        inflation=steps.inflation,
         left_out=series.left_out,
         older=series.older,
         broken=series.broken,

@@ -72,7 +72,7 @@ def _stored_run(run: CataloguedRun, known: StoredRun | None, names: tuple[str, .
     status = status_of(manifest)
     if known is not None and (known.stamp, known.status, known.names) == (run.stamp, status, names):
         return known
-    last = manifest.sittings[-1] if manifest.sittings else None
+    last = manifest.attempts[-1] if manifest.attempts else None
     return StoredRun(
         folder=run.folder,
         id=run.id,
@@ -81,8 +81,8 @@ def _stored_run(run: CataloguedRun, known: StoredRun | None, names: tuple[str, .
         kind=manifest.kind,
         status=status,
         started_at=manifest.started_at,
-        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
-        rounds=sum(sitting.rounds for sitting in manifest.sittings),
+        elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
+        rounds=sum(attempt.rounds for attempt in manifest.attempts),
         reason="" if last is None else last.reason,
         case=manifest.case,
         server=manifest.server,

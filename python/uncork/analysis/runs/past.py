@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from uncork.analysis.runs.comparable_runs import MOST_LIKE, alike, seconds_of
+from uncork.analysis.runs.comparable_runs import MOST_COMPARABLE, alike, seconds_of
 from uncork.analysis.runs.environments import same_machine
 from uncork.analysis.runs.figures import remembered_figures
 from uncork.errors import UncorkError
@@ -21,7 +21,7 @@ from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.gates.decision import Asked, Exact, Same, Unknown
 from uncork.stats.gates.history import Past, beside_past, past_of, share_beside_past
 from uncork.stats.gates.history_gates import Beside, ratio_beside, share_beside, value_beside
-from uncork.stats.run_comparison import KNOWN_RUNS, LikeRun, RunDifference, compare_effects, log_odds
+from uncork.stats.run_comparison import KNOWN_RUNS, ComparableRun, RunDifference, compare_effects, log_odds
 from uncork.store.catalogue import read_catalogue
 from uncork.store.layout import read_names
 
@@ -29,8 +29,8 @@ __all__ = [
     "BROKEN",
     "POINTS",
     "PRACTICAL",
+    "ComparablePast",
     "Found",
-    "LikePast",
     "Place",
     "find_past",
     "held_against",
@@ -49,19 +49,19 @@ _WHOLE: Final = 10**9
 class Place:
     """A gate at one place: `find` returns its metric of a run, None if the run has none.
 
-    `lacks` is a clause that says why there may be none. For a gate on plans, `plan` returns a run's.
+    `missing` is a clause that says why there may be none. For a gate on plans, `plan` returns a run's.
     """
 
     gate: Gate
     find: Callable[[RunFigures], Figure | None]
-    lacks: str
+    missing: str
     workload: str = ""
     cell: Levels = ()
     plan: Callable[[RunFigures], str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class LikePast:
+class ComparablePast:
     """Runs that were asked the same as one, at the same place, on a comparable machine, the oldest first.
 
     `baseline` is the one of them with that name; `warning` says why a run with that name does not count.
@@ -99,7 +99,7 @@ def find_past(
     before_s: float = math.inf,
     how: str = "",
     everything: bool = False,
-) -> LikePast:
+) -> ComparablePast:
     """Return the comparable runs of a store; damaged and incomplete ones are skipped.
 
     `without` are runs to exclude. Runs that began at `before_s` or later are excluded too, and so are those
@@ -123,7 +123,7 @@ def find_past(
     # The newest come first, except for the one named baseline.
     first = {folder: fit[folder].manifest for folder in sorted(fit, key=lambda folder: folder.name != named)}
     for folder in alike(first, [reference.asked]):
-        if len(found) == MOST_LIKE:
+        if len(found) == MOST_COMPARABLE:
             break
         try:
             run = remembered_figures(folder)
@@ -142,17 +142,17 @@ def find_past(
             f"the run named {BASELINE}, {named}, was asked something else, ran elsewhere, was "
             "found broken by a guard, or no longer exists: the other comparable runs are used instead"
         )
-    return LikePast(tuple(found), baseline, warning, how, broken)
+    return ComparablePast(tuple(found), baseline, warning, how, broken)
 
 
-def held_against(place: Place, new: Sequence[RunFigures], past: LikePast, confidence: float) -> Found:
+def held_against(place: Place, new: Sequence[RunFigures], past: ComparablePast, confidence: float) -> Found:
     """Compare new runs, made in a row and taken as one, with history. Pure."""
     gate = place.gate
     if place.plan is not None:
         return Found(Asked(gate, _plan(place.plan, new[-1], past)))
     own = [one for run in new if (one := place.find(run)) is not None]
     if len(own) < len(new):
-        return Found(Asked(gate, Unknown(place.lacks)))
+        return Found(Asked(gate, Unknown(place.missing)))
     known = [(run, one) for run in past.runs if (one := _counterpart(place, run, own[0])) is not None]
     base = next((one for run, one in known if run is past.baseline), None)
     if not known:
@@ -161,14 +161,14 @@ def held_against(place: Place, new: Sequence[RunFigures], past: LikePast, confid
         return Found(Asked(gate, Unknown(reason)), None, _middle(gate, own))
     if own[0].scale == "effect":
         return _effect(gate, _in_the_middle(own), [one for _, one in known], base, confidence)
-    stretch = past_of([LikeRun(seconds_of(run), _log(one)) for run, one in known])
+    stretch = past_of([ComparableRun(seconds_of(run), _log(one)) for run, one in known])
     since = known[stretch.before :]
     like = next(
         (one for one, (run, _) in zip(stretch.runs, since, strict=True) if run is past.baseline), None
     )
     if base is not None and like is None:  # it is older than the last change, and counts all the same
         run = next(run for run, _ in known if run is past.baseline)
-        like = LikeRun(seconds_of(run), _log(base))
+        like = ComparableRun(seconds_of(run), _log(base))
     before = [base] if base is not None else [one for _, one in since]
     evidence = _evidence(gate, new, own, before, stretch, like, confidence)
     if isinstance(evidence, Beside) and evidence.unknown:
@@ -185,7 +185,7 @@ def _evidence(
     own: Sequence[Figure],
     before: Sequence[Figure],
     stretch: Past,
-    baseline: LikeRun | None,
+    baseline: ComparableRun | None,
     confidence: float,
 ) -> Beside | Asked:
     if own[0].scale == "share":
@@ -194,7 +194,7 @@ def _evidence(
     values = {one.value for one in (*own, *before)}
     if own[0].scale == "exact" or (len(values) == 1 and own[0].unit in ("", "B")):
         return Asked(gate, Exact(before[-1].value, own[-1].value))
-    runs = [LikeRun(seconds_of(run), one.log_value) for run, one in zip(new, own, strict=True)]
+    runs = [ComparableRun(seconds_of(run), one.log_value) for run, one in zip(new, own, strict=True)]
     resolution = own[0].resolution
     if gate.bound == "value":
         at = beside_past(
@@ -215,7 +215,7 @@ def _effect(
         return Found(Asked(gate, Unknown(reason)), before.value, own.value)
 
     def compared(shift: float) -> RunDifference:
-        sides = [(one.log_value, one.rounds, one.scatter) for one in (before, own)]
+        sides = [(one.log_value, one.rounds, one.std_dev) for one in (before, own)]
         moved = (sides[0][0] + shift, *sides[0][1:])
         return compare_effects(
             moved, sides[1], practical=PRACTICAL, confidence=confidence, minimum_rounds=MINIMUM_ROUNDS
@@ -233,7 +233,7 @@ def _in_the_middle(figures: Sequence[Figure]) -> Figure:
     return sorted(figures, key=lambda one: one.value)[(len(figures) - 1) // 2]
 
 
-def _plan(find: Callable[[RunFigures], str | None], new: RunFigures, past: LikePast) -> Same | Unknown:
+def _plan(find: Callable[[RunFigures], str | None], new: RunFigures, past: ComparablePast) -> Same | Unknown:
     """Say whether a run's plan equals that of the baseline, or of the newest comparable run."""
     own = find(new)
     runs = [past.baseline] if past.baseline is not None else past.runs[-1:]
@@ -254,7 +254,7 @@ def _share(
     own: Sequence[Figure],
     before: Sequence[Figure],
     stretch: Past,
-    baseline: LikeRun | None,
+    baseline: ComparableRun | None,
     confidence: float,
 ) -> Beside | Asked:
     after = (sum(one.count for one in own), sum(one.of for one in own))
@@ -274,11 +274,11 @@ def _share(
     return share_beside(gate, found, share, practical=POINTS)
 
 
-def _with_advice(found: Beside, past: LikePast) -> Beside:
+def _with_advice(found: Beside, past: ComparablePast) -> Beside:
     return replace(found, unknown=f"{found.unknown}{_how(past)}")
 
 
-def _how(past: LikePast) -> str:
+def _how(past: ComparablePast) -> str:
     return f"; {past.how}" if past.how else ""
 
 

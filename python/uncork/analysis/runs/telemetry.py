@@ -54,7 +54,7 @@ def run_telemetry(folder: Path, service: str = OWN_SERVICE) -> Telemetry:
     """
     manifest, run = read_manifest(folder), run_figures(folder)
     begun = measured_from(manifest)
-    ended = begun + sum(sitting.elapsed_ns for sitting in manifest.sittings)
+    ended = begun + sum(attempt.elapsed_ns for attempt in manifest.attempts)
     metrics: list[Metric] = []
     if manifest.kind == "load":
         result = build_load_result(folder)

@@ -204,7 +204,7 @@ def stack_run_facts(manifest: Manifest) -> StackRunFacts:
         id=manifest.id,
         status=manifest.status,
         started_at=manifest.started_at,
-        elapsed_ns=sum(sitting.elapsed_ns for sitting in manifest.sittings),
+        elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
         target=manifest.server,
         reproduce=str(options.get("command", "uncork profile cpu")),
         uncork_version=manifest.uncork_version,

@@ -77,7 +77,7 @@ def gate_evidence(
         if not any(row["variant"] == variant for row in complete):
             return replace(shown, evidence=Unknown(f"the {name} has no complete trial"))
         if not any(row["variant"] == variant for row, _ in valued):
-            return replace(shown, evidence=Unknown(metric.lacks))
+            return replace(shown, evidence=Unknown(metric.missing))
     compared = _Compared(metric, baseline, candidate, confidence, kind)
     if metric.source == "share":
         find = compared.share if gate.bound == "value" else compared.share_difference
@@ -116,7 +116,7 @@ class _Compared:
         own, base = self._values(valued, self.candidate), self._values(valued, self.baseline)
         if self.metric.source == "cost" and _one(own) and _one(base):
             return Exact(base[0], own[0], len({row["round"] for row, _ in valued}))
-        raised, doubts = _raised(self.metric, [*own, *base])
+        raised, warnings = _raised(self.metric, [*own, *base])
         observations = [
             Observation(*_place(row), value + raised) for row, value in valued if value + raised > 0.0
         ]
@@ -130,7 +130,7 @@ class _Compared:
         if not len(units):
             return Unknown("no block was complete")
         effect = estimate(units, self.confidence)
-        return replace(effect, doubts=(*effect.doubts, *doubts))
+        return replace(effect, warnings=(*effect.warnings, *warnings))
 
     def value(self, valued: Valued) -> Evidence:
         own = [(row, value) for row, value in valued if row["variant"] == self.candidate]

@@ -21,7 +21,7 @@ from uncork.experiment.plan.slicing import (
     slice_sizes,
 )
 from uncork.model.units import format_duration
-from uncork.stats.power import Costs, Design, Scatter, expected_half_width
+from uncork.stats.power import Costs, Design, StdDevs, expected_half_width
 
 __all__ = [
     "ASSUMED",
@@ -38,7 +38,7 @@ __all__ = [
     "reasons",
 ]
 
-TYPICAL = Scatter(cycle=0.10, block=0.01, round=0.015)
+TYPICAL = StdDevs(cycle=0.10, block=0.01, round=0.015)
 """Standard deviations of log ratios of equal arms on a small shared machine. docs/concepts/statistics.md says
 how they were measured (`uncork doctor` shows the values of your machine)."""
 
@@ -82,12 +82,12 @@ class Limits:
 class Seen:
     """What an earlier run showed about a workload in a cell.
 
-    `operation_ns` is the mean time of an operation for each arm of a block. `scatter` holds the standard
+    `operation_ns` is the mean time of an operation for each arm of a block. `std_dev` holds the standard
     deviations of the comparison that varied most.
     """
 
     operation_ns: tuple[float, ...]
-    scatter: Scatter
+    std_dev: StdDevs
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class WorkloadForecast:
 
 
 def expected_design(
-    costs: Costs, scatter: Scatter, budget_ns: float, limits: Limits, *, step: int = CYCLES_TOGETHER
+    costs: Costs, std_dev: StdDevs, budget_ns: float, limits: Limits, *, step: int = CYCLES_TOGETHER
 ) -> Design:
     """Return how the runner will spend a budget on comparisons that all cost the same.
 
@@ -133,18 +133,18 @@ def expected_design(
     blocks = block_count(time_ns, costs.cycle_ns, costs.block_ns)
     cycles = max(int((time_ns / blocks - costs.block_ns) / (step * costs.cycle_ns)) * step, step)
     half = expected_half_width(
-        scatter, rounds=rounds, blocks=blocks, cycles=cycles, confidence=limits.confidence
+        std_dev, rounds=rounds, blocks=blocks, cycles=cycles, confidence=limits.confidence
     )
     return Design(rounds, blocks, cycles, half, rounds * each_ns)
 
 
-def budget_needed(precision: float, costs: Costs, scatter: Scatter, limits: Limits) -> float | None:
+def budget_needed(precision: float, costs: Costs, std_dev: StdDevs, limits: Limits) -> float | None:
     """Return the smallest budget whose expected half-width is at most `precision`; None above a day."""
     budget_ns = limits.minimum_rounds * (
         costs.round_ns + limits.pairs * (costs.block_ns + CYCLES_TOGETHER * costs.cycle_ns)
     )
     while budget_ns <= _LONGEST_NS:
-        if expected_design(costs, scatter, budget_ns, limits).half_width <= precision:
+        if expected_design(costs, std_dev, budget_ns, limits).half_width <= precision:
             return budget_ns
         budget_ns *= _SEARCH_STEP
     return None
@@ -178,8 +178,8 @@ def forecast_workload(
         pilot = Pilot(one.operation_ns)
         sizes = slice_sizes(pilot, clients=clients, rate=rate)
         costs = Costs(cycle_ns(pilot, sizes, clients), BLOCK_OVERHEAD_NS, ROUND_OVERHEAD_NS)
-        design = expected_design(costs, one.scatter, budget_ns, limits)
-        needed_ns = budget_needed(precision, costs, one.scatter, limits)
+        design = expected_design(costs, one.std_dev, budget_ns, limits)
+        needed_ns = budget_needed(precision, costs, one.std_dev, limits)
         found.append((design.half_width, needed_ns or math.inf, design, costs.cycle_ns / len(sizes)))
     half_width, needed, design, slice_ns = max(found, key=lambda one: one[:2])
     return WorkloadForecast(

@@ -28,7 +28,7 @@ __all__ = [
     "History",
     "IndexFacts",
     "Island",
-    "Lack",
+    "Missing",
     "SettingFacts",
     "StatementFacts",
     "TableFacts",
@@ -39,7 +39,7 @@ __all__ = [
     "WatchFacts",
 ]
 
-DATABASE_RESULT_VERSION = 1
+DATABASE_RESULT_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 CPU = "CPU"
@@ -251,7 +251,7 @@ class TableFacts:
 class IndexFacts:
     """One index. `scans` counts between the snapshots, `scans_ever` since the last reset.
 
-    `doubt` says why it may not be worth its upkeep: unused, a duplicate of `same_as`, covered by it (whose
+    `warning` says why it may not be worth its upkeep: unused, a duplicate of `same_as`, covered by it (whose
     first columns are the same), or invalid.
     """
 
@@ -263,7 +263,7 @@ class IndexFacts:
     scans: int
     scans_ever: int | None
     bloat_bytes: int | None
-    doubt: Literal["", "invalid", "duplicate", "covered", "unused"]
+    warning: Literal["", "invalid", "duplicate", "covered", "unused"]
     same_as: str
 
 
@@ -310,7 +310,7 @@ class CounterFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class Missing:
     """Something that could not be observed: what is lost without it, and how to get it."""
 
     what: str
@@ -362,7 +362,7 @@ class DatabaseResult:
     foreign_keys: tuple[ForeignKeyFacts, ...]
     islands: tuple[Island, ...]
     settings: tuple[SettingFacts, ...]
-    lacks: tuple[Lack, ...]
+    missing: tuple[Missing, ...]
     transactions: tuple[InTransaction, ...] = ()
     writers: tuple[RowWriter, ...] = ()
     findings: tuple[DatabaseFinding, ...] = ()

@@ -41,7 +41,7 @@ __all__ = [
     "WorkloadFacts",
 ]
 
-RESULT_VERSION = 1
+RESULT_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
@@ -162,13 +162,13 @@ class Comparison:
     low: float | None
     high: float | None
     rounds: int
-    scatter: float | None
+    std_dev: float | None
     e_value: float | None
     value: float | None
     baseline_value: float | None
     published_ratio: float | None = None
     published_value: float | None = None
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     difference: float | None = None
     difference_low: float | None = None
     difference_high: float | None = None
@@ -467,7 +467,7 @@ class RunResult:
     disturbances: dict[str, int]
     environment: dict[str, dict[str, str]]
     source: str | None = None
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     batches: tuple[BatchFacts, ...] = ()
     figures: tuple[PublishedFigure, ...] = ()
     systems: tuple[ArmSystem, ...] = ()

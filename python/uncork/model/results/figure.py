@@ -29,7 +29,7 @@ class Figure:
 
     A share has `count` and `of`. `within` is the standard error of the value's logarithm from variation
     within the run, None if unknown; `resolution` is the relative half-width of the steps to which the value
-    is rounded. An effect has `rounds`, and the standard deviation of its log ratios as `scatter`.
+    is rounded. An effect has `rounds`, and the standard deviation of its log ratios as `std_dev`.
     """
 
     subject: str
@@ -43,7 +43,7 @@ class Figure:
     within: float | None = None
     resolution: float = 0.0
     rounds: int = 0
-    scatter: float = 0.0
+    std_dev: float = 0.0
 
     @property
     def key(self) -> tuple[str, str]:
@@ -71,7 +71,7 @@ class RunFigures:
 
     `asked` is what the run was asked to do, by name: equal in comparable runs. `environment` holds facts of
     machine, server and core by section. `commit` is that of the folder where uncork was started, None if
-    there is none. `command` repeats the run. `doubts` are the run's own warnings about its metrics.
+    there is none. `command` repeats the run. `warnings` are the run's own warnings about its metrics.
     """
 
     id: str
@@ -86,7 +86,7 @@ class RunFigures:
     environment: Mapping[str, Mapping[str, str]]
     figures: tuple[Figure, ...]
     plans: tuple[PlanShape, ...] = ()
-    doubts: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = field(default=())
 
     def figure(self, key: tuple[str, str]) -> Figure | None:
         """Return a metric by its key; None if the run has none."""

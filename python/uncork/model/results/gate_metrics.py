@@ -27,7 +27,7 @@ class GateMetric:
     are other names that people may write, without the endings that costs may have (*an operation*, *a
     request*). `columns` are summed, and for a cost divided by the operations in column `over`. `grain` is an
     amount of a cost that hardly counts: if some trials need none of it, it is added to all, because a ratio
-    with 0 is undefined. `lacks` says why a trial may have no value, and how to get one.
+    with 0 is undefined. `missing` says why a trial may have no value, and how to get one.
     """
 
     name: str
@@ -39,7 +39,7 @@ class GateMetric:
     columns: tuple[str, ...] = ()
     over: Literal["started", "counted_operations"] = "started"
     grain: float = 0.0
-    lacks: str = "no operation succeeded"
+    missing: str = "no operation succeeded"
 
 
 def _latency(point: str, title: str, *words: str) -> GateMetric:
@@ -59,7 +59,7 @@ def _counted(name: str, title: str, unit: Literal["B", ""], words: str, *columns
     return GateMetric(
         *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns, "counted_operations"),
         grain=_GRAINS[unit],
-        lacks=_NO_STATEMENTS,
+        missing=_NO_STATEMENTS,
     )
 
 
@@ -69,13 +69,13 @@ def _metered(
     unit: Literal["ns", "B"],
     words: str,
     *columns: str,
-    lacks: str,
+    missing: str,
     over: Literal["started", "counted_operations"] = "started",
 ) -> GateMetric:
     return GateMetric(
         *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns, over),
         grain=_GRAINS[unit],
-        lacks=lacks,
+        missing=missing,
     )
 
 
@@ -137,7 +137,7 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
             "ns",
             "server cpu time, cpu of the server, server processor time, database cpu",
             *("server_user_ns", "server_system_ns"),
-            lacks="the server's processes are not visible from here",
+            missing="the server's processes are not visible from here",
         ),
         _metered(
             "service_cpu",
@@ -145,7 +145,7 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
             "ns",
             "service cpu time, cpu of the service, service processor time",
             *("service_user_ns", "service_system_ns"),
-            lacks="no service ran beside it",
+            missing="no service ran beside it",
             over="counted_operations",
         ),
         _metered(
@@ -154,7 +154,7 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
             "ns",
             "client cpu time, cpu of the client, client processor time",
             *("client_user_ns", "client_system_ns"),
-            lacks="the client and the engine share a process",
+            missing="the client and the engine share a process",
         ),
         _metered(
             "sent_bytes",
@@ -162,7 +162,7 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
             "B",
             "bytes sent, sent",
             "sent_bytes",
-            lacks="this driver does not count bytes",
+            missing="this driver does not count bytes",
         ),
         _metered(
             "received_bytes",
@@ -170,7 +170,7 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
             "B",
             "bytes received, received, answer bytes",
             "received_bytes",
-            lacks="this driver does not count bytes",
+            missing="this driver does not count bytes",
         ),
         GateMetric(
             *("size", "tables and indexes", "B", "lower", "size"),

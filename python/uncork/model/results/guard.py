@@ -30,7 +30,7 @@ __all__ = [
     "guard_status",
 ]
 
-GUARD_VERSION = 1
+GUARD_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 Bound = Literal["ratio", "difference", "value", "unchanged"]
@@ -107,7 +107,7 @@ class GateCheck:
     rounds: int = 0
     confirmed: bool | None = None
     acknowledgement: Acknowledgement | None = None
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     by_round: tuple[tuple[int, float | None, float | None], ...] = ()
 
 

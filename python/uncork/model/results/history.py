@@ -13,7 +13,7 @@ from uncork.model.results.run_comparison import EnvironmentDifference, RunVerdic
 
 __all__ = ["HISTORY_VERSION", "History", "HistoryChange", "HistoryRun"]
 
-HISTORY_VERSION = 1
+HISTORY_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
@@ -62,7 +62,7 @@ class History:
     """One metric over comparable runs.
 
     `changes` are in order of time, the suspected one last. `false_alarms` is the share of series of pure
-    noise that show any change. `widened` is the factor by which dependence between neighbours inflated the
+    noise that show any change. `inflation` is the factor by which dependence between neighbours inflated the
     tests. `left_out` counts runs that did not end, or are damaged; `older` those beyond the most that are
     read; `broken` those that a guard found broken.
     """
@@ -78,7 +78,7 @@ class History:
     runs: tuple[HistoryRun, ...]
     changes: tuple[HistoryChange, ...]
     false_alarms: float
-    widened: float
+    inflation: float
     left_out: int
     uncork_version: str
     older: int = 0

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/2 or HTTP/1.1"]
-LOAD_RESULT_VERSION = 1
+LOAD_RESULT_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
@@ -243,7 +243,7 @@ class LoadResult:
     `answer` is the first sentence a reader sees; `warnings` are one sentence each. `operation` is latency
     from the intended start, `service` from the actual start; in a closed loop both are the same. `lateness`
     is None in a closed loop. `bottlenecks` are the resources that limited the load, the gravest first, if the
-    components behind the load were observed; `lacks` lists those that could not be.
+    components behind the load were observed; `missing` lists those that could not be.
     """
 
     run: LoadRunFacts
@@ -265,6 +265,6 @@ class LoadResult:
     system: SystemUse | None = None
     http: HttpFacts | None = None
     bottlenecks: tuple[Bottleneck, ...] = ()
-    lacks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION

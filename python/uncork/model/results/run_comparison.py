@@ -26,7 +26,7 @@ __all__ = [
     "SeriesPoint",
 ]
 
-RUN_COMPARISON_VERSION = 1
+RUN_COMPARISON_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
@@ -81,7 +81,7 @@ class FigureComparison:
 
     For a share, `ratio`, `low` and `high` are of its odds, None if nothing happened in either run.
     `like_runs` counts the other comparable runs, which show how much such runs differ from one to the next;
-    `scatter` is by how much (standard deviation of the logarithm), None if too few are known. An interval
+    `std_dev` is by how much (standard deviation of the logarithm), None if too few are known. An interval
     without it comes from within the two runs alone, and is too narrow.
     """
 
@@ -97,9 +97,9 @@ class FigureComparison:
     high: float | None
     verdict: RunVerdict
     reason: str
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
     like_runs: int
-    scatter: float | None
+    std_dev: float | None
     before_count: int
     before_of: int
     after_count: int

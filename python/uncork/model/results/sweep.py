@@ -25,7 +25,7 @@ __all__ = [
     "SweepRunFacts",
 ]
 
-SWEEP_RESULT_VERSION = 1
+SWEEP_RESULT_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 FEWEST_ROUNDS = 5
@@ -158,7 +158,7 @@ class SweepResult:
     `answer` is the first sentence a reader sees; `warnings` are one sentence each. `levels` are in ascending
     order. `most` is the level of highest throughput. `knee` is None if nothing worked, or no round was
     finished. `saturation` is None unless it is proven. `bottlenecks` begin with the gravest. `operation` is
-    what was sent. `lacks` lists the components that could not be observed.
+    what was sent. `missing` lists the components that could not be observed.
     """
 
     run: SweepRunFacts
@@ -182,7 +182,7 @@ class SweepResult:
     processors: int
     environment: dict[str, dict[str, str]]
     operation: Literal["transaction", "request"] = "transaction"
-    lacks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     saturation: SaturationFacts | None = None
     kind: Literal["sweep"] = "sweep"
     version: int = SWEEP_RESULT_VERSION

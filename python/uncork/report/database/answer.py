@@ -169,7 +169,7 @@ def _compose_upkeep(result: DatabaseResult) -> tuple[str, ...]:
 
 
 def _upkeep(result: DatabaseResult) -> Iterator[str]:
-    same = [one for one in result.indexes if one.doubt in ("duplicate", "covered")]
+    same = [one for one in result.indexes if one.warning in ("duplicate", "covered")]
     if sum(one.bytes or 0 for one in same) >= _UNUSED:
         size = format_bytes(sum(one.bytes or 0 for one in same))
         yield (
@@ -177,7 +177,7 @@ def _upkeep(result: DatabaseResult) -> Iterator[str]:
             f"{'duplicates another' if len(same) == 1 else 'duplicate others'}: "
             f"{_names(one.name for one in same)}."
         )
-    unused = [one for one in result.indexes if one.doubt == "unused" and one.bytes]
+    unused = [one for one in result.indexes if one.warning == "unused" and one.bytes]
     if unused and sum(one.bytes or 0 for one in unused) >= _UNUSED:
         since = (
             f"since {instant_text(result.counted_since_us)} UTC"

@@ -62,7 +62,7 @@ _MOST_STEPS: Final = 3
 def build_database_document(result: DatabaseResult) -> Document:
     """Return the report on a watched server, without empty sections."""
     missing = [
-        f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}." for one in result.lacks
+        f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}." for one in result.missing
     ]
     return Document(
         title=result.run.id,
@@ -108,8 +108,8 @@ def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:
 def _steps(result: DatabaseResult) -> Iterator[Step]:
     """Yield what to do about the findings. Without findings the server is healthy and needs no change."""
     if not result.tree.sessions:
-        if result.watch.hidden and result.lacks:
-            yield Step(f"Get the missing access: {result.lacks[0].remedy}.")
+        if result.watch.hidden and result.missing:
+            yield Step(f"Get the missing access: {result.missing[0].remedy}.")
         yield Step("Watch the server while it is slow, or for longer:", result.run.reproduce)
     for one in result.findings[:_MOST_STEPS]:
         yield finding_step(one)
@@ -177,9 +177,9 @@ def _how(result: DatabaseResult) -> Iterator[Block]:
         "active and waits for nothing is on a processor or ready for one: the server does not report which. "
         "Watching resets no counters."
     )
-    lacks = lacks_table(result)
-    if lacks is not None:
-        yield lacks
+    missing = lacks_table(result)
+    if missing is not None:
+        yield missing
     yield watch_table(result)
     clocks = clocks_table(result)
     if clocks is not None:

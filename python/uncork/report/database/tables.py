@@ -353,7 +353,7 @@ def _rounded(times: float) -> float:
 
 def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) -> Table | None:
     """Return indexes, the largest first; `doubtful` keeps only indexes that may not be worth their upkeep."""
-    found = [one for one in result.indexes if one.doubt or not doubtful]
+    found = [one for one in result.indexes if one.warning or not doubtful]
     if not found:
         return None
     title = "Indexes that may not be worth their upkeep" if doubtful else "Indexes by size"
@@ -382,7 +382,7 @@ def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) 
                 _UNKNOWN if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
                 count_cell(one.scans),
                 count_cell(one.scans_ever),
-                Value(f"{words[one.doubt]} {one.same_as}".strip()),
+                Value(f"{words[one.warning]} {one.same_as}".strip()),
             )
             for one in found[:most]
         ),
@@ -454,12 +454,12 @@ def settings_table(result: DatabaseResult) -> Table | None:
 
 def lacks_table(result: DatabaseResult) -> Table | None:
     """Return what is missing from the report, and how to get it; None if nothing is missing."""
-    if not result.lacks:
+    if not result.missing:
         return None
     return Table(
         "What is missing",
         (Column("needs", header=True), Column("missing"), Column("how to get it")),
-        tuple((Value(one.what), Value(one.lost), Value(one.remedy)) for one in result.lacks),
+        tuple((Value(one.what), Value(one.lost), Value(one.remedy)) for one in result.missing),
     )
 
 

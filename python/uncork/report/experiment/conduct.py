@@ -20,9 +20,9 @@ def conduct_sections(view: View) -> Iterable[Section]:
     noise = _noise(view)
     if noise:
         yield Section("noise", "Noise floor", noise)
-    doubts = _doubts(view)
-    if doubts:
-        yield Section("doubts", "Warnings and disturbances", doubts)
+    warnings = _warnings(view)
+    if warnings:
+        yield Section("warnings", "Warnings and disturbances", warnings)
     yield Section("definitions", "What was compared", tuple(_definitions(view)))
     if result.environment:
         tables = tuple(
@@ -70,16 +70,16 @@ def _noise(view: View) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _doubts(view: View) -> tuple[Block, ...]:
+def _warnings(view: View) -> tuple[Block, ...]:
     result = view.result
-    items = [*result.doubts, *disturbed_words(result.slice_checks, view.result.factors)]
+    items = [*result.warnings, *disturbed_words(result.slice_checks, view.result.factors)]
     shared: dict[str, list[str]] = {}
     for c in result.comparisons:
-        for doubt in c.doubts:
-            shared.setdefault(doubt, []).append(f"{c.variant} on {view.place((c.cell, c.workload))}")
-    for doubt, where in shared.items():
+        for warning in c.warnings:
+            shared.setdefault(warning, []).append(f"{c.variant} on {view.place((c.cell, c.workload))}")
+    for warning, where in shared.items():
         more = f", and {len(where) - 3} more" if len(where) > 3 else ""
-        items.append(f"{doubt[:1].upper()}{doubt[1:]}: {'; '.join(where[:3])}{more}.")
+        items.append(f"{warning[:1].upper()}{warning[1:]}: {'; '.join(where[:3])}{more}.")
     if result.run.failed_trials:
         items.append(
             f"{format_count(result.run.failed_trials)} of {count_words(result.run.trials, 'trial')} failed "

@@ -52,9 +52,9 @@ def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterat
     calls = _calls(result)
     if calls is not None:
         blocks.append(calls)
-    lacks = dict.fromkeys(f"Not available: {text}." for one in result.evidence for text in one.lacks)
-    if lacks:
-        blocks.append(Bullets(tuple(lacks)))
+    missing = dict.fromkeys(f"Not available: {text}." for one in result.evidence for text in one.missing)
+    if missing:
+        blocks.append(Bullets(tuple(missing)))
     yield Section("evidence", "What the server did", tuple(blocks))
 
 

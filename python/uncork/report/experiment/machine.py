@@ -29,9 +29,9 @@ def machine_sections(view: View) -> Iterable[Section]:
     if not systems:
         return
     blocks: list[Block] = []
-    doubts = {text: None for one in systems for text in system_doubts(one.use)}
-    if doubts:
-        blocks.append(Bullets(tuple(f"{text[:1].upper()}{text[1:]}." for text in list(doubts)[:6])))
+    warnings = {text: None for one in systems for text in system_doubts(one.use)}
+    if warnings:
+        blocks.append(Bullets(tuple(f"{text[:1].upper()}{text[1:]}." for text in list(warnings)[:6])))
     for workload in dict.fromkeys(one.workload for one in systems):
         table = _table(view, workload)
         blocks.append(

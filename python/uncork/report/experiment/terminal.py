@@ -66,9 +66,9 @@ def render_terminal(result: RunResult, console: Console) -> None:
     if costs:
         write_title(console, "Largest differences in cost per operation, baseline → variant")
         write_items(console, costs)
-    if result.doubts:
+    if result.warnings:
         write_title(console, "Warnings")
-        write_items(console, result.doubts)
+        write_items(console, result.warnings)
     write_steps(console, document.steps)
 
 

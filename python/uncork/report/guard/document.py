@@ -208,10 +208,10 @@ def _row(check: GateCheck, placed: bool, narrow: bool) -> tuple[Value, ...]:
     kept = check.outcome is GateOutcome.KEPT
     known = check.acknowledgement
     notes = confirmation_text(check) if known is None or narrow else f"{known.date}: {known.reason}"
-    doubts = "" if kept or narrow else "; ".join(check.doubts)
+    warnings = "" if kept or narrow else "; ".join(check.warnings)
     figures = values_text(check) if narrow else ""
     return (
-        Value(outcome_text(check.outcome), note=notes, more=doubts, tone=tone),
+        Value(outcome_text(check.outcome), note=notes, more=warnings, tone=tone),
         Value(check.gate.text, code=True),
         *((Value(check_place(check)),) if placed else ()),
         Value(effect_figures(check), more=figures, tone="plain" if kept else tone),

@@ -79,7 +79,7 @@ def _case(result: GuardResult, check: GateCheck, suite: str) -> Iterator[str]:
                 "skipped", "", {"type": "acknowledged", "message": f"acknowledged: {sentence}{words}"}
             )
     figures = ", ".join(filter(None, (values_text(check), effect_figures(check))))
-    shown = [*([figures] if figures else ()), *check.doubts]
+    shown = [*([figures] if figures else ()), *check.warnings]
     if check.outcome is GateOutcome.UNDECIDED:
         shown += why_lines(result, check)
     if shown:

@@ -62,7 +62,7 @@ def _compose_load_answer(result: LoadResult) -> str:
 def _compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
     """Return the reasons to trust the result less, one sentence each, the gravest first."""
     answers = _answers(result, result.http) if result.http else iter(())
-    missing = (text.rstrip(".") for text in result.lacks)
+    missing = (text.rstrip(".") for text in result.missing)
     parts = (_went_wrong(result), answers, missing, _too_late(result), _thin(result))
     return tuple(_sentence(text) for part in parts for text in part)
 

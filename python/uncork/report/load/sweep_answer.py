@@ -176,7 +176,7 @@ def _warnings(result: SweepResult) -> Iterator[str]:
             f"{format_percent(1 + law.misfit).lstrip('+')}, so there is a hard limit (a pool, the number of "
             "processors), or conditions changed between levels"
         )
-    yield from (text.rstrip(".") for text in result.lacks)
+    yield from (text.rstrip(".") for text in result.missing)
     if result.axis != "rate" and any(level.works for level in result.levels):
         yield (
             "in a closed loop clients wait for answers, so latency beyond the knee depends on the number of "

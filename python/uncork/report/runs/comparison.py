@@ -282,7 +282,7 @@ def _interval(one: FigureComparison) -> str:
     if one.low is None or one.high is None or (one.scale == "share" and not _partial(one)):
         return ""
     text = interval_text(one.low, one.high)
-    return text if one.scatter is not None or one.scale == "effect" else f"at least {text}"
+    return text if one.std_dev is not None or one.scale == "effect" else f"at least {text}"
 
 
 def _partial(one: FigureComparison) -> bool:

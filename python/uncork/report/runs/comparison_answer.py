@@ -300,14 +300,14 @@ def _known(pair: RunPair, *, stated: bool) -> str:
     unknown = _unknown(pair)
     if unknown:
         judged = [one for one in _judged(pair) if one.scale == "ratio"]
-        within = any(one.low is not None and one.scatter is None for one in judged)
+        within = any(one.low is not None and one.std_dev is None for one in judged)
         tail = "The intervals come from within the two runs alone and are too narrow." if within else ""
         return tail if stated else f"No verdict: {unknown}. {tail}".rstrip()
-    known = [one for one in sorted(_judged(pair), key=figure_order) if one.scatter is not None]
+    known = [one for one in sorted(_judged(pair), key=figure_order) if one.std_dev is not None]
     if not known:
         return "Only effects measured side by side within each run have verdicts."
     words = ", ".join(
-        f"{figure_name(one)} {format_percent(1 + (one.scatter or 0)).lstrip('+')}" for one in known[:_LISTED]
+        f"{figure_name(one)} {format_percent(1 + (one.std_dev or 0)).lstrip('+')}" for one in known[:_LISTED]
     )
     return (
         f"The width of the intervals comes from {count_words(known[0].like_runs, 'other comparable run')}; "

@@ -91,10 +91,10 @@ def _warnings(history: History) -> Iterator[str]:
                 f"({_effect(history, one)}) may be an outlier: a level must last {LEAST_STRETCH} runs. "
                 "Repeat the run."
             )
-    if history.widened > 1.0:
+    if history.inflation > 1.0:
         yield (
-            f"Neighbouring runs are correlated (tests were inflated {history.widened:.2g} times): a machine "
-            "that drifts changes level by itself, so false alarms are more frequent than stated."
+            f"Neighbouring runs are correlated (tests were inflated {history.inflation:.2g} times): a "
+            "machine that drifts changes level by itself, so false alarms are more frequent than stated."
         )
     if history.older:
         left = count_words(history.older, "older run")

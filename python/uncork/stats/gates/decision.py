@@ -128,7 +128,7 @@ class Decision:
     low: float | None = None
     high: float | None = None
     rounds: int = 0
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     span: str = ""
 
 
@@ -297,8 +297,8 @@ def _decision(
         outcome = GateOutcome.UNDECIDED
         reason = _undecided_words(one, view, bound, span, gates, minimum_rounds)
     ratio = None if isinstance(found, Level) else shown[0]
-    doubts = (*found.doubts, _OVERSTATED) if outcome is GateOutcome.BROKEN else found.doubts
-    return Decision(outcome, reason, ratio, *shown[1:], view.rounds, doubts, span)
+    warnings = (*found.warnings, _OVERSTATED) if outcome is GateOutcome.BROKEN else found.warnings
+    return Decision(outcome, reason, ratio, *shown[1:], view.rounds, warnings, span)
 
 
 def _broken_words(one: Asked, bound: str, span: str) -> str:
@@ -337,9 +337,9 @@ def _more(view: _View, kind: str) -> str:
     """Return a clause saying how many rounds would decide the gate if the estimate stayed the same."""
     beyond = view.estimate > view.bound
     distance = view.estimate - view.null if beyond else view.allowed - view.estimate
-    if not (distance > 0.0 and view.found.scatter > 0.0 and math.isfinite(distance)):
+    if not (distance > 0.0 and view.found.std_dev > 0.0 and math.isfinite(distance)):
         return ""
-    spread = view.found.scatter * view.found.widened
+    spread = view.found.std_dev * view.found.inflation
     needed = units_needed(spread, math.expm1(distance), view.found.confidence, at_most=_MOST_ROUNDS)
     if needed is None:
         return f"; more than {_MOST_ROUNDS} {kind}s would be needed"

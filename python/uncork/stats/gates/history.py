@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from uncork.stats.run_comparison import (
-    LikeRun,
+    ComparableRun,
     Measured,
     RunDifference,
     RunToRun,
@@ -48,7 +48,7 @@ class Past:
     `before` is the number of runs before that change.
     """
 
-    runs: tuple[LikeRun, ...]
+    runs: tuple[ComparableRun, ...]
     before: int = 0
 
     @property
@@ -61,12 +61,12 @@ class Past:
         """Return the median time. Raises statistics.StatisticsError without runs."""
         return statistics.median(run.time_s for run in self.runs)
 
-    def scatter(self, baseline: LikeRun | None = None) -> RunToRun | None:
+    def std_dev(self, baseline: ComparableRun | None = None) -> RunToRun | None:
         """Return how much such runs differ, without the baseline; None if fewer than two runs remain."""
         return run_to_run([[run for run in self.runs if run is not baseline]])
 
 
-def past_of(runs: Sequence[LikeRun]) -> Past:
+def past_of(runs: Sequence[ComparableRun]) -> Past:
     """Return the comparable runs since the last change point of the metric."""
     ordered = sorted(runs, key=lambda run: run.time_s)
     points = change_points([math.exp(run.value) for run in ordered]).points
@@ -75,11 +75,11 @@ def past_of(runs: Sequence[LikeRun]) -> Past:
 
 
 def beside_past(
-    after: Sequence[LikeRun],
+    after: Sequence[ComparableRun],
     past: Past,
     *,
     confidence: float,
-    baseline: LikeRun | None = None,
+    baseline: ComparableRun | None = None,
     limit: float | None = None,
     resolution: float = 0.0,
 ) -> RunDifference:
@@ -91,15 +91,15 @@ def beside_past(
     new = Measured(*_middle(after), resolution=resolution)
     if limit is not None:
         at = Measured(past.time_s if past.runs else new.time_s, limit)
-        return compare_runs(at, new, past.scatter(), practical=0.0, confidence=confidence, medians=_SURE)
+        return compare_runs(at, new, past.std_dev(), practical=0.0, confidence=confidence, medians=_SURE)
     if baseline is not None:
         old = Measured(baseline.time_s, baseline.value, resolution=resolution)
-        return compare_runs(old, new, past.scatter(baseline), practical=0.0, confidence=confidence)
+        return compare_runs(old, new, past.std_dev(baseline), practical=0.0, confidence=confidence)
     if not past.runs:
         raise ValueError("there is no comparable run to compare with")
     old = Measured(past.time_s, past.median, resolution=resolution)
     many = max(2, len(past.runs))
-    return compare_runs(old, new, past.scatter(), practical=0.0, confidence=confidence, medians=many)
+    return compare_runs(old, new, past.std_dev(), practical=0.0, confidence=confidence, medians=many)
 
 
 def share_beside_past(
@@ -109,7 +109,7 @@ def share_beside_past(
     past: Past,
     *,
     confidence: float,
-    baseline: LikeRun | None = None,
+    baseline: ComparableRun | None = None,
 ) -> RunDifference:
     """Compare a share, given as (count, of), with that of all past runs together, or of one of them.
 
@@ -121,11 +121,11 @@ def share_beside_past(
     if baseline is None and not past.runs:
         raise ValueError("there is no comparable run to compare with")
     times = (past.time_s if baseline is None else baseline.time_s, time_s)
-    like = past.scatter(baseline)
+    like = past.std_dev(baseline)
     return compare_shares(before, after, like, times, practical=0.0, confidence=confidence)
 
 
-def _middle(runs: Sequence[LikeRun]) -> tuple[float, float]:
+def _middle(runs: Sequence[ComparableRun]) -> tuple[float, float]:
     """Return the median time and value of runs made in a row."""
     if not runs:
         raise ValueError("there is no new run to compare")

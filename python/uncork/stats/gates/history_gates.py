@@ -47,7 +47,7 @@ class Beside:
     within: float
     practical: float
     unknown: str = ""
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def ratio_beside(
@@ -154,7 +154,7 @@ def _beside(
         within=p_at(allowed) if inside and not found.unknown else 1.0,
         practical=practical,
         unknown=found.unknown,
-        doubts=found.doubts,
+        warnings=found.warnings,
     )
 
 
@@ -182,7 +182,7 @@ def _decision(one: Beside, worse: bool, within: bool, gates: int) -> Decision:
     shown_range = (None, None, None) if gate.bound == "value" else (one.estimate, one.low, one.high)
     known = math.isfinite(one.low) and math.isfinite(one.high)
     ratio, low, high = shown_range if known else (shown_range[0], None, None)
-    return Decision(outcome, reason, ratio, low, high, 0, one.doubts, span)
+    return Decision(outcome, reason, ratio, low, high, 0, one.warnings, span)
 
 
 def _undecided(one: Beside, bound: str, span: str, gates: int, *, shown: bool, alone: bool) -> str:

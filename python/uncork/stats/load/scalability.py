@@ -104,12 +104,12 @@ def fit_scalability(
         return None
     logs = np.log(x)
     means = np.bincount(place, logs) / np.bincount(place)
-    scatter = math.sqrt(float(((logs - means[place]) ** 2).sum()) / spare)
+    std_dev = math.sqrt(float(((logs - means[place]) ** 2).sum()) / spare)
     fitted = _solve(n, x[None, :])[0]
     curve = np.log(_curve(n, fitted[None, :])[0])
     # The standard deviation is itself an estimate, so it is drawn from its distribution. Few steps then give
     # wider intervals.
-    sizes = scatter * np.sqrt(spare / generator.chisquare(spare, _RESAMPLES))
+    sizes = std_dev * np.sqrt(spare / generator.chisquare(spare, _RESAMPLES))
     noise = generator.normal(0.0, 1.0, (_RESAMPLES, n.size)) * sizes[:, None]
     noise = np.clip(noise, -_WILDEST, _WILDEST)
     again = _solve(n, np.exp(curve[None, :] + noise))

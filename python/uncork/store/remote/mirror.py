@@ -456,8 +456,8 @@ class AddressMirror:
             raise StoreError(
                 f"{run.name}: {self.shown} has another run with this id; this one stays in {run}"
             )
-        ours = manifest.sittings[: len(theirs.sittings)]
-        if ours != theirs.sittings:
+        ours = manifest.attempts[: len(theirs.attempts)]
+        if ours != theirs.attempts:
             raise StoreError(
                 f"{run.name}: somebody else resumed it at {self.shown}; what was measured here stays in {run}"
             )

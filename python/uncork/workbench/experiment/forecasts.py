@@ -17,7 +17,7 @@ from uncork.experiment.plan.order import PlanDocument, arms, plan_document
 from uncork.experiment.plan.slicing import SLICE_NS
 from uncork.experiment.spec.schema import Spec
 from uncork.requests.source import Source
-from uncork.stats.power import Scatter, cautious_scatter
+from uncork.stats.power import StdDevs, cautious_scatter
 from uncork.store.layout import Manifest, list_runs
 from uncork.store.query import RunReader
 
@@ -81,9 +81,9 @@ def cells_seen(spec: Spec, figures: Rows, times: Rows) -> dict[str, list[Seen]]:
         if workload not in spec.workloads or not spec.workloads[workload].fitted:
             continue
         scatters = [
-            scatter
+            std_dev
             for variant in spec.compared(workload)
-            if variant != spec.baseline and (scatter := _scatter(trials, spec.baseline, variant)) is not None
+            if variant != spec.baseline and (std_dev := _std_dev(trials, spec.baseline, variant)) is not None
         ]
         times_of = [means.get((cell, workload, arm.variant)) for arm in arms(spec, workload)]
         known = [fmean(one) for one in times_of if one]
@@ -95,9 +95,9 @@ def cells_seen(spec: Spec, figures: Rows, times: Rows) -> dict[str, list[Seen]]:
     return dict(found)
 
 
-def _scatter(
+def _std_dev(
     blocks: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]], baseline: str, variant: str
-) -> Scatter | None:
+) -> StdDevs | None:
     """Estimate the standard deviations of one comparison; None if there are too few rounds.
 
     A block is stored as one value. The part of its variation that cycles explain is assumed to be typical,
@@ -119,4 +119,4 @@ def _scatter(
     several = fmean(cycles)
     cycle = min(TYPICAL.cycle, seen.block * math.sqrt(several))
     block = math.sqrt(max(seen.block**2 - cycle**2 / several, 0.0))
-    return Scatter(cycle, block, seen.round)
+    return StdDevs(cycle, block, seen.round)

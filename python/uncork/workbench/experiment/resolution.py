@@ -267,8 +267,8 @@ def resolve_statement(
     """
     if any(not cycles for blocks in ratios for cycles in blocks):
         raise RunError(f"doctor, statement {name}: a block ended before its first cycle; increase --budget")
-    scatter, seen = cautious_scatter(ratios, TYPICAL), estimate_scatter(ratios)
-    designs = [expected_design(costs, scatter, minutes * 60e9, limits) for minutes in MINUTES]
+    std_dev, seen = cautious_scatter(ratios, TYPICAL), estimate_scatter(ratios)
+    designs = [expected_design(costs, std_dev, minutes * 60e9, limits) for minutes in MINUTES]
     return StatementResolution(
         name=name,
         title=title,

@@ -329,7 +329,7 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
         reproduce=guard.asked.command,
         uncork_version=__version__,
         started_at=manifest.started_at,
-        warnings=(*guard.asked.told, *result.doubts),
+        warnings=(*guard.asked.told, *result.warnings),
         unused=known.unused,
         name=guard.spec.experiment.name.removeprefix("guard-"),
     )

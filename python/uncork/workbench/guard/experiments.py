@@ -109,8 +109,8 @@ def _places(gate: Gate, spec: Spec) -> Iterator[Place]:
                     yield Place(gate, _nothing, "", workload, levels, partial(_shapes, subject))
                     continue
                 names = (f"against {spec.baseline}",) if own else FIGURES.get(gate.metric, ())
-                lacks = _lacks(gate, spec, workload, cell)
-                yield Place(gate, partial(_figure, subject, names), lacks, workload, levels)
+                missing = _missing(gate, spec, workload, cell)
+                yield Place(gate, partial(_figure, subject, names), missing, workload, levels)
 
 
 def _figure(subject: str, names: tuple[str, ...], run: RunFigures) -> Figure | None:
@@ -134,7 +134,7 @@ def _nothing(run: RunFigures) -> Figure | None:
     return None
 
 
-def _lacks(gate: Gate, spec: Spec, workload: str, cell: Cell) -> str:
+def _missing(gate: Gate, spec: Spec, workload: str, cell: Cell) -> str:
     title, own = GATE_METRICS[gate.metric].title, spec.workloads[workload].metric
     if gate.metric in FIGURES and GATE_METRICS[gate.metric].source in ("latency", "rate"):
         return f"the workload is compared by {GATE_METRICS[own].title}, so no effect on {title} is stored"

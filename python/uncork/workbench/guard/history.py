@@ -13,7 +13,7 @@ from uncork.analysis.load.result import build_load_result
 from uncork.analysis.runs.comparable_runs import seconds_of
 from uncork.analysis.runs.environments import unasked_differences
 from uncork.analysis.runs.figures import run_figures
-from uncork.analysis.runs.past import BROKEN, Found, LikePast, Place, find_past, held_against
+from uncork.analysis.runs.past import BROKEN, ComparablePast, Found, Place, find_past, held_against
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.model.load import LoadOutcome
 from uncork.model.results.figure import RunFigures
@@ -110,7 +110,7 @@ def _check(place: Place, found: Found, decision: Decision) -> GateCheck:
         low=decision.low,
         high=decision.high,
         rounds=found.like,
-        doubts=decision.doubts,
+        warnings=decision.warnings,
         by_round=found.by_run,
     )
 
@@ -153,7 +153,7 @@ def _unlike(before: RunFigures, after: RunFigures) -> str:
     return f"{name} was {before.asked.get(name)}, and is now {after.asked.get(name)}"
 
 
-def _past(root: Path, asked: Question, new: Sequence[RunFigures]) -> LikePast:
+def _past(root: Path, asked: Question, new: Sequence[RunFigures]) -> ComparablePast:
     without = [run.id for run in new]
     before_s = min(map(seconds_of, new)) if asked.wanted.stored else float("inf")
     how = (
@@ -166,7 +166,7 @@ def _past(root: Path, asked: Question, new: Sequence[RunFigures]) -> LikePast:
     )
 
 
-def _left_out(past: LikePast) -> str:
+def _left_out(past: ComparablePast) -> str:
     """Return a warning if comparable runs were left out of the history; empty if none were."""
     if not past.broken:
         return ""
@@ -175,7 +175,7 @@ def _left_out(past: LikePast) -> str:
     return f"{many} left out: a guard found {them} broken (--all includes {them})"
 
 
-def _baseline(past: LikePast, found: Sequence[Found]) -> GuardSide:
+def _baseline(past: ComparablePast, found: Sequence[Found]) -> GuardSide:
     if past.baseline is not None:
         run = past.baseline
         return GuardSide("baseline", f"the run named {BASELINE}, {run.id}", (_day(run),), run.commit)

@@ -117,8 +117,8 @@ def _choice(wanted: GuardRequest, manifest: Manifest, asked: GuardAsked) -> Serv
 
 def _spent_ns(folder: Path, manifest: Manifest) -> int:
     """Return how long the guard has measured; if it was killed, until it last stored a trial."""
-    if manifest.sittings:
-        return sum(attempt.elapsed_ns for attempt in manifest.sittings)
+    if manifest.attempts:
+        return sum(attempt.elapsed_ns for attempt in manifest.attempts)
     begun_ns = round(datetime.fromisoformat(manifest.started_at).timestamp() * 1e9)
     written = [path.stat().st_mtime_ns for path in (folder / "trials").glob("*.parquet")]
     return max((at - begun_ns for at in written), default=0)

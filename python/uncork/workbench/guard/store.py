@@ -96,6 +96,8 @@ def read_side(data: Mapping[str, Any]) -> GuardSide:
 
 
 def _check(data: Mapping[str, Any]) -> GateCheck:
+    if "doubts" in data:  # as version 1 calls them
+        data = {("warnings" if name == "doubts" else name): value for name, value in data.items()}
     known = data["acknowledgement"]
     return GateCheck(
         **{
@@ -103,7 +105,7 @@ def _check(data: Mapping[str, Any]) -> GateCheck:
             "gate": Gate(**data["gate"]),
             "outcome": GateOutcome(data["outcome"]),
             "acknowledgement": None if known is None else Acknowledgement(**known),
-            "doubts": tuple(data["doubts"]),
+            "warnings": tuple(data["warnings"]),
             "by_round": tuple(tuple(one) for one in data["by_round"]),
         }
     )

@@ -192,7 +192,7 @@ def _check(gate: Gate, found: GateEvidence, rounds: int, decision: Decision) -> 
         low=decision.low,
         high=decision.high,
         rounds=decision.rounds or rounds,
-        doubts=decision.doubts,
+        warnings=decision.warnings,
         by_round=found.by_round,
     )
 

@@ -100,7 +100,7 @@ class HttpSession:
         components = find_components(
             job.service_pids, job.spec.server.host, job.spec.server.port, job.postgres
         )
-        for sentence in components.lacks:
+        for sentence in components.missing:
             notify(sentence)
         return components
 
@@ -123,7 +123,7 @@ class HttpSession:
                 measured = run_http(spec, watch=components.watches(), progress=logged(self.folder, progress))
             with uninterrupted():
                 seen = seen_of(measured, monitor.noticed, spec.threads, indirect=True)
-                write_pressed(self.folder, [Pressed(None, seen, monitor.noticed.lacks)])
+                write_pressed(self.folder, [Pressed(None, seen, monitor.noticed.missing)])
                 write_measurement(self.folder, measured)
                 forget_glances(self.folder)
                 record.end(*load_ending(measured.totals))

@@ -45,7 +45,7 @@ that reason. It is skipped, unless this many in a row are late."""
 class Components:
     """The components that are watched besides the generator.
 
-    `conninfo` is the database's, and `postmaster` its process if it runs on this machine. `lacks` holds a
+    `conninfo` is the database's, and `postmaster` its process if it runs on this machine. `missing` holds a
     sentence for each component that cannot be watched. `indirect` means that requests reach the database
     through a service.
     """
@@ -53,7 +53,7 @@ class Components:
     conninfo: str | None = None
     postmaster: int | None = None
     service: Service | None = None
-    lacks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     indirect: bool = True
 
     def watches(self) -> list[Watch]:
@@ -106,24 +106,24 @@ class Observations:
     sessions: SessionsSeen | None = None
     service: Held | None = None
     threads: Mapping[str, tuple[tuple[float, ...], float]] = field(default_factory=dict)
-    lacks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 def find_components(wanted: Sequence[int], host: str, port: int, conninfo: str | None) -> Components:
-    """Find the service and the database of a load by HTTP; `lacks` says what could not be found."""
-    service, lacks = find_service(wanted, host, port)
+    """Find the service and the database of a load by HTTP; `missing` says what could not be found."""
+    service, missing = find_service(wanted, host, port)
     if conninfo is None:
-        return Components(None, None, service, lacks)
+        return Components(None, None, service, missing)
     try:
         server = ServerWatch(conninfo)
     except (ConnectError, UsageError) as error:
-        return Components(None, None, service, (*lacks, _without_database(error)))
+        return Components(None, None, service, (*missing, _without_database(error)))
     try:
         facts = server.facts()
         hidden = "" if facts["sees_all"] else f"--postgres: {_HIDDEN.format(role=facts['role'])}"
-        return Components(conninfo, server.postmaster(), service, (*lacks, *([hidden] if hidden else [])))
+        return Components(conninfo, server.postmaster(), service, (*missing, *([hidden] if hidden else [])))
     except ServerCrash as error:
-        return Components(None, None, service, (*lacks, _without_database(error)))
+        return Components(None, None, service, (*missing, _without_database(error)))
     finally:
         server.close()
 
@@ -148,10 +148,10 @@ class Monitor:
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
         self._ready: list[threading.Event] = []
-        self.noticed = Observations(lacks=components.lacks)
+        self.noticed = Observations(missing=components.missing)
         self._sessions: SessionsSeen | None = None
         self._held: Held | None = None
-        self._lacks: list[str] = []
+        self._missing: list[str] = []
         self._processes: dict[str, tuple[tuple[float, ...], float]] = {}
 
     def __enter__(self) -> Monitor:
@@ -166,8 +166,8 @@ class Monitor:
         self._over.set()
         for thread in self._threads:
             thread.join(30)
-        lacks = (*self._components.lacks, *self._lacks)
-        self.noticed = Observations(self._sessions, self._held, self._processes, lacks)
+        missing = (*self._components.missing, *self._missing)
+        self.noticed = Observations(self._sessions, self._held, self._processes, missing)
 
     def _start(self, watch: Callable[[threading.Event], None]) -> None:
         ready = threading.Event()
@@ -203,13 +203,13 @@ class Monitor:
         try:
             server = ServerWatch(self._components.conninfo or "")
         except UncorkError as error:
-            self._lacks.append(_without_database(error))
+            self._missing.append(_without_database(error))
             ready.set()
             return
         try:
             self._sessions = _sessions(server, ready, self._over)
         except UncorkError as error:
-            self._lacks.append(_without_database(error))
+            self._missing.append(_without_database(error))
         finally:
             ready.set()
             server.close()

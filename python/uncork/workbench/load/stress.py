@@ -36,7 +36,7 @@ def stress(
         return None
     noticed = monitor.noticed
     seen = seen_of(measured, noticed, threads, indirect=components.indirect, alone_ns=alone_ns)
-    return seen, noticed.lacks
+    return seen, noticed.missing
 
 
 def seen_of(
