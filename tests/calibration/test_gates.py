@@ -12,7 +12,7 @@ from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateOutcome
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.effect import estimate
-from uncork.stats.gates.decision import Asked, decide
+from uncork.stats.gates.decision import GateQuestion, decide
 from uncork.stats.sample import Units
 
 ALPHA, PRACTICAL = 0.05, math.log1p(0.03)
@@ -29,7 +29,7 @@ def test_the_simulation_decides_as_the_judge_does(bound, generator):
     gate = parse_gate(f"p50 {bound}")
     for guard, numbers, outcomes in zip(samples, np.maximum(counts, MINIMUM_ROUNDS), simulated, strict=True):
         asked = [
-            Asked(gate, estimate(Units(tuple(gate_units[:number])), 1.0 - ALPHA))
+            GateQuestion(gate, estimate(Units(tuple(gate_units[:number])), 1.0 - ALPHA))
             for gate_units, number in zip(guard, numbers, strict=True)
         ]
         found = [one.outcome for one in decide(asked, confidence=1.0 - ALPHA)]

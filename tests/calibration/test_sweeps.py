@@ -19,17 +19,17 @@ NOISES = {"calm": (0.02, 0.0), "usual": (0.05, 0.03), "wild": (0.15, 0.05)}
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_the_knee_lies_in_its_interval(system, noise, runs, generator, figure):
-    truth, missed, sweeps, visits, narrow = strongest(SYSTEMS[system]), 0, runs // 20, 0, 0
+    truth, missed, sweeps, steps, narrow = strongest(SYSTEMS[system]), 0, runs // 20, 0, 0
     std_dev, drift = NOISES[noise]
     for _ in range(sweeps):
         wanted = spec(seed=int(generator.integers(2**31)))
         seen = swept(SYSTEMS[system], wanted, generator, noise=std_dev, drift=drift)
         knee = findings(seen, wanted).knee
-        visits += len(seen)
+        steps += len(seen)
         low, high = knee.low or 0.0, knee.high or math.inf
         missed += not low < truth < high
         narrow += high <= 4 * low
-    figure(f"knee outside its interval, {system}, {noise} ({visits / sweeps:.0f} visits)", missed / sweeps)
+    figure(f"knee outside its interval, {system}, {noise} ({steps / sweeps:.0f} visits)", missed / sweeps)
     figure(f"knee known within a factor of 4, {system}, {noise}", narrow / sweeps)
     assert missed / sweeps <= at_most(ALPHA, sweeps)
 

@@ -9,7 +9,7 @@ import pytest
 from uncork.experiment.guard.gate_evidence import gate_evidence
 from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateOutcome
-from uncork.stats.gates.decision import Asked, Exact, decide
+from uncork.stats.gates.decision import Exact, GateQuestion, decide
 from uncork.store.query import RunReader
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -104,6 +104,6 @@ def test_a_query_for_each_row_is_counted_and_breaks_its_gate_exactly(uncork):
     gate = parse_gate("queries a request <= baseline")
     evidence = gate_evidence(gate, trials, baseline="together", candidate="each", confidence=0.95)
     assert evidence.evidence == Exact(1.0, 11.0, 3)
-    (decision,) = decide([Asked(gate, evidence.evidence)], confidence=0.95)
+    (decision,) = decide([GateQuestion(gate, evidence.evidence)], confidence=0.95)
     assert (decision.outcome, decision.reason) == (GateOutcome.BROKEN, "11 instead of 1")
     reader.close()

@@ -11,8 +11,8 @@ import pytest
 from fakes.dashboards import copy_run, dashboard, make_load
 from uncork.engines.process import identity
 from uncork.store.catalogue import set_tag
-from uncork.store.glances import add_glance
 from uncork.store.layout import read_manifest, write_manifest
+from uncork.store.snapshots import add_snapshot
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -279,7 +279,7 @@ def test_the_first_run_appears_by_itself(visit, load, tmp_path):
 def test_a_page_that_follows_says_when_the_dashboard_is_gone_and_goes_on_when_it_is_back(chromium, root):
     run = root / "load-1"
     write_manifest(run, replace(read_manifest(run), status="running", owner=identity(os.getpid())))
-    add_glance(run, GLANCE)
+    add_snapshot(run, GLANCE)
     page = chromium.new_page()
     with dashboard(root) as served:
         port = served.port
@@ -287,14 +287,14 @@ def test_a_page_that_follows_says_when_the_dashboard_is_gone_and_goes_on_when_it
         page.get_by_text("This page updates automatically.").wait_for()
         assert page.locator("#progress tbody tr").count() == 1
         page.evaluate("window.line = document.querySelector('#progress .sentence')")
-        add_glance(run, {**GLANCE, "elapsed_ns": 2 * 10**9, "succeeded": 1234})
+        add_snapshot(run, {**GLANCE, "elapsed_ns": 2 * 10**9, "succeeded": 1234})
         page.get_by_text(re.compile("^2.00 s.*1.234 operations a second")).first.wait_for()
         assert page.locator("#progress tbody tr").count() == 2
         assert page.evaluate("window.line.isConnected") and page.locator("style, [style]").count() == 0
     page.get_by_text("The dashboard does not respond; retrying. This page may be out of date.").wait_for()
     with dashboard(root, "--port", port) as served:
         page.get_by_text("This page updates automatically.").wait_for(timeout=30_000)
-        add_glance(run, {**GLANCE, "elapsed_ns": 3 * 10**9, "succeeded": 2345})
+        add_snapshot(run, {**GLANCE, "elapsed_ns": 3 * 10**9, "succeeded": 2345})
         page.get_by_text(re.compile("^3.00 s.*2.345 operations a second")).first.wait_for()
         write_manifest(run, replace(read_manifest(run), status="complete", owner=None))
         page.get_by_text("The run is complete. Read the report").wait_for()

@@ -101,8 +101,8 @@ def test_a_load_that_only_sleeps_has_no_bottleneck(sweep, uncork):
 def test_every_visit_is_kept_and_counts_its_operations(sweep, uncork):
     assert sweep("SELECT 1;", "clients", "--to", 4, "-T", 0.2, "--budget", "3s").returncode == 0
     (folder,) = uncork.runs
-    visits = f"'{folder}/sweep_visits/*.parquet'"
-    rows = duckdb.sql(f"SELECT number, started, succeeded + failed FROM {visits} ORDER BY 1").fetchall()
+    steps = f"'{folder}/sweep_visits/*.parquet'"
+    rows = duckdb.sql(f"SELECT number, started, succeeded + failed FROM {steps} ORDER BY 1").fetchall()
     assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
     assert all(started == ended > 0 for _, started, ended in rows)
     again = uncork("report", "last", "--markdown")

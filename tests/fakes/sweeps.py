@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from uncork.experiment.plan.sweep import next_visit
-from uncork.model.sweep import SweepSpec, Visit
+from uncork.experiment.plan.sweep import next_step
+from uncork.model.sweep import LoadStep, SweepSpec
 from uncork.stats.load.scalability import scalable_throughput
 
 SECOND = 1_000_000_000
@@ -30,11 +30,11 @@ def strongest(throughput: Callable[[float], float]) -> float:
     return float(loads[np.argmax([2 * math.log(throughput(load)) - math.log(load) for load in loads])])
 
 
-def visit(number: int, round_: int, level: float, throughput: float, *, failed: float = 0.0) -> Visit:
+def step(number: int, round_: int, level: float, throughput: float, *, failed: float = 0.0) -> LoadStep:
     """A visit of two seconds; latency as Little's law has it, p99 two and a half times the mean."""
     started = round(2 * throughput)
     mean = level / throughput * SECOND
-    return Visit(
+    return LoadStep(
         number=number,
         round=round_,
         level=level,
@@ -59,7 +59,7 @@ def spec(**changes: object) -> SweepSpec:
             "axis": "clients",
             "start": 1.0,
             "end": 1024.0,
-            "visit_ns": 2 * SECOND,
+            "step_ns": 2 * SECOND,
             "budget_ns": 900 * SECOND,
             **changes,
         }
@@ -74,14 +74,14 @@ def swept(
     noise: float = 0.0,
     drift: float = 0.0,
     breaks_at: float = math.inf,
-) -> list[Visit]:
+) -> list[LoadStep]:
     """Sweep a system to the end. `drift` wanders from visit to visit; from `breaks_at` on a half fails."""
-    visits: list[Visit] = []
+    steps: list[LoadStep] = []
     wander = 0.0
-    while (place := next_visit(visits, wanted)) is not None:
+    while (place := next_step(steps, wanted)) is not None:
         round_, level = place
         wander = 0.9 * wander + generator.normal(0.0, drift)
         seen = throughput(level) * math.exp(generator.normal(0.0, noise) + wander)
         failed = 0.5 if level >= breaks_at else 0.0
-        visits.append(visit(len(visits) + 1, round_, level, seen, failed=failed))
-    return visits
+        steps.append(step(len(steps) + 1, round_, level, seen, failed=failed))
+    return steps

@@ -10,7 +10,7 @@ import pytest
 
 from uncork.engines.tpcb import initialise
 from uncork.errors import ConnectError, UsageError
-from uncork.experiment.guard import legs
+from uncork.experiment.guard import turns
 from uncork.experiment.guard.sides import parse_side
 from uncork.load.builtin import find
 from uncork.model.load import LoadOutcome, LoadScript, LoadSpec
@@ -94,8 +94,8 @@ def test_a_load_carried_out_again_is_held_against_its_history(server, tmp_path):
 
 
 def test_two_targets_side_by_side(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(legs, "LEG_NS", 50_000_000)
-    monkeypatch.setattr(legs, "LONGEST_LEG_NS", 50_000_000)
+    monkeypatch.setattr(turns, "TURN_NS", 50_000_000)
+    monkeypatch.setattr(turns, "LONGEST_TURN_NS", 50_000_000)
     run = load(tmp_path, server["quick"])
     result, told = guard(tmp_path, "last", "throughput > -20%", candidate=[f"dsn={server['slow']}"])
     assert result.status == 3, result.checks
@@ -113,16 +113,16 @@ def test_two_targets_side_by_side(server, tmp_path, monkeypatch):
     kept = sorted(path.name for path in (folder / "legs").iterdir())
     assert kept[:2] == ["0000-baseline", "0000-candidate"]
     assert len(kept) == 2 + 6 * 5
-    leg = read_load(folder / "legs" / kept[2])
-    assert leg.counts.succeeded > 0
-    assert leg.settings.duration_ns == 50_000_000
+    turn = read_load(folder / "legs" / kept[2])
+    assert turn.counts.succeeded > 0
+    assert turn.settings.duration_ns == 50_000_000
     assert run_document(folder).document.answer == result.answer
     assert any(line.startswith("looks broken: ") for line in told)
 
 
 def test_the_same_target_twice_is_refused_but_for_a_test_of_the_guard(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(legs, "LEG_NS", 50_000_000)
-    monkeypatch.setattr(legs, "LONGEST_LEG_NS", 50_000_000)
+    monkeypatch.setattr(turns, "TURN_NS", 50_000_000)
+    monkeypatch.setattr(turns, "LONGEST_TURN_NS", 50_000_000)
     load(tmp_path, server["quick"])
     with pytest.raises(UsageError, match="both sides are the same"):
         guard(tmp_path, "last", candidate=[f"dsn={server['quick']}"])

@@ -327,7 +327,7 @@ def test_templates_equal_the_differences_of_pg_stat_statements(busy, tmp_path):
             connection.execute("SELECT * FROM journal WHERE id IN (1, 2)")
         done.set()
 
-    def show(glance):
+    def show(snapshot):
         watching.set()
         done.wait()
 
@@ -566,8 +566,8 @@ def test_a_server_that_goes_away_leaves_what_was_seen(tmp_path):
         watched = ServerWatch(server.conninfo())
         seen = []
 
-        def show(glance):
-            seen.append(glance)
+        def show(snapshot):
+            seen.append(snapshot)
             server.crash()
 
         found = watch(watched, 60.0, RATE, show)

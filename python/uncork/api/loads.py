@@ -22,7 +22,7 @@ from uncork.requests.option import from_values
 from uncork.requests.sql import read_request, sweep_of_sql
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, sweep_request
-from uncork.workbench.event_words import progress_line, visit_line
+from uncork.workbench.event_words import load_step_line, progress_line
 from uncork.workbench.load.http import HttpSession, new_http_load
 from uncork.workbench.load.sql import LoadSession, new_load
 from uncork.workbench.load.sweeps import new_sweep
@@ -287,7 +287,7 @@ def _swept(job: LoadJob | HttpJob, options: SweepOptions, progress: Progress, ru
     tell = teller(progress)
     session = new_sweep(runs_folder(runs), job, request)
     tell(f"run {session.folder.name}")
-    status = session.sweep(lambda visit: tell(visit_line(visit, request.spec, session.unit)), tell)
+    status = session.sweep(lambda step: tell(load_step_line(step, request.spec, session.unit)), tell)
     if not (session.folder / "sweep_visits").is_dir():
         raise KeyboardInterrupt
     swept = cast("SweepRun", open_folder(session.folder))

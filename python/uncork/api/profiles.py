@@ -17,7 +17,7 @@ from uncork.requests.option import from_values
 from uncork.requests.profile_options import CpuOptions, DatabaseOptions, LogOptions
 
 if TYPE_CHECKING:
-    from uncork.workbench.profile.database_watch import Glance
+    from uncork.workbench.profile.database_watch import ProgressSnapshot
 
 __all__ = ["profile_cpu", "profile_db", "profile_logs"]
 
@@ -121,14 +121,18 @@ def profile_db(
         RunError: if the server goes away; what was recorded is kept.
         KeyboardInterrupt: on Ctrl-C; what was recorded is kept.
     """
-    from uncork.report.database.words import glance_line  # noqa: PLC0415 -- as above
+    from uncork.report.database.words import snapshot_line  # noqa: PLC0415 -- as above
     from uncork.requests.jobs import ServerOptions  # noqa: PLC0415
     from uncork.workbench.profile.databases import check_rate, profile_database  # noqa: PLC0415
 
     tell = teller(progress)
 
-    def show(glance: Glance) -> None:
-        tell(glance_line(glance.sessions, glance.classes, max(0.0, (read.lasting - glance.elapsed_ns) / 1e9)))
+    def show(snapshot: ProgressSnapshot) -> None:
+        tell(
+            snapshot_line(
+                snapshot.sessions, snapshot.classes, max(0.0, (read.lasting - snapshot.elapsed_ns) / 1e9)
+            )
+        )
 
     with calling():
         read = from_values(DatabaseOptions, options)

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from uncork.model.units import parse_duration, parse_share
 
-__all__ = ["BROKEN", "Objective", "SweepAxis", "SweepSpec", "Visit", "parse_objectives"]
+__all__ = ["BROKEN", "LoadStep", "Objective", "SweepAxis", "SweepSpec", "parse_objectives"]
 
 SweepAxis = Literal["clients", "rate", "streams"]
 """What a sweep raises: clients, total arrivals a second, or requests in flight on each connection."""
@@ -45,13 +45,13 @@ class Objective:
 class SweepSpec:
     """What to sweep. Levels lie between `start` and `end`; they are whole numbers except for rates.
 
-    A load step lasts `visit_ns`; once `budget_ns` is spent no further step begins. `seed` orders rounds.
+    A load step lasts `step_ns`; once `budget_ns` is spent no further step begins. `seed` orders rounds.
     """
 
     axis: SweepAxis
     start: float
     end: float
-    visit_ns: int
+    step_ns: int
     budget_ns: int
     objectives: tuple[Objective, ...] = ()
     confidence: float = 0.95
@@ -59,7 +59,7 @@ class SweepSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class LoadStep:
     """One load step: the load at one level; `round` is 0 while exploring.
 
     Times are nanoseconds, of successes; None if there are none. Counts are those of

@@ -303,8 +303,8 @@ def sweep_of_http(options: HttpOptions, spec: HttpSpec) -> SweepOptions:
         options.budget,
         axes=("clients", "rate", "streams"),
         starts={"clients": float(spec.clients), "rate": rate, "streams": float(spec.streams)},
-        visit_ns=None if options.duration is None else spec.duration_ns,
-        visit_option="-D",
+        step_ns=None if options.duration is None else spec.duration_ns,
+        step_option="-D",
         excluded=tuple(option for option, wrong in excluded if wrong),
         seed=spec.seed,
     )

@@ -295,8 +295,8 @@ def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:
         options.budget,
         axes=("clients", "rate"),
         starts={"clients": float(spec.clients), "rate": rate},
-        visit_ns=None if options.time is None else spec.duration_ns,
-        visit_option="-T",
+        step_ns=None if options.time is None else spec.duration_ns,
+        step_option="-T",
         excluded=tuple(option for option, wrong in excluded if wrong),
         seed=spec.seed,
     )

@@ -12,7 +12,7 @@ from uncork.requests.jobs import SweepRequest
 
 __all__ = ["SweepOptions", "sweep_request"]
 
-_VISIT_NS: Final = 2_000_000_000
+_STEP_NS: Final = 2_000_000_000
 _SHORTEST_NS: Final = 200_000_000
 _BUDGET_NS: Final = 180_000_000_000
 _MOST_RATE: Final = 10_000_000.0
@@ -25,7 +25,7 @@ class SweepOptions:
     """The options of a sweep, and the values it takes from the load.
 
     `axes` are the quantities that can be raised. `starts` holds the first level of each; None means that the
-    sweep finds it. `visit_ns` is the length of a load step, None if not given, and `visit_option` the option
+    sweep finds it. `step_ns` is the length of a load step, None if not given, and `step_option` the option
     that sets it. `excluded` are given options that cannot be combined with a sweep.
     """
 
@@ -35,8 +35,8 @@ class SweepOptions:
     budget: int | None
     axes: tuple[SweepAxis, ...]
     starts: dict[SweepAxis, float | None]
-    visit_ns: int | None
-    visit_option: str
+    step_ns: int | None
+    step_option: str
     excluded: tuple[str, ...]
     seed: int
 
@@ -71,12 +71,12 @@ def sweep_request(options: SweepOptions) -> SweepRequest | None:
     except ValueError as error:
         raise UsageError(f"--objective: {error}") from error
     budget = _BUDGET_NS if options.budget is None else options.budget
-    visit = _VISIT_NS if options.visit_ns is None else options.visit_ns
-    if visit < _SHORTEST_NS:
+    step = _STEP_NS if options.step_ns is None else options.step_ns
+    if step < _SHORTEST_NS:
         raise UsageError(
-            f"{options.visit_option}: a load step must last at least {format_duration(_SHORTEST_NS)}"
+            f"{options.step_option}: a load step must last at least {format_duration(_SHORTEST_NS)}"
         )
-    sweep = SweepSpec(axis, start or 1.0, end, visit, budget, objectives, seed=options.seed)
+    sweep = SweepSpec(axis, start or 1.0, end, step, budget, objectives, seed=options.seed)
     return SweepRequest(sweep, start)
 
 

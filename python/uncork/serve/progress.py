@@ -13,8 +13,8 @@ from typing import Any, Final
 from uncork.model.stored_run import StoredRun
 from uncork.model.units import count_words, format_count, format_duration
 from uncork.report.blocks import Spark
-from uncork.store.glances import GLANCES, read_glances
 from uncork.store.query import RunReader
+from uncork.store.snapshots import SNAPSHOTS, read_snapshots
 
 __all__ = ["RunProgress", "run_progress"]
 
@@ -48,13 +48,13 @@ def run_progress(run: StoredRun) -> RunProgress:
     """
     idle_s = max(0.0, time.time() - _last_change_s(run.folder))
     if run.kind in ("load", "database"):
-        glances = read_glances(run.folder)
-        if not glances:
+        snapshots = read_snapshots(run.folder)
+        if not snapshots:
             return RunProgress(
                 "Nothing is stored yet: the first snapshot comes after a second.", "", (), (), idle_s
             )
         make = _load if run.kind == "load" else _database
-        return make(run, glances, idle_s)
+        return make(run, snapshots, idle_s)
     with closing(RunReader(run.folder)) as reader:
         if run.kind == "experiment":
             return _experiment(reader, idle_s)
@@ -95,9 +95,9 @@ def _experiment_row(row: Sequence[Any]) -> tuple[str, ...]:
     )
 
 
-def _load(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
-    rates = [_rate(one, "succeeded") for one in glances]
-    last, failed = glances[-1], sum(one["failed"] for one in glances)
+def _load(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
+    rates = [_rate(one, "succeeded") for one in snapshots]
+    last, failed = snapshots[-1], sum(one["failed"] for one in snapshots)
     elapsed = format_duration(last["elapsed_ns"])
     whole, now = _wanted_ns(run.folder), _now(run)
     of = "" if whole is None else f" of {format_duration(whole)}"
@@ -122,24 +122,24 @@ def _load(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: float) -
             *(format_duration(one[name]) for name in ("p50_ns", "p99_ns", "max_ns")),
             format_count(one["clients"]),
         )
-        for one in reversed(glances[-_SHOWN:])
+        for one in reversed(snapshots[-_SHOWN:])
     )
     sparks = [
-        _spark(f"Operations a second {now}", glances, rates, lambda value: format_count(round(value))),
-        _spark(f"99th percentile {now}", glances, [one["p99_ns"] for one in glances], format_duration),
+        _spark(f"Operations a second {now}", snapshots, rates, lambda value: format_count(round(value))),
+        _spark(f"99th percentile {now}", snapshots, [one["p99_ns"] for one in snapshots], format_duration),
     ]
     if failed:
-        lost = [_rate(one, "failed") for one in glances]
+        lost = [_rate(one, "failed") for one in snapshots]
         sparks.append(
-            _spark(f"Failed a second {now}", glances, lost, lambda value: format_count(round(value)))
+            _spark(f"Failed a second {now}", snapshots, lost, lambda value: format_count(round(value)))
         )
     caption = f"The last {count_words(len(rows), 'snapshot')}, newest first"
     return RunProgress(sentence, caption, titles, rows, idle_s, tuple(sparks))
 
 
-def _database(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
-    last = glances[-1]
-    names = list(dict.fromkeys(name for one in glances for name, _ in one["classes"]))
+def _database(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
+    last = snapshots[-1]
+    names = list(dict.fromkeys(name for one in snapshots for name, _ in one["classes"]))
     classes = ", ".join(f"{name} {number:.1f}" for name, number in last["classes"]) or "none"
     sentence = (
         f"{format_duration(last['elapsed_ns'])}: {last['sessions']:.1f} sessions busy on average in the last "
@@ -151,24 +151,24 @@ def _database(run: StoredRun, glances: Sequence[Mapping[str, Any]], idle_s: floa
             f"{one['sessions']:.1f}",
             *(f"{dict(one['classes']).get(name, 0.0):.1f}" for name in names),
         )
-        for one in reversed(glances[-_SHOWN:])
+        for one in reversed(snapshots[-_SHOWN:])
     )
-    busy = [one["sessions"] for one in glances]
-    spark = _spark(f"Busy sessions {_now(run)}", glances, busy, lambda value: f"{value:.1f}")
+    busy = [one["sessions"] for one in snapshots]
+    spark = _spark(f"Busy sessions {_now(run)}", snapshots, busy, lambda value: f"{value:.1f}")
     caption = f"The last {count_words(len(rows), 'snapshot')}, newest first"
     return RunProgress(sentence, caption, ("at", "busy", *names), rows, idle_s, (spark,))
 
 
 def _spark(
     title: str,
-    glances: Sequence[Mapping[str, Any]],
+    snapshots: Sequence[Mapping[str, Any]],
     values: Sequence[float],
     show: Callable[[float], str],
 ) -> Spark:
     """Return a small chart of the newest values; its title has the last, lowest and highest value."""
-    shown, first = values[-_DRAWN:], glances[-len(values[-_DRAWN:])]
+    shown, first = values[-_DRAWN:], snapshots[-len(values[-_DRAWN:])]
     words = f"{title}: {show(shown[-1])}, from {show(min(shown))} to {show(max(shown))}"
-    ends = (format_duration(first["elapsed_ns"]), format_duration(glances[-1]["elapsed_ns"]))
+    ends = (format_duration(first["elapsed_ns"]), format_duration(snapshots[-1]["elapsed_ns"]))
     return Spark(words, tuple(shown), ends)
 
 
@@ -176,8 +176,8 @@ def _now(run: StoredRun) -> str:
     return "now" if run.status == "running" else "at the end"
 
 
-def _rate(glance: Mapping[str, Any], name: str) -> float:
-    return float(glance[name] / glance["seconds"]) if glance["seconds"] else 0.0
+def _rate(snapshot: Mapping[str, Any], name: str) -> float:
+    return float(snapshot[name] / snapshot["seconds"]) if snapshot["seconds"] else 0.0
 
 
 def _failures(number: int) -> str:
@@ -206,10 +206,10 @@ def _sweep(reader: RunReader, idle_s: float) -> RunProgress:
         for number, level, rate, p50_ns, p99_ns, failed in rows
     )
     caption = "Load steps so far, newest first"
-    return RunProgress(sentence, caption, columns, shown, idle_s, tuple(_visits(rows)), numbers=0)
+    return RunProgress(sentence, caption, columns, shown, idle_s, tuple(_throughputs(rows)), numbers=0)
 
 
-def _visits(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:
+def _throughputs(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:
     """Yield a small chart of throughput by load step, the first step at the left."""
     rates = tuple(float(row[2] or 0) for row in reversed(rows))
     if rates:
@@ -219,7 +219,7 @@ def _visits(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:
 
 
 def _last_change_s(folder: Path) -> float:
-    places = (path for path in folder.iterdir() if path.is_dir() or path.name == GLANCES)
+    places = (path for path in folder.iterdir() if path.is_dir() or path.name == SNAPSHOTS)
     return max(place.stat().st_mtime for place in (folder, *places))
 
 

@@ -28,8 +28,8 @@ from uncork.serve.app_context import context_of, fragment, message, show
 from uncork.serve.progress import RunProgress, run_progress
 from uncork.serve.report_cache import document_of
 from uncork.serve.run_cache import NoSuchRunError
-from uncork.store.glances import read_glances
 from uncork.store.remote.mirrors import shown
+from uncork.store.snapshots import read_snapshots
 
 __all__ = [
     "all_runs",
@@ -135,7 +135,7 @@ async def report(request: Request) -> Response:
     try:
         drawn = await context_of(request).reports.report(run)
     except UncorkError as error:
-        if run.status == "running" or read_glances(run.folder):
+        if run.status == "running" or read_snapshots(run.folder):
             return RedirectResponse(f"/runs/{run.id}/live", 303)
         return message(
             request,
@@ -220,7 +220,7 @@ async def telemetry(request: Request) -> Response:
 async def live(request: Request) -> Response:
     """Return what a run has stored so far. The page updates itself."""
     run = await _run(request)
-    if run.status != "running" and not read_glances(run.folder):
+    if run.status != "running" and not read_snapshots(run.folder):
         return RedirectResponse(f"/runs/{run.id}", 303)
     return show(request, "live.html.j2", run=run, progress=await _progress(run))
 

@@ -20,10 +20,10 @@ from uncork.model.load import (
 )
 from uncork.model.units import count_words
 from uncork.store.append import append_rows
-from uncork.store.glances import read_glances
 from uncork.store.layout import write_atomically
 from uncork.store.query import RunReader
 from uncork.store.rows import read_rows
+from uncork.store.snapshots import read_snapshots
 from uncork.store.system import SystemWriter
 
 __all__ = ["LoadReader", "write_environment", "write_measurement", "write_plan"]
@@ -86,7 +86,7 @@ class LoadReader(RunReader):
         """
         totals = read_rows(self.folder, "load_totals")
         if not totals:
-            seen = len(read_glances(self.folder))
+            seen = len(read_snapshots(self.folder))
             hint = f"; `uncork serve` shows its {count_words(seen, 'snapshot')}" if seen else ""
             raise StoreError(
                 f"run {self.manifest.id} has no result: it is running, or was killed before its end{hint}"

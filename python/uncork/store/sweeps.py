@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from uncork.errors import StoreError
-from uncork.model.sweep import Objective, SweepSpec, Visit
+from uncork.model.sweep import LoadStep, Objective, SweepSpec
 from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically
 from uncork.store.loads import LoadReader
 
-__all__ = ["SweepReader", "append_visit", "write_sweep"]
+__all__ = ["SweepReader", "append_load_step", "write_sweep"]
 
 
 def write_sweep(folder: Path, spec: SweepSpec) -> None:
@@ -22,13 +22,13 @@ def write_sweep(folder: Path, spec: SweepSpec) -> None:
     write_atomically(folder / "sweep.json", json.dumps(asdict(spec), indent=1) + "\n")
 
 
-def append_visit(folder: Path, visit: Visit) -> None:
+def append_load_step(folder: Path, step: LoadStep) -> None:
     """Append a load step, atomically.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.
     """
-    append_rows(folder, "sweep_visits", [{**asdict(visit), "errors": json.dumps(dict(visit.errors))}])
+    append_rows(folder, "sweep_visits", [{**asdict(step), "errors": json.dumps(dict(step.errors))}])
 
 
 class SweepReader(LoadReader):
@@ -42,12 +42,14 @@ class SweepReader(LoadReader):
         """Return the options of the sweep."""
         try:
             data: Mapping[str, Any] = json.loads(self._text("sweep.json"))
+            # Runs stored before November 2026 call a load step a visit.
+            known = {("step_ns" if name == "visit_ns" else name): value for name, value in data.items()}
             objectives = tuple(Objective(**one) for one in data["objectives"])
-            return SweepSpec(**{**data, "objectives": objectives})
+            return SweepSpec(**known | {"objectives": objectives})
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{self.folder / 'sweep.json'}: damaged: {error}") from error
 
-    def visits(self) -> tuple[Visit, ...]:
+    def steps(self) -> tuple[LoadStep, ...]:
         """Return the load steps in order.
 
         Raises:
@@ -58,4 +60,4 @@ class SweepReader(LoadReader):
             raise StoreError(
                 f"run {self.manifest.id} has no result: it was killed before its first load step ended"
             )
-        return tuple(Visit(**{**row, "errors": json.loads(row["errors"])}) for row in rows)
+        return tuple(LoadStep(**{**row, "errors": json.loads(row["errors"])}) for row in rows)

@@ -15,10 +15,10 @@ from uncork.experiment.run.events import (
     Skipped,
 )
 from uncork.model.load import LoadProgress
-from uncork.model.sweep import SweepSpec, Visit
+from uncork.model.sweep import LoadStep, SweepSpec
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
 
-__all__ = ["RunSteps", "event_line", "progress_line", "reading_line", "time_left", "visit_line"]
+__all__ = ["RunSteps", "event_line", "load_step_line", "progress_line", "reading_line", "time_left"]
 
 
 class RunSteps:
@@ -121,12 +121,12 @@ def progress_line(
     return ", ".join(parts)
 
 
-def visit_line(visit: Visit, spec: SweepSpec, unit: str) -> str:
+def load_step_line(step: LoadStep, spec: SweepSpec, unit: str) -> str:
     """Return the result of a load step in one line."""
-    phase = f"round {visit.round}" if visit.round else "exploring"
-    one = visit.level == 1
+    phase = f"round {step.round}" if step.round else "exploring"
+    one = step.level == 1
     noun = "a second" if spec.axis == "rate" else spec.axis.removesuffix("s" if one else "")
-    level = f"{visit.level:g} {noun}"
-    p99 = "" if visit.p99_ns is None else f", p99 {format_duration(visit.p99_ns)}"
-    wrong = f", {visit.wrong} failed, unsent or refused" if visit.wrong else ""
-    return f"{phase}, {level}: {visit.throughput:.1f} {unit}{p99}{wrong}"
+    level = f"{step.level:g} {noun}"
+    p99 = "" if step.p99_ns is None else f", p99 {format_duration(step.p99_ns)}"
+    wrong = f", {step.wrong} failed, unsent or refused" if step.wrong else ""
+    return f"{phase}, {level}: {step.throughput:.1f} {unit}{p99}{wrong}"

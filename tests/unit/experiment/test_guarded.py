@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from uncork.errors import UsageError
-from uncork.experiment.guard.experiment import Asked, guarded
+from uncork.experiment.guard.experiment import SideRequest, guarded
 from uncork.experiment.guard.sides import Side, parse_side
 from uncork.experiment.plan.order import arms, cells
 from uncork.experiment.run.http_request import service_jobs
@@ -83,7 +83,7 @@ def asked(role, text=FILE, says=(), files=None, **facts):
 
     spec = parse_spec(text, file="x.toml", read=read, overrides={})
     facts = {"origin": f"the {role}'s file", "files": spec.files} | facts
-    return Asked(parse_side(role, list(says)), tomllib.loads(text), spec, **facts)
+    return SideRequest(parse_side(role, list(says)), tomllib.loads(text), spec, **facts)
 
 
 def derive(baseline=None, candidate=None, variant=None, changes=None):
@@ -279,7 +279,7 @@ def test_without_workloads_by_http_services_are_left_out():
     )
     spec = parse_spec(text, file="x", read={"app.py": "", "queries.py": ""}.get, overrides={})
     kept = spec.model_copy(update={"workloads": {"get": spec.workloads["get"]}, "services": {}})
-    sides = [Asked(Side(role), tomllib.loads(text), kept, "x") for role in ("baseline", "candidate")]
+    sides = [SideRequest(Side(role), tomllib.loads(text), kept, "x") for role in ("baseline", "candidate")]
     made, derived = derive(*sides)
     assert not derived.services
     assert list(derived.workloads) == ["get"]

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from fakes.sweeps import law, processors, spec, strongest, swept, visit
-from uncork.experiment.plan.sweep import chosen_levels, findings, next_visit
+from fakes.sweeps import law, processors, spec, step, strongest, swept
+from uncork.experiment.plan.sweep import chosen_levels, findings, next_step
 from uncork.model.sweep import parse_objectives
 
 
@@ -16,20 +16,20 @@ def generator():
 
 
 def test_it_explores_by_doubling_until_power_and_throughput_have_gone_past_their_top(generator):
-    visits = swept(processors(4), spec(), generator, noise=0.01)
-    explored = [one.level for one in visits if not one.round]
+    steps = swept(processors(4), spec(), generator, noise=0.01)
+    explored = [one.level for one in steps if not one.round]
     assert explored[:5] == [1, 2, 4, 8, 16]
     assert max(explored) <= 32
-    assert min(one.round for one in visits) == 0 and max(one.round for one in visits) >= 5
+    assert min(one.round for one in steps) == 0 and max(one.round for one in steps) >= 5
 
 
 def test_each_round_visits_the_same_levels_once_in_an_order_of_its_own(generator):
-    visits = swept(law, spec(), generator, noise=0.02)
+    steps = swept(law, spec(), generator, noise=0.02)
     orders = {}
-    for one in visits:
+    for one in steps:
         orders.setdefault(one.round, []).append(one.level)
     rounds = [order for number, order in orders.items() if number]
-    assert all(sorted(order) == list(chosen_levels(visits, spec())) for order in rounds)
+    assert all(sorted(order) == list(chosen_levels(steps, spec())) for order in rounds)
     assert len({tuple(order) for order in rounds}) > 1
 
 
@@ -57,10 +57,10 @@ def test_without_a_bend_the_end_of_the_sweep_is_no_knee(generator):
 
 def test_a_cliff_is_searched_between_the_last_level_that_works_and_the_first_that_breaks(generator):
     wanted = spec()
-    visits = swept(processors(500), wanted, generator, breaks_at=97)
-    found = findings(visits, wanted)
+    steps = swept(processors(500), wanted, generator, breaks_at=97)
+    found = findings(steps, wanted)
     assert found.cliff.holds < 97 <= found.cliff.gives_way <= 1.25 * found.cliff.holds
-    assert not any(one.round for one in visits if one.level >= 97)
+    assert not any(one.round for one in steps if one.level >= 97)
 
 
 def test_an_objective_is_judged_on_both_sides_of_its_edge(generator):
@@ -76,27 +76,32 @@ def test_an_objective_is_judged_on_both_sides_of_its_edge(generator):
 
 def test_a_server_that_never_works_ends_the_sweep_at_once(generator):
     wanted = spec()
-    visits = swept(processors(4), wanted, generator, breaks_at=1)
-    assert [one.level for one in visits] == [1]
-    assert findings(visits, wanted).knee is None
+    steps = swept(processors(4), wanted, generator, breaks_at=1)
+    assert [one.level for one in steps] == [1]
+    assert findings(steps, wanted).knee is None
 
 
 def test_a_round_cut_short_is_not_judged():
-    visits = [visit(1, 0, 1, 1000), visit(2, 0, 2, 1900), visit(3, 0, 4, 2000), visit(4, 0, 8, 2000)]
-    visits += [visit(5 + at, 1, level, 1000 * min(level, 2)) for at, level in enumerate((1, 2, 4, 8))]
-    visits.append(visit(9, 2, 4, 2000))
-    assert findings(visits, spec()).knee.rounds == 1
+    steps = [
+        step(1, 0, 1, 1000),
+        step(2, 0, 2, 1900),
+        step(3, 0, 4, 2000),
+        step(4, 0, 8, 2000),
+    ]
+    steps += [step(5 + at, 1, level, 1000 * min(level, 2)) for at, level in enumerate((1, 2, 4, 8))]
+    steps.append(step(9, 2, 4, 2000))
+    assert findings(steps, spec()).knee.rounds == 1
 
 
 def test_rates_are_told_with_three_digits(generator):
     wanted = spec(axis="rate", start=130.0, end=1e6)
     levels = []
-    visits = []
-    while (place := next_visit(visits, wanted)) is not None and not place[0]:
+    steps = []
+    while (place := next_step(steps, wanted)) is not None and not place[0]:
         levels.append(place[1])
         busy = place[1] / 20_000
-        seen = visit(len(visits) + 1, 0, place[1], place[1], failed=0.3 if busy >= 1 else 0.0)
-        visits.append(seen if busy >= 1 else _queued(seen, busy))
+        seen = step(len(steps) + 1, 0, place[1], place[1], failed=0.3 if busy >= 1 else 0.0)
+        steps.append(seen if busy >= 1 else _queued(seen, busy))
     assert levels[:3] == [130, 260, 520]
     assert all(float(f"{level:.3g}") == level for level in levels)
     assert any(18_000 <= level < 20_000 for level in levels) or max(levels) > 20_000

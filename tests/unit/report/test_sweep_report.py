@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from fakes.answered import sweep_result
-from fakes.sweeps import law, processors, spec, swept, visit
+from fakes.sweeps import law, processors, spec, step, swept
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.sweep import parse_objectives
 from uncork.model.units import format_duration
@@ -31,12 +31,12 @@ from uncork.store.seen import Pressed
 
 def result_of(throughput, *, breaks_at=math.inf, message=None, **changes):
     wanted = spec(**changes)
-    visits = swept(throughput, wanted, np.random.default_rng(5), noise=0.01, breaks_at=breaks_at)
-    visits = [visit if visit.works else replace(visit, message=message) for visit in visits]
+    loads = swept(throughput, wanted, np.random.default_rng(5), noise=0.01, breaks_at=breaks_at)
+    loads = [step if step.works else replace(step, message=message) for step in loads]
     manifest = Manifest(
         "sweep-x", "sweep", "?", "complete", "2026-11-22T07:00:00+00:00", 1, "", "embedded", "0.1.0"
     )
-    return sweep_result(manifest, {"scripts": [{"name": "select-only"}]}, wanted, visits, {})
+    return sweep_result(manifest, {"scripts": [{"name": "select-only"}]}, wanted, loads, {})
 
 
 RESULTS = {
@@ -80,12 +80,12 @@ def evidence(throughput, explored, rounds, **changes):
     wanted = spec(**changes)
     places = [(0, level) for level in explored]
     places += [(one, level) for one in range(1, rounds + 1) for level in explored]
-    visits = [
-        visit(number, round_, level, throughput(level) * (1 + 0.004 * math.sin(number)))
+    loads = [
+        step(number, round_, level, throughput(level) * (1 + 0.004 * math.sin(number)))
         for number, (round_, level) in enumerate(places, 1)
     ]
     manifest = Manifest("s", "s", "?", "complete", "", 1, "", "http://h", "0.1.0")
-    return sweep_result(manifest, {"scripts": [{"name": "/a"}], "http": {}}, wanted, visits, {})
+    return sweep_result(manifest, {"scripts": [{"name": "/a"}], "http": {}}, wanted, loads, {})
 
 
 def level_figures(result, level):
@@ -154,9 +154,9 @@ def test_no_saturation_is_claimed_where_throughput_still_grows():
 
 def test_a_load_by_http_is_told_in_its_own_words():
     wanted = spec(axis="streams", end=64.0)
-    visits = swept(processors(8), wanted, np.random.default_rng(5), noise=0.01)
+    loads = swept(processors(8), wanted, np.random.default_rng(5), noise=0.01)
     manifest = Manifest("s", "s", "?", "complete", "", 1, "", "http://h", "0.1.0")
-    result = sweep_result(manifest, {"scripts": [{"name": "/a"}], "http": {}}, wanted, visits, {})
+    result = sweep_result(manifest, {"scripts": [{"name": "/a"}], "http": {}}, wanted, loads, {})
     assert (
         "streams per connection the service handles" in result.answer and "requests a second" in result.answer
     )
@@ -167,13 +167,13 @@ def test_a_load_by_http_is_told_in_its_own_words():
 
 def test_the_bottlenecks_past_the_knee_and_at_the_cliff_are_reported_once_each():
     wanted = spec()
-    visits = swept(processors(100), wanted, np.random.default_rng(5), noise=0.01, breaks_at=97)
+    loads = swept(processors(100), wanted, np.random.default_rng(5), noise=0.01, breaks_at=97)
     load = LoadUse(32.0, 2e7)
     locks = Seen(load, MachineUse(2), sessions=DatabaseUse({("Lock", "tuple"): 20.0}, 32.0))
     both = replace(locks, load=replace(load, errors={"53300": 4}))
     manifest = Manifest("s", "s", "?", "complete", "", 1, "", "embedded", "0.1.0")
     pressed = (Pressed(64.0, locks), Pressed(97.0, both, ("the service is not in sight",)))
-    result = sweep_result(manifest, {"scripts": [{"name": "x"}]}, wanted, visits, {}, pressed)
+    result = sweep_result(manifest, {"scripts": [{"name": "x"}]}, wanted, loads, {}, pressed)
     told = [(one.level, one.resource) for one in result.bottlenecks]
     assert told == [(64.0, "locks"), (97.0, "connection limit")]
     assert "The service is not in sight." in result.warnings
@@ -192,10 +192,10 @@ def test_a_law_that_does_not_fit_is_not_believed():
 
 def test_a_busy_generator_is_named():
     wanted = spec()
-    visits = swept(processors(4), wanted, np.random.default_rng(5), noise=0.01)
-    visits = [replace(visit, busiest_thread=0.97) for visit in visits]
+    loads = swept(processors(4), wanted, np.random.default_rng(5), noise=0.01)
+    loads = [replace(step, busiest_thread=0.97) for step in loads]
     manifest = Manifest("s", "s", "?", "complete", "", 1, "", "embedded", "0.1.0")
-    result = sweep_result(manifest, {"scripts": [{"name": "x"}]}, wanted, visits, {})
+    result = sweep_result(manifest, {"scripts": [{"name": "x"}]}, wanted, loads, {})
     assert result.warnings[0].startswith("At the knee the generator's busiest thread works 97 % of the time")
 
 

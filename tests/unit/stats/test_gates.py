@@ -8,7 +8,7 @@ import pytest
 from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateOutcome
 from uncork.stats.effect import estimate
-from uncork.stats.gates.decision import CONFIRMATION, Asked, Exact, Same, Unknown, confirm, decide
+from uncork.stats.gates.decision import CONFIRMATION, Exact, GateQuestion, Same, Unknown, confirm, decide
 from uncork.stats.gates.words import range_words
 from uncork.stats.level import share_level, value_level
 from uncork.stats.proportion import ShareUnits, estimate_share
@@ -30,7 +30,7 @@ def shares(own, base, rounds=8):
 
 
 def one(gate, evidence, *, practical=0.03):
-    return decide([Asked(parse_gate(gate), evidence, practical)], confidence=CONFIDENCE)[0]
+    return decide([GateQuestion(parse_gate(gate), evidence, practical)], confidence=CONFIDENCE)[0]
 
 
 @pytest.mark.parametrize(
@@ -86,16 +86,16 @@ def test_what_is_not_decided_says_how_many_rounds_would_do():
 def test_many_gates_need_clearer_evidence():
     lone, others = ratio(3.4, std_dev=2.3), [ratio(0, std_dev=20)] * 19
     gate = parse_gate("p99 < +3%")
-    alone = decide([Asked(gate, lone)], confidence=CONFIDENCE)[0]
-    among = decide([Asked(gate, effect) for effect in [lone, *others]], confidence=CONFIDENCE)[0]
+    alone = decide([GateQuestion(gate, lone)], confidence=CONFIDENCE)[0]
+    among = decide([GateQuestion(gate, effect) for effect in [lone, *others]], confidence=CONFIDENCE)[0]
     assert alone.outcome is GateOutcome.BROKEN
     assert among.outcome is GateOutcome.UNDECIDED
     assert among.reason.endswith("would decide a single gate, but is too weak after correcting for 20 gates")
 
 
 def test_exact_gates_do_not_weigh_on_the_others():
-    gate, exact = parse_gate("p99 < +3%"), Asked(parse_gate("queries <= baseline"), Exact(1.0, 1.0, 5))
-    asked = [Asked(gate, ratio(3.4, std_dev=2.3)), *[exact] * 19]
+    gate, exact = parse_gate("p99 < +3%"), GateQuestion(parse_gate("queries <= baseline"), Exact(1.0, 1.0, 5))
+    asked = [GateQuestion(gate, ratio(3.4, std_dev=2.3)), *[exact] * 19]
     assert decide(asked, confidence=CONFIDENCE)[0].outcome is GateOutcome.BROKEN
 
 
@@ -211,12 +211,12 @@ def test_no_gate_at_all_is_decided():
 
 def test_another_confidence_is_refused():
     with pytest.raises(ValueError, match="must be estimated at the confidence of the guard"):
-        decide([Asked(parse_gate("p99 < +5%"), ratio(0))], confidence=0.9)
+        decide([GateQuestion(parse_gate("p99 < +5%"), ratio(0))], confidence=0.9)
 
 
 def again(gate, percent, **facts):
     effect = ratio(percent, confidence=CONFIRMATION, **facts)
-    return decide([Asked(parse_gate(gate), effect)], confidence=CONFIRMATION)[0]
+    return decide([GateQuestion(parse_gate(gate), effect)], confidence=CONFIRMATION)[0]
 
 
 def test_what_is_found_twice_is_broken():

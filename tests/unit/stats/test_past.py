@@ -8,7 +8,7 @@ import pytest
 
 from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateOutcome
-from uncork.stats.gates.decision import Asked, Exact
+from uncork.stats.gates.decision import Exact, GateQuestion
 from uncork.stats.gates.history import Past, beside_past, past_of, share_beside_past
 from uncork.stats.gates.history_gates import judge_past, ratio_beside, share_beside, value_beside
 from uncork.stats.run_comparison import ComparableRun, log_odds
@@ -135,7 +135,7 @@ def test_a_gate_on_a_share(text, failed, outcome):
 
 def test_a_short_past_decides_nothing_and_counts_need_none():
     found = beside(3.0, USUAL[:4])
-    exact = Asked(parse_gate("sent < +5%"), Exact(100.0, 120.0))
+    exact = GateQuestion(parse_gate("sent < +5%"), Exact(100.0, 120.0))
     noisy, counted = judge_past(
         [ratio_beside(parse_gate("p99 < +5%"), found, practical=0.03), exact], confidence=CONFIDENCE
     )

@@ -187,9 +187,9 @@ def test_a_sweep_begins_where_the_load_is_and_ends_somewhere(sweep_of, spec_of):
     assert sweep_of("http://h/") is None
     wanted = sweep_of("--sweep clients -c 4 -D 500ms --objective p99<9ms http://h/")
     assert (wanted.spec.axis, wanted.start, wanted.spec.end) == ("clients", 4.0, 512.0)
-    assert (wanted.spec.visit_ns, wanted.spec.objectives[0].text) == (5 * 10**8, "p99 < 9ms")
+    assert (wanted.spec.step_ns, wanted.spec.objectives[0].text) == (5 * 10**8, "p99 < 9ms")
     wanted = sweep_of("--sweep streams --h2 -m 2 --to 32 http://h/")
-    assert (wanted.spec.axis, wanted.start, wanted.spec.end, wanted.spec.visit_ns) == (
+    assert (wanted.spec.axis, wanted.start, wanted.spec.end, wanted.spec.step_ns) == (
         "streams",
         2,
         32,

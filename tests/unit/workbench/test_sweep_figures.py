@@ -15,7 +15,7 @@ from uncork.load.run import without_password
 from uncork.model.sweep import parse_objectives
 from uncork.store.layout import Manifest, write_manifest
 from uncork.store.loads import write_environment, write_plan
-from uncork.store.sweeps import append_visit, write_sweep
+from uncork.store.sweeps import append_load_step, write_sweep
 
 
 def store_sweep(root, number, slower=1.0, **changes):
@@ -30,7 +30,7 @@ def store_sweep(root, number, slower=1.0, **changes):
     system = processors(4)
     generator = np.random.default_rng(number)
     for one in swept(lambda load: system(load) / slower, wanted, generator, noise=0.02):
-        append_visit(folder, one)
+        append_load_step(folder, one)
     manifest = Manifest(
         id=folder.name,
         name="sweep-tpcb-like",

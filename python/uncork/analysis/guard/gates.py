@@ -22,7 +22,7 @@ from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import Gate, GateCheck, GateOutcome
 from uncork.model.trial import Cell
 from uncork.stats.effect import Effect
-from uncork.stats.gates.decision import Asked, Decision, Same, Unknown, decide
+from uncork.stats.gates.decision import Decision, GateQuestion, Same, Unknown, decide
 from uncork.stats.sample import UnitKind
 from uncork.store.query import RunReader
 
@@ -126,7 +126,7 @@ class GateJudge:
         places = [one for one in self._places if (one.cell, one.workload) not in refused]
         shown = [self._evidence(place, stored) for place in places]
         asked = [
-            Asked(place.gate, one.evidence, self._practical(place))
+            GateQuestion(place.gate, one.evidence, self._practical(place))
             for place, one in zip(places, shown, strict=True)
         ]
         decisions = decide(asked, confidence=self._confidence, minimum_rounds=self._spec.stop.minimum_rounds)

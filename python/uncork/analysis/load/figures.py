@@ -71,7 +71,7 @@ def asked_of_sweep(plan: Mapping[str, Any], spec: SweepSpec) -> dict[str, str]:
     load = asked_of_load(plan)
     kept = {name: text for name, text in load.items() if name.startswith("script ") or name in _SWEPT}
     objectives = "; ".join(objective.text for objective in spec.objectives)
-    return {**kept, "raised": spec.axis, "a visit": f"{spec.visit_ns} ns", "objectives": objectives}
+    return {**kept, "raised": spec.axis, "a visit": f"{spec.step_ns} ns", "objectives": objectives}
 
 
 def sweep_figures(result: SweepResult) -> Iterator[Figure]:

@@ -24,7 +24,7 @@ from uncork.model.results.sweep import (
     SweepResult,
     SweepRunFacts,
 )
-from uncork.model.sweep import SweepSpec, Visit
+from uncork.model.sweep import LoadStep, SweepSpec
 from uncork.stats.interval import confidence_sequence
 from uncork.stats.load.scalability import fit_scalability
 from uncork.store.layout import Manifest
@@ -42,9 +42,9 @@ def build_sweep_result(folder: Path) -> SweepResult:
     """
     reader = SweepReader(folder)
     try:
-        plan, spec, visits = reader.plan(), reader.sweep(), reader.visits()
+        plan, spec, steps = reader.plan(), reader.sweep(), reader.steps()
         pressed = read_pressed(folder)
-        return sweep_result(reader.manifest, plan, spec, visits, reader.environment(), pressed)
+        return sweep_result(reader.manifest, plan, spec, steps, reader.environment(), pressed)
     finally:
         reader.close()
 
@@ -53,12 +53,12 @@ def sweep_result(
     manifest: Manifest,
     plan: Mapping[str, Any],
     spec: SweepSpec,
-    visits: Sequence[Visit],
+    steps: Sequence[LoadStep],
     environment: dict[str, dict[str, str]],
     pressed: Sequence[Pressed] = (),
 ) -> SweepResult:
     """Build the result of a sweep from the contents of its run. Pure."""
-    found = findings(visits, spec)
+    found = findings(steps, spec)
     return SweepResult(
         run=SweepRunFacts(
             id=manifest.id,
@@ -74,14 +74,14 @@ def sweep_result(
         axis=spec.axis,
         start=spec.start,
         end=spec.end,
-        visit_ns=spec.visit_ns,
+        step_ns=spec.step_ns,
         budget_ns=spec.budget_ns,
         confidence=spec.confidence,
         seed=spec.seed,
         scripts=tuple(script["name"] for script in plan["scripts"]),
         levels=tuple(
-            _level([visit for visit in visits if visit.level == level], spec.confidence)
-            for level in sorted({visit.level for visit in visits})
+            _level([step for step in steps if step.level == level], spec.confidence)
+            for level in sorted({step.level for step in steps})
         ),
         knee=None
         if found.knee is None
@@ -90,10 +90,10 @@ def sweep_result(
         saturation=None
         if found.saturation is None
         else SaturationFacts(found.saturation.level, found.saturation.top, found.saturation.growth),
-        law=_law(visits, spec),
+        law=_law(steps, spec),
         objectives=tuple(_objective(text, found) for text in found.objectives),
-        cliff=_cliff(visits, found),
-        bottlenecks=tuple(_bottlenecks(visits, found, pressed)),
+        cliff=_cliff(steps, found),
+        bottlenecks=tuple(_bottlenecks(steps, found, pressed)),
         processors=int(environment.get("machine", {}).get("processors", "1")),
         environment=environment,
         operation="request" if "http" in plan else "transaction",
@@ -101,41 +101,41 @@ def sweep_result(
     )
 
 
-def _level(visits: Sequence[Visit], confidence: float) -> LevelFacts:
-    rounds = [visit for visit in visits if visit.round]
-    logs = [math.log(visit.throughput) for visit in rounds if visit.succeeded]
+def _level(steps: Sequence[LoadStep], confidence: float) -> LevelFacts:
+    rounds = [step for step in steps if step.round]
+    logs = [math.log(step.throughput) for step in rounds if step.succeeded]
     low, high = confidence_sequence(logs, confidence) if logs else (-math.inf, math.inf)
-    asked = sum(visit.asked for visit in visits)
-    elapsed = sum(visit.elapsed_ns for visit in visits)
+    asked = sum(step.asked for step in steps)
+    elapsed = sum(step.elapsed_ns for step in steps)
     server = [
-        visit.server_user_ns + visit.server_system_ns
-        for visit in visits
-        if visit.server_user_ns is not None and visit.server_system_ns is not None
+        step.server_user_ns + step.server_system_ns
+        for step in steps
+        if step.server_user_ns is not None and step.server_system_ns is not None
     ]
-    messages = [visit.message for visit in visits if visit.message]
+    messages = [step.message for step in steps if step.message]
     return LevelFacts(
-        level=visits[0].level,
-        visits=len(visits),
+        level=steps[0].level,
+        steps=len(steps),
         rounds=len(rounds),
-        throughput=statistics.fmean(visit.throughput for visit in visits),
+        throughput=statistics.fmean(step.throughput for step in steps),
         low=None if math.isinf(low) else math.exp(low),
         high=None if math.isinf(high) else math.exp(high),
-        mean_ns=_median([visit.mean_ns for visit in visits]),
-        p50_ns=_median([visit.p50_ns for visit in visits]),
-        p90_ns=_median([visit.p90_ns for visit in visits]),
-        p99_ns=_median([visit.p99_ns for visit in visits]),
-        max_ns=max((visit.max_ns for visit in visits if visit.max_ns is not None), default=None),
-        wrong=sum(visit.wrong for visit in visits) / asked if asked else 0.0,
-        busiest_thread=statistics.fmean(visit.busiest_thread for visit in visits),
-        client_cpus=sum(visit.client_ns for visit in visits) / elapsed if elapsed else 0.0,
-        server_cpus=sum(server) / elapsed if elapsed and len(server) == len(visits) else None,
-        works=2 * sum(visit.works for visit in visits) >= len(visits),
+        mean_ns=_median([step.mean_ns for step in steps]),
+        p50_ns=_median([step.p50_ns for step in steps]),
+        p90_ns=_median([step.p90_ns for step in steps]),
+        p99_ns=_median([step.p99_ns for step in steps]),
+        max_ns=max((step.max_ns for step in steps if step.max_ns is not None), default=None),
+        wrong=sum(step.wrong for step in steps) / asked if asked else 0.0,
+        busiest_thread=statistics.fmean(step.busiest_thread for step in steps),
+        client_cpus=sum(step.client_ns for step in steps) / elapsed if elapsed else 0.0,
+        server_cpus=sum(server) / elapsed if elapsed and len(server) == len(steps) else None,
+        works=2 * sum(step.works for step in steps) >= len(steps),
         message=messages[0] if messages else None,
     )
 
 
 def _bottlenecks(
-    visits: Sequence[Visit], found: SweepFindings, pressed: Sequence[Pressed]
+    steps: Sequence[LoadStep], found: SweepFindings, pressed: Sequence[Pressed]
 ) -> Iterator[BottleneckFacts]:
     """Yield the bottleneck past the knee, then what refuses operations at the cliff."""
     told = set()
@@ -144,7 +144,7 @@ def _bottlenecks(
             if at.level is not None and one.resource not in told:
                 yield BottleneckFacts(at.level, one.resource, one.sentence, one.remedy, one.weight)
                 told.add(one.resource)
-    broken = next((one for one in visits if one.level == found.cliff.gives_way and not one.works), None)
+    broken = next((one for one in steps if one.level == found.cliff.gives_way and not one.works), None)
     if broken is not None:
         load = LoadUse(0.0, 0.0, errors=broken.errors, message=broken.message or "")
         for one in find_bottlenecks(Seen(load, MachineUse(1))):
@@ -158,14 +158,17 @@ def _median(values: Sequence[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def _law(visits: Sequence[Visit], spec: SweepSpec) -> LawFacts | None:
+def _law(steps: Sequence[LoadStep], spec: SweepSpec) -> LawFacts | None:
     """Fit the law to clients, or streams; a rate is not a number of concurrent workers."""
-    works = [visit for visit in visits if visit.works]
+    works = [step for step in steps if step.works]
     if spec.axis == "rate" or not works:
         return None
     generator = np.random.default_rng(spec.seed)
     law = fit_scalability(
-        [visit.level for visit in works], [visit.throughput for visit in works], generator, spec.confidence
+        [step.level for step in works],
+        [step.throughput for step in works],
+        generator,
+        spec.confidence,
     )
     if law is None:
         return None
@@ -204,16 +207,16 @@ def _objective(text: str, found: SweepFindings) -> ObjectiveFacts:
     return ObjectiveFacts(text, holds, fails, unknown)
 
 
-def _cliff(visits: Sequence[Visit], found: SweepFindings) -> CliffFacts | None:
+def _cliff(steps: Sequence[LoadStep], found: SweepFindings) -> CliffFacts | None:
     if found.cliff.gives_way is None:
         return None
-    there = [visit for visit in visits if visit.level == found.cliff.gives_way and not visit.works]
-    visit = there[0]
-    if visit.unsent and visit.unsent >= visit.failed + visit.refused:
-        reason = f"{visit.unsent} of {visit.asked} arrivals found no free connection in time"
+    there = [step for step in steps if step.level == found.cliff.gives_way and not step.works]
+    step = there[0]
+    if step.unsent and step.unsent >= step.failed + step.refused:
+        reason = f"{step.unsent} of {step.asked} arrivals found no free connection in time"
     else:
-        reason = visit.message or ", ".join(f"{many} × {code}" for code, many in visit.errors.items())
-        failed = visit.failed + visit.refused
-        if reason and visit.complete and failed:
-            reason = f"{failed} of {visit.asked} failed, the first: {reason}"
+        reason = step.message or ", ".join(f"{many} × {code}" for code, many in step.errors.items())
+        failed = step.failed + step.refused
+        if reason and step.complete and failed:
+            reason = f"{failed} of {step.asked} failed, the first: {reason}"
     return CliffFacts(found.cliff.holds, found.cliff.gives_way, reason or "the load ended early")

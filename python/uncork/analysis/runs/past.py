@@ -18,7 +18,7 @@ from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.guard import Gate
 from uncork.model.stored_run import BASELINE
 from uncork.stats.compare import MINIMUM_ROUNDS
-from uncork.stats.gates.decision import Asked, Exact, Same, Unknown
+from uncork.stats.gates.decision import Exact, GateQuestion, Same, Unknown
 from uncork.stats.gates.history import Past, beside_past, past_of, share_beside_past
 from uncork.stats.gates.history_gates import Beside, ratio_beside, share_beside, value_beside
 from uncork.stats.run_comparison import KNOWN_RUNS, ComparableRun, RunDifference, compare_effects, log_odds
@@ -83,7 +83,7 @@ class Found:
     `like` counts the comparable runs. `unit` is that of the values, None for the metric's own.
     """
 
-    evidence: Beside | Asked
+    evidence: Beside | GateQuestion
     baseline: float | None = None
     candidate: float | None = None
     like: int = 0
@@ -149,16 +149,16 @@ def held_against(place: Place, new: Sequence[RunFigures], past: ComparablePast, 
     """Compare new runs, made in a row and taken as one, with history. Pure."""
     gate = place.gate
     if place.plan is not None:
-        return Found(Asked(gate, _plan(place.plan, new[-1], past)))
+        return Found(GateQuestion(gate, _plan(place.plan, new[-1], past)))
     own = [one for run in new if (one := place.find(run)) is not None]
     if len(own) < len(new):
-        return Found(Asked(gate, Unknown(place.missing)))
+        return Found(GateQuestion(gate, Unknown(place.missing)))
     known = [(run, one) for run in past.runs if (one := _counterpart(place, run, own[0])) is not None]
     base = next((one for run, one in known if run is past.baseline), None)
     if not known:
         needed = "one is" if own[0].scale in ("effect", "exact") else f"{KNOWN_RUNS} are"
         reason = f"no stored comparable run has it, and {needed} needed{_how(past)}"
-        return Found(Asked(gate, Unknown(reason)), None, _middle(gate, own))
+        return Found(GateQuestion(gate, Unknown(reason)), None, _middle(gate, own))
     if own[0].scale == "effect":
         return _effect(gate, _in_the_middle(own), [one for _, one in known], base, confidence)
     stretch = past_of([ComparableRun(seconds_of(run), _log(one)) for run, one in known])
@@ -187,13 +187,13 @@ def _evidence(
     stretch: Past,
     baseline: ComparableRun | None,
     confidence: float,
-) -> Beside | Asked:
+) -> Beside | GateQuestion:
     if own[0].scale == "share":
         time_s = statistics.median(map(seconds_of, new))
         return _share(gate, time_s, own, before, stretch, baseline, confidence)
     values = {one.value for one in (*own, *before)}
     if own[0].scale == "exact" or (len(values) == 1 and own[0].unit in ("", "B")):
-        return Asked(gate, Exact(before[-1].value, own[-1].value))
+        return GateQuestion(gate, Exact(before[-1].value, own[-1].value))
     runs = [ComparableRun(seconds_of(run), one.log_value) for run, one in zip(new, own, strict=True)]
     resolution = own[0].resolution
     if gate.bound == "value":
@@ -212,7 +212,7 @@ def _effect(
     before = base or _in_the_middle(known)
     if gate.bound == "value":
         reason = "an experiment's metric is an effect, a ratio; gates on values work only for loads"
-        return Found(Asked(gate, Unknown(reason)), before.value, own.value)
+        return Found(GateQuestion(gate, Unknown(reason)), before.value, own.value)
 
     def compared(shift: float) -> RunDifference:
         sides = [(one.log_value, one.rounds, one.std_dev) for one in (before, own)]
@@ -256,19 +256,19 @@ def _share(
     stretch: Past,
     baseline: ComparableRun | None,
     confidence: float,
-) -> Beside | Asked:
+) -> Beside | GateQuestion:
     after = (sum(one.count for one in own), sum(one.of for one in own))
     old = (sum(one.count for one in before), sum(one.of for one in before))
     if gate.bound == "value":
         limit = gate.limit if gate.metric == "errors" else 1.0 - gate.limit
         if limit <= 0.0 or limit >= 1.0:
-            return Asked(gate, Exact(None, _middle(gate, own)))
+            return GateQuestion(gate, Exact(None, _middle(gate, own)))
         at = (round(limit * _WHOLE), _WHOLE)
         return value_beside(
             gate, share_beside_past(after, time_s, at, stretch, confidence=confidence), failures=True
         )
     if after[0] == old[0] == 0:
-        return Asked(gate, Same(True, f"none of {after[1]} operations failed, as before"))
+        return GateQuestion(gate, Same(True, f"none of {after[1]} operations failed, as before"))
     found = share_beside_past(after, time_s, old, stretch, confidence=confidence, baseline=baseline)
     share = (old[0] + 0.5) / (old[1] + 1.0)
     return share_beside(gate, found, share, practical=POINTS)

@@ -12,7 +12,7 @@ from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
 from uncork.requests.sql_options import SqlOptions
 from uncork.workbench.documents.kinds import Kind, kind_named
-from uncork.workbench.event_words import visit_line
+from uncork.workbench.event_words import load_step_line
 from uncork.workbench.load.sweeps import new_sweep
 
 __all__ = ["sweep_load"]
@@ -23,7 +23,7 @@ def sweep_load(job: LoadJob | HttpJob, sweep: SweepRequest, options: SqlOptions 
     session = new_sweep(options.runs, job, sweep)
     console.note(f"run {session.folder.name}")
     unit = session.unit
-    status = session.sweep(lambda visit: console.note(visit_line(visit, sweep.spec, unit)), console.note)
+    status = session.sweep(lambda step: console.note(load_step_line(step, sweep.spec, unit)), console.note)
     if not (session.folder / "sweep_visits").is_dir():
         console.note("interrupted before anything was measured")
         raise typer.Exit(ExitStatus.INTERRUPTED)

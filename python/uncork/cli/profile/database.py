@@ -19,12 +19,12 @@ from uncork.model.results.database import DatabaseResult
 from uncork.model.units import format_duration
 from uncork.report.database.graph import foreign_key_dot, foreign_key_svg
 from uncork.report.database.terminal import render_database_terminal
-from uncork.report.database.words import glance_line
+from uncork.report.database.words import snapshot_line
 from uncork.requests.jobs import ServerOptions
 from uncork.requests.profile_options import DatabaseOptions
 from uncork.store.layout import write_atomically
 from uncork.workbench.documents.kinds import kind_named
-from uncork.workbench.profile.database_watch import Glance
+from uncork.workbench.profile.database_watch import ProgressSnapshot
 from uncork.workbench.profile.databases import check_rate, profile_database
 
 __all__ = ["profile_db"]
@@ -80,19 +80,19 @@ def _write_graph(path: Path, result: DatabaseResult) -> None:
     write_atomically(path, foreign_key_dot(result) if path.suffix == ".dot" else foreign_key_svg(result))
 
 
-def _progress(seconds: float) -> Callable[[Glance], None]:
+def _progress(seconds: float) -> Callable[[ProgressSnapshot], None]:
     """Return a function that reports progress: a live line in a terminal, otherwise a line now and then."""
     shown = time.monotonic()
     live = console.talk.is_terminal
 
-    def show(glance: Glance) -> None:
+    def show(snapshot: ProgressSnapshot) -> None:
         nonlocal shown
         now = time.monotonic()
         if not live and now - shown < _EVERY_S:
             return
         shown = now
-        left = max(0.0, seconds - glance.elapsed_ns / 1e9)
-        line = glance_line(glance.sessions, glance.classes, left)
+        left = max(0.0, seconds - snapshot.elapsed_ns / 1e9)
+        line = snapshot_line(snapshot.sessions, snapshot.classes, left)
         if live:
             console.talk.file.write(f"\r\033[K{line[: console.talk.width - 1]}")
             console.talk.file.flush()

@@ -12,7 +12,7 @@ from uncork.errors import UsageError
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.profile.logs import LogReading, LogRequest
 from uncork.report.log.terminal import render_log_live
-from uncork.workbench.profile.following import Glance, follow_logs
+from uncork.workbench.profile.following import ProgressSnapshot, follow_logs
 from uncork.workbench.profile.log_files import is_log
 
 __all__ = ["Following"]
@@ -39,13 +39,13 @@ class Following:
         for path in self.files:
             if not path.parent.is_dir():
                 raise UsageError(f"{path}: there is no folder {path.parent}")
-        last: Glance | None = None
+        last: ProgressSnapshot | None = None
 
-        def show(glance: Glance) -> None:
+        def show(snapshot: ProgressSnapshot) -> None:
             nonlocal last
             if not quiet:
-                self._show(glance, last)
-            last = glance
+                self._show(snapshot, last)
+            last = snapshot
 
         if not quiet:
             until = "" if self.end_s is None else f" for {format_duration(self.end_s * 1e9)}"
@@ -67,17 +67,17 @@ class Following:
             else:
                 yield path
 
-    def _show(self, glance: Glance, last: Glance | None) -> None:
-        result, total = glance.result, glance.result.executions
+    def _show(self, snapshot: ProgressSnapshot, last: ProgressSnapshot | None) -> None:
+        result, total = snapshot.result, snapshot.result.executions
         before = None if last is None else last.result.executions
         count = total.count - (before.count if before else 0)
         took = total.sum_ns - (before.sum_ns if before else 0)
-        passed = glance.seconds - (last.seconds if last else 0)
+        passed = snapshot.seconds - (last.seconds if last else 0)
         line = (
-            f"{format_duration(glance.seconds * 1e9)}, {format_bytes(glance.bytes)}, "
+            f"{format_duration(snapshot.seconds * 1e9)}, {format_bytes(snapshot.bytes)}, "
             f"{format_count(result.entries)} entries; in the last {format_duration(passed * 1e9)} "
             f"{format_count(count)} executions that took {format_duration(took)}"
-            f"{'; still catching up' if glance.behind else ''}"
+            f"{'; still catching up' if snapshot.behind else ''}"
         )
         if not console.output.is_terminal:
             console.note(line)

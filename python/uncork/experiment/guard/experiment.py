@@ -21,7 +21,7 @@ from uncork.experiment.spec.problems import hint
 from uncork.experiment.spec.schema import Spec
 from uncork.model.results.guard import GuardSide
 
-__all__ = ["BASELINE", "CANDIDATE", "Asked", "Guarded", "guarded"]
+__all__ = ["BASELINE", "CANDIDATE", "Guarded", "SideRequest", "guarded"]
 
 BASELINE: Final = "baseline"
 CANDIDATE: Final = "candidate"
@@ -40,7 +40,7 @@ _NAME: Final = 34
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SideRequest:
     """The question of one side.
 
     `data` is the file's content, with SQL files replaced by their text. `spec` is the same, validated.
@@ -79,7 +79,9 @@ class Guarded:
     told: tuple[str, ...]
 
 
-def guarded(baseline: Asked, candidate: Asked, variant: str | None, changes: Mapping[str, Any]) -> Guarded:
+def guarded(
+    baseline: SideRequest, candidate: SideRequest, variant: str | None, changes: Mapping[str, Any]
+) -> Guarded:
     """Return the experiment that compares two sides.
 
     Args:
@@ -132,7 +134,7 @@ class _One:
     services: dict[str, dict[str, Any]]
 
 
-def _chosen(asked: Asked, variant: str | None) -> str:
+def _chosen(asked: SideRequest, variant: str | None) -> str:
     name = asked.side.variant or variant or asked.spec.baseline
     if name not in asked.spec.variants:
         option = f"--{asked.side.role} variant={name}" if asked.side.variant else f"--variant {name}"
@@ -142,7 +144,7 @@ def _chosen(asked: Asked, variant: str | None) -> str:
     return name
 
 
-def _workloads(baseline: Asked, candidate: Asked, chosen: Sequence[str]) -> list[str]:
+def _workloads(baseline: SideRequest, candidate: SideRequest, chosen: Sequence[str]) -> list[str]:
     """Return the workloads to compare: those that compare the chosen variants."""
     found = []
     for asked, variant in zip((baseline, candidate), chosen, strict=True):
@@ -160,7 +162,7 @@ def _workloads(baseline: Asked, candidate: Asked, chosen: Sequence[str]) -> list
     return found[1]
 
 
-def _side(asked: Asked, variant: str, names: Sequence[str]) -> _One:
+def _side(asked: SideRequest, variant: str, names: Sequence[str]) -> _One:
     facts, spec, side = asked.data["variants"][variant], asked.spec, asked.side
     kept = {key: copy.deepcopy(facts[key]) for key in _OF_VARIANT if key in facts}
     if not spec.services:
@@ -196,7 +198,7 @@ def _side(asked: Asked, variant: str, names: Sequence[str]) -> _One:
     )
 
 
-def _services(asked: Asked, variant: str) -> dict[str, dict[str, Any]]:
+def _services(asked: SideRequest, variant: str) -> dict[str, dict[str, Any]]:
     """Return each service of a side: command, environment, and its files by name."""
     spec, side = asked.spec, asked.side
     found: dict[str, dict[str, Any]] = {}
@@ -220,7 +222,7 @@ def _services(asked: Asked, variant: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _put_image(asked: Asked, services: dict[str, dict[str, Any]]) -> None:
+def _put_image(asked: SideRequest, services: dict[str, dict[str, Any]]) -> None:
     side = asked.side
     users = [
         name for name, one in services.items() if "{image}" in repr((one["command"], one["environment"]))
@@ -250,7 +252,7 @@ def _fill_values(sides: Sequence[_One]) -> None:
         one.values = {name: one.values.get(name, text) for name, text in everything.items()}
 
 
-def _identity(asked: Asked, one: _One) -> object:
+def _identity(asked: SideRequest, one: _One) -> object:
     """Return what defines a side: two sides with the same identity are the same."""
     texts = repr((one.kept, one.values, one.settings, one.setup, one.workloads, one.services))
     files = {name: text for name, text in asked.files.items() if name in repr(one.services)}
@@ -258,7 +260,7 @@ def _identity(asked: Asked, one: _One) -> object:
     return (texts, files, commit, asked.dsn, asked.started)
 
 
-def _titled(asked: Asked, variant: str) -> GuardSide:
+def _titled(asked: SideRequest, variant: str) -> GuardSide:
     side = asked.side
     what = [f"variant {variant}"] if side.variant is not None else []
     what += [asked.revision] if asked.revision is not None else []
@@ -276,7 +278,7 @@ def _titled(asked: Asked, variant: str) -> GuardSide:
 # ---- the question of both sides ----
 
 
-def _same_question(baseline: Asked, candidate: Asked, names: Sequence[str]) -> None:
+def _same_question(baseline: SideRequest, candidate: SideRequest, names: Sequence[str]) -> None:
     """Raise UsageError if the sides' files differ in something that must be the same."""
     old, new = baseline.data, candidate.data
     pairs: list[tuple[str, object, object]] = [(name, old.get(name, {}), new.get(name, {})) for name in _SAME]
@@ -321,7 +323,7 @@ def _shown(one: object, other: object) -> tuple[str, str]:
     return shown[0], shown[1]
 
 
-def _told(baseline: Asked, candidate: Asked, names: Sequence[str]) -> Iterator[str]:
+def _told(baseline: SideRequest, candidate: SideRequest, names: Sequence[str]) -> Iterator[str]:
     """Yield a sentence about differences between the files that are resolved as in the candidate's file."""
     old, new = baseline.data, candidate.data
     found = []
@@ -341,7 +343,7 @@ def _told(baseline: Asked, candidate: Asked, names: Sequence[str]) -> Iterator[s
 
 
 def _data(
-    candidate: Asked, names: Sequence[str], sides: Sequence[_One], changes: Mapping[str, Any]
+    candidate: SideRequest, names: Sequence[str], sides: Sequence[_One], changes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the derived experiment without its variants."""
     base, one = copy.deepcopy(dict(candidate.data)), sides[1]
@@ -380,7 +382,7 @@ def _plain(value: object) -> object:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _put_variant(data: dict[str, Any], asked: Asked, one: _One, sides: Sequence[_One]) -> None:
+def _put_variant(data: dict[str, Any], asked: SideRequest, one: _One, sides: Sequence[_One]) -> None:
     """Add a side's variant, with the differences from the candidate as its own."""
     role, other = asked.side.role, sides[1]
     variant: dict[str, Any] = {"title": role, **one.kept}

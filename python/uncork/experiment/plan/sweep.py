@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from uncork.model.results.sweep import FEWEST_ROUNDS
-from uncork.model.sweep import Objective, SweepSpec, Visit
+from uncork.model.sweep import LoadStep, Objective, SweepSpec
 from uncork.stats.load.knee import (
     Holds,
     Knee,
@@ -27,7 +27,7 @@ from uncork.stats.load.knee import (
     judge_share,
 )
 
-__all__ = ["Edge", "SweepFindings", "findings", "next_visit", "stress_level"]
+__all__ = ["Edge", "SweepFindings", "findings", "next_step", "stress_level"]
 
 _GROWTH: Final = 1.05
 """If a doubled level increases throughput by less than this ratio, it counts as no increase."""
@@ -70,48 +70,48 @@ class SweepFindings:
     cliff: Edge = Edge(None, None)
 
 
-def findings(visits: Sequence[Visit], spec: SweepSpec) -> SweepFindings:
+def findings(steps: Sequence[LoadStep], spec: SweepSpec) -> SweepFindings:
     """Return what the load steps show so far."""
-    rounds = [visit for visit in visits if visit.round and visit.works]
+    rounds = [step for step in steps if step.round and step.works]
     ended = _whole_rounds(rounds)
     powers: dict[float, dict[int, float]] = {}
     throughputs: dict[float, dict[int, float]] = {}
-    for visit in rounds:
-        if visit.round in ended:
-            powers.setdefault(visit.level, {})[visit.round] = power(visit)
-            throughputs.setdefault(visit.level, {})[visit.round] = math.log(visit.throughput)
-    means = _means(visit for visit in visits if visit.works)
+    for step in rounds:
+        if step.round in ended:
+            powers.setdefault(step.level, {})[step.round] = power(step)
+            throughputs.setdefault(step.level, {})[step.round] = math.log(step.throughput)
+    means = _means(step for step in steps if step.works)
     return SweepFindings(
-        knee=find_knee(powers, sorted({visit.level for visit in visits}), spec.confidence),
+        knee=find_knee(powers, sorted({step.level for step in steps}), spec.confidence),
         most=max(means, key=means.__getitem__, default=None),
         saturation=None if spec.axis == "rate" else find_saturation(throughputs, spec.confidence),
-        objectives={one.text: _judged(visits, one, spec.confidence) for one in spec.objectives},
-        edges={one.text: _edge(visits, partial(_keeps, one)) for one in spec.objectives},
-        cliff=_edge(visits, _works),
+        objectives={one.text: _judged(steps, one, spec.confidence) for one in spec.objectives},
+        edges={one.text: _edge(steps, partial(_keeps, one)) for one in spec.objectives},
+        cliff=_edge(steps, _works),
     )
 
 
-def power(visit: Visit) -> float:
+def power(step: LoadStep) -> float:
     """Return the log of throughput over mean latency."""
-    return math.log(visit.throughput / max(visit.mean_ns or 0.0, 1.0))
+    return math.log(step.throughput / max(step.mean_ns or 0.0, 1.0))
 
 
-def next_visit(visits: Sequence[Visit], spec: SweepSpec) -> tuple[int, float] | None:
+def next_step(steps: Sequence[LoadStep], spec: SweepSpec) -> tuple[int, float] | None:
     """Return the round and level of the next load step; None when the sweep has ended.
 
     This function does not check the time: the caller ends the sweep when its budget is spent.
     """
-    explored = _explore(visits, spec)
+    explored = _explore(steps, spec)
     if explored is not None:
         return 0, explored
-    levels = chosen_levels(visits, spec)
+    levels = chosen_levels(steps, spec)
     if not levels:
         return None
-    rounds = [visit for visit in visits if visit.round]
-    last = max((visit.round for visit in rounds), default=1)
-    seen = {visit.level for visit in rounds if visit.round == last}
+    rounds = [step for step in steps if step.round]
+    last = max((step.round for step in rounds), default=1)
+    seen = {step.level for step in rounds if step.round == last}
     if seen >= set(levels):
-        if _is_complete(visits, spec, last) or last >= _MOST_ROUNDS:
+        if _is_complete(steps, spec, last) or last >= _MOST_ROUNDS:
             return None
         last, seen = last + 1, set()
     order = sorted(levels)
@@ -119,18 +119,18 @@ def next_visit(visits: Sequence[Visit], spec: SweepSpec) -> tuple[int, float] | 
     return last, next(level for level in order if level not in seen)
 
 
-def chosen_levels(visits: Sequence[Visit], spec: SweepSpec) -> tuple[float, ...]:
+def chosen_levels(steps: Sequence[LoadStep], spec: SweepSpec) -> tuple[float, ...]:
     """Return the levels to measure in rounds, from the exploration: those around the best level, and edges.
 
     The first level is included, so that scaling has a starting point, and so is the level with the highest
     throughput.
     """
-    explored = [visit for visit in visits if not visit.round]
-    works = sorted({visit.level for visit in explored if visit.works})
+    explored = [step for step in steps if not step.round]
+    works = sorted({step.level for step in explored if step.works})
     if not works:
         return ()
     best = works.index(_best(explored))
-    means = _means(visit for visit in explored if visit.works)
+    means = _means(step for step in explored if step.works)
     most = max(means, key=means.__getitem__)
     chosen = {works[0], most, *works[max(0, best - _BESIDE) : best + _BESIDE + 1]}
     for one in spec.objectives:
@@ -139,10 +139,10 @@ def chosen_levels(visits: Sequence[Visit], spec: SweepSpec) -> tuple[float, ...]
     return tuple(sorted(chosen))
 
 
-def stress_level(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
+def stress_level(steps: Sequence[LoadStep], spec: SweepSpec) -> float | None:
     """Return the level at which to look for the bottleneck: beyond the knee, and still working."""
-    found = findings(visits, spec)
-    works = sorted({visit.level for visit in visits if visit.works})
+    found = findings(steps, spec)
+    works = sorted({step.level for step in steps if step.works})
     if found.knee is None or found.most is None or not works:
         return None
     beyond = [level for level in works if level >= _PRESSED * found.knee.level]
@@ -152,18 +152,18 @@ def stress_level(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
 # ---- exploring ----
 
 
-def _explore(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
+def _explore(steps: Sequence[LoadStep], spec: SweepSpec) -> float | None:
     """Return the next level to explore, or None when exploration is complete."""
-    if any(visit.round for visit in visits):
+    if any(step.round for step in steps):
         return None
-    if not visits:
+    if not steps:
         return spec.start
-    top = max(visits, key=lambda visit: visit.level)
-    if top.works and top.level < spec.end and not _past(visits, spec):
+    top = max(steps, key=lambda step: step.level)
+    if top.works and top.level < spec.end and not _past(steps, spec):
         return _level(min(top.level * 2.0, spec.end), spec)
-    gaps = [(edge.holds, edge.gives_way, _EDGE) for edge in _edges(visits, spec)]
-    if any(visit.works for visit in visits):
-        levels, best = sorted({visit.level for visit in visits}), _best(visits)
+    gaps = [(edge.holds, edge.gives_way, _EDGE) for edge in _edges(steps, spec)]
+    if any(step.works for step in steps):
+        levels, best = sorted({step.level for step in steps}), _best(steps)
         below = max((level for level in levels if level < best), default=None)
         above = min((level for level in levels if level > best), default=None)
         gaps += [(below, best, _FINE), (best, above, _FINE)]
@@ -171,14 +171,14 @@ def _explore(visits: Sequence[Visit], spec: SweepSpec) -> float | None:
     return next((level for level in between if level is not None), None)
 
 
-def _edges(visits: Sequence[Visit], spec: SweepSpec) -> list[Edge]:
+def _edges(steps: Sequence[LoadStep], spec: SweepSpec) -> list[Edge]:
     """Return where the server breaks, and where each objective is missed."""
-    return [_edge(visits, _works), *(_edge(visits, partial(_keeps, one)) for one in spec.objectives)]
+    return [_edge(steps, _works), *(_edge(steps, partial(_keeps, one)) for one in spec.objectives)]
 
 
-def _past(explored: Sequence[Visit], spec: SweepSpec) -> bool:
+def _past(explored: Sequence[LoadStep], spec: SweepSpec) -> bool:
     """Return whether the levels are beyond everything that exploration looks for."""
-    levels = sorted({visit.level for visit in explored})
+    levels = sorted({step.level for step in explored})
     means = _means(explored)
     beyond = [level for level in levels if level > _best(explored)]
     missed = all(edge.gives_way is not None for edge in _edges(explored, spec)[1:])
@@ -205,11 +205,11 @@ def _level(value: float, spec: SweepSpec) -> float:
 # ---- judging ----
 
 
-def _is_complete(visits: Sequence[Visit], spec: SweepSpec, rounds: int) -> bool:
+def _is_complete(steps: Sequence[LoadStep], spec: SweepSpec, rounds: int) -> bool:
     """Return whether everything requested is known."""
     if rounds < FEWEST_ROUNDS:
         return False
-    found = findings(visits, spec)
+    found = findings(steps, spec)
     if found.knee is None or not _near(found.knee):
         return False
     for text, edge in found.edges.items():
@@ -227,58 +227,58 @@ def _near(knee: Knee) -> bool:
     return knee.low is not None and knee.high is not None and knee.high <= _NEAR * knee.low
 
 
-def _judged(visits: Sequence[Visit], one: Objective, confidence: float) -> dict[float, Holds]:
+def _judged(steps: Sequence[LoadStep], one: Objective, confidence: float) -> dict[float, Holds]:
     judged: dict[float, Holds] = {}
-    for level in sorted({visit.level for visit in visits if visit.round}):
-        seen = [visit for visit in visits if visit.round and visit.level == level]
+    for level in sorted({step.level for step in steps if step.round}):
+        seen = [step for step in steps if step.round and step.level == level]
         if one.quantity == "errors":
-            parts, wholes = [visit.wrong for visit in seen], [visit.asked for visit in seen]
+            parts, wholes = [step.wrong for step in seen], [step.asked for step in seen]
             judged[level] = judge_share(parts, wholes, one.limit, confidence)
             continue
-        values = [value for visit in seen if (value := visit.measured(one.quantity)) is not None]
+        values = [value for step in seen if (value := step.measured(one.quantity)) is not None]
         judged[level] = judge_limit(values, one.limit, confidence) if len(values) == len(seen) else "no"
     return judged
 
 
-def _works(visit: Visit) -> bool:
-    return visit.works
+def _works(step: LoadStep) -> bool:
+    return step.works
 
 
-def _keeps(one: Objective, visit: Visit) -> bool:
-    value = visit.measured(one.quantity)
+def _keeps(one: Objective, step: LoadStep) -> bool:
+    value = step.measured(one.quantity)
     return value is not None and value < one.limit
 
 
-def _edge(visits: Iterable[Visit], holds: Callable[[Visit], bool]) -> Edge:
+def _edge(steps: Iterable[LoadStep], holds: Callable[[LoadStep], bool]) -> Edge:
     """Return where something breaks: the lowest level that fails, and the highest level below it."""
     seen: dict[float, list[bool]] = {}
-    for visit in visits:
-        seen.setdefault(visit.level, []).append(holds(visit))
+    for step in steps:
+        seen.setdefault(step.level, []).append(holds(step))
     failed = min((level for level, held in seen.items() if 2 * sum(held) < len(held)), default=None)
     kept = [level for level in seen if failed is None or level < failed]
     return Edge(max(kept, default=None), failed)
 
 
-def _best(visits: Sequence[Visit]) -> float:
+def _best(steps: Sequence[LoadStep]) -> float:
     """Return the level with the highest mean power."""
     powers: dict[float, list[float]] = {}
-    for visit in visits:
-        if visit.works:
-            powers.setdefault(visit.level, []).append(power(visit))
+    for step in steps:
+        if step.works:
+            powers.setdefault(step.level, []).append(power(step))
     return max(powers, key=lambda level: math.fsum(powers[level]) / len(powers[level]))
 
 
-def _means(visits: Iterable[Visit]) -> dict[float, float]:
+def _means(steps: Iterable[LoadStep]) -> dict[float, float]:
     """Return each level's mean throughput."""
     found: dict[float, list[float]] = {}
-    for visit in visits:
-        found.setdefault(visit.level, []).append(visit.throughput)
+    for step in steps:
+        found.setdefault(step.level, []).append(step.throughput)
     return {level: math.fsum(seen) / len(seen) for level, seen in found.items()}
 
 
-def _whole_rounds(visits: Sequence[Visit]) -> frozenset[int]:
+def _whole_rounds(steps: Sequence[LoadStep]) -> frozenset[int]:
     """Return the rounds with as many levels as the fullest one; the last round may be incomplete."""
     sizes: dict[int, int] = {}
-    for visit in visits:
-        sizes[visit.round] = sizes.get(visit.round, 0) + 1
+    for step in steps:
+        sizes[step.round] = sizes.get(step.round, 0) + 1
     return frozenset(one for one, size in sizes.items() if size == max(sizes.values()))

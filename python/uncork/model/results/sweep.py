@@ -56,7 +56,7 @@ class LevelFacts:
     """
 
     level: float
-    visits: int
+    steps: int
     rounds: int
     throughput: float
     low: float | None
@@ -167,7 +167,7 @@ class SweepResult:
     axis: SweepAxis
     start: float
     end: float
-    visit_ns: int
+    step_ns: int
     budget_ns: int
     confidence: float
     seed: int

@@ -9,7 +9,7 @@ from uncork.model.results.database import CPU, IDLE, BlockerFacts, TimeNode
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
-__all__ = ["blocker_words", "class_words", "glance_line", "node_words", "sessions_text"]
+__all__ = ["blocker_words", "class_words", "node_words", "sessions_text", "snapshot_line"]
 
 _CLASSES: Final = {
     CPU: "on CPU or ready for one",
@@ -37,7 +37,7 @@ def sessions_text(number: float) -> str:
     return f"{number:.2f}" if number < 99.995 else f"{number:.0f}"
 
 
-def glance_line(sessions: float, classes: Sequence[tuple[str, float]], left_s: float) -> str:
+def snapshot_line(sessions: float, classes: Sequence[tuple[str, float]], left_s: float) -> str:
     """Return a progress line: the time left, and busy sessions on average, in total and by class."""
     parts = ", ".join(f"{sessions_text(number)} {class_words(name)}" for name, number in classes[:3])
     return f"{left_s:.0f} s left; {sessions_text(sessions)} sessions busy{f': {parts}' * bool(parts)}"

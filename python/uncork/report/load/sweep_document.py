@@ -88,7 +88,7 @@ def _row(result: SweepResult, level: LevelFacts, visible: bool, brief: bool) -> 
         *(Value("" if value is None else format_duration(value), sort=value) for value in times),
         Value(wrong, tone="plain" if level.works else "refused"),
         *([Value(server)] if visible else []),
-        *([] if brief else [Value(f"{level.client_cpus:.2f}"), Value(str(level.visits))]),
+        *([] if brief else [Value(f"{level.client_cpus:.2f}"), Value(str(level.steps))]),
         Value("; ".join(_marks(result, level))),
     )
 
@@ -218,9 +218,9 @@ def _law(result: SweepResult, law: LawFacts) -> tuple[Block, ...]:
 def _method(result: SweepResult) -> tuple[Block, ...]:
     share = f"{result.confidence * 100:g} %"
     rounds = 0 if result.knee is None else result.knee.rounds
-    visits = sum(level.visits for level in result.levels)
+    load_steps = sum(level.steps for level in result.levels)
     text = (
-        f"{visits} load steps of {format_duration(result.visit_ns)}. First the level was doubled step by "
+        f"{load_steps} load steps of {format_duration(result.step_ns)}. First the level was doubled step by "
         f"step. Then levels near the knee and the limits were measured in {rounds} rounds, in random order "
         f"within each round (seed {result.seed}). The knee is the level with the greatest power, which is "
         "throughput divided by mean latency: beyond it, latency grows faster than throughput (Kleinrock, "
@@ -251,9 +251,9 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         yield Step(f"The sweep is {run.status}. Sweep again:", run.reproduce)
         return
     if knee is None:
-        visit = "-T" if result.operation == "transaction" else "-D"
+        load_step = "-T" if result.operation == "transaction" else "-D"
         yield Step(
-            f"Give it more time (--budget), or shorter load steps ({visit}). Sweep again:", run.reproduce
+            f"Give it more time (--budget), or shorter load steps ({load_step}). Sweep again:", run.reproduce
         )
         return
     at = next(level for level in result.levels if level.level == knee.level)

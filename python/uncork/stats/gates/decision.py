@@ -52,10 +52,10 @@ from uncork.stats.proportion import ShareEffect
 
 __all__ = [
     "CONFIRMATION",
-    "Asked",
     "Decision",
     "Evidence",
     "Exact",
+    "GateQuestion",
     "Same",
     "Unknown",
     "confirm",
@@ -101,7 +101,7 @@ errors."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GateQuestion:
     """A gate in one place, with the evidence found there.
 
     `practical` is the largest difference that does not matter there: a ratio, or for success rates a
@@ -133,7 +133,7 @@ class Decision:
 
 
 def decide(
-    asked: Sequence[Asked], *, confidence: float, minimum_rounds: int = MINIMUM_ROUNDS
+    asked: Sequence[GateQuestion], *, confidence: float, minimum_rounds: int = MINIMUM_ROUNDS
 ) -> list[Decision]:
     """Decide all gates of a guard together, in every place to which they apply.
 
@@ -213,7 +213,7 @@ class _View:
         return self.evidence(self.allowed) if self.estimate < self.allowed else 0.0
 
 
-def _view(one: Asked) -> _View | None:
+def _view(one: GateQuestion) -> _View | None:
     found = one.evidence
     if isinstance(found, Effect):
         return _effect_view(one, found)
@@ -224,7 +224,7 @@ def _view(one: Asked) -> _View | None:
     return None
 
 
-def _effect_view(one: Asked, found: Effect) -> _View:
+def _effect_view(one: GateQuestion, found: Effect) -> _View:
     gate, metric, sign = one.gate, GATE_METRICS[one.gate.metric], _sign(one.gate)
     bound = sign * math.log(gate.limit)
     varies = at_baseline(gate) and metric.source == "cost" and metric.unit != "ns"
@@ -241,7 +241,7 @@ def _effect_view(one: Asked, found: Effect) -> _View:
     )
 
 
-def _share_view(one: Asked, found: ShareEffect) -> _View:
+def _share_view(one: GateQuestion, found: ShareEffect) -> _View:
     bound = _sign(one.gate) * one.gate.limit
     return _View(
         estimate=-found.difference,
@@ -283,7 +283,7 @@ def _kept(e_values: Sequence[float], alpha: float) -> list[bool]:
 
 
 def _decision(
-    one: Asked, view: _View, worse: bool, within: bool, gates: int, minimum_rounds: int
+    one: GateQuestion, view: _View, worse: bool, within: bool, gates: int, minimum_rounds: int
 ) -> Decision:
     found, gate = view.found, one.gate
     shown = _shown(gate, found)
@@ -301,7 +301,7 @@ def _decision(
     return Decision(outcome, reason, ratio, *shown[1:], view.rounds, warnings, span)
 
 
-def _broken_words(one: Asked, bound: str, span: str) -> str:
+def _broken_words(one: GateQuestion, bound: str, span: str) -> str:
     if isinstance(one.evidence, Level):
         return f"shown to be beyond {bound}: {span}"
     if at_baseline(one.gate):
@@ -311,14 +311,16 @@ def _broken_words(one: Asked, bound: str, span: str) -> str:
     return f"shown worse than the baseline, and by more than {bound}: {span}"
 
 
-def _kept_words(one: Asked, view: _View, bound: str, span: str) -> str:
+def _kept_words(one: GateQuestion, view: _View, bound: str, span: str) -> str:
     if not isinstance(one.evidence, Level) and at_baseline(one.gate) and view.allowed > view.bound:
         matters = change_words(one.gate, one.practical)
         return f"no worse than the baseline by what matters in practice ({matters}): {span}"
     return f"the interval lies within {bound}: {span}"
 
 
-def _undecided_words(one: Asked, view: _View, bound: str, span: str, gates: int, minimum_rounds: int) -> str:
+def _undecided_words(
+    one: GateQuestion, view: _View, bound: str, span: str, gates: int, minimum_rounds: int
+) -> str:
     kind = view.found.kind
     if view.rounds < minimum_rounds:
         return f"only {count_words(view.rounds, kind)}; a decision needs {minimum_rounds}"
@@ -349,7 +351,7 @@ def _more(view: _View, kind: str) -> str:
 # ---- exact ones ----
 
 
-def _exactly(one: Asked) -> Decision:
+def _exactly(one: GateQuestion) -> Decision:
     found, gate = one.evidence, one.gate
     if isinstance(found, Unknown):
         return Decision(GateOutcome.UNDECIDED, found.reason)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import Gate, GateOutcome
-from uncork.stats.gates.decision import Asked, Decision, decide
+from uncork.stats.gates.decision import Decision, GateQuestion, decide
 from uncork.stats.gates.words import at_baseline, bound_words, change_words, range_words
 from uncork.stats.run_comparison import RunDifference, benjamini_hochberg
 
@@ -108,7 +108,7 @@ def value_beside(gate: Gate, found: RunDifference, *, failures: bool = False) ->
     return _beside(gate, found, 0.0, own, own, p_at, value)
 
 
-def judge_past(asked: Sequence[Beside | Asked], *, confidence: float) -> list[Decision]:
+def judge_past(asked: Sequence[Beside | GateQuestion], *, confidence: float) -> list[Decision]:
     """Judge all gates of a guard together; `stats.gates.decision` decides those that need no comparable runs.
 
     Raises:
@@ -119,7 +119,7 @@ def judge_past(asked: Sequence[Beside | Asked], *, confidence: float) -> list[De
     worse = benjamini_hochberg([one.worse for one in noisy], alpha)
     within = benjamini_hochberg([one.within for one in noisy], alpha)
     claims = iter(zip(worse, within, strict=True))
-    plain = iter(decide([one for one in asked if isinstance(one, Asked)], confidence=confidence))
+    plain = iter(decide([one for one in asked if isinstance(one, GateQuestion)], confidence=confidence))
     return [
         _decision(one, *next(claims), len(noisy)) if isinstance(one, Beside) else next(plain) for one in asked
     ]

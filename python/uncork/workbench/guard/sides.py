@@ -17,7 +17,7 @@ from uncork.engines.checkouts import (
 )
 from uncork.engines.settings import OF_A_SERVER
 from uncork.errors import SpecError, UsageError
-from uncork.experiment.guard.experiment import BASELINE, CANDIDATE, Asked
+from uncork.experiment.guard.experiment import BASELINE, CANDIDATE, SideRequest
 from uncork.experiment.guard.sides import Side
 from uncork.experiment.spec.inlining import inline_files
 from uncork.experiment.spec.single_variant import with_variant
@@ -36,8 +36,8 @@ class Sides:
     `folder` holds the candidate's file; paths in that file are relative to it.
     """
 
-    baseline: Asked
-    candidate: Asked
+    baseline: SideRequest
+    candidate: SideRequest
     builds: tuple[tuple[tuple[str, ...], Path, str], ...]
     folder: Path
 
@@ -197,10 +197,10 @@ def _source(stand: _Stand, wanted: GuardRequest, path: Path) -> Source:
         raise type(error)(message.replace(f"{stand.root}/", "")) from error
 
 
-def _asked(side: Side, stand: _Stand, source: Source, choice: ServerChoice) -> Asked:
+def _asked(side: Side, stand: _Stand, source: Source, choice: ServerChoice) -> SideRequest:
     data = with_variant(tomllib.loads(source.text))
     inline_files(data, source.files.__getitem__)
-    return Asked(
+    return SideRequest(
         side=side,
         data=data,
         spec=source.spec,

@@ -12,14 +12,14 @@ from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.past import POINTS, PRACTICAL
 from uncork.errors import UsageError
 from uncork.experiment.guard.gate_evidence import GateEvidence, gate_evidence
-from uncork.experiment.guard.legs import Role, leg_ns
 from uncork.experiment.guard.sides import Side
+from uncork.experiment.guard.turns import Role, turn_ns
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardSide
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.units import format_count
 from uncork.requests.guard import Tell, command_text, headers_of
-from uncork.stats.gates.decision import CONFIRMATION, Asked, Decision, decide
+from uncork.stats.gates.decision import CONFIRMATION, Decision, GateQuestion, decide
 from uncork.workbench.guard.acknowledged import acknowledge_from
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm
 from uncork.workbench.guard.gate_figures import NEEDED
@@ -137,7 +137,7 @@ def _turn_ns(asked: LoadQuestion) -> int:
     """Return the length of a turn that holds enough operations for the metric of each gate."""
     throughput = asked.reference.figure(("", "throughput"))
     needed = max([_ENOUGH, *(NEEDED.get(gate.metric, 0) for gate in asked.gates)])
-    return leg_ns(0.0 if throughput is None else throughput.value, needed)
+    return turn_ns(0.0 if throughput is None else throughput.value, needed)
 
 
 def _short_turns(asked: LoadQuestion) -> Iterator[str]:
@@ -172,7 +172,7 @@ def _judged(
         for gate in gates
     ]
     asked = [
-        Asked(gate, one.evidence, POINTS if GATE_METRICS[gate.metric].source == "share" else PRACTICAL)
+        GateQuestion(gate, one.evidence, POINTS if GATE_METRICS[gate.metric].source == "share" else PRACTICAL)
         for gate, one in zip(gates, found, strict=True)
     ]
     return found, decide(asked, confidence=confidence)

@@ -19,7 +19,7 @@ from typing import Any, Final
 from uncork.analysis.load.figures import asked_of_load
 from uncork.engines.conninfo import Address
 from uncork.errors import ConnectError, LoadError, UsageError
-from uncork.experiment.guard.legs import Leg, Role, leg_row, plan_legs
+from uncork.experiment.guard.turns import Role, Turn, plan_turns, turn_row
 from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.server import is_local
 from uncork.model.units import format_duration
@@ -87,14 +87,14 @@ def measure_turns(
         sides = {role: stack.enter_context(_opened(folder, role, jobs[role], notify)) for role in _ROLES}
         _refuse_unlike(sides)
         for role in _ROLES:
-            _carry_out(folder, sides[role], Leg(0, 0, 0, role), turn_ns)
+            _carry_out(folder, sides[role], Turn(0, 0, 0, role), turn_ns)
         longest = 0
         while True:
             before = time.monotonic_ns()
-            for turn in plan_legs(seed, found.rounds + 1):
+            for turn in plan_turns(seed, found.rounds + 1):
                 measured = _carry_out(folder, sides[turn.role], turn, turn_ns)
                 for script in ("", *scripts):
-                    found.rows[script].append(leg_row(turn, measured, script))
+                    found.rows[script].append(turn_row(turn, measured, script))
             found.rounds += 1
             now = time.monotonic_ns()
             longest = max(longest, now - before)
@@ -139,7 +139,7 @@ def _refuse_unlike(sides: Mapping[Role, _Side]) -> None:
             )
 
 
-def _carry_out(folder: Path, side: _Side, turn: Leg, turn_ns: int) -> LoadMeasurement:
+def _carry_out(folder: Path, side: _Side, turn: Turn, turn_ns: int) -> LoadMeasurement:
     """Carry out one turn, and store it."""
     started, draft = now_text(), side.session.record.manifest
     begun = time.monotonic_ns()
@@ -174,7 +174,7 @@ def _keep(
     write_manifest(place, closed(manifest, *load_ending(measured.totals), elapsed_ns))
 
 
-def _refuse_failure(turn: Leg, measured: LoadMeasurement) -> None:
+def _refuse_failure(turn: Turn, measured: LoadMeasurement) -> None:
     totals = measured.totals
     if totals.outcome is LoadOutcome.INTERRUPTED:
         raise KeyboardInterrupt

@@ -16,10 +16,10 @@ from uncork.model.http import HttpSpec
 from uncork.model.load import LoadOutcome, LoadProgress
 from uncork.model.redaction import redact
 from uncork.requests.jobs import HttpJob
-from uncork.store.glances import forget_glances
 from uncork.store.layout import Manifest, RunKind
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.seen import Pressed, write_pressed
+from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.load.monitor import Components, Monitor, find_components
 from uncork.workbench.load.progress_log import logged
 from uncork.workbench.load.sql import Notify, load_ending, with_time
@@ -125,7 +125,7 @@ class HttpSession:
                 seen = seen_of(measured, monitor.noticed, spec.threads, indirect=True)
                 write_pressed(self.folder, [Pressed(None, seen, monitor.noticed.missing)])
                 write_measurement(self.folder, measured)
-                forget_glances(self.folder)
+                delete_snapshots(self.folder)
                 record.end(*load_ending(measured.totals))
         return measured.totals.outcome
 

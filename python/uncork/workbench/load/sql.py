@@ -23,9 +23,9 @@ from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadSc
 from uncork.model.results.experiment import RunStatus
 from uncork.model.units import format_duration
 from uncork.requests.jobs import LoadJob, TablesOptions
-from uncork.store.glances import forget_glances
 from uncork.store.layout import Manifest, RunKind, write_atomically
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
+from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.clock import now_text
 from uncork.workbench.load.monitor import Components
 from uncork.workbench.load.progress_log import logged
@@ -140,7 +140,7 @@ class LoadSession:
             measured = self._measure(address, pid, progress, notify)
             with uninterrupted():
                 write_measurement(self.folder, measured)
-                forget_glances(self.folder)
+                delete_snapshots(self.folder)
                 self.record.end(*load_ending(measured.totals))
         return measured.totals.outcome
 

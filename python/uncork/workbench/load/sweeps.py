@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from uncork.experiment.plan.sweep import findings, next_visit, stress_level
+from uncork.experiment.plan.sweep import findings, next_step, stress_level
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
 from uncork.model.results.experiment import RunStatus
-from uncork.model.sweep import SweepSpec, Visit
+from uncork.model.sweep import LoadStep, SweepSpec
 from uncork.model.system import DATABASE, SERVICE
 from uncork.model.units import format_duration
 from uncork.profile.system import system_use
 from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
 from uncork.store.loads import write_plan
 from uncork.store.seen import Pressed, write_pressed
-from uncork.store.sweeps import append_visit, write_sweep
+from uncork.store.sweeps import append_load_step, write_sweep
 from uncork.store.system import SystemWriter, system_tables
 from uncork.workbench.load.http import HttpSession, start_http_load
 from uncork.workbench.load.sql import Notify, start_load
@@ -73,7 +73,7 @@ class SweepSession:
         self.folder = swept.record.folder
         self.unit = "requests/s" if isinstance(swept, HttpSession) else "tps"
 
-    def sweep(self, show: Callable[[Visit], None], notify: Notify) -> RunStatus:
+    def sweep(self, show: Callable[[LoadStep], None], notify: Notify) -> RunStatus:
         """Carry out load steps until the sweep is finished or the budget is used; call `show` after each.
 
         If the sweep cannot start, its folder is deleted.
@@ -88,7 +88,7 @@ class SweepSession:
         with self._swept.record as record:
             with self._swept.driven(notify) as target:
                 with contextlib.suppress(KeyboardInterrupt):
-                    status = self._visit_all(target, show, notify)
+                    status = self._send_all(target, show, notify)
                 record.status = record.reason = status
             try:
                 record.close(status, status)
@@ -96,48 +96,48 @@ class SweepSession:
                 status = "interrupted"  # the run has ended: its result is still shown
         return status
 
-    def _visit_all(self, target: LoadTarget, show: Callable[[Visit], None], notify: Notify) -> RunStatus:
+    def _send_all(self, target: LoadTarget, show: Callable[[LoadStep], None], notify: Notify) -> RunStatus:
         write_plan(self.folder, target.plan())
         spec = self._wanted.spec
         if self._wanted.start is None:
             spec = replace(spec, start=target.first_rate())
             notify(f"starting the sweep at {spec.start:g} arrivals a second")
         write_sweep(self.folder, spec)
-        visits: list[Visit] = []
+        steps: list[LoadStep] = []
         system = SystemWriter(self.folder)
         begun = time.monotonic_ns()
-        while (place := next_visit(visits, spec)) is not None:
+        while (place := next_step(steps, spec)) is not None:
             spent = time.monotonic_ns() - begun
-            if visits and spent + spec.visit_ns > spec.budget_ns:
+            if steps and spent + spec.step_ns > spec.budget_ns:
                 notify(f"the budget of {format_duration(spec.budget_ns)} is spent; increase it with --budget")
                 break
-            number, (round_, level) = len(visits) + 1, place
-            measured = target.send(spec.axis, level, number, spec.visit_ns)
+            number, (round_, level) = len(steps) + 1, place
+            measured = target.send(spec.axis, level, number, spec.step_ns)
             if measured.totals.outcome is LoadOutcome.INTERRUPTED:
                 return "interrupted"
-            visit = _visit(number, round_, level, measured)
+            step = _load_step(number, round_, level, measured)
             with uninterrupted():
                 if measured.system is not None:
                     system.append([({"round": round_, "block": number}, measured.system)])
-                append_visit(self.folder, visit)
-            visits.append(visit)
-            show(visit)
-        status = self._stress(target, spec, visits, notify)
-        return status if status != "complete" or any(visit.succeeded for visit in visits) else "failed"
+                append_load_step(self.folder, step)
+            steps.append(step)
+            show(step)
+        status = self._stress(target, spec, steps, notify)
+        return status if status != "complete" or any(step.succeeded for step in steps) else "failed"
 
     def _stress(
-        self, target: LoadTarget, spec: SweepSpec, visits: Sequence[Visit], notify: Notify
+        self, target: LoadTarget, spec: SweepSpec, steps: Sequence[LoadStep], notify: Notify
     ) -> RunStatus:
         """Watch all components past the knee and where the load breaks, apart from the timed load steps."""
-        working = sorted({visit.level for visit in visits if visit.works})
-        first = stress_level(visits, spec)
+        working = sorted({step.level for step in steps if step.works})
+        first = stress_level(steps, spec)
         beyond = [level for level in working if first is not None and level <= first]
-        cliff = findings(visits, spec).cliff.gives_way
+        cliff = findings(steps, spec).cliff.gives_way
         pressed: list[Pressed] = []
         # Watching takes a connection too: at a connection limit, the load must be one level lower.
         for level in beyond[: -1 - _LOWER : -1]:
             notify(f"looking for the bottleneck at {level:g}")
-            seen = self._stressed(target, spec, visits, level)
+            seen = self._stressed(target, spec, steps, level)
             if seen is None:
                 return "interrupted"
             if seen.seen.load.started:
@@ -145,7 +145,7 @@ class SweepSession:
                 break
         if cliff is not None:
             notify(f"looking for the limit that fails at {cliff:g}")
-            seen = self._stressed(target, spec, visits, cliff)
+            seen = self._stressed(target, spec, steps, cliff)
             if seen is None:
                 return "interrupted"
             pressed.append(seen)
@@ -154,24 +154,24 @@ class SweepSession:
         return "complete"
 
     def _stressed(
-        self, target: LoadTarget, spec: SweepSpec, visits: Sequence[Visit], level: float
+        self, target: LoadTarget, spec: SweepSpec, steps: Sequence[LoadStep], level: float
     ) -> Pressed | None:
         """Watch all components at a level; return None if it was interrupted."""
-        lowest = [visit for visit in visits if visit.works and visit.mean_ns is not None]
-        alone_ns = min(lowest, key=lambda visit: visit.level).mean_ns if lowest else None
-        number, length = len(visits) + round(level), max(spec.visit_ns, _STRESS_NS)
+        lowest = [step for step in steps if step.works and step.mean_ns is not None]
+        alone_ns = min(lowest, key=lambda step: step.level).mean_ns if lowest else None
+        number, length = len(steps) + round(level), max(spec.step_ns, _STRESS_NS)
         seen = stress(
             lambda: target.send(spec.axis, level, number, length), target.components, target.threads, alone_ns
         )
         return None if seen is None else Pressed(level, *seen)
 
 
-def _visit(number: int, round_: int, level: float, measured: LoadMeasurement) -> Visit:
+def _load_step(number: int, round_: int, level: float, measured: LoadMeasurement) -> LoadStep:
     totals = measured.totals
     server = _server_times(measured)
     times = next((row for row in measured.times if row.kind == "operation"), None)
     succeeded = totals.succeeded if times is None else times.executions - times.errors
-    return Visit(
+    return LoadStep(
         number=number,
         round=round_,
         level=level,

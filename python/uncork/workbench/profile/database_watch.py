@@ -21,7 +21,7 @@ from uncork.store.evidence import rows_table
 from uncork.store.system import system_tables
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["Glance", "Samples", "Watched", "next_tick", "sample_sessions", "watch"]
+__all__ = ["ProgressSnapshot", "Samples", "Watched", "next_tick", "sample_sessions", "watch"]
 
 Row = dict[str, Any]
 Status = Literal["complete", "interrupted", "failed"]
@@ -36,7 +36,7 @@ _FLUSH: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class ProgressSnapshot:
     """A progress snapshot: the time elapsed, and busy sessions on average since the last one, by class."""
 
     elapsed_ns: int
@@ -130,7 +130,10 @@ def next_tick(tick: int, elapsed_ns: int, period_ns: int) -> int:
 
 
 def watch(
-    server: ServerWatch, seconds: float, rate_hz: float, show: Callable[[Glance], None] | None = None
+    server: ServerWatch,
+    seconds: float,
+    rate_hz: float,
+    show: Callable[[ProgressSnapshot], None] | None = None,
 ) -> Watched:
     """Watch a server for `seconds` or until Ctrl-C; call `show` with a snapshot every second.
 
@@ -203,7 +206,7 @@ def sample_sessions(
     found: Samples,
     length_ns: int,
     period_ns: int,
-    show: Callable[[Glance], None] | None = None,
+    show: Callable[[ProgressSnapshot], None] | None = None,
     *,
     ended: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -233,7 +236,7 @@ def sample_sessions(
             elapsed = time.monotonic_ns() - found.begun_ns
             if show is not None and looks and elapsed - shown_ns >= _SHOW_NS:
                 classes = tuple((name, number / looks) for name, number in recent.most_common())
-                show(Glance(elapsed, sum(recent.values()) / looks, classes))
+                show(ProgressSnapshot(elapsed, sum(recent.values()) / looks, classes))
                 shown_ns, looks = elapsed, 0
                 recent.clear()
             following = next_tick(tick, elapsed, period_ns)

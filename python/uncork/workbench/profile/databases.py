@@ -17,7 +17,7 @@ from uncork.errors import UsageError
 from uncork.model.results.database import DatabaseResult
 from uncork.report.database.answer import answer_database
 from uncork.workbench.load.progress_log import logged
-from uncork.workbench.profile.database_watch import Glance, watch
+from uncork.workbench.profile.database_watch import ProgressSnapshot, watch
 from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.run_record import draft, start_run
 
@@ -50,7 +50,7 @@ def profile_database(
     rate_hz: float,
     command: str,
     begun: Callable[[], None] | None = None,
-    show: Callable[[Glance], None] | None = None,
+    show: Callable[[ProgressSnapshot], None] | None = None,
 ) -> DatabaseRun:
     """Watch a server for `seconds` or until Ctrl-C, store what was observed, and analyze it.
 

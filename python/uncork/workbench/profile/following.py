@@ -15,7 +15,7 @@ from uncork.profile.logs import LogFollower, LogReading, LogRequest
 from uncork.report.log.answer import answer_log
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["Glance", "follow_logs"]
+__all__ = ["ProgressSnapshot", "follow_logs"]
 
 _PAUSE_S = 0.5
 """The pause when no file has grown. A line written before a pause counts as complete."""
@@ -24,7 +24,7 @@ _SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class ProgressSnapshot:
     """What followed logs show so far, and how far reading has come after `seconds`."""
 
     result: LogResult
@@ -39,7 +39,7 @@ def follow_logs(
     find: Callable[[], Iterable[Path]],
     every_s: float,
     end_s: float | None,
-    show: Callable[[Glance], None],
+    show: Callable[[ProgressSnapshot], None],
 ) -> LogReading:
     """Read logs while they grow, until Ctrl-C or for `end_s` seconds.
 
@@ -61,7 +61,11 @@ def follow_logs(
             now = time.monotonic()
             read, entries = follower.progress()
             if now >= due and entries:
-                show(Glance(_result(follower.reading(), read, now - begun), now - begun, read, behind))
+                show(
+                    ProgressSnapshot(
+                        _result(follower.reading(), read, now - begun), now - begun, read, behind
+                    )
+                )
                 due = max(now + every_s, now + _SHARE * (time.monotonic() - now))
             if not behind:
                 time.sleep(_PAUSE_S)

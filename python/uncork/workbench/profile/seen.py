@@ -37,14 +37,14 @@ def store_evidence(
         StoreError: if the run cannot be written.
     """
     from uncork.store.evidence import write_evidence  # noqa: PLC0415 -- logs are read while these load
-    from uncork.store.glances import forget_glances  # noqa: PLC0415
     from uncork.store.layout import closed  # noqa: PLC0415
+    from uncork.store.snapshots import delete_snapshots  # noqa: PLC0415
 
     def write() -> None:
         # The manifest is written last, so that the run is visible only when it is complete.
         write_evidence(record.folder, facts, tables)
         record.end(status, status, elapsed_ns)
-        forget_glances(record.folder)
+        delete_snapshots(record.folder)
 
     manifest = closed(record.manifest, status, status, elapsed_ns)
     with record, uninterrupted(), ThreadPoolExecutor(1) as writer:

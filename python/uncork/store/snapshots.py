@@ -14,28 +14,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["GLANCES", "add_glance", "forget_glances", "read_glances"]
+__all__ = ["SNAPSHOTS", "add_snapshot", "delete_snapshots", "read_snapshots"]
 
-GLANCES: Final = "glances.jsonl"
+SNAPSHOTS: Final = "glances.jsonl"
 _MOST_BYTES: Final = 4 << 20
 """The most that is read from the end of the file: four hours of one snapshot a second."""
 
 
-def add_glance(folder: Path, glance: Mapping[str, Any]) -> None:
+def add_snapshot(folder: Path, snapshot: Mapping[str, Any]) -> None:
     """Append a snapshot. A full disk or a deleted folder does not end the measurement."""
-    line = json.dumps(glance, separators=(",", ":")) + "\n"
+    line = json.dumps(snapshot, separators=(",", ":")) + "\n"
     with contextlib.suppress(OSError):
-        place = os.open(folder / GLANCES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        place = os.open(folder / SNAPSHOTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
             os.write(place, line.encode())
         finally:
             os.close(place)
 
 
-def read_glances(folder: Path) -> list[dict[str, Any]]:
+def read_snapshots(folder: Path) -> list[dict[str, Any]]:
     """Return the snapshots in order; empty if there are none. Incomplete lines are ignored."""
     try:
-        with (folder / GLANCES).open("rb") as file:
+        with (folder / SNAPSHOTS).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MOST_BYTES))
             lines = file.read().splitlines()
@@ -50,7 +50,7 @@ def read_glances(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def forget_glances(folder: Path) -> None:
+def delete_snapshots(folder: Path) -> None:
     """Delete the file: the run's tables hold more."""
     with contextlib.suppress(OSError):
-        (folder / GLANCES).unlink()
+        (folder / SNAPSHOTS).unlink()

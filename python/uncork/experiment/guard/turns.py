@@ -14,11 +14,11 @@ from typing import Any, Final, Literal
 
 from uncork.model.load import LoadMeasurement, LoadTimes
 
-__all__ = ["LEG_NS", "LONGEST_LEG_NS", "Leg", "leg_ns", "leg_row", "plan_legs"]
+__all__ = ["LONGEST_TURN_NS", "TURN_NS", "Turn", "plan_turns", "turn_ns", "turn_row"]
 
-LEG_NS: Final = 2_000_000_000
+TURN_NS: Final = 2_000_000_000
 """Minimum length of a trial: connecting and warming a connection then take a few percent of it."""
-LONGEST_LEG_NS: Final = 10_000_000_000
+LONGEST_TURN_NS: Final = 10_000_000_000
 _ENOUGH: Final = 2.0
 """A trial should have this many times the operations that a metric needs."""
 
@@ -26,7 +26,7 @@ Role = Literal["baseline", "candidate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class Turn:
     """One trial. `number` counts the trials of a guard from 1.
 
     `again` marks the baseline's second trial in a block.
@@ -39,35 +39,35 @@ class Leg:
     again: bool = False
 
 
-def plan_legs(seed: int, round_: int) -> tuple[Leg, ...]:
+def plan_turns(seed: int, round_: int) -> tuple[Turn, ...]:
     """Return the trials of a round (from 1) in order. The same seed and round give the same order."""
     arms: list[tuple[Role, bool]] = [("baseline", False), ("baseline", True), ("candidate", False)]
     random.Random(f"{seed}/legs/{round_}").shuffle(arms)
     places = [(block, arm) for block, order in ((1, arms), (2, arms[::-1])) for arm in order]
     first = (round_ - 1) * len(places) + 1
     return tuple(
-        Leg(first + place, round_, block, role, again) for place, (block, (role, again)) in enumerate(places)
+        Turn(first + place, round_, block, role, again) for place, (block, (role, again)) in enumerate(places)
     )
 
 
-def leg_ns(operations_a_second: float, needed: int) -> int:
+def turn_ns(operations_a_second: float, needed: int) -> int:
     """Return how long a trial must be for a metric that needs this many operations, within the limits."""
     if operations_a_second <= 0:
-        return LONGEST_LEG_NS
-    return min(LONGEST_LEG_NS, max(LEG_NS, round(_ENOUGH * needed / operations_a_second * 1e9)))
+        return LONGEST_TURN_NS
+    return min(LONGEST_TURN_NS, max(TURN_NS, round(_ENOUGH * needed / operations_a_second * 1e9)))
 
 
-def leg_row(leg: Leg, measured: LoadMeasurement, script: str = "") -> dict[str, Any]:
+def turn_row(turn: Turn, measured: LoadMeasurement, script: str = "") -> dict[str, Any]:
     """Return a trial as a row of the table `trials`, so that gates read both kinds alike.
 
     If `script` is given, the times are those of that script.
     """
     totals = measured.totals
     row: dict[str, Any] = {
-        "round": leg.round,
-        "block": leg.block,
-        "variant": leg.role,
-        "again": leg.again,
+        "round": turn.round,
+        "block": turn.block,
+        "variant": turn.role,
+        "again": turn.again,
         "outcome": str(totals.outcome),
         "counted_operations": None,
         **{name: getattr(totals, name) for name in _COUNTED},

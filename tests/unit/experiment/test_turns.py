@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from fakes.load_results import closed_load, refused_load
-from uncork.experiment.guard.legs import LEG_NS, LONGEST_LEG_NS, Leg, leg_ns, leg_row, plan_legs
+from uncork.experiment.guard.turns import LONGEST_TURN_NS, TURN_NS, Turn, plan_turns, turn_ns, turn_row
 from uncork.model.results.gate_metrics import trial_value
 
 
 def arms(round_, seed=7):
-    return [(leg.block, leg.role, leg.again) for leg in plan_legs(seed, round_)]
+    return [(turn.block, turn.role, turn.again) for turn in plan_turns(seed, round_)]
 
 
 @pytest.mark.parametrize("round_", [1, 2, 9])
 def test_a_round_is_two_blocks_of_three_the_second_in_reverse(round_):
-    legs = plan_legs(7, round_)
-    assert [leg.number for leg in legs] == list(range(6 * round_ - 5, 6 * round_ + 1))
-    assert {leg.round for leg in legs} == {round_}
+    turns = plan_turns(7, round_)
+    assert [turn.number for turn in turns] == list(range(6 * round_ - 5, 6 * round_ + 1))
+    assert {turn.round for turn in turns} == {round_}
     first, second = arms(round_)[:3], arms(round_)[3:]
     assert sorted(arm[1:] for arm in first) == [("baseline", False), ("baseline", True), ("candidate", False)]
     assert [arm[1:] for arm in second] == [arm[1:] for arm in first[::-1]]
@@ -32,15 +32,20 @@ def test_orders_differ_by_round_and_come_again_with_the_seed():
 
 @pytest.mark.parametrize(
     ("rate", "needed", "expected"),
-    [(10_000, 1_000, LEG_NS), (500, 1_000, 4 * 10**9), (10, 1_000, LONGEST_LEG_NS), (0, 1, LONGEST_LEG_NS)],
+    [
+        (10_000, 1_000, TURN_NS),
+        (500, 1_000, 4 * 10**9),
+        (10, 1_000, LONGEST_TURN_NS),
+        (0, 1, LONGEST_TURN_NS),
+    ],
 )
 def test_a_leg_holds_enough_operations_within_bounds(rate, needed, expected):
-    assert leg_ns(rate, needed) == expected
+    assert turn_ns(rate, needed) == expected
 
 
 def test_a_leg_is_read_as_a_trial():
     measured = closed_load()
-    row = leg_row(Leg(3, 1, 1, "candidate"), measured)
+    row = turn_row(Turn(3, 1, 1, "candidate"), measured)
     totals = measured.totals
     assert (row["variant"], row["again"], row["round"], row["block"]) == ("candidate", False, 1, 1)
     assert trial_value("throughput", row) == totals.succeeded / (totals.elapsed_ns / 1e9)
@@ -48,10 +53,10 @@ def test_a_leg_is_read_as_a_trial():
     whole = next(one for one in measured.times if one.kind == "operation")
     assert trial_value("latency_p99", row) == whole.p99_ns
     script = next(one for one in measured.times if one.kind == "script")
-    assert leg_row(Leg(3, 1, 1, "candidate"), measured, script.script)["p50_ns"] == script.p50_ns
+    assert turn_row(Turn(3, 1, 1, "candidate"), measured, script.script)["p50_ns"] == script.p50_ns
 
 
 def test_a_leg_of_which_nothing_succeeded_has_no_times():
-    row = leg_row(Leg(1, 1, 1, "baseline"), refused_load())
+    row = turn_row(Turn(1, 1, 1, "baseline"), refused_load())
     assert trial_value("latency_p50", row) is None
     assert trial_value("throughput", row) is None
