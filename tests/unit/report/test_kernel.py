@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from fakes.results import small_result
+from uncork.model.results.experiment import FactorFacts
 from uncork.report.experiment.kernel import kernel_words
 
 COST = small_result().costs[0]
+FACTORS = (FactorFacts("sessions", ("1", "8"), True),)
 MS = 1e6
 
 
@@ -37,9 +39,9 @@ def test_a_high_share_is_told_beside_the_least():
         cost("ranges", 20 * MS, 0.2 * MS),
         cost("other", 5 * MS, 1 * MS),
     ]
-    assert kernel_words(costs) == (
-        "careful on report spends 34 % of its server CPU in the kernel, 34.0 ms per operation; ranges spends "
-        "1 % there: see which system calls it makes",
+    assert kernel_words(costs, FACTORS) == (
+        "careful on report spends 34 % of its server CPU in the kernel (34.0 ms per operation); "
+        'ranges spends 1 %. `evidence = ["syscalls"]` in the experiment file lists its system calls.',
     )
 
 
@@ -53,13 +55,13 @@ def test_a_high_share_is_told_beside_the_least():
     ],
 )
 def test_what_is_usual_too_short_or_unknown_is_not_told(costs):
-    assert kernel_words(costs) == ()
+    assert kernel_words(costs, FACTORS) == ()
 
 
 def test_only_the_same_place_is_put_beside():
     here = (("sessions", "8"),)
     costs = [cost("careful", 10 * MS, 10 * MS, here), cost("ranges", 10 * MS, 0, (("sessions", "1"),))]
-    assert kernel_words(costs) == (
-        "careful on report at sessions=8 spends 50 % of its server CPU in the kernel, 10.0 ms per operation: "
-        "see which system calls it makes",
+    assert kernel_words(costs, FACTORS) == (
+        "careful on report at sessions 8 spends 50 % of its server CPU in the kernel "
+        '(10.0 ms per operation). `evidence = ["syscalls"]` in the experiment file lists its system calls.',
     )

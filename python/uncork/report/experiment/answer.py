@@ -73,9 +73,9 @@ def answer_experiment(result: RunResult) -> RunResult:
         sentences += [_many(scene, measured), *_standing(measured)]
     reasons = (
         *answer_words(result),
-        # Stacks name the calls that the split of processor time only hints at.
-        *(evidence_words(result) or kernel_words(result.costs)),
         *_reasons(scene, measured, result.noise),
+        # Stacks name the calls that the split of processor time only hints at.
+        *(evidence_words(result) or kernel_words(result.costs, result.factors)),
         *data_check_words(result.data_checks, scene.baseline),
         atomicity_words(result.batches),
     )

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from uncork.model.evidence import EvidenceFacts
 from uncork.model.results.experiment import RunResult
-from uncork.model.trial import Cell
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Block, Bullets, Column, Flame, Paragraph, Section, Table, Value
+from uncork.report.words import cell_words
 
 __all__ = ["evidence_sections", "evidence_words"]
 
@@ -28,8 +28,9 @@ def evidence_words(result: RunResult) -> tuple[str, ...]:
     share = f"{(worst.system_share or 0.0) * 100:.0f} %"
     named = f"the kernel takes {share} of the CPU: {'; '.join(worst.entered)}"
     finding = worst.findings[0] if worst.findings else named
-    place = f"{worst.variant} on {worst.workload}{Cell(worst.cell).at}"
-    return (f"{place}: {finding[:1].lower()}{finding[1:].rstrip('.')}",)
+    place = f"{worst.variant} on {worst.workload}"
+    place += f" at {cell_words(worst.cell, result.factors)}" if worst.cell else ""
+    return (f"{place}: {finding[:1].lower()}{finding[1:].rstrip('.')}.",)
 
 
 def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterator[Section]:

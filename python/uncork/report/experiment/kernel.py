@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uncork.model.results.experiment import Cost
-from uncork.model.trial import Cell
+from uncork.model.results.experiment import Cost, FactorFacts
 from uncork.model.units import format_duration
+from uncork.report.words import cell_words
 
 __all__ = ["kernel_words"]
 
@@ -16,7 +16,7 @@ _LEAST_NS = 1_000_000.0
 """Shorter operations mostly send and receive, which is the kernel's work."""
 
 
-def kernel_words(costs: Sequence[Cost]) -> tuple[str, ...]:
+def kernel_words(costs: Sequence[Cost], factors: Sequence[FactorFacts]) -> tuple[str, ...]:
     """Return a sentence on the variant with the highest kernel share, if it is high, and on the lowest."""
     known = [
         (share, cost)
@@ -31,8 +31,12 @@ def kernel_words(costs: Sequence[Cost]) -> tuple[str, ...]:
         return ()
     here = [one for one in known if (one[1].cell, one[1].workload) == (cost.cell, cost.workload)]
     least, other = min(here, key=lambda one: one[0])
-    lowest = f"; {other.variant} spends {least * 100:.0f} % there" if other is not cost else ""
-    spent = f"{share * 100:.0f} % of its server CPU in the kernel"
-    each = f"{format_duration(cost.server_system_ns or 0)} per operation"
-    place = f"{cost.variant} on {cost.workload}{Cell(cost.cell).at}"
-    return (f"{place} spends {spent}, {each}{lowest}: see which system calls it makes",)
+    lowest = f"; {other.variant} spends {least * 100:.0f} %" if other is not cost else ""
+    each = format_duration(cost.server_system_ns or 0)
+    place = f"{cost.variant} on {cost.workload}" + (
+        f" at {cell_words(cost.cell, factors)}" if cost.cell else ""
+    )
+    return (
+        f"{place} spends {share * 100:.0f} % of its server CPU in the kernel ({each} per operation){lowest}. "
+        '`evidence = ["syscalls"]` in the experiment file lists its system calls.',
+    )

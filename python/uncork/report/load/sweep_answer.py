@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.sweep import FEWEST_ROUNDS, LevelFacts, SweepResult
-from uncork.model.units import format_duration, format_percent
+from uncork.model.units import count_words, format_duration, format_percent
 from uncork.report.load.words import rate_text
 
 __all__ = [
@@ -168,7 +168,7 @@ def _warnings(result: SweepResult) -> Iterator[str]:
                 "higher"
             )
         if knee.rounds < FEWEST_ROUNDS:
-            yield f"only {knee.rounds} rounds finished: it takes at least five to exclude a level"
+            yield f"only {count_words(knee.rounds, 'round')} finished; excluding a level takes at least five"
     law = result.law
     if law is not None and not law.describes:
         yield (
