@@ -25,7 +25,7 @@ from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.schemas import result_schema
 from uncork.store.layout import Attempt, find_run, name_run, read_names
-from unit.workbench.test_sweep_figures import store_sweep
+from unit.analysis.test_sweep_figures import store_sweep
 
 terminal = partial(shown, render_runs_terminal, force_terminal=False)
 
