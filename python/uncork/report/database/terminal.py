@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from rich.console import Console
 
 from uncork.model.results.database import DatabaseResult
-from uncork.report.blocks import Table
 from uncork.report.database.document import build_database_document
 from uncork.report.database.tables import (
     background_table,
@@ -27,13 +27,13 @@ from uncork.report.database.tables import (
     watch_table,
 )
 from uncork.report.write.terminal_text import (
+    TerminalPart,
     as_text,
-    draw_table,
     wrapped,
     write_items,
     write_lines,
-    write_paragraph,
-    write_steps,
+    write_report,
+    write_title,
 )
 
 __all__ = ["render_database_terminal"]
@@ -55,36 +55,34 @@ def render_database_terminal(
     result: DatabaseResult, console: Console, *, top: int = 10, full: bool = False
 ) -> None:
     """Print the report on a watched server: the `top` templates and tables; `full` prints all tables."""
-    document = build_database_document(result)
-    write_paragraph(console, document.answer, "bold")
-    if document.reasons:
-        write_items(console, document.reasons)
-    write_paragraph(console, document.question, "italic")
-    width = console.width
+    parts = _parts(result, console.width, top, full=full)
+    write_report(console, build_database_document(result), parts, facts=True)
+
+
+def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Iterator[TerminalPart]:
     if result.tree.sessions:
-        _write_tables(console, [tree_table(result, width=width - _TREE, least=0.0 if full else _COARSE)])
+        yield tree_table(result, width=width - _TREE, least=0.0 if full else _COARSE)
     most, waiters = (None, None) if full else (_ROOTS, _WAITERS)
-    _write_tables(console, [blockers_table(result, width=width, most=most, waiters=waiters)])
-    _write_templates(result, console, top)
+    yield blockers_table(result, width=width, most=most, waiters=waiters)
+    yield partial(_write_templates, result, top)
     if full:
-        statements = statements_table(result, top, width=max(_LEAST_TEXT, width - _FIGURES))
-        background = background_table(result, width=width - _TREE)
-        _write_tables(
-            console, [statements, *usage_tables(result), background, tables_table(result, top, brief=True)]
-        )
+        yield statements_table(result, top, width=max(_LEAST_TEXT, width - _FIGURES))
+        yield from usage_tables(result)
+        yield from (background_table(result, width=width - _TREE), tables_table(result, top, brief=True))
     if result.upkeep:
-        write_lines(console, ["Tables and indexes to check"], "bold")
-        write_items(console, result.upkeep)
+        yield partial(_write_upkeep, result)
     if full:
-        _write_tables(console, [indexes_table(result, top, doubtful=True)])
-        rest = (islands_table(result), foreign_keys_table(result), settings_table(result))
-        _write_tables(console, [indexes_table(result, top), *rest, counters_table(result)])
-        _write_tables(console, [watch_table(result), clocks_table(result)])
-    write_paragraph(console, "; ".join(f"{name} {text}" for name, text in document.facts))
-    write_steps(console, document.steps)
+        yield from (indexes_table(result, top, doubtful=True), indexes_table(result, top))
+        yield from (islands_table(result), foreign_keys_table(result), settings_table(result))
+        yield from (counters_table(result), watch_table(result), clocks_table(result))
 
 
-def _write_templates(result: DatabaseResult, console: Console, top: int) -> None:
+def _write_upkeep(result: DatabaseResult, console: Console) -> None:
+    write_title(console, "Tables and indexes to check")
+    write_items(console, result.upkeep)
+
+
+def _write_templates(result: DatabaseResult, top: int, console: Console) -> None:
     """Print the costliest templates: a line of numbers, and the template on its own line."""
     table = templates_table(result, top, width=console.width - _INDENT)
     if table is None:
@@ -98,12 +96,3 @@ def _write_templates(result: DatabaseResult, console: Console, top: int) -> None
         console.print(as_text(console, line, "bold"), soft_wrap=True)
         console.print(as_text(console, " " * _INDENT + template.text), soft_wrap=True)
     console.print()
-
-
-def _write_tables(console: Console, tables: Iterable[Table | None]) -> None:
-    for table in tables:
-        if table is None:
-            continue
-        write_lines(console, wrapped(table.caption, console.width), "bold")
-        console.print(draw_table(table, console))
-        console.print()

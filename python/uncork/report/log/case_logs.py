@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from rich.console import Console
@@ -20,13 +21,12 @@ from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.terminal_text import (
+    TerminalPart,
     as_text,
-    draw_table,
     wrapped,
     write_items,
     write_lines,
-    write_paragraph,
-    write_steps,
+    write_report,
 )
 
 __all__ = [
@@ -203,22 +203,14 @@ def _document(result: CaseLogs, width: int, most: int) -> Document:
 
 def render_case_logs_terminal(result: CaseLogs, console: Console, *, top: int = 5) -> None:
     """Print who caused the spike, the findings, both logs side by side, and the published numbers."""
-    document = _document(result, console.width - _INDENT, top)
-    write_paragraph(console, document.answer, "bold")
-    write_items(console, document.reasons)
-    write_paragraph(console, document.question, "italic")
-    for table in comparison_tables(result.comparison):
-        _write_table(table, console)
-    _write_templates(_templates_table(result, top, console.width - _INDENT), console)
-    _write_table(_figures_table(result), console)
-    write_items(console, _differences(result))
-    write_steps(console, document.steps)
-
-
-def _write_table(table: Table, console: Console) -> None:
-    write_lines(console, wrapped(table.caption, console.width), "bold")
-    console.print(draw_table(table, console))
-    console.print()
+    templates = _templates_table(result, top, console.width - _INDENT)
+    parts: tuple[TerminalPart, ...] = (
+        *comparison_tables(result.comparison),
+        partial(_write_templates, templates),
+        _figures_table(result),
+        partial(write_items, items=_differences(result)),
+    )
+    write_report(console, _document(result, console.width - _INDENT, top), parts)
 
 
 def _write_templates(table: Table, console: Console) -> None:

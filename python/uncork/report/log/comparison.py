@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from rich.console import Console
@@ -21,15 +22,7 @@ from uncork.report.blocks import Column, Document, Section, Step, Table, Tone, V
 from uncork.report.quantity_words import share_text
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words, effect_text
-from uncork.report.write.terminal_text import (
-    as_text,
-    draw_table,
-    wrapped,
-    write_items,
-    write_lines,
-    write_paragraph,
-    write_steps,
-)
+from uncork.report.write.terminal_text import TerminalPart, as_text, wrapped, write_lines, write_report
 
 __all__ = [
     "answer_log_comparison",
@@ -276,14 +269,14 @@ def build_log_comparison_document(comparison: LogComparison) -> Document:
 
 def render_comparison_terminal(comparison: LogComparison, console: Console, *, top: int = 10) -> None:
     """Print what changed: the answer, the findings, then the numbers of the `top` templates."""
-    document = build_log_comparison_document(comparison)
-    write_paragraph(console, document.answer, "bold")
-    write_items(console, document.reasons)
-    write_paragraph(console, document.question, "italic")
-    for table in comparison_tables(comparison):
-        write_lines(console, wrapped(table.caption, console.width), "bold")
-        console.print(draw_table(table, console))
-        console.print()
+    parts: tuple[TerminalPart, ...] = (
+        *comparison_tables(comparison),
+        partial(_write_templates, comparison, top),
+    )
+    write_report(console, build_log_comparison_document(comparison), parts)
+
+
+def _write_templates(comparison: LogComparison, top: int, console: Console) -> None:
     table = _templates_table(comparison, top, console.width - _TERMINAL_WIDTH)
     write_lines(console, wrapped(table.caption, console.width), "bold")
     console.print()
@@ -296,7 +289,6 @@ def render_comparison_terminal(comparison: LogComparison, console: Console, *, t
         for text in filter(None, (template.text, template.note)):
             console.print(as_text(console, " " * _TERMINAL_WIDTH + text), soft_wrap=True)
     console.print()
-    write_steps(console, document.steps)
 
 
 def answer_log_comparison(comparison: LogComparison) -> LogComparison:

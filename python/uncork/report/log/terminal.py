@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from rich.console import Console
 
 from uncork.model.results.log import LogResult
 from uncork.model.units import format_count
-from uncork.report.blocks import Table
 from uncork.report.log.document import build_log_document
 from uncork.report.log.pool import pool_tables
 from uncork.report.log.tables import (
@@ -22,13 +22,13 @@ from uncork.report.log.tables import (
     templates_table,
 )
 from uncork.report.write.terminal_text import (
+    TerminalPart,
     as_text,
-    draw_table,
     wrapped,
     write_items,
     write_lines,
     write_paragraph,
-    write_steps,
+    write_report,
     write_title,
 )
 
@@ -44,27 +44,8 @@ def render_log_terminal(
 
     `rejected` adds the lines that were not understood; `full` adds all tables.
     """
-    document = build_log_document(result, parts=0)
-    write_paragraph(console, document.answer, "bold")
-    if document.reasons:
-        write_items(console, document.reasons)
-    write_paragraph(console, document.question, "italic")
-    lines = lines_words(result)
-    if lines and (full or result.rejected):
-        write_paragraph(console, f"Lines: {lines}.", "italic")
-    if result.executions.count:
-        _write_templates(result, console, top)
-    for table in _tables(result, top, full=full):
-        write_lines(console, wrapped(table.caption, console.width), "bold")
-        console.print(draw_table(table, console))
-        console.print()
-    if rejected and result.rejected_lines:
-        write_title(console, f"Lines that belong to no entry: the first of {format_count(result.rejected)}")
-        for line in result.rejected_lines:
-            number = "" if line.line is None else f":{line.line}"
-            console.print(as_text(console, f"{line.file}{number}: {line.text}"), soft_wrap=True)
-        console.print()
-    write_steps(console, document.steps)
+    parts = _parts(result, top, rejected=rejected, full=full)
+    write_report(console, build_log_document(result, parts=0), parts)
 
 
 def render_log_live(result: LogResult, console: Console, state: str, *, top: int) -> None:
@@ -101,19 +82,30 @@ def _write_templates(result: LogResult, console: Console, top: int) -> None:
     console.print()
 
 
-def _tables(result: LogResult, top: int, *, full: bool) -> Iterator[Table]:
+def _write_rejected(result: LogResult, console: Console) -> None:
+    """Print the first lines that belong to no entry."""
+    write_title(console, f"Lines that belong to no entry: the first of {format_count(result.rejected)}")
+    for line in result.rejected_lines:
+        number = "" if line.line is None else f":{line.line}"
+        console.print(as_text(console, f"{line.file}{number}: {line.text}"), soft_wrap=True)
+    console.print()
+
+
+def _parts(result: LogResult, top: int, *, rejected: bool, full: bool) -> Iterator[TerminalPart]:
+    lines = lines_words(result)
+    if lines and (full or result.rejected):
+        yield partial(write_paragraph, text=f"Lines: {lines}.", style="italic")
     if result.executions.count:
+        yield partial(_write_templates, result, top=top)
         origins = [table for table in contributions_tables(result) if len(table.rows) > 1]
         yield from origins if full else origins[:1]
-        histogram = histogram_table(result)
-        if histogram is not None:
-            yield histogram
+        yield histogram_table(result)
     if result.pool is not None:
         yield from pool_tables(result.pool, top)
-    errors = errors_table(result.errors, top)
-    if errors is not None:
-        yield errors
+    yield errors_table(result.errors, top)
     if full:
         yield from activity_tables(result)
     if full or any(one.trouble or one.dialect is None or one.rejected for one in result.files):
         yield files_table(result)
+    if rejected and result.rejected_lines:
+        yield partial(_write_rejected, result)

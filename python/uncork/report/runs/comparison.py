@@ -37,14 +37,7 @@ from uncork.report.figures import figure_value
 from uncork.report.runs.comparison_answer import figure_order, side_name
 from uncork.report.runs.side_by_side import charts_sections
 from uncork.report.words import count_words, effect_text, interval_text
-from uncork.report.write.terminal_text import (
-    draw_table,
-    wrapped,
-    write_items,
-    write_lines,
-    write_paragraph,
-    write_steps,
-)
+from uncork.report.write.terminal_text import write_report
 
 __all__ = [
     "build_runs_document",
@@ -76,15 +69,8 @@ _MOST_GLANCED: Final = 30
 
 def render_runs_terminal(result: RunComparison, console: Console) -> None:
     """Print the comparison: the answer, the caveats, the metrics, and how to compare the runs properly."""
-    document = build_runs_document(result)
-    write_paragraph(console, document.answer, "bold")
-    write_items(console, document.reasons)
-    for pair in result.pairs:
-        table = _figures_table(result.before, pair, most=_MOST_ROWS)
-        write_lines(console, wrapped(table.caption, console.width), "bold")
-        console.print(draw_table(table, console))
-        console.print()
-    write_steps(console, document.steps)
+    tables = (_figures_table(result.before, pair, most=_MOST_ROWS) for pair in result.pairs)
+    write_report(console, build_runs_document(result), tables)
 
 
 # ---- the document ----

@@ -1,9 +1,9 @@
-"""Text and tables in a terminal: wrapped, coloured, and in ASCII if the console needs it."""
+"""Reports, text and tables in a terminal: wrapped, coloured, and in ASCII if the console needs it."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
@@ -11,10 +11,11 @@ from rich.console import Console, OverflowMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from uncork.report.blocks import Step, Table, Tone, Value
+from uncork.report.blocks import Document, Step, Table, Tone, Value
 from uncork.report.words import hold_together
 
 __all__ = [
+    "TerminalPart",
     "as_text",
     "draw_table",
     "wrapped",
@@ -22,7 +23,9 @@ __all__ = [
     "write_items",
     "write_lines",
     "write_paragraph",
+    "write_report",
     "write_steps",
+    "write_table",
     "write_title",
 ]
 
@@ -43,6 +46,35 @@ _ASCII: Final = str.maketrans(
     | {"•": "*", "·": "-", "←": "<-", "…": "..."}
     | dict(zip("▁▂▃▄▅▆▇█", "_.-=+*%#", strict=True))
 )
+
+
+TerminalPart = Table | Callable[[Console], None] | None
+"""A part of a report in the terminal: a table, or a function that prints something else; None is left out."""
+
+
+def write_report(
+    console: Console, document: Document, parts: Iterable[TerminalPart], *, facts: bool = False
+) -> None:
+    """Print a document: its answer, reasons and question, then `parts`, its facts, and its steps."""
+    write_paragraph(console, document.answer, "bold")
+    if document.reasons:
+        write_items(console, document.reasons)
+    write_paragraph(console, document.question, "italic")
+    for part in parts:
+        if isinstance(part, Table):
+            write_table(console, part)
+        elif part is not None:
+            part(console)
+    if facts:
+        write_paragraph(console, "; ".join(f"{name} {text}" for name, text in document.facts))
+    write_steps(console, document.steps)
+
+
+def write_table(console: Console, table: Table) -> None:
+    """Print a table under its caption, and an empty line."""
+    write_lines(console, wrapped(table.caption, console.width), "bold")
+    console.print(draw_table(table, console))
+    console.print()
 
 
 def draw_table(table: Table, console: Console) -> RichTable:
