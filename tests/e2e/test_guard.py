@@ -291,7 +291,7 @@ def rounds_of(uncork, run):
         ),
         (
             ["experiment.toml", "--candidate", "value=rows:5", "--evidence", "tea"],
-            "--evidence tea: unknown kind",
+            "--evidence tea: there is no such kind",
         ),
         (
             ["experiment.toml", "--candidate", "value=rows:5", "--junit", "no/x"],

@@ -250,7 +250,7 @@ def test_a_signal_ends_it_under_load(server, tmp_path, number):
             "service: POOL must be 3 or more, one connection for each database; found 2",
         ),
         ("wire.py", {"SERVICE_API": "http://127.0.0.1:1"}, "wire: ROUND_TRIP_MS is not set"),
-        ("wire.py", {"SERVICE_API": "http://127.0.0.1:1", "ROUND_TRIP_MS": "x"}, "are numbers"),
+        ("wire.py", {"SERVICE_API": "http://127.0.0.1:1", "ROUND_TRIP_MS": "x"}, "must be numbers"),
         ("front.py", {"SERVICE_API": "http://127.0.0.1:1"}, "front: FOLDER is not set"),
         (
             "front.py",
