@@ -19,7 +19,7 @@ WITHOUT_SERVER = [
     ("nothing to guard", ["guard"], None, "name an experiment file or a stored run, or resume an interrupted guard with --resume"),
     ("no number", ["guard", "last", "--times", "a"], None, 'invalid value "a" for option --times; expecting a whole number'),
     ("unknown key", ["run", "FILE"], ("operations = 40", "operatons = 40"), 'unknown key "operatons"; did you mean "operations"?'),
-    ("a variant named twice", ["run", "FILE"], ("[variants.key]", "[variants.scan]"), "[variants.scan]: named twice"),
+    ("a variant named twice", ["run", "FILE"], ("[variants.key]", "[variants.scan]"), "[variants.scan]: this name is already used above"),
     ("no baseline", ["run", "FILE"], ("baseline = true", ""), "exactly one variant must have baseline = true; found none"),
     ("no room for a block", ["run", "FILE", "--budget", "50ms"], ("operations = 40", 'duration = "100ms"'), "is too short for one block"),
     ("budget without unit", ["run", "FILE", "--budget", "5"], None, 'expected a time with a unit'),
