@@ -230,7 +230,11 @@ def test_what_the_doctor_says_is_made_of_a_stored_run(found):
         (lambda runs: uncork.run("nope.toml", runs=runs), UsageError, "cannot read nope.toml"),
         (lambda runs: uncork.run("[experimnt]\n", runs=runs), SpecError, 'did you mean "experiment"'),
         (lambda runs: uncork.run(QUICK, sets={"rows": 1}, runs=runs), SpecError, "no such factor"),
-        (lambda runs: uncork.run(QUICK, dsn="x=y", port=2000, runs=runs), UsageError, "^dsn names a running server"),
+        (
+            lambda runs: uncork.run(QUICK, dsn="x=y", port=2000, runs=runs),
+            UsageError,
+            "^dsn names a running server",
+        ),
         (lambda runs: uncork.run_case("nope", runs=runs), UsageError, 'there is no case "nope"'),
         (lambda runs: uncork.doctor(budget="5", runs=runs), UsageError, "^budget: expected a time"),
         (lambda runs: uncork.load_sql(clients=0, runs=runs), UsageError, "^clients must be in range"),

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from uncork.analysis.load.result import build_load_result
 from uncork.analysis.runs.comparable_runs import seconds_of
 from uncork.analysis.runs.environments import unasked_differences
 from uncork.analysis.runs.figures import run_figures
@@ -26,6 +25,7 @@ from uncork.stats.gates.decision import Decision
 from uncork.stats.gates.history_gates import judge_past
 from uncork.stats.run_comparison import KNOWN_RUNS
 from uncork.store.catalogue import set_tag
+from uncork.workbench.documents.loads import read_load
 from uncork.workbench.guard.acknowledged import acknowledge_from
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm
 from uncork.workbench.guard.question import Judged, LoadQuestion, Question
@@ -143,7 +143,7 @@ def _measured(root: Path, job: Job, asked: LoadQuestion, times: int, notify: Tel
 
 
 def _trouble(folder: Path) -> str:
-    return build_load_result(folder).answer.removesuffix(".")
+    return read_load(folder).answer.removesuffix(".")
 
 
 def _unlike(before: RunFigures, after: RunFigures) -> str:
