@@ -161,6 +161,7 @@ def test_the_list_follows_what_is_stored_and_keeps_what_was_chosen(visit, root, 
 def test_a_report_is_shown_with_the_way_back(visit, root, kind):
     page = visit()
     page.get_by_role("link", name=last(root, kind), exact=True).click()
+    drawn(page)
     assert page.locator("svg.chart").count() >= 1
     assert len(page.locator("h1").inner_text()) > 30
     page.get_by_role("link", name="All runs").click()
@@ -173,6 +174,7 @@ def test_runs_are_compared_from_the_list(visit):
         page.get_by_role("checkbox").nth(number).check()
     page.get_by_role("button", name="Compare selected runs").click()
     assert "/compare?run=" in page.url
+    drawn(page)
     assert len(page.locator("h1").inner_text()) > 30
     assert page.locator("main table").count() > 1
     page.get_by_role("link", name="All runs").click()
