@@ -54,7 +54,7 @@ def test_it_says_where_the_time_goes_and_is_reported_again(uncork, server):
         "sleeper",
         "Tables by size",
         "Foreign keys without an index",
-        "How it was",
+        "How the server was watched",
     ):
         assert part in told
     (folder,) = uncork.runs
