@@ -1,5 +1,6 @@
 //! The boundary to Python: convert, map errors, let other threads run. Nothing is decided here.
 
+mod arrow;
 mod errors;
 mod log_tables;
 mod logs;
@@ -13,11 +14,11 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pyo3_arrow::PyTable;
 use serde_json::json;
 use uncork_load::{Control, Measure};
 use uncork_model::{BlockPlan, LoadPlan, PLAN_VERSION, StatementKind};
 
+use crate::arrow::{Batches, Table};
 use crate::errors::{DataError, histogram_error, install_error, load_error, plan_error};
 use crate::system::SampleAnswer;
 use crate::wait::wait;
@@ -74,7 +75,7 @@ fn install_postgres(py: Python<'_>, cache_dir: PathBuf) -> PyResult<OsString> {
 
 /// Check a plan and its scripts without connecting to a server.
 #[pyfunction]
-fn check_load(plan: &[u8], parameters: PyTable) -> PyResult<()> {
+fn check_load(plan: &[u8], parameters: Batches) -> PyResult<()> {
     let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
     let parameters = tables::parameters(parameters)?;
     uncork_load::check(&plan, &parameters).map_err(|error| load_error(&error))
@@ -84,9 +85,9 @@ fn check_load(plan: &[u8], parameters: PyTable) -> PyResult<()> {
 /// it was requested.
 type Answer<'py> = (
     Bound<'py, PyBytes>,
-    PyTable,
-    PyTable,
-    PyTable,
+    Table,
+    Table,
+    Table,
     Option<SampleAnswer<'py>>,
 );
 
@@ -98,7 +99,7 @@ type Answer<'py> = (
 fn run_load<'py>(
     py: Python<'py>,
     plan: &[u8],
-    parameters: PyTable,
+    parameters: Batches,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Answer<'py>> {
     let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
@@ -136,8 +137,8 @@ fn run_load<'py>(
 
 /// For each arm its totals as JSON and its statements; a table of slices; the sampler's data.
 type BlockAnswer<'py> = (
-    Vec<(Bound<'py, PyBytes>, PyTable)>,
-    PyTable,
+    Vec<(Bound<'py, PyBytes>, Table)>,
+    Table,
     Option<SampleAnswer<'py>>,
 );
 
@@ -147,7 +148,7 @@ type BlockAnswer<'py> = (
 fn run_block<'py>(
     py: Python<'py>,
     plan: &[u8],
-    parameters: Vec<PyTable>,
+    parameters: Vec<Batches>,
 ) -> PyResult<BlockAnswer<'py>> {
     let plan = BlockPlan::parse(plan).map_err(|error| plan_error(&error))?;
     let parameters = parameters
@@ -231,7 +232,7 @@ fn hdr_log(
 /// Summarise latencies that were measured elsewhere: takes nanoseconds as little-endian 64-bit integers, returns a
 /// statement's row like [`run_load`].
 #[pyfunction]
-fn summarize(name: &str, latencies_ns: &[u8]) -> PyResult<PyTable> {
+fn summarize(name: &str, latencies_ns: &[u8]) -> PyResult<Table> {
     let mut measure = Measure::default();
     for latency_ns in latencies_ns.as_chunks().0 {
         measure.success(u64::from_le_bytes(*latency_ns), 0);
@@ -245,7 +246,7 @@ fn summarize(name: &str, latencies_ns: &[u8]) -> PyResult<PyTable> {
     clippy::needless_pass_by_value,
     reason = "arguments from Python arrive by value"
 )]
-fn merge_histograms(histograms: Vec<Vec<u8>>) -> PyResult<PyTable> {
+fn merge_histograms(histograms: Vec<Vec<u8>>) -> PyResult<Table> {
     let points = uncork_load::merge(histograms.iter().map(Vec::as_slice));
     tables::quantiles(&points.map_err(|error| histogram_error(&error))?)
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
-use pyo3_arrow::PyTable;
 use uncork_ingest::Report;
 use uncork_log::{
     AVERAGES, Blocking, Connections, Errors, Example, Gathered, Incident, Origin, Party, Scale,
     Series, Template, Texts, Times,
 };
 
+use crate::arrow::Table;
 use crate::tables::table;
 
 /// Upper bounds of the published histogram of durations, in microseconds; the last bucket has none.
@@ -31,7 +31,7 @@ pub(crate) struct Shown<'a> {
 
 impl Shown<'_> {
     /// Return all tables by name.
-    pub(crate) fn all(&self) -> PyResult<[(&'static str, PyTable); 11]> {
+    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 11]> {
         let gathered = &self.report.gathered;
         let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
         Ok([
@@ -49,7 +49,7 @@ impl Shown<'_> {
         ])
     }
 
-    fn origins(&self) -> PyResult<PyTable> {
+    fn origins(&self) -> PyResult<Table> {
         let gathered = &self.report.gathered;
         let all = gathered.origins.all();
         let rows: Vec<_> = (0..)
@@ -80,7 +80,7 @@ impl Shown<'_> {
         ])
     }
 
-    fn examples(&self, spread: &[Spread]) -> PyResult<PyTable> {
+    fn examples(&self, spread: &[Spread]) -> PyResult<Table> {
         let gathered = &self.report.gathered;
         let mut rows: Vec<(u32, &str, &Example)> = Vec::new();
         for ((number, template), spread) in (0..).zip(gathered.templates.all()).zip(spread) {
@@ -123,7 +123,7 @@ impl Shown<'_> {
         ])
     }
 
-    fn errors(&self) -> PyResult<PyTable> {
+    fn errors(&self) -> PyResult<Table> {
         let gathered = &self.report.gathered;
         let (errors, notices) = (kinds(&gathered.errors), kinds(&gathered.notices));
         let rows: Vec<_> = (0_u32..).zip(errors.into_iter().chain(notices)).collect();
@@ -180,7 +180,7 @@ impl Shown<'_> {
         ])
     }
 
-    fn activity(&self) -> PyResult<PyTable> {
+    fn activity(&self) -> PyResult<Table> {
         let activity = &self.report.gathered.activity;
         let mut rows: Vec<(&str, String, u32, Times)> = Vec::new();
         let mut add = |kind, by: &HashMap<Box<[u8]>, Times>| {
@@ -225,7 +225,7 @@ impl Shown<'_> {
         ])
     }
 
-    fn incidents(&self) -> PyResult<PyTable> {
+    fn incidents(&self) -> PyResult<Table> {
         let activity = &self.report.gathered.activity;
         let waits = activity.longest_waits.all().iter().map(|one| (true, one));
         let files = activity.largest_files.all().iter().map(|one| (false, one));
@@ -253,7 +253,7 @@ impl Shown<'_> {
         ])
     }
 
-    fn transactions(&self) -> PyResult<PyTable> {
+    fn transactions(&self) -> PyResult<Table> {
         let gathered = &self.report.gathered;
         let all = gathered.origins.all();
         let rows: Vec<_> = gathered
@@ -291,7 +291,7 @@ impl Shown<'_> {
         ])
     }
 
-    fn blocking(&self) -> PyResult<PyTable> {
+    fn blocking(&self) -> PyResult<Table> {
         let gathered = &self.report.gathered;
         let rows = &gathered.blocking;
         let template = |get: fn(&Blocking) -> Party<u32>| {
@@ -332,7 +332,7 @@ impl Shown<'_> {
         ])
     }
 
-    fn pool(&self) -> PyResult<PyTable> {
+    fn pool(&self) -> PyResult<Table> {
         let connections = self.report.gathered.pool.connections.iter();
         let mut rows: Vec<(&Connections, Times)> =
             connections.map(|(which, times)| (which, *times)).collect();
@@ -422,7 +422,7 @@ impl Spread {
     }
 }
 
-fn templates(gathered: &Gathered, spread: &[Spread]) -> PyResult<PyTable> {
+fn templates(gathered: &Gathered, spread: &[Spread]) -> PyResult<Table> {
     let rows = gathered.templates.all();
     let quantile = |place: usize| perhaps(spread, move |one| one.quantiles.map(|all| all[place]));
     let repeated: HashMap<u32, _> = gathered.repetitions.iter().copied().collect();
@@ -485,7 +485,7 @@ fn templates(gathered: &Gathered, spread: &[Spread]) -> PyResult<PyTable> {
     table(columns)
 }
 
-fn all_series(gathered: &Gathered) -> PyResult<PyTable> {
+fn all_series(gathered: &Gathered) -> PyResult<Table> {
     let activity = &gathered.activity;
     let scale = &gathered.scale;
     let mut rows = Vec::new();
@@ -556,7 +556,7 @@ fn kinds(errors: &Errors) -> Vec<(&uncork_log::Kind, &uncork_log::Facts)> {
     kinds
 }
 
-fn failed(gathered: &Gathered) -> PyResult<PyTable> {
+fn failed(gathered: &Gathered) -> PyResult<Table> {
     let mut rows = Vec::new();
     for (number, (_, facts)) in (0_u32..).zip(kinds(&gathered.errors)) {
         let mut templates: Vec<_> = facts.templates.iter().collect();

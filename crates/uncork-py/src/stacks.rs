@@ -13,10 +13,10 @@ use arrow_schema::ArrowError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pyo3_arrow::PyTable;
 use serde_json::json;
 use uncork_stacks::{Drawing, Format, Limits, Measure, Row, Stacks, Tree, processors, read};
 
+use crate::arrow::{Batches, Table};
 use crate::errors::DataError;
 use crate::tables::table;
 
@@ -31,7 +31,7 @@ pub(crate) fn read_stacks<'py>(
     data: &[u8],
     format: Option<&str>,
     times: bool,
-) -> PyResult<(Bound<'py, PyBytes>, PyTable)> {
+) -> PyResult<(Bound<'py, PyBytes>, Table)> {
     let format = format
         .map(|word| {
             Format::named(word)
@@ -54,7 +54,7 @@ pub(crate) fn read_stacks<'py>(
     let schema = batches[0].schema();
     Ok((
         PyBytes::new(py, facts.as_bytes()),
-        PyTable::try_new(batches, schema)?,
+        Table::new(schema, batches),
     ))
 }
 
@@ -128,7 +128,7 @@ fn texts<'a>(texts: impl ExactSizeIterator<Item = &'a str> + Clone) -> ArrayRef 
 #[pyfunction]
 pub(crate) fn draw_stacks<'py>(
     py: Python<'py>,
-    stacks: PyTable,
+    stacks: Batches,
     options: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
     let drawing: Drawing = serde_json::from_slice(options)
@@ -144,8 +144,8 @@ pub(crate) fn draw_stacks<'py>(
 #[pyfunction]
 pub(crate) fn sum_stacks(
     py: Python<'_>,
-    stacks: PyTable,
-) -> PyResult<(Bound<'_, PyBytes>, PyTable, PyTable)> {
+    stacks: Batches,
+) -> PyResult<(Bound<'_, PyBytes>, Table, Table)> {
     let stacks = Columns::of(stacks)?;
     let (totals, frames, entries) = py.detach(|| {
         let tree = stacks.tree();
@@ -235,7 +235,7 @@ pub(crate) fn sum_stacks(
 #[pyfunction]
 pub(crate) fn write_stacks<'py>(
     py: Python<'py>,
-    stacks: PyTable,
+    stacks: Batches,
     format: &str,
     name: &str,
     measure: &str,
@@ -261,11 +261,11 @@ pub(crate) fn write_stacks<'py>(
 struct Columns(Vec<Batch>);
 
 impl Columns {
-    fn of(table: PyTable) -> Result<Self, DataError> {
-        let (batches, _) = table.into_inner();
-        batches
-            .iter()
-            .map(Self::batch)
+    fn of(table: Batches) -> Result<Self, DataError> {
+        table
+            .batches
+            .into_iter()
+            .map(|batch| Self::batch(&batch))
             .collect::<Result<_, _>>()
             .map(Self)
     }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{ArrayRef, BooleanArray, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use pyo3_arrow::PyTable;
 use uncork_model::SamplerPlan;
 use uncork_sample::{Details, Modes, ProcessTick, Sampled, Stalls, Tick};
 
+use crate::arrow::Table;
 use crate::errors::{DataError, plan_error, sampler_error};
 use crate::tables::table;
 
@@ -79,7 +79,7 @@ fn texts<'a, T>(rows: &'a [T], get: impl Fn(&'a T) -> &'a str) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(rows.iter().map(get)))
 }
 
-fn ticks(rows: &[Tick]) -> PyResult<PyTable> {
+fn ticks(rows: &[Tick]) -> PyResult<Table> {
     let order: Vec<u64> = (0..rows.len() as u64).collect();
     let known = |get: fn(&Tick) -> u64| numbers(rows, |row| Some(get(row)));
     let optional = |get: fn(&Tick) -> Option<u64>| numbers(rows, get);
@@ -113,7 +113,7 @@ fn ticks(rows: &[Tick]) -> PyResult<PyTable> {
     ])
 }
 
-fn processes(seen: &Sampled) -> PyResult<PyTable> {
+fn processes(seen: &Sampled) -> PyResult<Table> {
     let rows = seen.processes.as_slice();
     let order: Vec<u64> = (0..rows.len() as u64).collect();
     table(vec![
@@ -126,7 +126,7 @@ fn processes(seen: &Sampled) -> PyResult<PyTable> {
     ])
 }
 
-fn process_ticks(rows: &[ProcessTick]) -> PyResult<PyTable> {
+fn process_ticks(rows: &[ProcessTick]) -> PyResult<Table> {
     let detail =
         |get: fn(&Details) -> Option<u64>| numbers(rows, |row| get(row.details.as_deref()?));
     table(vec![
@@ -151,7 +151,7 @@ fn process_ticks(rows: &[ProcessTick]) -> PyResult<PyTable> {
     ])
 }
 
-fn devices(seen: &Sampled) -> PyResult<PyTable> {
+fn devices(seen: &Sampled) -> PyResult<Table> {
     let rows = seen.devices.as_slice();
     let network = rows.iter().map(|row| Some(row.network));
     table(vec![
@@ -173,7 +173,7 @@ fn devices(seen: &Sampled) -> PyResult<PyTable> {
     ])
 }
 
-fn groups(seen: &Sampled) -> PyResult<PyTable> {
+fn groups(seen: &Sampled) -> PyResult<Table> {
     let rows = seen.groups.as_slice();
     table(vec![
         ("tick", places(rows, |row| row.tick)),

@@ -8,18 +8,18 @@ use arrow_array::{
 };
 use arrow_schema::DataType;
 use pyo3::prelude::*;
-use pyo3_arrow::PyTable;
 use uncork_load::QuantilePoint;
 use uncork_model::{
     Column, IntervalCounts, LatencyQuantiles, Parameters, SeriesRow, SliceRow, StatementSummary,
     StatusRow,
 };
 
+use crate::arrow::{Batches, Table};
 use crate::errors::DataError;
 
 /// Take over a table of nullable texts.
-pub(crate) fn parameters(table: PyTable) -> Result<Parameters, DataError> {
-    let (batches, schema) = table.into_inner();
+pub(crate) fn parameters(table: Batches) -> Result<Parameters, DataError> {
+    let Batches { schema, batches } = table;
     let mut columns = vec![Column::default(); schema.fields().len()];
     for batch in &batches {
         for ((column, array), field) in columns.iter_mut().zip(batch.columns()).zip(schema.fields())
@@ -57,7 +57,7 @@ fn append<'a>(column: &mut Column, array: &'a ArrayRef) -> Result<(), &'a DataTy
 }
 
 /// The statement table.
-pub(crate) fn statements(rows: &[StatementSummary]) -> PyResult<PyTable> {
+pub(crate) fn statements(rows: &[StatementSummary]) -> PyResult<Table> {
     let counts = |get: fn(&StatementSummary) -> u64| -> ArrayRef {
         Arc::new(
             rows.iter()
@@ -107,7 +107,7 @@ pub(crate) fn statements(rows: &[StatementSummary]) -> PyResult<PyTable> {
 }
 
 /// The table of intervals.
-pub(crate) fn series(rows: &[SeriesRow]) -> PyResult<PyTable> {
+pub(crate) fn series(rows: &[SeriesRow]) -> PyResult<Table> {
     let numbers = |get: fn(&SeriesRow) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values(rows.iter().map(get)))
     };
@@ -134,7 +134,7 @@ pub(crate) fn series(rows: &[SeriesRow]) -> PyResult<PyTable> {
 }
 
 /// The table of answers by status and interval.
-pub(crate) fn statuses(rows: &[StatusRow]) -> PyResult<PyTable> {
+pub(crate) fn statuses(rows: &[StatusRow]) -> PyResult<Table> {
     let numbers = |get: fn(&StatusRow) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values(rows.iter().map(get)))
     };
@@ -148,7 +148,7 @@ pub(crate) fn statuses(rows: &[StatusRow]) -> PyResult<PyTable> {
 }
 
 /// The table of slices of a block.
-pub(crate) fn slices(rows: &[SliceRow]) -> PyResult<PyTable> {
+pub(crate) fn slices(rows: &[SliceRow]) -> PyResult<Table> {
     let numbers = |get: fn(&SliceRow) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values(rows.iter().map(get)))
     };
@@ -166,7 +166,7 @@ pub(crate) fn slices(rows: &[SliceRow]) -> PyResult<PyTable> {
 }
 
 /// The quantile table.
-pub(crate) fn quantiles(points: &[QuantilePoint]) -> PyResult<PyTable> {
+pub(crate) fn quantiles(points: &[QuantilePoint]) -> PyResult<Table> {
     let quantiles = points.iter().map(|point| point.quantile);
     let values = points.iter().map(|point| point.value_ns);
     let counts = points.iter().map(|point| point.cumulative_count);
@@ -184,8 +184,8 @@ pub(crate) fn quantiles(points: &[QuantilePoint]) -> PyResult<PyTable> {
 }
 
 /// Build a table from columns.
-pub(crate) fn table(columns: Vec<(&str, ArrayRef)>) -> PyResult<PyTable> {
+pub(crate) fn table(columns: Vec<(&str, ArrayRef)>) -> PyResult<Table> {
     let batch = RecordBatch::try_from_iter(columns).map_err(|error| DataError::from(&error))?;
     let schema = batch.schema();
-    PyTable::try_new(vec![batch], schema)
+    Ok(Table::new(schema, vec![batch]))
 }
