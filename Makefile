@@ -9,7 +9,7 @@ CASE   ?= cluster-names
 CLIPPY := $(if $(findstring 1.95.,$(shell rustc --version)),-D warnings,--cap-lints warn)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check build engines bless bench docs lock calibrate clean
+.PHONY: help demo test check build wheel engines bless bench docs lock calibrate clean
 
 help: ## List these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -38,6 +38,11 @@ check: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines ## Format, lint, types, impo
 engines: $(VENV)/.engines ## Install every optional package (drivers, S3, pandas, ...), half a gigabyte
 
 build: $(VENV)/.built ## Build the Rust core and install the package into .venv
+
+wheel: $(VENV)/.built ## Build a wheel into dist/, and try it in an environment that has no Rust
+	rm -rf dist
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin build --release --locked --quiet --out dist
+	$(BIN)/python tools/try_wheel.py dist/*.whl
 
 bless: $(VENV)/.built $(VENV)/.dev ## Rewrite goldens and generated files; read the diff afterwards
 	UNCORK_BLESS=1 $(BIN)/python -m pytest -q tests/golden tests/unit -p no:randomly
