@@ -58,10 +58,15 @@ impl Csv {
     #[must_use]
     pub fn fits(line: &[u8]) -> bool {
         let commas = memchr_iter(b',', line).count();
+        // Tools that rewrite a log may quote every field.
+        let (time, end) = match line.strip_prefix(b"\"") {
+            Some(quoted) => (quoted, &b"\","[..]),
+            None => (line, &b","[..]),
+        };
         commas > SQLSTATE
             && Clock::default()
-                .read(line)
-                .is_some_and(|(_, length)| line.get(length) == Some(&b','))
+                .read(time)
+                .is_some_and(|(_, length)| time[length..].starts_with(end))
     }
 
     /// Cached points in time.
@@ -303,6 +308,28 @@ mod tests {
     }
 
     #[test]
+    fn every_field_may_be_quoted() {
+        let quote = |line: &str| {
+            let fields: Vec<String> = line
+                .split(',')
+                .map(|field| {
+                    if field.starts_with('"') {
+                        field.to_owned()
+                    } else {
+                        format!("\"{field}\"")
+                    }
+                })
+                .collect();
+            fields.join(",") + "\n"
+        };
+        let line = LOG.lines().next_back().expect("is there");
+        let mut seen = Seen::default();
+        Csv::default().scan(quote(line).as_bytes(), 0, &mut seen);
+        assert_eq!(seen.entries, EXPECTED[2..]);
+        assert!(seen.rejected.is_empty());
+    }
+
+    #[test]
     fn cut_anywhere_it_reads_the_same() {
         for size in 1..LOG.len() {
             let mut seen = Seen::default();
@@ -342,6 +369,17 @@ mod tests {
     #[test]
     fn a_line_of_it_is_told_from_others() {
         assert!(Csv::fits(LOG.lines().next().expect("is there").as_bytes()));
+        let quoted = LOG.replacen(
+            "2025-11-30 21:10:20.101 UTC",
+            "\"2025-11-30 21:10:20.101 UTC\"",
+            1,
+        );
+        assert!(Csv::fits(
+            quoted.lines().next().expect("is there").as_bytes()
+        ));
+        assert!(!Csv::fits(
+            b"\"2025-11-30 21:10:20.101 UTC,a,b,c,d,e,f,g,h,i,j,k,l,m,n\""
+        ));
         assert!(!Csv::fits(b"2025-11-30 21:10:20.101 UTC [5] LOG:  a, b, c"));
         assert!(!Csv::fits(b"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p"));
     }
