@@ -32,6 +32,9 @@ enum Format {
     Zstd,
     Zip,
     Tar,
+    /// 7z and RAR archives, which are recognised only to be refused by name.
+    SevenZip,
+    Rar,
     Plain,
 }
 
@@ -104,6 +107,17 @@ fn unpack(
             }
             return Ok(());
         }
+        Format::SevenZip => {
+            return Err(io::Error::other(
+                "7z archives cannot be read; extract the archive and name its files, or pipe it: \
+                 7z x -so FILE | uncork profile logs -",
+            ));
+        }
+        Format::Rar => {
+            return Err(io::Error::other(
+                "RAR archives cannot be read; extract the archive and name its files",
+            ));
+        }
         Format::Plain => Box::new(reader),
     };
     unpack(name, inner, depth + 1, visit)
@@ -117,6 +131,8 @@ fn format(head: &[u8]) -> Format {
         [0x04, 0x22, 0x4d, 0x18, ..] => Format::Lz4,
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Format::Zstd,
         [b'P', b'K', 3, 4, ..] => Format::Zip,
+        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Format::SevenZip,
+        [b'R', b'a', b'r', b'!', 0x1a, 7, ..] => Format::Rar,
         _ if head.get(257..262) == Some(b"ustar") => Format::Tar,
         _ => Format::Plain,
     }

@@ -145,6 +145,25 @@ fn what_is_damaged_is_told_and_what_lies_before_is_kept() {
 }
 
 #[test]
+fn archives_that_cannot_be_read_are_refused_by_name() {
+    for (head, name) in [
+        (&b"7z\xbc\xaf\x27\x1c\0\x04"[..], "7z"),
+        (b"Rar!\x1a\x07\x01\0", "RAR"),
+    ] {
+        let packed = [head, LOG].concat();
+        for packed in [packed.clone(), gzip(&packed)] {
+            let (logs, result) = unpacked(&packed);
+            let message = result.expect_err(name).to_string();
+            assert!(
+                message.starts_with(name) && message.contains("extract"),
+                "{message}"
+            );
+            assert!(logs.is_empty());
+        }
+    }
+}
+
+#[test]
 fn a_request_to_stop_is_heard() {
     let (file, control) = (written(LOG), Control::default());
     control.stop();
