@@ -259,6 +259,20 @@ fn push_literal(items: &mut Vec<Item>, character: char) {
     if let Some(Item::Literal(text)) = items.last_mut() {
         text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     }
+    /// Whether the values read from a line can be what the server writes: it writes no process ID 0, every SQLSTATE is
+    /// a known one or has letters, and names of users and databases hardly contain brackets or equals signs.
+    fn is_plausible(&self, head: &Head<'_>) -> bool {
+        let certain = self.items.iter().take_while(|item| **item != Item::Quit);
+        let names_pid = certain
+            .into_iter()
+            .any(|item| *item == Item::Field(Field::Pid));
+        let is_name = |name: &[u8]| !name.iter().any(|byte| matches!(byte, b'[' | b']' | b'='));
+        (head.pid > 0 || !names_pid)
+            && is_name(head.user)
+            && is_name(head.database)
+            && (head.sqlstate.is_empty() || detect::is_sqlstate(head.sqlstate))
+    }
+
 }
 
 fn field(escape: char) -> Option<Field> {

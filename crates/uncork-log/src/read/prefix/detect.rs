@@ -26,6 +26,8 @@ const KNOWN: [&str; 16] = [
 const SAMPLE: usize = 1_000;
 /// How many of them a prefix is derived from.
 const READ_OFF: usize = 24;
+/// The most digits that a process ID has.
+const LONGEST_PID: usize = 10;
 
 /// Find the prefix that fits lines, if there is one. Continuation lines among them do no harm.
 #[must_use]
@@ -82,7 +84,10 @@ impl Search<'_> {
         let fits = self
             .lines
             .iter()
-            .filter(|line| prefix.read(line, &mut clock).is_some())
+            .filter(|line| {
+                let read = prefix.read(line, &mut clock);
+                read.is_some_and(|(head, _)| prefix.is_plausible(&head))
+            })
             .count();
         let fields = prefix.fields();
         if fits > 0
@@ -242,11 +247,19 @@ impl Seen {
                 },
                 |end| end + 1,
             );
+            // Other values have such names too, such as `state=idle`.
+            let escape = match escape {
+                "%e" if !is_sqlstate(rest[..length].trim().as_bytes()) => "%b",
+                escape => escape,
+            };
             return Some((escape.to_owned(), length));
         }
         let token = &rest[..word(|next| !next.is_ascii_alphanumeric())];
-        if token.len() == 5 && is_sqlstate(token) {
+        if is_sqlstate(token.as_bytes()) {
             return Some(("%e".to_owned(), 5));
+        }
+        if let Some(length) = query_id(rest) {
+            return Some(("%Q".to_owned(), length));
         }
         let digits = word(|next| !next.is_ascii_digit());
         if digits > 0 && !rest[digits..].starts_with('.') {
@@ -309,23 +322,69 @@ fn more_words(text: &str) -> usize {
     length
 }
 
-fn is_sqlstate(token: &str) -> bool {
-    token == "00000"
-        || token
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
-            && token.bytes().any(|byte| byte.is_ascii_digit())
-            && token.bytes().any(|byte| byte.is_ascii_uppercase())
+/// Return the length of a query ID at the beginning of a text. It is 0, or it has a sign or more digits than a
+/// process ID.
+fn query_id(text: &str) -> Option<usize> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let sign = text.len() - digits.len();
+    let length = digits
+        .find(|next: char| !next.is_ascii_digit())
+        .unwrap_or(digits.len());
+    let behind = digits[length..].chars().next();
+    let ends = behind.is_none_or(|next| !next.is_alphanumeric() && next != '.' && next != '-');
+    let fits = length > LONGEST_PID || sign > 0 && length > 0 || &digits[..length] == "0";
+    // A severity may follow directly.
+    let ends = ends || length > LONGEST_PID && behind.is_some_and(char::is_uppercase);
+    (fits && ends).then_some(sign + length)
 }
 
-/// Return the escape for a name before an equals sign. The value after an equals sign is never literal: what the first
+/// The codes of `PostgreSQL` that have no letters (src/backend/utils/errcodes.txt). Any other number of five digits is a
+/// process ID or the like.
+const NUMERIC_STATES: [&[u8]; 116] = [
+    b"00000", b"01000", b"01003", b"01004", b"01006", b"01007", b"01008", b"02000", b"02001",
+    b"03000", b"08000", b"08001", b"08003", b"08004", b"08006", b"08007", b"09000", b"20000",
+    b"21000", b"22000", b"22001", b"22002", b"22003", b"22004", b"22005", b"22007", b"22008",
+    b"22009", b"22010", b"22011", b"22012", b"22013", b"22014", b"22015", b"22016", b"22018",
+    b"22019", b"22021", b"22022", b"22023", b"22024", b"22025", b"22026", b"22027", b"22030",
+    b"22031", b"22032", b"22033", b"22034", b"22035", b"22036", b"22037", b"22038", b"22039",
+    b"23000", b"23001", b"23502", b"23503", b"23505", b"23514", b"24000", b"25000", b"25001",
+    b"25002", b"25003", b"25004", b"25005", b"25006", b"25007", b"25008", b"26000", b"27000",
+    b"28000", b"34000", b"38000", b"39000", b"40000", b"40001", b"40002", b"40003", b"42000",
+    b"42501", b"42601", b"42602", b"42622", b"42701", b"42702", b"42703", b"42704", b"42710",
+    b"42712", b"42723", b"42725", b"42803", b"42804", b"42809", b"42830", b"42846", b"42883",
+    b"42939", b"44000", b"53000", b"53100", b"53200", b"53300", b"53400", b"54000", b"54001",
+    b"54011", b"54023", b"55000", b"55006", b"57000", b"57014", b"58000", b"58030",
+];
+
+/// Whether a text is the code of an error, a warning or success. Codes with letters may be an application's own.
+pub(super) fn is_sqlstate(text: &[u8]) -> bool {
+    let is_upper_or_digit = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+    if text.len() != 5 || !text.iter().all(is_upper_or_digit) {
+        return false;
+    }
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
+    match digits {
+        5 => NUMERIC_STATES.contains(&text),
+        0 => false,
+        _ => true,
+    }
+}
+
+/// Return the escape for a name before an equals sign or a colon. The value after an equals sign is never literal: what the first
 /// lines have in common may differ later.
 fn named(before: &str) -> Option<&'static str> {
     let name = before.strip_suffix(['=', ':'])?;
     let mut parts =
         name.rsplit(|character: char| !(character.is_alphanumeric() || character == '_'));
-    let name = parts.next()?.to_ascii_lowercase();
-    Some(match name.as_str() {
+    let name = parts.next()?;
+    // The letter of an escape is no name: `%e:`.
+    if parts
+        .next()
+        .is_some_and(|_| before[..before.len() - 1 - name.len()].ends_with('%'))
+    {
+        return None;
+    }
+    Some(match name.to_ascii_lowercase().as_str() {
         "user" | "usr" | "u" | "username" | "user_name" | "usename" | "role" | "login" => "%u",
         "db" | "database" | "d" | "dbname" | "datname" | "database_name" => "%d",
         "a" | "name" | "program" => "%a",
@@ -333,7 +392,8 @@ fn named(before: &str) -> Option<&'static str> {
         "client" | "host" | "h" | "r" | "remote" | "ip" | "addr" | "client_addr"
         | "client_host" | "client_ip" | "remote_host" => "%h",
         "pid" | "p" | "process" => "%p",
-        "line" | "l" | "xid" | "txid" | "tx" | "x" | "queryid" | "query_id" | "qid" => "%l",
+        "queryid" | "query_id" | "qid" => "%Q",
+        "line" | "l" | "xid" | "txid" | "tx" | "x" => "%l",
         "sqlstate" | "err" | "state" | "e" | "error_code" | "code" | "sql_error_code" => "%e",
         "session" | "sid" | "c" | "session_id" => "%c",
         "vxid" | "v" | "vtx" | "cmd" | "command" | "tag" | "backend" | "b" | "i" => "%i",

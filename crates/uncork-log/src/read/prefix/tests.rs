@@ -181,6 +181,45 @@ fn a_value_is_no_part_of_a_prefix() {
 }
 
 #[test]
+fn fields_without_a_name_are_told_apart() {
+    let id = "-4611686018427387904";
+    for (heads, prefix) in [
+        (&["00000: ", "22012: ", "42P01: "][..], "%e: "),
+        (&["22012: "], "%e: "),
+        (&["00000:b@a:", "22012:b@a:"], "%e:%u@%d:"),
+        (&["22012:b@a:"], "%e:%u@%d:"),
+        (&["42P01:b@a:"], "%e:%u@%d:"),
+        // A process whose number is a code too.
+        (&["22012 ", "22013 ", "22017 ", "22090 "], "%p "),
+        (&["22017:b@a:"], "%p:%u@%d:"),
+        (
+            &["[queryid=0] b@a ", "[queryid=-77] c@a "],
+            "[queryid=%Q] %u@%d ",
+        ),
+        (&[id, "4611686018427387904", "0"], "%Q"),
+        (
+            &["0 ", "4611686018427387904 ", "-4611686018427387904 "],
+            "%Q ",
+        ),
+        (&["0 "], "%Q "),
+        (&["state=idle ", "state=active "], "state=%b "),
+        (&["state=00000 ", "state=42P01 "], "state=%e "),
+    ] {
+        let lines: Vec<String> = heads.iter().map(|head| format!("{head}LOG:  x")).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!(found(&lines).text(), prefix, "{lines:?}");
+        let timed: Vec<String> = heads
+            .iter()
+            .map(|head| format!("2025-11-30 21:10:20 UTC [65] {head}LOG:  x"))
+            .collect();
+        let timed: Vec<&str> = timed.iter().map(String::as_str).collect();
+        if !prefix.contains("%p") {
+            assert_eq!(found(&timed).text(), format!("%t [%p] {prefix}"));
+        }
+    }
+}
+
+#[test]
 fn severities_are_read_and_the_message_begins_behind_them() {
     let (head, message) = read("%p ", "7 STATEMENT:  SELECT 1").expect("fits");
     assert_eq!((head.severity, message), (Severity::Statement, "SELECT 1"));
