@@ -33,9 +33,11 @@ enum Key {
     Query,
     /// A wrapped line of a plain-text log.
     Text,
+    /// When a wrapper received the line.
+    Received,
 }
 
-const KEYS: usize = Key::Text as usize + 1;
+const KEYS: usize = Key::Received as usize + 1;
 
 /// Scans a log of JSON records.
 #[derive(Debug, Clone, Default)]
@@ -111,6 +113,17 @@ impl Json {
         let text = if value.resolved { &self.resolved } else { line };
         out.extend_from_slice(&text[value.range.clone()]);
         Some(())
+    }
+
+    /// Return when a wrapper received the line that [`Self::wrapped`] has just returned; empty if the record does not
+    /// contain it.
+    pub(crate) fn received<'a>(&'a self, line: &'a [u8]) -> &'a [u8] {
+        let values = [Key::Time, Key::Received].map(|key| self.values[key as usize].as_ref());
+        match values.into_iter().flatten().next() {
+            Some(value) if value.resolved => &self.resolved[value.range.clone()],
+            Some(value) => &line[value.range.clone()],
+            None => b"",
+        }
     }
 
     /// Find the values of a record; `None` if the line is not a complete object.
@@ -274,6 +287,7 @@ fn named(key: &[u8]) -> Option<Key> {
         b"statement" | b"query" => Key::Statement,
         b"internal_query" => Key::Query,
         b"log" | b"textPayload" | b"MESSAGE" => Key::Text,
+        b"time" | b"@timestamp" | b"__REALTIME_TIMESTAMP" => Key::Received,
         _ => return None,
     })
 }

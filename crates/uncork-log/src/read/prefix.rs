@@ -229,6 +229,22 @@ impl Prefix {
         Some((head, message))
     }
 
+    /// Whether lines contain their time.
+    pub(crate) fn has_time(&self) -> bool {
+        self.items.contains(&Item::Field(Field::Time))
+    }
+
+    /// Return the prefix of the same lines with a time and a space before it. Its text stays as in the server's
+    /// settings.
+    #[must_use]
+    pub(crate) fn behind_time(&self) -> Self {
+        let before = [Item::Field(Field::Time), Item::Literal(vec![b' '])];
+        Self {
+            text: self.text.clone(),
+            items: before.into_iter().chain(self.items.clone()).collect(),
+        }
+    }
+
     /// Whether lines begin with their time, and the rest of the prefix is the same in many lines.
     pub(crate) fn begins_with_time(&self) -> bool {
         let varies = |item: &Item| {
@@ -241,6 +257,20 @@ impl Prefix {
             Some((Item::Field(Field::Time), rest)) => !rest.iter().any(varies),
             _ => false,
         }
+    }
+
+    /// Whether the values read from a line can be what the server writes: it writes no process ID 0, every SQLSTATE is
+    /// a known one or has letters, and names of users and databases hardly contain brackets or equals signs.
+    fn is_plausible(&self, head: &Head<'_>) -> bool {
+        let certain = self.items.iter().take_while(|item| **item != Item::Quit);
+        let names_pid = certain
+            .into_iter()
+            .any(|item| *item == Item::Field(Field::Pid));
+        let is_name = |name: &[u8]| !name.iter().any(|byte| matches!(byte, b'[' | b']' | b'='));
+        (head.pid > 0 || !names_pid)
+            && is_name(head.user)
+            && is_name(head.database)
+            && (head.sqlstate.is_empty() || detect::is_sqlstate(head.sqlstate))
     }
 
     /// Return how many useful fields the prefix has.
@@ -259,20 +289,6 @@ fn push_literal(items: &mut Vec<Item>, character: char) {
     if let Some(Item::Literal(text)) = items.last_mut() {
         text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     }
-    /// Whether the values read from a line can be what the server writes: it writes no process ID 0, every SQLSTATE is
-    /// a known one or has letters, and names of users and databases hardly contain brackets or equals signs.
-    fn is_plausible(&self, head: &Head<'_>) -> bool {
-        let certain = self.items.iter().take_while(|item| **item != Item::Quit);
-        let names_pid = certain
-            .into_iter()
-            .any(|item| *item == Item::Field(Field::Pid));
-        let is_name = |name: &[u8]| !name.iter().any(|byte| matches!(byte, b'[' | b']' | b'='));
-        (head.pid > 0 || !names_pid)
-            && is_name(head.user)
-            && is_name(head.database)
-            && (head.sqlstate.is_empty() || detect::is_sqlstate(head.sqlstate))
-    }
-
 }
 
 fn field(escape: char) -> Option<Field> {

@@ -1,6 +1,7 @@
 //! Unwraps logs that collectors have written: each line has something before it, or is inside a record. The lines of
 //! one entry are joined again.
 
+mod stamps;
 mod syslog;
 
 use memchr::{memchr, memrchr};
@@ -9,6 +10,7 @@ use crate::read::dialect::Dialect;
 use crate::read::json::Json;
 use crate::read::prefix::{Prefix, detect};
 use crate::read::time::Written;
+use stamps::{Stamps, stamp};
 use syslog::Syslog;
 
 /// How many lines decide whether a log is wrapped.
@@ -22,6 +24,10 @@ pub(crate) const FOREIGN: u8 = 0x1e;
 pub struct Unwrapper {
     kind: Kind,
     dialect: Dialect,
+    /// Set if inner lines have no time, but their wrapper has.
+    stamps: Option<Stamps>,
+    /// Whether the last line is incomplete: the rest follows.
+    open: bool,
 }
 
 #[derive(Debug)]
@@ -74,9 +80,32 @@ impl Unwrapper {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if !line.is_empty() {
-                self.kind.unwrap(line, out);
+                self.line(line, out);
             }
         }
+    }
+
+    /// Write what a line wraps. A line that wraps nothing is passed on unchanged, marked as [`FOREIGN`].
+    fn line(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        if let Kind::Syslog(syslog) = &mut self.kind {
+            return syslog.line(line, out);
+        }
+        let begin = out.len();
+        let Some(complete) = self.kind.unwrap(line, out) else {
+            if std::mem::take(&mut self.open) {
+                out.push(b'\n');
+            }
+            return write_foreign(line, out);
+        };
+        if let Some(stamps) = &mut self.stamps {
+            stamps.receive(self.kind.received(line));
+            stamps.write(out, begin, self.open);
+        }
+        // Also an empty text is a line: every line of the log is counted.
+        if complete && (out.len() == begin || out.last() != Some(&b'\n')) {
+            out.push(b'\n');
+        }
+        self.open = !complete;
     }
 
     /// Write what is still open at the end.
@@ -97,7 +126,10 @@ impl Kind {
         prefix: Option<&Prefix>,
     ) -> Option<Unwrapper> {
         let lines = sample.split(|byte| *byte == b'\n');
-        let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).take(FIRST).collect();
+        // journalctl indents the further lines of a message.
+        let is_further = |line: &[u8]| matches!(self, Self::Syslog(_)) && line.starts_with(b" ");
+        let lines = lines.filter(|line| !line.is_empty() && !is_further(line));
+        let lines: Vec<&[u8]> = lines.take(FIRST).collect();
         let fits = lines.iter().filter(|line| self.fits(line)).count();
         if fits * 2 <= lines.len() {
             return None;
@@ -110,19 +142,36 @@ impl Kind {
             return Some(Unwrapper {
                 kind: Self::Syslog(Box::new(syslog)),
                 dialect: Dialect::with_prefix(outer),
+                stamps: None,
+                open: false,
             });
         }
-        let mut text = Vec::new();
+        let (mut text, mut has_time) = (Vec::new(), false);
         for line in &lines {
-            self.unwrap(line, &mut text);
+            match self.unwrap(line, &mut text) {
+                Some(false) => {}
+                Some(true) if text.last() == Some(&b'\n') => {}
+                Some(true) => text.push(b'\n'),
+                None => write_foreign(line, &mut text),
+            }
+            has_time |= stamp(self.received(line)).is_some();
         }
         let dialect = match prefix {
             Some(prefix) => Dialect::with_prefix(prefix.clone()),
             None => Dialect::detect(&text)?,
         };
+        let (dialect, stamps) = match dialect {
+            Dialect::Lines(lines) if has_time && !lines.prefix().has_time() => (
+                Dialect::with_prefix(lines.prefix().behind_time()),
+                Some(Stamps::new(lines.prefix().clone())),
+            ),
+            dialect => (dialect, None),
+        };
         Some(Unwrapper {
             kind: self,
             dialect,
+            stamps,
+            open: false,
         })
     }
 
@@ -136,24 +185,25 @@ impl Kind {
         }
     }
 
-    /// Write what a line wraps. A line that wraps nothing is passed on unchanged, marked as [`FOREIGN`].
-    fn unwrap(&mut self, line: &[u8], out: &mut Vec<u8>) {
+    /// Write the text that a line wraps; return whether it is complete. `None` if the line wraps nothing.
+    fn unwrap(&mut self, line: &[u8], out: &mut Vec<u8>) -> Option<bool> {
         match self {
-            Self::Syslog(syslog) => return syslog.line(line, out),
-            Self::Container => match container(line) {
-                Some((text, true)) => out.extend_from_slice(text),
-                // The rest of the line follows.
-                Some((text, false)) => return out.extend_from_slice(text),
-                None => return write_foreign(line, out),
-            },
-            Self::Record(json) => {
-                if json.wrapped(line, out).is_none() {
-                    return write_foreign(line, out);
-                }
+            Self::Syslog(_) => None,
+            Self::Container => {
+                let (_, text, complete) = container(line)?;
+                out.extend_from_slice(text);
+                Some(complete)
             }
+            Self::Record(json) => json.wrapped(line, out).map(|()| true),
         }
-        if out.last() != Some(&b'\n') {
-            out.push(b'\n');
+    }
+
+    /// Return when the wrapper received the line that was unwrapped last; empty if it does not contain this.
+    fn received<'a>(&'a self, line: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Syslog(_) => b"",
+            Self::Container => container(line).map_or(b"", |(time, ..)| time),
+            Self::Record(json) => json.received(line),
         }
     }
 }
@@ -168,15 +218,15 @@ fn write_foreign(line: &[u8], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Return the text of a container log's line, and whether it is complete.
-fn container(line: &[u8]) -> Option<(&[u8], bool)> {
+/// Return the time and the text of a container log's line, and whether the text is complete.
+fn container(line: &[u8]) -> Option<(&[u8], &[u8], bool)> {
     let mut parts = line.splitn(4, |byte| *byte == b' ');
     let (time, stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let fits = time.len() >= 20
         && time.get(10) == Some(&b'T')
         && matches!(stream, b"stdout" | b"stderr")
         && matches!(tag.first(), Some(b'F' | b'P'));
-    fits.then(|| (text, tag[0] == b'F'))
+    fits.then(|| (time, text, tag[0] == b'F'))
 }
 
 /// Return the text after the next space.

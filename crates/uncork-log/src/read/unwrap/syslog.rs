@@ -6,7 +6,7 @@ use std::io::Write as _;
 use super::{behind_space, write_foreign};
 use crate::read::prefix::Prefix;
 use crate::read::shape::looks_like_head;
-use crate::read::time::{Clock, Written};
+use crate::read::time::{Clock, Written, epoch};
 
 /// The largest number of open entries; beyond it, the oldest are taken as complete.
 const OPEN: usize = 10_000;
@@ -21,6 +21,8 @@ pub(crate) struct Syslog {
     clock: Clock,
     /// By process: the open entry.
     open: HashMap<u32, Open>,
+    /// The process of the last line, unless that was foreign.
+    last: Option<u32>,
     turn: u64,
 }
 
@@ -97,6 +99,7 @@ impl Syslog {
             inner,
             clock: Clock::default(),
             open: HashMap::new(),
+            last: None,
             turn: 0,
         }
     }
@@ -107,8 +110,18 @@ impl Syslog {
     /// looks like the first line of another entry, it is foreign.
     pub(crate) fn line(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let Some(found) = Line::read(line) else {
+            // journalctl indents the further lines of a message, and writes nothing else before them.
+            if line.starts_with(b" ")
+                && let Some(open) = self.last.and_then(|pid| self.open.get_mut(&pid))
+            {
+                open.text.push(b'\t');
+                write_text(&mut open.text, line.trim_ascii_start());
+                return open.text.push(b'\n');
+            }
+            self.last = None;
             return write_foreign(line, out);
         };
+        self.last = Some(found.pid);
         let inner = self.inner.as_ref();
         let head = inner.and_then(|prefix| prefix.read(found.text, &mut self.clock));
         let adds = head
@@ -125,6 +138,7 @@ impl Syslog {
             out.extend_from_slice(&before.text);
         }
         if head.is_none() {
+            self.last = None;
             return write_foreign(line, out);
         }
         self.turn += 1;
@@ -220,6 +234,20 @@ fn write_time(out: &mut Vec<u8>, time: &[u8], written: Written) {
 
 /// Return the point in time at the beginning of the text before a tag.
 fn time(before: &[u8]) -> Option<&[u8]> {
+    // `Sun 2026-05-31 08:00:00 CEST` of journalctl's short-full.
+    if let Some(rest) = before.get(4..)
+        && before[3] == b' '
+        && rest[..].first().is_some_and(u8::is_ascii_digit)
+        && let Some((_, length)) = Clock::default().read(rest)
+    {
+        return Some(&rest[..length]);
+    }
+    // `1780214400.123456` of its short-unix.
+    if let Some((_, length)) = epoch(before)
+        && before.get(length) == Some(&b' ')
+    {
+        return Some(&before[..length]);
+    }
     if Clock::default().read(before).is_some() {
         let end = before.iter().position(|byte| *byte == b' ')?;
         // `2026-05-31 08:00:00` contains a space, `2026-05-31T08:00:00+00:00` does not.

@@ -126,3 +126,145 @@ fn what_does_not_fit_is_passed_on() {
     let log = format!("{good}{good}what is this\n{good}");
     assert!(unwrapped(&log).0.contains("what is this\n"));
 }
+
+/// Read a log in parts; return the times and the texts of entries.
+fn entries(log: &str) -> Vec<(Option<i64>, String)> {
+    #[derive(Default)]
+    struct Seen(Vec<(Option<i64>, String)>);
+    impl crate::read::entry::Sink for Seen {
+        fn entry(&mut self, entry: &crate::read::entry::Entry<'_>) {
+            let text = [entry.message, entry.statement].concat();
+            let text = String::from_utf8(text).expect("is UTF-8");
+            self.0.push((entry.head.time, text));
+        }
+        fn rejected(&mut self, _offset: u64, _line: &[u8]) {
+            self.0.push((None, "rejected".to_owned()));
+        }
+    }
+    let mut unwrapper =
+        Unwrapper::detect(log.as_bytes(), Written::at(1_780_214_400), None).expect("is wrapped");
+    let mut out = Vec::new();
+    for line in log.split_inclusive('\n') {
+        let mut part = Vec::new();
+        unwrapper.feed(line.as_bytes(), &mut part);
+        out.extend_from_slice(&part);
+    }
+    unwrapper.finish(&mut out);
+    let mut seen = Seen::default();
+    unwrapper.dialect().clone().scan(&out, 0, &mut seen);
+    seen.0
+}
+
+#[test]
+fn a_line_without_a_time_has_that_of_its_wrapper() {
+    let eight = 1_780_214_400_000_000;
+    for (first, second) in [
+        // Cloud SQL, Docker, journald, Kubernetes.
+        (
+            r#"{"insertId":"a","timestamp":"2026-05-31T08:00:00.5Z","receiveTimestamp":"2026-05-31T09:00:00Z","textPayload":"TEXT"}"#,
+            r#"{"insertId":"b","timestamp":"2026-05-31T08:00:01Z","textPayload":"TEXT"}"#,
+        ),
+        (
+            r#"{"log":"TEXT\n","stream":"stderr","time":"2026-05-31T08:00:00.500000000Z"}"#,
+            r#"{"log":"TEXT\n","stream":"stderr","time":"2026-05-31T08:00:01.000000000Z"}"#,
+        ),
+        (
+            r#"{"__REALTIME_TIMESTAMP":"1780214400500000","_PID":"7","MESSAGE":"TEXT"}"#,
+            r#"{"__REALTIME_TIMESTAMP":"1780214401000000","_PID":"7","MESSAGE":"TEXT"}"#,
+        ),
+        (
+            "2026-05-31T10:00:00.5+02:00 stderr F TEXT",
+            "2026-05-31T08:00:01Z stderr F TEXT",
+        ),
+        // journalctl -o short-precise, short-iso-precise, short-unix, short-full.
+        (
+            "May 31 08:00:00.500 db1 postgres[7]: TEXT",
+            "May 31 08:00:01.000 db1 postgres[7]: TEXT",
+        ),
+        (
+            "2026-05-31T08:00:00.5+0000 db1 postgres[7]: TEXT",
+            "2026-05-31T08:00:01.0+0000 db1 postgres[7]: TEXT",
+        ),
+        (
+            "1780214400.500000 db1 postgres[7]: TEXT",
+            "1780214401.000000 db1 postgres[7]: TEXT",
+        ),
+        (
+            "Sun 2026-05-31 10:00:00.5 CEST db1 postgres[7]: TEXT",
+            "Sun 2026-05-31 10:00:01.0 CEST db1 postgres[7]: TEXT",
+        ),
+    ] {
+        let mut log = String::new();
+        for (line, text) in [
+            (first, "[7] ERROR:  no"),
+            (first, "[7] STATEMENT:  SELECT 1"),
+            (second, "[7] LOG:  ready"),
+        ] {
+            log += &line.replace("TEXT", text);
+            log.push('\n');
+        }
+        let expected = [
+            (Some(eight + 500_000), "noSELECT 1".to_owned()),
+            (Some(eight + 1_000_000), "ready".to_owned()),
+        ];
+        assert_eq!(entries(&log), expected, "{log}");
+    }
+}
+
+#[test]
+fn times_of_a_wrapper_are_no_part_of_further_lines() {
+    // The rest of a long line, further lines within a record, and a record without a time.
+    let container = "\
+2026-05-31T08:00:00Z stderr P [7] LOG:  statement: SEL
+2026-05-31T08:00:01Z stderr P ECT 1,
+2026-05-31T08:00:01Z stderr F  2
+2026-05-31T08:00:01Z stderr F \t3
+2026-05-31T08:00:02Z stderr F [7] LOG:  x
+";
+    let (first, second) = (1_780_214_400_000_000, 1_780_214_402_000_000);
+    assert_eq!(
+        entries(container),
+        [
+            (Some(first), "statement: SELECT 1, 2\n\t3".to_owned()),
+            (Some(second), "x".to_owned())
+        ]
+    );
+    let record = r#"{"timestamp":"2026-05-31T08:00:00Z","textPayload":"[7] LOG:  statement: SELECT 1,\n\t2"}
+{"timestamp":"2026-05-31T08:00:02Z","textPayload":"[7] LOG:  x"}
+{"textPayload":"[7] LOG:  y"}
+"#;
+    assert_eq!(
+        entries(record),
+        [
+            (Some(first), "statement: SELECT 1,\n\t2".to_owned()),
+            (Some(second), "x".to_owned()),
+            (Some(second), "y".to_owned())
+        ]
+    );
+    // The inner time counts if there is one.
+    let both = r#"{"timestamp":"2026-05-31T08:00:02Z","textPayload":"2026-05-31 08:00:00 UTC [7] LOG:  x"}"#;
+    assert_eq!(
+        entries(&format!("{both}\n")),
+        [(Some(first), "x".to_owned())]
+    );
+}
+
+#[test]
+fn further_lines_of_journalctl_continue_their_message() {
+    let log = "\
+-- Journal begins at Sat 2026-05-30 08:00:00 UTC, ends at Sun 2026-05-31 09:00:00 UTC. --
+May 31 08:00:00 db1 postgres[7]: LOG:  statement: SELECT 1,
+                                 2,
+                                 3
+May 31 08:00:02 db1 postgres[7]: LOG:  x
+";
+    let (first, second) = (1_780_214_400_000_000, 1_780_214_402_000_000);
+    assert_eq!(
+        entries(log),
+        [
+            (None, "rejected".to_owned()),
+            (Some(first), "statement: SELECT 1,\n\t2,\n\t3".to_owned()),
+            (Some(second), "x".to_owned())
+        ]
+    );
+}
