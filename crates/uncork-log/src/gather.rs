@@ -88,6 +88,8 @@ pub struct Gathered {
     /// Number of entries outside of the requested range.
     pub outside: u64,
     /// Number of entries of uncork's own monitoring sessions, from which nothing is gathered.
+    /// Number of entries without a time, from which nothing is gathered because a range of time is requested.
+    pub untimed: u64,
     pub own: u64,
     /// Lines that begin an entry or an addition. Heads, continuations, foreign records and rejected lines add up to
     /// all lines.
@@ -126,6 +128,7 @@ impl Default for Gathered {
             entries: 0,
             outside: 0,
             own: 0,
+            untimed: 0,
             heads: 0,
             continuations: 0,
             foreign: 0,
@@ -185,6 +188,7 @@ impl Gathered {
         self.entries += other.entries;
         self.outside += other.outside;
         self.own += other.own;
+        self.untimed += other.untimed;
         self.heads += other.heads;
         self.continuations += other.continuations;
         self.foreign += other.foreign;
@@ -480,20 +484,31 @@ impl Gathered {
         Some(self.templates.identity(number).0)
     }
 
-    /// Whether a point in time is outside of the requested range.
+    /// Whether a point in time is outside of the requested range, or unknown although a range is requested.
     #[must_use]
     pub fn is_outside(&self, time: Option<Micros>) -> bool {
         let (from, until) = self.range;
-        time.is_some_and(|time| {
-            from.is_some_and(|from| time < from) || until.is_some_and(|until| time >= until)
-        })
+        match time {
+            Some(time) => {
+                from.is_some_and(|from| time < from) || until.is_some_and(|until| time >= until)
+            }
+            None => from.is_some() || until.is_some(),
+        }
+    }
+
+    /// Count an entry that is left out.
+    fn leave_out(&mut self, time: Option<Micros>) {
+        match time {
+            Some(_) => self.outside += 1,
+            None => self.untimed += 1,
+        }
     }
 }
 
 impl Sink for Gathered {
     fn entry(&mut self, entry: &Entry<'_>) {
         if self.is_outside(entry.head.time) {
-            self.outside += 1;
+            self.leave_out(entry.head.time);
             return;
         }
         let place = (self.file, entry.offset);
@@ -540,7 +555,7 @@ impl Sink for Gathered {
 
     fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {
         if self.is_outside(entry.head.time) {
-            self.outside += 1;
+            self.leave_out(entry.head.time);
             return;
         }
         self.entries += 1;

@@ -217,6 +217,7 @@ impl LogProfile {
             "stopped": report.stopped,
             "entries": gathered.entries,
             "outside": gathered.outside,
+            "untimed": gathered.untimed,
             "own": gathered.own,
             "rare": gathered.rare,
             "foreign": gathered.foreign,

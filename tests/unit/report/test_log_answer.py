@@ -113,6 +113,16 @@ def test_lines_that_belong_to_no_entry_are_told_with_the_first_one_and_the_remed
     assert lines_words(quiet()) == ""
 
 
+def test_entries_without_a_time_are_in_no_range_and_counted():
+    (warning,) = answer_log(quiet(untimed=1)).warnings
+    assert warning == (
+        "1 entry has no time and cannot be within the time range, so it is not counted; log_line_prefix "
+        "needs %m."
+    )
+    (warning,) = answer_log(quiet(untimed=1_200)).warnings
+    assert warning.startswith("1 200 entries have no time and cannot be within the time range, so they are ")
+
+
 def test_what_uncork_itself_left_in_the_log_is_counted():
     (warning,) = answer_log(quiet(own=1_200)).warnings
     assert warning == "1 200 entries of sessions with which uncork watched the server are not counted."

@@ -106,6 +106,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         events=facts.get("events"),
         own=facts.get("own", 0),
     )
+        untimed=facts.get("untimed", 0),
 
 
 _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}

@@ -200,6 +200,13 @@ def _warnings(result: LogResult) -> Iterator[str]:
                 "log_line_prefix with -p."
             )
     yield from _rejected(result)
+    if result.untimed:
+        one = result.untimed == 1
+        noun, verb, counts = ("entry", "has", "it is") if one else ("entries", "have", "they are")
+        yield (
+            f"{format_count(result.untimed)} {noun} {verb} no time and cannot be within the time range, so "
+            f"{counts} not counted; log_line_prefix needs %m."
+        )
     if result.own:
         noun, verb = ("entry", "is") if result.own == 1 else ("entries", "are")
         yield (

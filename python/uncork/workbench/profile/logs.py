@@ -97,6 +97,12 @@ def _refuse_nothing(reading: LogReading) -> None:
     facts = reading.facts
     if facts["entries"] or facts["stopped"]:
         return
+    if facts["untimed"]:
+        raise NothingUnderstood(
+            f"none of the {facts['untimed']} entries has a time, so no time range can be selected: leave out "
+            "-b and -e (or --against-begin and --against-end), and log times from now on with %m in "
+            "log_line_prefix"
+        )
     if facts["outside"]:
         raise NothingUnderstood(
             f"none of the {facts['outside']} entries is within the time range (-b, -e, in UTC)"
