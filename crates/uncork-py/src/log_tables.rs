@@ -8,17 +8,12 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array, 
 use pyo3::prelude::*;
 use uncork_ingest::Report;
 use uncork_log::{
-    AVERAGES, Blocking, Connections, Errors, Example, Gathered, Incident, Origin, Party, Scale,
-    Series, Template, Texts, Times,
+    AVERAGES, BOUNDS, Blocking, Connections, Errors, Example, Gathered, Incident, Origin, Party,
+    Scale, Series, Template, Texts, Times,
 };
 
 use crate::arrow::Table;
 use crate::tables::table;
-
-/// Upper bounds of the published histogram of durations, in microseconds; the last bucket has none.
-const BOUNDS: [u64; 9] = [
-    1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 1_000_000, 10_000_000,
-];
 
 /// How many templates have their executions over time published: those with the most time.
 const TEMPLATE_SERIES: usize = 2_000;

@@ -8,8 +8,37 @@ const PAGE: usize = 64;
 /// How many durations are buffered before they are counted together, which touches memory less often.
 const FEW: usize = 24;
 
+/// Upper bounds of the published counts, in microseconds; the last count has none. A duration on a bound belongs to the
+/// later count.
+pub const BOUNDS: [u64; 9] = [
+    1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 1_000_000, 10_000_000,
+];
+/// The bucket that each bound would divide.
+const DIVIDED: [u16; BOUNDS.len()] = {
+    let mut divided = [0; BOUNDS.len()];
+    let mut number = 0;
+    while number < BOUNDS.len() {
+        divided[number] = bucket(BOUNDS[number]);
+        number += 1;
+    }
+    divided
+};
+/// The buckets that bounds divide, one bit each.
+const IS_DIVIDED: [u64; 72] = {
+    let mut bits = [0; 72];
+    let mut number = 0;
+    while number < BOUNDS.len() {
+        bits[DIVIDED[number] as usize / 64] |= 1 << (DIVIDED[number] % 64);
+        number += 1;
+    }
+    bits
+};
+/// From this number on, buckets hold the upper parts of the divided ones. Their page follows those of all others.
+const UPPER: u16 = 72 * 64;
+
 /// A histogram of durations. Buckets are exact up to 255 and then at most 0.8 % wide (the layout of `HdrHistogram`,
-/// two significant digits).
+/// two significant digits). No bucket contains durations on both sides of a bound in [`BOUNDS`], so that counts between
+/// these are exact.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     /// Bucket numbers of the newest durations, in no order.
@@ -33,7 +62,7 @@ impl Histogram {
         if self.few.len() == FEW {
             self.spread();
         }
-        self.few.push(bucket(micros));
+        self.few.push(exact(micros));
     }
 
     /// Add the counts of another histogram.
@@ -59,15 +88,14 @@ impl Histogram {
     /// Return each used bucket's greatest duration and its count, in ascending order.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
-        let mut all: Vec<(u16, u64)> = self.few.iter().map(|bucket| (*bucket, 1)).collect();
+        let mut all: Vec<(u64, u64)> = self.few.iter().map(|bucket| (top(*bucket), 1)).collect();
         all.extend(
             self.used()
-                .map(|(bucket, count)| (bucket, u64::from(count))),
+                .map(|(bucket, count)| (top(bucket), u64::from(count))),
         );
         all.sort_unstable();
         let mut sums: Vec<(u64, u64)> = Vec::with_capacity(all.len());
-        for (bucket, count) in all {
-            let top = top(bucket);
+        for (top, count) in all {
             match sums.last_mut() {
                 Some((last, sum)) if *last == top => *sum += count,
                 _ => sums.push((top, count)),
@@ -153,18 +181,45 @@ impl Histogram {
     }
 }
 
-/// Return the number of a duration's bucket. Durations longer than about twelve days share the last
-/// one.
-fn bucket(micros: u64) -> u16 {
-    let micros = micros.min((1 << 40) - 1);
+/// Return the number of the bucket that a duration belongs to, were no bucket divided. Durations longer than about
+/// twelve days share the last one.
+const fn bucket(micros: u64) -> u16 {
+    let micros = if micros < 1 << 40 {
+        micros
+    } else {
+        (1 << 40) - 1
+    };
     let octave = (micros | 1).ilog2().saturating_sub(SUB_BITS);
     #[expect(clippy::cast_possible_truncation, reason = "at most 33 * 128 + 255")]
-    let number = (u64::from(octave * SUB) + (micros >> octave)) as u16;
+    let number = (octave as u64 * SUB as u64 + (micros >> octave)) as u16;
     number
+}
+
+/// Return the number of a duration's bucket.
+fn exact(micros: u64) -> u16 {
+    let bucket = bucket(micros);
+    if IS_DIVIDED[usize::from(bucket) / 64] >> (bucket % 64) & 1 == 0 {
+        return bucket;
+    }
+    let upper = BOUNDS.iter().zip(DIVIDED).zip(UPPER..);
+    upper
+        .filter(|((bound, divided), _)| *divided == bucket && micros >= **bound)
+        .map(|(_, number)| number)
+        .next()
+        .unwrap_or(bucket)
 }
 
 /// Return the greatest duration of a bucket.
 fn top(bucket: u16) -> u64 {
+    if let Some(number) = bucket.checked_sub(UPPER) {
+        return whole_top(DIVIDED[usize::from(number)]);
+    }
+    let divided = DIVIDED.iter().position(|divided| *divided == bucket);
+    divided.map_or_else(|| whole_top(bucket), |number| BOUNDS[number] - 1)
+}
+
+/// Return the greatest duration of a bucket, were it not divided.
+fn whole_top(bucket: u16) -> u64 {
     let bucket = u32::from(bucket);
     let octave = (bucket / SUB).saturating_sub(1);
     let within = u64::from(bucket - octave * SUB);
@@ -178,12 +233,50 @@ mod tests {
     #[test]
     fn buckets_are_exact_at_first_and_then_narrow() {
         for micros in (0..100_000).chain([1 << 20, (1 << 39) + 12_345, (1 << 40) - 1]) {
-            let top = top(bucket(micros));
+            let top = top(exact(micros));
             assert!(top >= micros, "{micros} {top}");
             assert!((top - micros) * 128 <= micros, "{micros} {top}");
         }
-        assert_eq!(top(bucket(255)), 255);
+        assert_eq!(top(exact(255)), 255);
         assert_eq!(bucket(u64::MAX), bucket((1 << 40) - 1));
+    }
+
+    #[test]
+    fn counts_between_bounds_are_exact() {
+        let mut durations: Vec<u64> = BOUNDS
+            .iter()
+            .flat_map(|bound| {
+                [
+                    bound - 1,
+                    *bound,
+                    bound + 1,
+                    bound - bound / 200,
+                    bound + bound / 200,
+                ]
+            })
+            .chain([0, u64::MAX])
+            .collect();
+        let mut random = 1_u64;
+        durations.extend((0..10_000).map(|_| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            random >> (34 + random % 16)
+        }));
+        let mut histogram = Histogram::default();
+        for micros in &durations {
+            histogram.add(*micros);
+        }
+        let buckets = histogram.buckets();
+        assert!(buckets.is_sorted_by(|one, next| one.0 < next.0));
+        let (mut counted, mut expected) = ([0_u64; 10], [0_u64; 10]);
+        for (top, count) in buckets {
+            counted[BOUNDS.partition_point(|bound| *bound <= top)] += count;
+        }
+        for micros in durations {
+            expected[BOUNDS.partition_point(|bound| *bound <= micros)] += 1;
+        }
+        assert_eq!(counted, expected);
     }
 
     #[test]
