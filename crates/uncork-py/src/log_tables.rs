@@ -80,11 +80,7 @@ impl Shown<'_> {
         let mut rows: Vec<(u32, &str, &Example)> = Vec::new();
         for ((number, template), spread) in (0..).zip(gathered.templates.all()).zip(spread) {
             let median = spread.quantiles.map_or(0, |all| all[0]);
-            let near = template
-                .more
-                .drawn
-                .all()
-                .min_by_key(|example| (example.micros.abs_diff(median), example.place));
+            let near = template.more.by_duration.nearest(median);
             for (kind, example) in [
                 ("slowest", template.more.slowest.as_ref()),
                 ("median", near),

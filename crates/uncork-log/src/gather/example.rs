@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 use crate::read::message::Step;
 use crate::read::time::Micros;
 
-/// How many examples are drawn for each template, so that one is near any quantile.
-const DRAWN: usize = 4;
 /// The maximum length of an example.
 const EXAMPLE: usize = 16_384;
+/// The same for examples by duration, of which a template may have dozens.
+const SHORT_EXAMPLE: usize = 4_096;
 
 /// The position of an entry: the file's number and the offset in it, in bytes.
 pub type Place = (u32, u64);
@@ -57,13 +57,17 @@ impl Execution<'_> {
 
     /// Overwrite an example with this execution.
     pub(crate) fn replace(&self, example: &mut Example) {
+        self.write(example, EXAMPLE);
+    }
+
+    fn write(&self, example: &mut Example, longest: usize) {
         (example.micros, example.time, example.place) = (self.micros, self.time, self.place);
         for (to, from) in [
             (&mut example.text, self.text),
             (&mut example.parameters, self.parameters),
         ] {
             to.clear();
-            to.extend_from_slice(&from[..from.len().min(EXAMPLE)]);
+            to.extend_from_slice(&from[..from.len().min(longest)]);
         }
     }
 
@@ -85,51 +89,60 @@ impl Example {
     }
 }
 
-/// Examples drawn at random by their place, so that they do not depend on how the log is read.
+/// Examples by duration: the first execution of each range of durations ([`range`]), so that one is near any quantile.
+/// They do not depend on how the log is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Drawn(Vec<(u64, Example)>);
+pub struct ByDuration {
+    /// The ranges that have an example, one bit each.
+    has: [u64; 3],
+    /// Examples by their range, in ascending order.
+    examples: Vec<(u8, Example)>,
+}
 
-impl Drawn {
-    /// Return the ticket from which on nothing is drawn any more.
-    pub(crate) fn limit(&self) -> u64 {
-        match self.0.last() {
-            Some((last, _)) if self.0.len() == DRAWN => *last,
-            _ => u64::MAX,
+impl ByDuration {
+    /// Keep an execution if it is the first one of its range.
+    pub(crate) fn see(&mut self, execution: &Execution<'_>) {
+        let range = range(execution.micros);
+        if self.has[usize::from(range / 64)] >> (range % 64) & 1 == 0 {
+            let mut example = Example::default();
+            execution.write(&mut example, SHORT_EXAMPLE);
+            self.put(range, example);
         }
     }
 
-    /// Keep an execution if its ticket is among the smallest.
-    pub(crate) fn draw(&mut self, ticket: u64, execution: &Execution<'_>) {
-        let example = if self.0.len() < DRAWN {
-            execution.example()
-        } else {
-            let Some((_, mut last)) = self.0.pop() else {
-                return;
-            };
-            execution.replace(&mut last);
-            last
-        };
-        self.insert(ticket, example);
-    }
-
-    fn insert(&mut self, ticket: u64, example: Example) {
-        let place = self.0.partition_point(|(other, _)| *other < ticket);
-        self.0.insert(place, (ticket, example));
-        self.0.truncate(DRAWN);
+    /// Keep an example unless an earlier one has the same range.
+    fn put(&mut self, range: u8, example: Example) {
+        self.has[usize::from(range / 64)] |= 1 << (range % 64);
+        match self.examples.binary_search_by_key(&range, |one| one.0) {
+            Err(at) => self.examples.insert(at, (range, example)),
+            Ok(at) if example.place < self.examples[at].1.place => self.examples[at].1 = example,
+            Ok(_) => {}
+        }
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
-        for (ticket, example) in other.0 {
-            if ticket < self.limit() {
-                self.insert(ticket, example);
-            }
+        for (range, example) in other.examples {
+            self.put(range, example);
         }
     }
 
-    /// Return all examples, in no particular order.
-    pub fn all(&self) -> impl Iterator<Item = &Example> {
-        self.0.iter().map(|(_, example)| example)
+    /// Return the example whose duration is nearest to one in microseconds.
+    #[must_use]
+    pub fn nearest(&self, micros: u64) -> Option<&Example> {
+        let all = self.examples.iter().map(|(_, example)| example);
+        all.min_by_key(|one| (one.micros.abs_diff(micros), one.place))
     }
+}
+
+/// Return the range of a duration: a quarter of an octave. Its longest durations exceed the shortest by at most a
+/// quarter, or by 32 microseconds.
+fn range(micros: u64) -> u8 {
+    const SHORTEST: u64 = 32;
+    let micros = micros.min((1 << 40) - 1);
+    let octave = (micros / (4 * SHORTEST) | 1).ilog2();
+    #[expect(clippy::cast_possible_truncation, reason = "at most 33 * 4 + 7")]
+    let range = (octave * 4) as u8 + (micros >> octave) as u8 / 32;
+    range
 }
 
 fn minute(time: Micros) -> i64 {
@@ -240,14 +253,6 @@ pub(crate) fn rows_of(plan: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
-/// Return a pseudo-random number for a place, always the same (the finaliser of `SplitMix64`).
-pub(crate) fn ticket((file, offset): Place) -> u64 {
-    let mut number = offset ^ u64::from(file) << 48;
-    number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,6 +302,62 @@ mod tests {
         assert_eq!(&*found.statement, b"SELECT \"a\" = $1");
         assert_eq!(&*found.parameters, b"$1 = 'b'");
         assert_eq!(without_parameters(json), &json[..]);
+    }
+
+    fn execution(micros: u64, offset: u64) -> Execution<'static> {
+        Execution {
+            step: Step::Statement,
+            micros,
+            time: None,
+            origin: 0,
+            place: (0, offset),
+            text: b"SELECT 1",
+            parameters: b"",
+        }
+    }
+
+    #[test]
+    fn ranges_of_durations_are_narrow_and_ascend() {
+        let durations =
+            (0..100_000).chain((17..41).flat_map(|octave| [(1 << octave) - 1, 1 << octave]));
+        let mut shortest = (0, 0);
+        for micros in durations.chain([u64::MAX]) {
+            let found = range(micros);
+            assert!(found == shortest.0 || found == shortest.0 + 1 || micros > 1 << 17);
+            if found != shortest.0 {
+                shortest = (found, micros);
+            }
+            if micros < 100_000 {
+                assert!(micros - shortest.1 < (shortest.1 / 4).max(32), "{micros}");
+            }
+            assert!(found < 192);
+        }
+    }
+
+    #[test]
+    fn an_example_is_near_any_duration_in_whatever_parts_it_was_gathered() {
+        let all: Vec<u64> = (0..2_000_u64)
+            .map(|number| number * 7_919 % 1_000 * 1_000)
+            .collect();
+        let mut whole = ByDuration::default();
+        let mut parts = [
+            ByDuration::default(),
+            ByDuration::default(),
+            ByDuration::default(),
+        ];
+        for (micros, offset) in all.iter().zip(0..) {
+            whole.see(&execution(*micros, offset));
+            parts[offset as usize / 100 % 3].see(&execution(*micros, offset));
+        }
+        for wanted in all {
+            let found = whole.nearest(wanted).expect("is one").micros;
+            assert!(found.abs_diff(wanted) * 4 <= wanted, "{found} for {wanted}");
+        }
+        let [mut one, two, three] = parts;
+        one.merge(three);
+        one.merge(two);
+        assert_eq!(one, whole);
+        assert_eq!(ByDuration::default().nearest(5), None);
     }
 
     #[test]

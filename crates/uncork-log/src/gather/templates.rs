@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::gather::example::{Drawn, Example, Execution, rows_of, ticket};
+use crate::gather::example::{ByDuration, Example, Execution, rows_of};
 use crate::gather::histogram::Histogram;
 use crate::gather::series::{Scale, Series};
 use crate::gather::times::Times;
@@ -78,8 +78,6 @@ pub struct Template {
     last: (u32, Times),
     /// The minute of the newest example.
     minute: Option<i64>,
-    /// Examples with this ticket or a greater one are no longer drawn.
-    limit: u64,
     /// What changes rarely.
     pub more: Box<TemplateDetails>,
 }
@@ -114,8 +112,8 @@ pub struct TemplateDetails {
     pub slowest: Option<Example>,
     /// The first execution of the last minute that had any.
     pub newest: Option<Example>,
-    /// Random examples.
-    pub drawn: Drawn,
+    /// Examples of many durations.
+    pub by_duration: ByDuration,
 }
 
 /// Templates by number.
@@ -254,7 +252,6 @@ impl Template {
         let mut hash = Hash::new();
         hash.add(&text, 0);
         Self {
-            limit: u64::MAX,
             more: Box::new(TemplateDetails {
                 identity: (hash.get(), Control::of(&text)),
                 text,
@@ -265,7 +262,7 @@ impl Template {
     }
 
     fn execute(&mut self, execution: &Execution<'_>, scale: &Scale, bucket: Option<i64>) {
-        let (micros, place) = (execution.micros, execution.place);
+        let micros = execution.micros;
         let slow = micros >= self.executions.max;
         self.executions.add(micros);
         self.histogram.add(micros);
@@ -289,11 +286,7 @@ impl Template {
                 none => *none = Some(execution.example()),
             }
         }
-        let ticket = ticket(place);
-        if ticket < self.limit {
-            self.more.drawn.draw(ticket, execution);
-            self.limit = self.more.drawn.limit();
-        }
+        self.more.by_duration.see(execution);
     }
 
     fn explain(&mut self, execution: &Execution<'_>) {
@@ -337,7 +330,6 @@ impl Template {
         }
         self.more.merge(*other.more, origins);
         self.minute = self.more.newest.as_ref().and_then(|newest| newest.age().0);
-        self.limit = self.more.drawn.limit();
     }
 
     /// Convert for another collection.
@@ -414,7 +406,7 @@ impl TemplateDetails {
         self.plan = greatest(self.plan.take(), other.plan, Example::slowness);
         self.slowest = greatest(self.slowest.take(), other.slowest, Example::slowness);
         self.newest = greatest(self.newest.take(), other.newest, Example::age);
-        self.drawn.merge(other.drawn);
+        self.by_duration.merge(other.by_duration);
     }
 }
 

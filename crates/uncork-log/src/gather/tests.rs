@@ -65,7 +65,7 @@ fn told(gathered: &Gathered) -> String {
                 one.more.elements,
                 one.more.slowest,
                 one.more.newest,
-                one.more.drawn,
+                one.more.by_duration,
             )
         })
         .collect();
