@@ -7,6 +7,7 @@ pub(crate) mod errors;
 pub(crate) mod event;
 pub(crate) mod example;
 pub(crate) mod histogram;
+pub(crate) mod lock_waits;
 pub(crate) mod own;
 pub(crate) mod pool;
 pub(crate) mod replay;
@@ -18,7 +19,7 @@ pub(crate) mod times;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use crate::gather::activity::{Activity, Wait, When};
+use crate::gather::activity::{Activity, Incident, When};
 use crate::gather::blocking::{Blocking, Party, holders};
 use crate::gather::entry_row::{EntryRow, parameters};
 use crate::gather::errors::{Errors, Kind};
@@ -87,9 +88,9 @@ pub struct Gathered {
     pub entries: u64,
     /// Number of entries outside of the requested range.
     pub outside: u64,
-    /// Number of entries of uncork's own monitoring sessions, from which nothing is gathered.
     /// Number of entries without a time, from which nothing is gathered because a range of time is requested.
     pub untimed: u64,
+    /// Number of entries of uncork's own monitoring sessions, from which nothing is gathered.
     pub own: u64,
     /// Lines that begin an entry or an addition. Heads, continuations, foreign records and rejected lines add up to
     /// all lines.
@@ -127,8 +128,8 @@ impl Default for Gathered {
             rare: 0,
             entries: 0,
             outside: 0,
-            own: 0,
             untimed: 0,
+            own: 0,
             heads: 0,
             continuations: 0,
             foreign: 0,
@@ -187,8 +188,8 @@ impl Gathered {
         self.rare += other.rare;
         self.entries += other.entries;
         self.outside += other.outside;
-        self.own += other.own;
         self.untimed += other.untimed;
+        self.own += other.own;
         self.heads += other.heads;
         self.continuations += other.continuations;
         self.foreign += other.foreign;
@@ -420,26 +421,19 @@ impl Gathered {
                 what,
                 micros,
             } => {
-                match state {
-                    LockState::Waiting => {
-                        let origin = self.origins.number(head);
-                        let party = Party {
-                            template: template.map(|number| self.templates.identity(number).0),
-                            origin: Some(self.origins.identity(origin)),
-                        };
-                        let holders = holders(entry.detail);
-                        self.events.push(Event::waits(head, place, party, holders));
-                    }
-                    LockState::Acquired => self.events.push(Event::waited(head, place, micros)),
-                    LockState::Deadlocked => {}
-                }
-                let wait = Wait {
-                    state,
-                    pid,
-                    what,
-                    micros,
+                activity.lock(state, what, micros, template, &when);
+                let incident = Incident::wait(pid, what, micros, entry, &when);
+                let event = if state == LockState::Waiting {
+                    let origin = self.origins.number(head);
+                    let party = Party {
+                        template: template.map(|number| self.templates.identity(number).0),
+                        origin: Some(self.origins.identity(origin)),
+                    };
+                    Event::waits(head, place, party, holders(entry.detail), incident)
+                } else {
+                    Event::waited(head, place, state == LockState::Acquired, incident)
                 };
-                activity.lock(wait, template, entry, &when);
+                self.events.push(event);
             }
             Message::CheckpointStarting { reason } => activity.checkpoint_begins(reason),
             Message::CheckpointComplete {

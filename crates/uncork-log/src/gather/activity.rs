@@ -60,7 +60,7 @@ impl<K: Eq + Hash> Tally<K> {
 }
 
 /// One wait for a lock, or one temporary file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Incident {
     /// Microseconds waited, or bytes written.
     pub amount: u64,
@@ -132,7 +132,7 @@ pub struct Activity {
     pub still_waiting: u64,
     /// Deadlocks.
     pub deadlocks: u64,
-    /// The longest waits, whether they ended or not.
+    /// The longest waits, whether they ended or not. Each one appears once.
     pub longest_waits: TopIncidents,
     /// Temporary files by the number of their statement's template ([`u32::MAX`] if the log names
     /// no statement), in bytes.
@@ -162,40 +162,16 @@ pub(crate) struct When<'a> {
     pub(crate) place: Place,
 }
 
-/// A logged wait for a lock.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wait<'a> {
-    pub(crate) state: LockState,
-    pub(crate) pid: u32,
-    pub(crate) what: &'a [u8],
-    pub(crate) micros: u64,
-}
-
-impl Activity {
-    /// Count a wait for a lock.
-    pub(crate) fn lock(
-        &mut self,
-        wait: Wait<'_>,
-        template: Option<u32>,
+impl Incident {
+    /// Describe a wait for a lock, as one entry logs it.
+    pub(crate) fn wait(
+        pid: u32,
+        what: &[u8],
+        micros: u64,
         entry: &Entry<'_>,
         when: &When<'_>,
-    ) {
-        let Wait {
-            state,
-            pid,
-            what,
-            micros,
-        } = wait;
-        if state == LockState::Waiting {
-            self.still_waiting += 1;
-        } else {
-            self.waits
-                .add(general(what), micros, when.scale, when.bucket);
-            if let Some(template) = template {
-                self.waiting.entry(template).or_default().add(micros);
-            }
-        }
-        self.longest_waits.add(micros, when.place, || Incident {
+    ) -> Self {
+        Self {
             amount: micros,
             place: when.place,
             time: when.time,
@@ -203,7 +179,34 @@ impl Activity {
             what: cut(what),
             detail: cut(entry.detail),
             statement: cut(entry.statement),
-        });
+        }
+    }
+}
+
+impl Activity {
+    /// Count a wait for a lock. [`Self::waited`] keeps it, once the order of entries shows how it ended.
+    pub(crate) fn lock(
+        &mut self,
+        state: LockState,
+        what: &[u8],
+        micros: u64,
+        template: Option<u32>,
+        when: &When<'_>,
+    ) {
+        if state == LockState::Waiting {
+            self.still_waiting += 1;
+            return;
+        }
+        self.waits
+            .add(general(what), micros, when.scale, when.bucket);
+        if let Some(template) = template {
+            self.waiting.entry(template).or_default().add(micros);
+        }
+    }
+
+    /// Keep a wait for a lock if it is among the longest.
+    pub(crate) fn waited(&mut self, wait: Incident) {
+        self.longest_waits.add(wait.amount, wait.place, || wait);
     }
 
     pub(crate) fn file(

@@ -1,5 +1,6 @@
 //! Events: what a scanner leaves for [`super::sequence`], because its meaning depends on the order of entries.
 
+use crate::gather::activity::Incident;
 use crate::gather::blocking::Party;
 use crate::gather::errors::Kind;
 use crate::gather::example::Place;
@@ -39,17 +40,26 @@ pub(super) enum What {
     Addition(Severity, Box<[u8]>),
     /// A statement waits for a lock.
     Waits(Box<Waits>),
-    /// A lock was acquired after a wait, in microseconds.
-    Waited(u64),
+    /// A wait for a lock ended.
+    Waited(Box<Waited>),
     /// The session began or ended.
     Boundary,
 }
 
-/// A wait for a lock: who waits, by template and origin, and which processes hold the lock.
+/// A wait for a lock that goes on: who waits, by template and origin, and which processes hold the lock.
 #[derive(Debug, Clone)]
-pub(super) struct Waits {
+pub(crate) struct Waits {
     pub(super) party: Party<u64>,
     pub(super) holders: Vec<u32>,
+    pub(super) incident: Incident,
+}
+
+/// A wait for a lock that ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Waited {
+    /// Whether the session has the lock now.
+    pub(super) acquired: bool,
+    pub(super) incident: Incident,
 }
 
 /// A statement that ran, by the identities of its template and origin.
@@ -138,12 +148,24 @@ impl Event {
         place: Place,
         party: Party<u64>,
         holders: Vec<u32>,
+        incident: Incident,
     ) -> Self {
-        Self::new(head, place, What::Waits(Box::new(Waits { party, holders })))
+        let waits = Waits {
+            party,
+            holders,
+            incident,
+        };
+        Self::new(head, place, What::Waits(Box::new(waits)))
     }
 
-    pub(crate) fn waited(head: &Head<'_>, place: Place, micros: u64) -> Self {
-        Self::new(head, place, What::Waited(micros))
+    pub(crate) fn waited(
+        head: &Head<'_>,
+        place: Place,
+        acquired: bool,
+        incident: Incident,
+    ) -> Self {
+        let waited = Waited { acquired, incident };
+        Self::new(head, place, What::Waited(Box::new(waited)))
     }
 
     pub(crate) fn boundary(head: &Head<'_>, place: Place) -> Self {

@@ -2,8 +2,9 @@
 
 use crate::gather::Gathered;
 use crate::gather::blocking::{Blocking, Party};
-use crate::gather::event::{Event, Ran, Statement};
+use crate::gather::event::{Event, Ran, Statement, What};
 use crate::gather::example::{Execution, Place};
+use crate::gather::lock_waits::LockWaits;
 use crate::gather::sequence::{Found, Resolved, Sequence};
 use crate::hash::HashedMap;
 use crate::read::message::Step;
@@ -13,13 +14,26 @@ use crate::read::time::Micros;
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
     sequence: Sequence,
+    lock_waits: LockWaits,
     /// Statements whose duration stood in another entry, and additions that stood alone.
     late: Gathered,
 }
 
 impl Replay {
     /// Process the next event.
-    pub fn follow(&mut self, event: Event) {
+    pub fn follow(&mut self, mut event: Event) {
+        match &mut event.what {
+            What::Waits(waits) => {
+                let wait = std::mem::take(&mut waits.incident);
+                let keep = |wait| self.late.activity.waited(wait);
+                self.lock_waits.waits(wait, keep);
+            }
+            What::Waited(waited) => {
+                let keep = |wait| self.late.activity.waited(wait);
+                self.lock_waits.ended(waited.incident.clone(), keep);
+            }
+            _ => {}
+        }
         let (session, time, place) = (event.session, event.time, event.place);
         match self.sequence.follow(event) {
             None => {}
@@ -64,7 +78,10 @@ impl Replay {
     }
 
     /// End all sessions, and add the results to `gathered`.
-    pub fn finish(self, gathered: &mut Gathered) {
+    pub fn finish(mut self, gathered: &mut Gathered) {
+        for wait in self.lock_waits.finish() {
+            self.late.activity.waited(wait);
+        }
         let found = self.sequence.finish();
         gathered.merge(self.late);
         gathered.order(&found);

@@ -250,14 +250,15 @@ impl Found {
                     text,
                 });
             }
-            What::Waited(micros) => {
+            What::Waited(waited) if waited.acquired => {
+                let micros = waited.incident.amount;
                 for key in session.waits.drain(..) {
                     let times = self.blocking.entry(key).or_default();
                     times.micros += micros;
                     times.max = times.max.max(micros);
                 }
             }
-            What::Waits(_) | What::Boundary => {}
+            What::Waited(_) | What::Waits(_) | What::Boundary => {}
         }
         None
     }
