@@ -6,12 +6,15 @@ use std::sync::Arc;
 use memchr::memrchr;
 use uncork_log::{Dialect, Prefix, Unwrapper, Written};
 
+use crate::order::newest_first;
 use crate::pool::Buffer;
 use crate::unpack::fill_most;
 use crate::unwrapped::Unwrapped;
 
 /// Target size of a block in bytes, unless one entry is longer.
 pub(crate) const BLOCK: usize = 1 << 20;
+/// How much of a log's beginning shows the order of its entries.
+const ORDER: usize = 64 << 10;
 /// Longer entries are cut.
 pub(crate) const LONGEST: usize = 64 << 20;
 
@@ -77,8 +80,19 @@ impl Cutter<'_> {
             (None, Some(prefix)) => Some(Dialect::with_prefix(prefix.clone())),
             (None, None) => Dialect::detect(sample),
         };
+        let told = dialect
+            .as_ref()
+            .and_then(|dialect| self.newest_first(dialect, sample));
         let begun = Cursor::new(sample.to_vec());
         self.spare = Some(buffer);
+        if let Some(told) = told {
+            return End {
+                dialect: dialect.map(Arc::new),
+                wrapping: unwrapper.map(|unwrapper| unwrapper.name()),
+                bytes: filled as u64,
+                trouble: Some(io::Error::other(told)),
+            };
+        }
         let mut whole = begun.chain(Failing(trouble)).chain(reader);
         let Some(unwrapper) = unwrapper else {
             return self.cut_as(dialect, file, offset, &mut whole);
@@ -88,6 +102,21 @@ impl Cutter<'_> {
         End {
             wrapping,
             ..self.cut_as(dialect, file, 0, &mut inside)
+        }
+    }
+
+    /// What to tell about a log that is written newest first, from its beginning; `None` if it is not.
+    fn newest_first(&self, dialect: &Dialect, sample: &[u8]) -> Option<&'static str> {
+        let sample = &sample[..sample.len().min(ORDER)];
+        let text = &sample[..memrchr(b'\n', sample).map_or(0, |at| at + 1)];
+        match Unwrapper::detect(text, self.written, self.prefix.as_ref()) {
+            Some(mut unwrapper) => {
+                let mut inner = Vec::new();
+                unwrapper.feed(text, &mut inner);
+                unwrapper.finish(&mut inner);
+                newest_first(unwrapper.dialect().clone(), &inner)
+            }
+            None => newest_first(dialect.clone(), text),
         }
     }
 

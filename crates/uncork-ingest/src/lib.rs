@@ -6,6 +6,7 @@ mod crew;
 mod error;
 mod events;
 mod follow;
+mod order;
 mod pool;
 mod range;
 mod scanned;

@@ -320,3 +320,38 @@ fn random_numbers_of_files_threads_and_buffers_never_hang() {
         assert_eq!(report.files.len(), files, "{what}");
     }
 }
+
+#[test]
+fn a_log_that_is_newest_first_is_refused_with_what_to_do() {
+    let mut lines: Vec<String> = log(500).split_inclusive('\n').map(str::to_owned).collect();
+    lines.retain(|line| line.starts_with('2'));
+    lines.reverse();
+    let wrapped: String = lines
+        .iter()
+        .map(|line| format!("{{\"log\":\"{}\\n\"}}\n", line.trim_end().replace('"', "")))
+        .collect();
+    for reversed in [lines.concat(), wrapped] {
+        let report = read(&only(&written(reversed.as_bytes()), 2));
+        let trouble = report.files[0].trouble.as_deref();
+        assert!(
+            trouble.is_some_and(|text| text.contains("newest first")),
+            "{trouble:?}"
+        );
+        assert_eq!(report.gathered.entries, 0);
+        assert!(report.files[0].dialect.is_some());
+    }
+}
+
+#[test]
+fn entries_without_a_time_are_in_no_range() {
+    let text = "[7] LOG:  duration: 1.000 ms  statement: SELECT 1\n".repeat(5);
+    let file = written(text.as_bytes());
+    let all = read(&only(&file, 1));
+    assert_eq!((all.gathered.entries, all.gathered.untimed), (5, 0));
+    let request = Request {
+        from: Some(0),
+        ..only(&file, 1)
+    };
+    let none = read(&request);
+    assert_eq!((none.gathered.entries, none.gathered.untimed), (0, 5));
+}
