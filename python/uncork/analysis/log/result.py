@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from uncork.analysis.log.blocking import blocking_of
 from uncork.analysis.log.pool import pool_facts
+from uncork.analysis.log.statement_kind import kind_of
 from uncork.model.results.log import (
     OTHERS,
     Contribution,
@@ -105,17 +106,11 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         anonymous=facts.get("anonymous", False),
         events=facts.get("events"),
         own=facts.get("own", 0),
-    )
         untimed=facts.get("untimed", 0),
+    )
 
 
 _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}
-
-
-def kind_of(text: str) -> str:
-    """Name the kind of a template by its first word; a query behind WITH by the main statement's word."""
-    word = text.lstrip("( ").partition(" ")[0].rstrip(";")
-    return word.upper() if word.isalpha() else "other"
 
 
 def _file(one: Row) -> FileFacts:

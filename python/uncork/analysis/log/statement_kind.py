@@ -1,0 +1,44 @@
+"""Name the kind of a template: SELECT, COPY FROM, EXPLAIN, and so on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["kind_of"]
+
+_TOKEN = re.compile(r'"(?:[^"]|"")*"|[^\W\d][\w$]*|[()]')
+_MAIN = {"select", "insert", "update", "delete", "merge", "values", "table"}
+"""The first words of statements that may follow WITH."""
+_PLACEHOLDERS = {"(rare statements)", "(empty statement)"}
+"""Names that stand for statements without a template of their own."""
+
+
+def kind_of(text: str) -> str:
+    """Name the kind of a template by its first word; a query behind WITH by the main statement's word.
+
+    COPY is "COPY TO" or "COPY FROM", by its direction.
+    """
+    bare = text.lstrip("( ")
+    if text in _PLACEHOLDERS or not bare[:1].isalpha():
+        return "other"
+    words = _outer_words(bare)
+    word = next(words)
+    if word == "with":
+        word = next((one for one in words if one in _MAIN), word)
+    elif word == "copy":
+        # A query, in brackets, can only be copied to somewhere.
+        copies_query = bare[len("copy") :].lstrip().startswith("(")
+        direction = "to" if copies_query else next((one for one in words if one in {"to", "from"}), "")
+        word = f"copy {direction}".rstrip()
+    return word.upper()
+
+
+def _outer_words(text: str) -> Iterator[str]:
+    """Return the words and quoted names outside of brackets."""
+    depth = 0
+    for token in _TOKEN.findall(text):
+        if token in ("(", ")"):
+            depth = max(0, depth + (1 if token == "(" else -1))
+        elif depth == 0:
+            yield token
