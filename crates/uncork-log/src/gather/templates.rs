@@ -17,6 +17,8 @@ use crate::template::skeleton::skeleton;
 
 /// How many statements are cached by their skeletons; others are stripped again.
 const SKELETONS: usize = 200_000;
+/// The template of statements without any words: empty ones, and those that are only a comment.
+const EMPTY: &[u8] = b"(empty statement)";
 /// Up to this number, origins are searched linearly.
 const FEW_ORIGINS: usize = 32;
 
@@ -136,10 +138,15 @@ impl Templates {
         }
         let stripped = self.stripper.strip(sql);
         let (elements, cut) = (stripped.elements, !stripped.complete);
-        let number = if let Some(number) = self.numbers.get(stripped.text) {
+        // Clients send them to check that a connection works.
+        let text = match stripped.text {
+            b"" => EMPTY,
+            text => text,
+        };
+        let number = if let Some(number) = self.numbers.get(text) {
             *number
         } else {
-            let text: Box<[u8]> = stripped.text.into();
+            let text: Box<[u8]> = text.into();
             Self::push(&mut self.numbers, &mut self.all, text)
         };
         if self.skeletons.len() >= SKELETONS {

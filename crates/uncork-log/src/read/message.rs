@@ -229,8 +229,11 @@ fn step(text: &[u8]) -> Option<(Step, &[u8])> {
         (Step::Bind, after(text, b"bind ")?)
     };
     // Names of prepared statements come from drivers, and contain no colon and space.
-    let name = memchr::memmem::find(&rest[..rest.len().min(256)], b": ")?;
-    Some((step, &rest[name + 2..]))
+    match memchr::memmem::find(&rest[..rest.len().min(256)], b": ") {
+        Some(name) => Some((step, &rest[name + 2..])),
+        // An empty statement: the space at the end of the line is not part of the message.
+        None => rest.strip_suffix(b":").map(|_| (step, &b""[..])),
+    }
 }
 
 fn connection(text: &[u8]) -> Option<Message<'_>> {
@@ -397,6 +400,12 @@ mod tests {
             ),
             ("duration: 0.027 ms  statement: ", 27, Step::Statement, ""),
             ("duration: 12 ms  statement:", 12_000, Step::Statement, ""),
+            (
+                "duration: 12 ms  execute <unnamed>:",
+                12_000,
+                Step::Execute,
+                "",
+            ),
             (
                 "duration: 3600000.001 ms  parse <unnamed>: SELECT $1",
                 3_600_000_001,
