@@ -91,6 +91,7 @@ def test_anonymised_nothing_of_the_data_is_kept(uncork, tmp_path):
     log = tmp_path / "a.log"
     log.write_text(
         line(secret).replace("u@d", "ada@d") * 3
+        + line("GRANT SELECT ON people TO ada")
         + failed.format(severity="ERROR", text='duplicate key value violates unique constraint "people_pkey"')
         + failed.format(severity="DETAIL", text="Key (name)=(Ada Lovelace) already exists.")
         + failed.format(severity="STATEMENT", text=secret)
@@ -102,7 +103,7 @@ def test_anonymised_nothing_of_the_data_is_kept(uncork, tmp_path):
     rows = [uncork("sql", "last", f"SELECT * FROM {table}", "--json").stdout for table in tables]
     pages = [path.read_text() for path in uncork.runs[0].iterdir() if path.is_file()]
     for text in (done.stdout, *rows, *pages):
-        assert not [word for word in ("Ada", "4711", "1815", "ada@", '"ada"') if word in text]
+        assert not [word for word in ("Ada", "4711", "1815", "ada@", '"ada"', "to ada") if word in text]
     assert "insert into people values (?" in rows[0] and '"user": "user-' in rows[3]
 
 
@@ -270,6 +271,9 @@ def test_a_log_without_durations_says_so(uncork):
         (["some.log", "-b", "2026-01-02", "-e", "2026-01-01"], "is not after the beginning"),
         (["some.log", "--against-end", "noon"], '--against-end "noon" is not a time'),
         (["some.log", "-b", "2027-01-01"], "none of the 1 entries is within the time range"),
+        (["timeless.log", "-b", "2026-01-01"], "none of the 1 entries has a time"),
+        (["newest.log"], "newest.log: its entries are newest first"),
+        (["logs.7z"], "logs.7z: 7z archives cannot be read; extract the archive"),
         (["cut.log.gz"], "no file could be read: cut.log.gz: "),
         (["some.log", "--html", "no/such/page.html"], "there is no folder"),
         (["nofiles"], "the folder is empty"),
@@ -280,6 +284,9 @@ def test_bad_input_is_one_message_and_keeps_nothing(uncork, arguments, words):
     uncork.write(line("SELECT 1"), "some.log")
     uncork.write("", "empty.log")
     uncork.write("Dear Sir or Madam,\nno log is this.\n", "letter.txt")
+    uncork.write("[7] LOG:  duration: 1 ms  statement: SELECT 1\n", "timeless.log")
+    uncork.write("".join(line("SELECT 1", second=second) for second in range(9, 0, -1)), "newest.log")
+    (uncork.folder / "logs.7z").write_bytes(b"7z\xbc\xaf\x27\x1c\x00\x04")
     (uncork.folder / "nofiles").mkdir()
     (uncork.folder / "cut.log.gz").write_bytes(gzip.compress(line("SELECT 1").encode())[:12])
     done = uncork("profile", "logs", *arguments)

@@ -7,6 +7,7 @@ use crate::gather::errors::generalise;
 use crate::gather::example::without_parameters;
 use crate::hash::Hash;
 use crate::template::Stripper;
+use crate::template::roles::replace_roles;
 use crate::template::secret::without_passwords;
 
 /// Parts of a plan's line before values that contain literals.
@@ -35,7 +36,17 @@ impl Texts {
     pub fn statement(self, sql: &[u8], lines: bool) -> String {
         match self.salt {
             None => shown(sql, lines),
-            Some(_) => text(Stripper::default().strip(sql).text),
+            Some(_) => self.template(Stripper::default().strip(sql).text),
+        }
+    }
+
+    /// Prepare a template, which has no literals.
+    #[must_use]
+    pub fn template(self, template: &[u8]) -> String {
+        let template = text(template);
+        match self.salt {
+            None => template,
+            Some(_) => replace_roles(&template, |name| self.name("user", name.as_bytes())),
         }
     }
 
@@ -157,6 +168,7 @@ mod tests {
             texts.message(b"invalid input syntax for type uuid: \"Ada\"", true),
             texts.data(b"Key (name)=(Ada) already exists.", true),
             texts.name("user", b"Ada"),
+            texts.statement(b"GRANT SELECT ON t TO \"Ada\"", true),
         ];
         for text in &told {
             assert!(!text.contains("Ada") && !text.contains("4711"), "{text}");
@@ -166,6 +178,7 @@ mod tests {
         );
         assert!(told[1].contains("Buffers: shared hit=3"));
         assert_eq!(texts.name("user", b"Ada"), told[6]);
+        assert_eq!(told[7], format!("grant select on t to {}", told[6]));
         assert_ne!(Texts::anonymous(6).name("user", b"Ada"), told[6]);
         assert_eq!(texts.name("host", b"[local]"), "[local]");
     }

@@ -30,7 +30,7 @@ impl Shown<'_> {
         let gathered = &self.report.gathered;
         let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
         Ok([
-            ("log_templates", templates(gathered, &spread)?),
+            ("log_templates", templates(gathered, &spread, self.texts)?),
             ("log_origins", self.origins()?),
             ("log_series", all_series(gathered)?),
             ("log_examples", self.examples(&spread)?),
@@ -413,7 +413,7 @@ impl Spread {
     }
 }
 
-fn templates(gathered: &Gathered, spread: &[Spread]) -> PyResult<Table> {
+fn templates(gathered: &Gathered, spread: &[Spread], show: Texts) -> PyResult<Table> {
     let rows = gathered.templates.all();
     let quantile = |place: usize| perhaps(spread, move |one| one.quantiles.map(|all| all[place]));
     let repeated: HashMap<u32, _> = gathered.repetitions.iter().copied().collect();
@@ -423,7 +423,7 @@ fn templates(gathered: &Gathered, spread: &[Spread]) -> PyResult<Table> {
     };
     let mut columns = vec![
         ("template", template_numbers(&numbered, |number| *number)),
-        ("text", texts(rows, |row| text(&row.more.text))),
+        ("text", texts(rows, |row| show.template(&row.more.text))),
         ("executions", numbers(rows, |row| row.executions.count)),
         ("sum_us", numbers(rows, |row| row.executions.micros)),
         ("max_us", numbers(rows, |row| row.executions.max)),
