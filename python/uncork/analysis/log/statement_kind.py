@@ -8,6 +8,7 @@ from collections.abc import Iterator
 __all__ = ["kind_of"]
 
 _TOKEN = re.compile(r'"(?:[^"]|"")*"|[^\W\d][\w$]*|[()]')
+_DEPTH = {"(": 1, ")": -1}
 _MAIN = {"select", "insert", "update", "delete", "merge", "values", "table"}
 """The first words of statements that may follow WITH."""
 _PLACEHOLDERS = {"(rare statements)", "(empty statement)"}
@@ -37,8 +38,8 @@ def kind_of(text: str) -> str:
 def _outer_words(text: str) -> Iterator[str]:
     """Return the words and quoted names outside of brackets."""
     depth = 0
-    for token in _TOKEN.findall(text):
-        if token in ("(", ")"):
-            depth = max(0, depth + (1 if token == "(" else -1))
+    for word in _TOKEN.findall(text):
+        if word in _DEPTH:
+            depth = max(0, depth + _DEPTH[word])
         elif depth == 0:
-            yield token
+            yield word

@@ -355,10 +355,11 @@ class LogResult:
     grouped as "(rare statements)", so that memory is bounded. `histogram` counts all executions by
     `DURATION_PARTS`. `outside` counts entries outside the requested range, `foreign` records of other
     programs, `rejected` lines that belong to no entry, `own` entries of uncork's own watching sessions, which
-    are left out, `untimed` entries without a time, left out because a range is requested. `bucket_s` is the length of the buckets of `series`, `template_bucket_s` that of templates,
-    whose timelines begin at `timeline_us`, and of applications. `application_series` is empty if the log
-    names no application; the largest comes first. `anonymous` means that data was removed, `events` where
-    every entry was written. `untold` are durations without their statement in the log.
+    are left out, `untimed` entries without a time, left out because a range is requested. `bucket_s` is the
+    length of the buckets of `series`, `template_bucket_s` that of templates, whose timelines begin at
+    `timeline_us`, and of applications. `application_series` is empty if the log names no application; the
+    largest comes first. `anonymous` means that data was removed, `events` where every entry was written.
+    `untold` are durations without their statement in the log.
     """
 
     run: LogRunFacts

@@ -215,8 +215,8 @@ fn a_line_without_a_time_has_that_of_its_wrapper() {
 fn times_of_a_wrapper_are_no_part_of_further_lines() {
     // The rest of a long line, further lines within a record, and a record without a time.
     let container = "\
-2026-05-31T08:00:00Z stderr P [7] LOG:  statement: SELEC
-2026-05-31T08:00:01Z stderr P T 1,
+2026-05-31T08:00:00Z stderr P [7] LOG:  statement: SELECT
+2026-05-31T08:00:01Z stderr P  1,
 2026-05-31T08:00:01Z stderr F  2
 2026-05-31T08:00:01Z stderr F \t3
 2026-05-31T08:00:02Z stderr F [7] LOG:  x
