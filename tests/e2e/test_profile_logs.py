@@ -363,3 +363,21 @@ def test_following_ends_by_itself_and_refuses_what_does_not_grow(uncork):
         done = uncork("profile", "logs", *arguments)
         assert done.returncode == 1 and words in done.stderr, done.stderr
     assert not uncork.runs
+
+
+def test_filters_name_what_they_leave_out(uncork, tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text(
+        line("SELECT 1") * 3
+        + line("SELECT 2").replace("u@d", "ada@stock")
+        + line("SELECT 3").replace("app", "cron")
+    )
+    done = uncork("profile", "logs", log, "-q", "--database", "d", "--application", "!cron")
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "left out 2 of 5 entries: 1 by application (cron 1); 1 by database (stock 1)" in words
+    nothing = uncork("profile", "logs", log, "-q", "--user", "eve")
+    assert nothing.returncode == 1
+    assert 'most fail --user first: the log\'s names of the user are "u", "ada"' in nothing.stderr
+    bare = uncork("profile", "logs", log, "-q", "--host", "10.0.0.7")
+    assert bare.returncode == 1 and "add %h to the server's log_line_prefix" in bare.stderr

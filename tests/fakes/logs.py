@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from fakes.answered import log_result
 from uncork.model.results.log import LogResult, LogRunFacts
@@ -22,10 +23,10 @@ def line(text: str, *, at_ms: int, ms: float, application: str = "app", pid: int
     return f"{stamp} [{pid}] u@d {application} LOG:  duration: {ms:.3f} ms  statement: {text}\n"
 
 
-def result(path: Path, text: str, **options: int) -> LogResult:
+def result(path: Path, text: str, **options: Any) -> LogResult:
     """Write a log, read it, and return what it tells; the log is called by its name without folders."""
     path.write_text(text)
-    reading = read_logs(LogRequest((path,), prefix="%m [%p] %u@%d %a ", **options))
+    reading = read_logs(LogRequest((path,), **{"prefix": "%m [%p] %u@%d %a ", **options}))
     reading.facts["files"][0]["name"] = path.name
     run = LogRunFacts(f"log-{path.stem}", "complete", "2026-01-01T00:00:00+00:00", 1, 1, "uncork", "0")
     return log_result(run, reading.facts, reading.tables)

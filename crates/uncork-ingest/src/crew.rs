@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use uncork_log::{Dialect, Gathered, Micros, Prefix, Texts, Written};
+use uncork_log::{Dialect, Filter, Gathered, Micros, Prefix, Texts, Written};
 
 use crate::blocks::{BLOCK, Block, Cutter, Exchange};
 use crate::control::Control;
@@ -46,6 +46,8 @@ pub struct Request {
     pub from: Option<Micros>,
     /// Only entries before this time.
     pub until: Option<Micros>,
+    /// Only entries that pass.
+    pub filter: Option<Filter>,
     /// An empty folder for all entries as Parquet files.
     pub events: Option<PathBuf>,
     /// How their texts are prepared.
@@ -319,7 +321,8 @@ fn scan(
     blocks: &Receiver<Block>,
     scanned: &Sender<Result<Scanned, Panic>>,
 ) -> (Gathered, io::Result<()>) {
-    let mut gathered = Gathered::between(request.from, request.until);
+    let mut gathered =
+        Gathered::between(request.from, request.until).filtered(request.filter.as_ref());
     let mut own: Option<(u32, Dialect)> = None;
     for block in blocks {
         let dialect = match &mut own {

@@ -214,9 +214,9 @@ pub(crate) struct Recording<'a> {
 
 impl Sink for Recording<'_> {
     fn entry(&mut self, entry: &Entry<'_>) {
-        let own = self.gathered.own;
+        let (own, skips) = (self.gathered.own, self.gathered.skips(&entry.head));
         self.gathered.entry(entry);
-        if !self.gathered.is_outside(entry.head.time) {
+        if !skips {
             let row = EntryRow::read(entry);
             // Entries of uncork's own monitoring are not gathered, but they are in the table of all
             // entries.
@@ -238,8 +238,9 @@ impl Sink for Recording<'_> {
     }
 
     fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {
+        let skips = self.gathered.skips(&entry.head);
         self.gathered.pooler(entry, side);
-        if !self.gathered.is_outside(entry.head.time) {
+        if !skips {
             let row = EntryRow::pooler(entry);
             self.events.push(entry, &row, self.file, false, None);
         }

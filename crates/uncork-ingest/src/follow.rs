@@ -84,7 +84,8 @@ impl Follower {
         let mut follower = Self {
             reading: Reading {
                 files: Vec::new(),
-                gathered: Gathered::between(request.from, request.until),
+                gathered: Gathered::between(request.from, request.until)
+                    .filtered(request.filter.as_ref()),
                 ordered: Ordered::default(),
                 events,
                 turn: 0,

@@ -1,41 +1,54 @@
 //! Gathers the entries of a log: counts, templates, errors and events.
 
 pub(crate) mod activity;
+pub(crate) mod background;
 pub(crate) mod blocking;
 pub(crate) mod entry_row;
 pub(crate) mod errors;
 pub(crate) mod event;
 pub(crate) mod example;
+pub(crate) mod filter;
 pub(crate) mod histogram;
+pub(crate) mod hours;
+pub(crate) mod joining;
 pub(crate) mod lock_waits;
 pub(crate) mod own;
+pub(crate) mod peak;
 pub(crate) mod pool;
+pub(crate) mod prepared;
 pub(crate) mod replay;
 pub(crate) mod sequence;
 pub(crate) mod series;
+pub(crate) mod sessions;
+pub(crate) mod slowest;
 pub(crate) mod templates;
 pub(crate) mod times;
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
 
 use crate::gather::activity::{Activity, Incident, When};
+use crate::gather::background::Background;
 use crate::gather::blocking::{Blocking, Party, holders};
 use crate::gather::entry_row::{EntryRow, parameters};
 use crate::gather::errors::{Errors, Kind};
 use crate::gather::event::Event;
 use crate::gather::example::{Execution, Explained, Place};
+use crate::gather::filter::{Filter, LeftOut, Sieve};
+use crate::gather::hours::Hours;
 use crate::gather::own::is_own;
 use crate::gather::pool::Pool;
+use crate::gather::prepared::prepared;
 use crate::gather::sequence::{Repetitions, Transactions};
 use crate::gather::series::{Scale, Series};
+use crate::gather::sessions::{Sessions, origin};
+use crate::gather::slowest::Slowest;
 use crate::gather::templates::Templates;
 use crate::gather::times::Times;
 use crate::read::bouncer::Side;
 use crate::read::entry::{Entry, Sink};
 use crate::read::message::{LockState, Message, Step};
 use crate::read::origin::Origins;
-use crate::read::prefix::Severity;
+use crate::read::prefix::{Head, Severity};
 use crate::read::time::Micros;
 use crate::read::unwrap::FOREIGN;
 use crate::template::control::Control;
@@ -45,6 +58,9 @@ const REJECTED: usize = 100;
 /// The template that stands for all statements whose own templates are not kept.
 pub const RARE: &[u8] = b"(rare statements)";
 
+/// The beginning of the message that the server has started.
+const STARTED: &[u8] = b"database system is ready to accept";
+
 /// What has been gathered from a log. Parts of a log can be gathered separately and merged, in any
 /// order. What depends on the order of entries is left as [`Event`]s.
 #[derive(Debug, Clone)]
@@ -53,6 +69,8 @@ pub struct Gathered {
     file: u32,
     /// The range of time to gather: from the first, inclusive, to the second, exclusive.
     range: (Option<Micros>, Option<Micros>),
+    /// Which entries to gather; `None` for all.
+    sieve: Option<Sieve>,
     events: Vec<Event>,
     /// The bucket length of all series, and when the first and last entry was logged.
     pub scale: Scale,
@@ -68,10 +86,22 @@ pub struct Gathered {
     pub notices: Errors,
     /// What the server logs about itself and about sessions.
     pub activity: Activity,
+    /// The work of checkpoints and of autovacuum.
+    pub background: Background,
+    /// Sessions by their origin.
+    pub sessions: Sessions,
+    /// How many sessions were open at once at least, and since when.
+    pub most_sessions: Option<(u64, Option<Micros>)>,
     /// What poolers log.
     pub pool: Pool,
     /// Executions over time.
     pub executions: Series,
+    /// Durations of executions by the hour.
+    pub hours: Hours,
+    /// The slowest executions.
+    pub slowest: Slowest,
+    /// The second in which most executions ended, since 1970, and their number.
+    pub peak: Option<(i64, u32)>,
     /// Executions over time by the number of the application, on the coarse scale.
     pub applications: Vec<Series>,
     /// Durations by step, in the order of [`Step`].
@@ -110,6 +140,7 @@ impl Default for Gathered {
         Self {
             file: 0,
             range: (None, None),
+            sieve: None,
             events: Vec::new(),
             scale: Scale::default(),
             coarse: Scale::coarse(),
@@ -118,8 +149,14 @@ impl Default for Gathered {
             errors: Errors::default(),
             notices: Errors::default(),
             activity: Activity::default(),
+            background: Background::default(),
+            sessions: Sessions::default(),
+            most_sessions: None,
             pool: Pool::default(),
             executions: Series::default(),
+            hours: Hours::default(),
+            slowest: Slowest::default(),
+            peak: None,
             applications: Vec::new(),
             steps: [Times::default(); 8],
             repetitions: Vec::new(),
@@ -149,6 +186,19 @@ impl Gathered {
         }
     }
 
+    /// Gather only entries that pass a filter.
+    #[must_use]
+    pub fn filtered(mut self, filter: Option<&Filter>) -> Self {
+        self.sieve = filter.map(|filter| Sieve::new(filter.clone()));
+        self
+    }
+
+    /// Entries within the requested range that did not pass the filter, in no particular order.
+    #[must_use]
+    pub fn left_out(&self) -> &[LeftOut] {
+        self.sieve.as_ref().map_or(&[], Sieve::left_out)
+    }
+
     /// Set the file that the following entries belong to.
     pub fn begin_file(&mut self, file: u32) {
         self.file = file;
@@ -176,14 +226,21 @@ impl Gathered {
         self.errors.merge(other.errors, &self.scale, &templates);
         self.notices.merge(other.notices, &self.scale, &templates);
         self.activity.merge(other.activity, &self.scale, &templates);
+        self.background.merge(other.background);
+        self.sessions.merge(other.sessions, &origins);
         self.pool.merge(other.pool, &self.scale);
         self.executions.merge(&self.scale, other.executions);
+        self.hours.merge(&self.scale, other.hours);
+        self.slowest.merge(other.slowest, &templates, &origins);
         for (name, series) in other.origins.applications().iter().zip(other.applications) {
             let application = self.origins.application(name);
             self.application(application, |own, scale| own.merge(scale, series));
         }
         for (sum, step) in self.steps.iter_mut().zip(&other.steps) {
             sum.merge(step);
+        }
+        if let (Some(sieve), Some(other)) = (&mut self.sieve, &other.sieve) {
+            sieve.merge(other);
         }
         self.rare += other.rare;
         self.entries += other.entries;
@@ -197,89 +254,6 @@ impl Gathered {
         self.rejected_lines.extend(other.rejected_lines);
         self.rejected_lines.sort_unstable();
         self.rejected_lines.truncate(REJECTED);
-    }
-
-    /// Merge the templates with the least time if there are more than `most`: half of them are kept.
-    pub fn bound(&mut self, most: usize) {
-        let all = self.templates.all();
-        if all.len() <= most {
-            return;
-        }
-        let mut order: Vec<u32> = (0..).take(all.len()).collect();
-        order.sort_unstable_by_key(|number| {
-            let template = &all[*number as usize];
-            let rare = *template.more.text == *RARE;
-            (rare, Reverse(template.executions.micros), *number)
-        });
-        let mut groups: Vec<u32> = (0..).take(all.len()).collect();
-        let (_, rare) = order.split_at(most / 2);
-        let Some(first) = rare.first() else {
-            return;
-        };
-        for number in rare {
-            groups[*number as usize] = *first;
-        }
-        let count = rare.len() as u64;
-        self.templates.call(*first, RARE);
-        *self = std::mem::take(self).join(&groups);
-        self.rare += count;
-    }
-
-    /// Merge templates: `groups` maps the number of each template to the number of the template that it becomes part
-    /// of.
-    #[must_use]
-    pub fn join(mut self, groups: &[u32]) -> Self {
-        if groups
-            .iter()
-            .zip(0..)
-            .all(|(group, number)| *group == number)
-        {
-            return self;
-        }
-        self.templates.rename(groups);
-        let mut joined = Self {
-            file: self.file,
-            range: self.range,
-            ..Self::default()
-        };
-        let repetitions = std::mem::take(&mut self.repetitions);
-        let transactions = std::mem::take(&mut self.transactions);
-        let blocking = std::mem::take(&mut self.blocking);
-        let all = self.templates.all().iter();
-        let names: Vec<Box<[u8]>> = all
-            .filter(|_| !blocking.is_empty())
-            .map(|template| template.more.text.clone())
-            .collect();
-        let texts: Vec<Box<[u8]>> = repetitions
-            .iter()
-            .map(|(number, _)| self.templates.all()[*number as usize].more.text.clone())
-            .collect();
-        joined.merge(self);
-        // Origins keep their numbers: they are adopted in order.
-        joined.transactions = transactions;
-        let number = |of: Party<u32>| Party {
-            template: of
-                .template
-                .map(|number| joined.templates.known(&names[number as usize])),
-            ..of
-        };
-        let blocking = blocking.into_iter().map(|one| Blocking {
-            waiting: number(one.waiting),
-            holding: number(one.holding),
-            ..one
-        });
-        joined.blocking = blocking.collect();
-        for ((_, repetition), text) in repetitions.into_iter().zip(texts) {
-            let number = joined.templates.known(&text);
-            match joined.repetitions.iter_mut().find(|(of, _)| *of == number) {
-                Some((_, of)) => of.merge(&repetition),
-                None => joined.repetitions.push((number, repetition)),
-            }
-        }
-        joined
-            .repetitions
-            .sort_unstable_by_key(|(number, _)| *number);
-        joined
     }
 
     /// Gather an execution of a statement; return its template's identity, and whether it begins or ends a
@@ -298,8 +272,14 @@ impl Gathered {
         if let (Some(bucket), Some(coarse), true) = (bucket, coarse, execution.step.runs()) {
             let micros = execution.micros;
             self.executions.add(&self.scale, bucket, micros);
+            if let Some(time) = execution.time {
+                self.hours.add(&self.scale, time, micros);
+            }
             let application = self.origins.application_of(execution.origin);
             self.application(application, |own, scale| own.add(scale, coarse, micros));
+        }
+        if execution.step.runs() {
+            self.slowest.add(execution, number);
         }
         self.templates.identity(number)
     }
@@ -338,6 +318,11 @@ impl Gathered {
             return;
         }
         let explained = (step == Step::Plan).then(|| Explained::read(text));
+        // A prepared statement is shown with its EXECUTE as parameters.
+        let (text, parameters) = match prepared(entry.detail) {
+            Some(statement) => (statement, text),
+            None => (text, parameters(entry.detail).0),
+        };
         let execution = Execution {
             step,
             micros,
@@ -347,8 +332,9 @@ impl Gathered {
             text,
             parameters: match &explained {
                 Some(explained) => &explained.parameters,
-                None => parameters(entry.detail).0,
+                None => parameters,
             },
+            query_id: entry.query_id,
         };
         let statement = explained.as_ref().map_or(text, |one| &one.statement);
         let identity = self.execution(&execution, statement);
@@ -401,7 +387,11 @@ impl Gathered {
         let activity = &mut self.activity;
         match *message {
             Message::Statement { what, text } => {
-                let event = Event::statement(head, place, what, text, parameters(entry.detail).0);
+                let (text, parameters) = match prepared(entry.detail) {
+                    Some(statement) => (statement, text),
+                    None => (text, parameters(entry.detail).0),
+                };
+                let event = Event::statement(head, place, what, text, parameters);
                 self.events.push(event);
             }
             Message::Received { host } => {
@@ -410,7 +400,9 @@ impl Gathered {
             }
             Message::Disconnected { micros } => {
                 activity.end(micros);
-                self.events.push(Event::boundary(head, place));
+                let origin = self.origins.number(&origin(head, entry.message));
+                self.sessions.end(origin, micros);
+                self.events.push(Event::ended(head, place, micros));
             }
             Message::TemporaryFile { bytes } => {
                 activity.file(bytes, template, entry, &when);
@@ -442,6 +434,7 @@ impl Gathered {
                 distance,
             } => {
                 activity.checkpoint_ends(buffers, micros, distance, &when);
+                self.background.checkpoint(entry.message);
             }
             Message::Autovacuum {
                 analyze,
@@ -449,11 +442,20 @@ impl Gathered {
                 micros,
             } => {
                 activity.vacuum(analyze, table, micros, &when);
+                self.background.vacuum(analyze, table, entry.message);
             }
             Message::Cancelled { why } => activity.cancel(why, &when),
             Message::Deadlock => activity.deadlocks += 1,
-            Message::Authorized | Message::Duration { .. } => {}
+            Message::Authorized => {
+                let origin = self.origins.number(&origin(head, entry.message));
+                self.sessions.begin(origin);
+                self.events.push(Event::began(head, place));
+            }
+            Message::Duration { .. } => {}
             Message::Other => {
+                if entry.message.starts_with(STARTED) {
+                    self.events.push(Event::started(head, place));
+                }
                 self.notices.add(entry, place, template, scale, bucket);
             }
         }
@@ -468,7 +470,7 @@ impl Gathered {
     /// are joined.
     pub fn statement_id(&mut self, row: &EntryRow<'_>) -> Option<u64> {
         let statement = match row.plan {
-            b"" => Cow::Borrowed(row.statement),
+            b"" => Cow::Borrowed(prepared(row.detail).unwrap_or(row.statement)),
             plan => Explained::read(plan).statement,
         };
         if statement.is_empty() {
@@ -497,12 +499,26 @@ impl Gathered {
             None => self.untimed += 1,
         }
     }
+
+    /// Whether an entry is outside of the requested range, or does not pass the filter.
+    pub fn skips(&mut self, head: &Head<'_>) -> bool {
+        self.is_outside(head.time) || self.sieve.as_mut().is_some_and(|sieve| !sieve.passes(head))
+    }
+
+    /// Count an entry that is skipped, unless it is only an addition.
+    fn skip(&mut self, entry: &Entry<'_>) {
+        if self.is_outside(entry.head.time) {
+            self.leave_out(entry.head.time);
+        } else if let Some(sieve) = self.sieve.as_mut().filter(|_| !entry.stands_alone()) {
+            sieve.count(&entry.head);
+        }
+    }
 }
 
 impl Sink for Gathered {
     fn entry(&mut self, entry: &Entry<'_>) {
-        if self.is_outside(entry.head.time) {
-            self.leave_out(entry.head.time);
+        if self.skips(&entry.head) {
+            self.skip(entry);
             return;
         }
         let place = (self.file, entry.offset);
@@ -548,8 +564,8 @@ impl Sink for Gathered {
     }
 
     fn pooler(&mut self, entry: &Entry<'_>, side: Option<Side>) {
-        if self.is_outside(entry.head.time) {
-            self.leave_out(entry.head.time);
+        if self.skips(&entry.head) {
+            self.skip(entry);
             return;
         }
         self.entries += 1;

@@ -13,6 +13,7 @@ use uncork_log::{
 };
 
 use crate::arrow::Table;
+use crate::log_extra_tables::{hours, query_ids, vacuums};
 use crate::tables::table;
 
 /// How many templates have their executions over time published: those with the most time.
@@ -26,7 +27,7 @@ pub(crate) struct Shown<'a> {
 
 impl Shown<'_> {
     /// Return all tables by name.
-    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 11]> {
+    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 16]> {
         let gathered = &self.report.gathered;
         let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
         Ok([
@@ -40,6 +41,11 @@ impl Shown<'_> {
             ("log_incidents", self.incidents()?),
             ("log_transactions", self.transactions()?),
             ("log_pool", self.pool()?),
+            ("log_slowest", self.slowest()?),
+            ("log_hours", hours(gathered)?),
+            ("log_sessions", self.sessions()?),
+            ("log_vacuums", vacuums(gathered)?),
+            ("log_query_ids", query_ids(gathered)?),
             ("log_blocking", self.blocking()?),
         ])
     }
@@ -336,6 +342,10 @@ impl Shown<'_> {
                 texts(&rows, |row| self.texts.name("user", &row.0.user)),
             ),
             (
+                "host",
+                texts(&rows, |row| self.texts.name("host", &row.0.host)),
+            ),
+            (
                 "ended",
                 texts(&rows, |row| {
                     text(row.0.ended.as_deref().unwrap_or_default())
@@ -347,12 +357,12 @@ impl Shown<'_> {
         ])
     }
 
-    fn is_lines(&self, file: u32) -> bool {
+    pub(crate) fn is_lines(&self, file: u32) -> bool {
         let log = self.report.files.get(file as usize);
         log.is_some_and(|log| log.prefix.is_some())
     }
 
-    fn data(&self, file: u32, bytes: &[u8]) -> String {
+    pub(crate) fn data(&self, file: u32, bytes: &[u8]) -> String {
         self.texts.data(bytes, self.is_lines(file))
     }
 }
@@ -362,7 +372,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn numbers<T>(rows: &[T], get: impl Fn(&T) -> u64) -> ArrayRef {
+pub(crate) fn numbers<T>(rows: &[T], get: impl Fn(&T) -> u64) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(rows.iter().map(get)))
 }
 
@@ -370,16 +380,16 @@ fn perhaps<T>(rows: &[T], get: impl Fn(&T) -> Option<u64>) -> ArrayRef {
     Arc::new(rows.iter().map(get).collect::<UInt64Array>())
 }
 
-fn instants<T>(rows: &[T], get: impl Fn(&T) -> Option<i64>) -> ArrayRef {
+pub(crate) fn instants<T>(rows: &[T], get: impl Fn(&T) -> Option<i64>) -> ArrayRef {
     Arc::new(rows.iter().map(get).collect::<Int64Array>())
 }
 
-fn texts<T>(rows: &[T], get: impl Fn(&T) -> String) -> ArrayRef {
+pub(crate) fn texts<T>(rows: &[T], get: impl Fn(&T) -> String) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(rows.iter().map(get)))
 }
 
 /// Convert numbers of templates; [`u32::MAX`] stands for none.
-fn template_numbers<T>(rows: &[T], get: impl Fn(&T) -> u32) -> ArrayRef {
+pub(crate) fn template_numbers<T>(rows: &[T], get: impl Fn(&T) -> u32) -> ArrayRef {
     let numbers = rows.iter().map(get);
     Arc::new(
         numbers

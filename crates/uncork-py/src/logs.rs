@@ -10,9 +10,10 @@ use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
 use serde_json::json;
 use uncork_ingest::{Control, Follower, Report, Request};
-use uncork_log::{AVERAGES, Prefix, RARE, Step, Texts, Times};
+use uncork_log::{AVERAGES, By, CHECKPOINT, Filter, Prefix, RARE, Step, Texts, Times};
 
 use crate::errors::{DataError, ingest_error};
+use crate::log_extra_tables::quantiles;
 use crate::log_tables::{Shown, text};
 use crate::wait::wait;
 
@@ -25,10 +26,29 @@ struct LogRequest {
     threads: usize,
     from_us: Option<i64>,
     until_us: Option<i64>,
+    filter: Option<FilterRequest>,
     /// An empty folder for all entries as Parquet files.
     events: Option<PathBuf>,
     /// The salt of pseudonyms, if no data is to be shown.
     salt: Option<u64>,
+}
+
+/// Which entries to gather, as JSON: patterns of names, and ranges of the time of day in microseconds.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilterRequest {
+    database: Vec<String>,
+    user: Vec<String>,
+    application: Vec<String>,
+    host: Vec<String>,
+    time_of_day: Vec<(i64, i64)>,
+}
+
+impl FilterRequest {
+    fn filter(self) -> Filter {
+        let patterns = [&self.database, &self.user, &self.application, &self.host];
+        Filter::new(patterns.map(Vec::as_slice), self.time_of_day)
+    }
 }
 
 /// Gathered logs.
@@ -82,6 +102,7 @@ fn read_request(request: &[u8]) -> PyResult<Request> {
         threads: request.threads,
         from: request.from_us,
         until: request.until_us,
+        filter: request.filter.map(FilterRequest::filter),
         events: request.events,
         texts: request.salt.map_or(Texts::default(), Texts::anonymous),
     })
@@ -208,16 +229,40 @@ impl LogProfile {
                 json!({"file": file, "line": number, "text": self.texts.data(line, false)})
             })
             .collect();
+        let left_out: Vec<_> = gathered
+            .left_out()
+            .iter()
+            .map(|one| {
+                let name = match one.by {
+                    By::User | By::Host => self.texts.name(one.by.name(), &one.name),
+                    _ => text(&one.name),
+                };
+                json!({"by": one.by.name(), "name": name, "entries": one.entries})
+            })
+            .collect();
         let averages = AVERAGES.iter().zip(&gathered.pool.averages);
         let pool: serde_json::Map<_, _> = averages
             .map(|(name, average)| ((*name).to_owned(), times_json(&average.all)))
             .collect();
+        let checkpoints: serde_json::Map<_, _> = [
+            ("all", &points.all),
+            ("write", &points.write),
+            ("sync", &points.sync),
+            ("buffers", &points.buffers),
+            ("distance_kib", &points.distance),
+        ]
+        .into_iter()
+        .chain(CHECKPOINT.into_iter().zip(&gathered.background.checkpoints))
+        .map(|(name, times)| (name.to_owned(), times_json(times)))
+        .chain([("reasons".to_owned(), json!(reasons))])
+        .collect();
         let facts = json!({
             "files": files,
             "stopped": report.stopped,
             "entries": gathered.entries,
             "outside": gathered.outside,
             "untimed": gathered.untimed,
+            "left_out": left_out,
             "own": gathered.own,
             "rare": gathered.rare,
             "foreign": gathered.foreign,
@@ -228,19 +273,16 @@ impl LogProfile {
             "bucket_s": gathered.scale.seconds(),
             "template_bucket_s": gathered.coarse.seconds(),
             "steps": steps,
+            "quantiles_us": quantiles(gathered),
+            "peak": gathered.peak.map(|(second, count)| json!({"second": second, "count": count})),
+            "session_quantiles_us": activity.lengths.quantiles([0.5, 0.95], &activity.lengths.buckets()),
+            "most_sessions": gathered.most_sessions.map(|(count, time)| json!({"count": count, "time_us": time})),
             "sessions": times_json(&activity.ended),
             "connections": activity.received.all().count,
             "still_waiting": activity.still_waiting,
             "deadlocks": activity.deadlocks,
             "pool": pool,
-            "checkpoints": {
-                "reasons": reasons,
-                "all": times_json(&points.all),
-                "write": times_json(&points.write),
-                "sync": times_json(&points.sync),
-                "buffers": times_json(&points.buffers),
-                "distance_kib": times_json(&points.distance),
-            },
+            "checkpoints": checkpoints,
         });
         Ok(PyBytes::new(py, facts.to_string().as_bytes()))
     }

@@ -28,6 +28,11 @@ class LogKeywords(TypedDict, total=False):
     prefix: str | None
     begin: str | None
     end: str | None
+    database: Sequence[str] | None
+    user: Sequence[str] | None
+    application: Sequence[str] | None
+    host: Sequence[str] | None
+    time_of_day: Sequence[str] | None
     jobs: int
     events: Place | None
     anonymize: bool
@@ -71,7 +76,7 @@ def profile_logs(
     from uncork.profile.logs import read_logs  # noqa: PLC0415 -- each function loads what it needs
     from uncork.workbench.event_words import reading_line  # noqa: PLC0415
     from uncork.workbench.profile import logs  # noqa: PLC0415
-    from uncork.workbench.profile.log_files import expand, log_request  # noqa: PLC0415
+    from uncork.workbench.profile.log_files import expand, log_filter, log_request  # noqa: PLC0415
 
     tell, begun = teller(progress), time.monotonic()
 
@@ -88,7 +93,7 @@ def profile_logs(
         request = log_request(paths, read.prefix, (read.begin, read.end), read.jobs, ("begin", "end"))
         done = logs.profile_logs(
             runs_folder(runs),
-            replace(request, events=read.events, anonymous=read.anonymize),
+            replace(request, events=read.events, anonymous=read.anonymize, filter=log_filter(read)),
             command=call_text("profile_logs", options, files),
             read=partial(read_logs, progress=None if progress is False else show),
         )

@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,22 @@ if TYPE_CHECKING:
 
     from uncork.profile.grammar import Grouping
 
-__all__ = ["LogFollower", "LogReading", "LogRequest", "read_logs"]
+__all__ = ["LogFilter", "LogFollower", "LogReading", "LogRequest", "read_logs"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """The entries to count. Empty tuples test nothing.
+
+    Names are patterns: `*` stands for any text, and `!` before a pattern excludes names. `time_of_day` are
+    ranges in UTC such as 08:00-17:00; a range may span midnight.
+    """
+
+    database: tuple[str, ...] = ()
+    user: tuple[str, ...] = ()
+    application: tuple[str, ...] = ()
+    host: tuple[str, ...] = ()
+    time_of_day: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +44,7 @@ class LogRequest:
     log_line_prefix; if None, it is detected. Only entries from `begin_us` until before `end_us` count, in
     microseconds since 1970 in UTC. `threads` 0 means one per processor. `events` is an empty folder that
     receives all entries as Parquet files. `anonymous` drops literals, parameters and details, and replaces
-    users and hosts by pseudonyms.
+    users and hosts by pseudonyms. `filter` says which entries count.
     """
 
     paths: tuple[Path, ...]
@@ -39,6 +54,7 @@ class LogRequest:
     threads: int = 0
     events: Path | None = None
     anonymous: bool = False
+    filter: LogFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +129,21 @@ def _options(request: LogRequest) -> bytes:
         "threads": request.threads,
         "from_us": request.begin_us,
         "until_us": request.end_us,
+        "filter": None if request.filter is None else _filter(request.filter),
         "events": None if request.events is None else str(request.events),
         "salt": secrets.randbits(63) if request.anonymous else None,
     }
     return json.dumps(options).encode()
+
+
+def _filter(wanted: LogFilter) -> dict[str, Any]:
+    return {**asdict(wanted), "time_of_day": [_range_us(text) for text in wanted.time_of_day]}
+
+
+def _range_us(text: str) -> list[int]:
+    """Return the beginning and the end of a range such as 08:00-17:00, in microseconds since midnight."""
+    hours = (time.split(":") for time in text.split("-"))
+    return [(int(hour) * 60 + int(minute)) * 60_000_000 for hour, minute in hours]
 
 
 @contextmanager
@@ -141,6 +168,7 @@ def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
     tables["log_templates"] = tables["log_templates"].append_column("identity", identities)
     facts = json.loads(profile.facts())
     facts["anonymous"] = request.anonymous
+    facts["filter"] = None if request.filter is None else asdict(request.filter)
     facts["events"] = None if request.events is None else str(request.events.absolute())
     return LogReading(facts, tables, statements)
 

@@ -10,12 +10,14 @@ from typing import Final, Literal, get_args
 from uncork.model.results.stacks import ProfileFormat
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.load_options import CONNECT
+from uncork.requests.log_filter import name_pattern, time_of_day
 from uncork.requests.option import choice, duration, opt, whole
 from uncork.requests.shared_options import AsJson, Full, Html, Markdown, Quiet, Runs, Top
 
 __all__ = ["CpuOptions", "DatabaseOptions", "LogOptions"]
 
 _connect = partial(opt, panel=CONNECT)
+_filter = partial(opt, panel="Filters")
 _FORMATS: Final = get_args(ProfileFormat)
 _TEN_S, _MINUTE, _EVERY = 10_000_000_000, 60_000_000_000, 5_000_000_000
 
@@ -41,6 +43,38 @@ class LogOptions:
         python='Read only entries at or after this time, in UTC: ``"2026-05-31 08:30"``.',
     )
     end: str | None = opt("-e, --end TIME", "Read only entries before TIME, in UTC.")
+    database: list[str] | None = _filter(
+        "--database NAME",
+        "Count only entries of this database; repeatable. In all filters * stands for any text, and ! before "
+        "NAME excludes.",
+        name_pattern(),
+        python="Count only entries of these databases. In all filters ``*`` stands for any text, and ``!`` "
+        "before a name excludes.",
+    )
+    user: list[str] | None = _filter(
+        "--user NAME",
+        "Count only entries of this user; repeatable.",
+        name_pattern(),
+        python="Count only entries of these users.",
+    )
+    application: list[str] | None = _filter(
+        "--application NAME",
+        "Count only entries with this application_name; repeatable.",
+        name_pattern(),
+        python="Count only entries with these values of application_name.",
+    )
+    host: list[str] | None = _filter(
+        "--host HOST",
+        "Count only entries of this client host, such as 10.0.0.*; repeatable.",
+        name_pattern(),
+        python="Count only entries of these client hosts.",
+    )
+    time_of_day: list[str] | None = _filter(
+        "--time-of-day FROM-TO",
+        "Count only entries logged at this time of day, in UTC, such as 08:00-17:00; repeatable.",
+        time_of_day(),
+        python='Count only entries logged at these times of day, in UTC: ``["08:00-17:00"]``.',
+    )
     against: list[Path] | None = opt(
         "--against OTHER", "Compare with this earlier log: a file, glob or folder; repeatable."
     )

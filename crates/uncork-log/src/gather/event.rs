@@ -42,8 +42,14 @@ pub(super) enum What {
     Waits(Box<Waits>),
     /// A wait for a lock ended.
     Waited(Box<Waited>),
-    /// The session began or ended.
+    /// A client has connected: a session of the same process has ended.
     Boundary,
+    /// The session began.
+    Began,
+    /// The session ended, after so many microseconds.
+    Ended(u64),
+    /// The server has started.
+    Started,
 }
 
 /// A wait for a lock that goes on: who waits, by template and origin, and which processes hold the lock.
@@ -166,6 +172,18 @@ impl Event {
     ) -> Self {
         let waited = Waited { acquired, incident };
         Self::new(head, place, What::Waited(Box::new(waited)))
+    }
+
+    pub(crate) fn began(head: &Head<'_>, place: Place) -> Self {
+        Self::new(head, place, What::Began)
+    }
+
+    pub(crate) fn ended(head: &Head<'_>, place: Place, micros: u64) -> Self {
+        Self::new(head, place, What::Ended(micros))
+    }
+
+    pub(crate) fn started(head: &Head<'_>, place: Place) -> Self {
+        Self::new(head, place, What::Started)
     }
 
     pub(crate) fn boundary(head: &Head<'_>, place: Place) -> Self {

@@ -46,6 +46,8 @@ pub struct Execution<'a> {
     pub text: &'a [u8],
     /// Its parameters.
     pub parameters: &'a [u8],
+    /// The server's query ID; 0 if it is not logged.
+    pub query_id: i64,
 }
 
 impl Execution<'_> {
@@ -313,6 +315,7 @@ mod tests {
             place: (0, offset),
             text: b"SELECT 1",
             parameters: b"",
+            query_id: 0,
         }
     }
 

@@ -65,6 +65,12 @@ impl Histogram {
         self.few.push(exact(micros));
     }
 
+    /// Count a duration at once: faster for a histogram whose pages are in use all the time.
+    pub(crate) fn count_one(&mut self, micros: u64) {
+        self.count += 1;
+        self.put(bucket(micros), 1);
+    }
+
     /// Add the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;

@@ -10,7 +10,7 @@ use crate::read::entry::Entry;
 /// How many kinds of connections are distinguished.
 const KINDS: usize = 10_000;
 
-/// A kind of connection: side, database, user, and why it ended.
+/// A kind of connection: side, database, user, host, and why it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Connections {
     /// The side of the pooler.
@@ -19,6 +19,8 @@ pub struct Connections {
     pub database: Box<[u8]>,
     /// The user's name.
     pub user: Box<[u8]>,
+    /// The client's host, or the server's.
+    pub host: Box<[u8]>,
     /// Why they ended; `None` for connections that began.
     pub ended: Option<Box<[u8]>>,
 }
@@ -38,17 +40,19 @@ pub struct Pool {
     /// Number of connections, and how long they were open, in microseconds.
     pub connections: HashMap<Connections, Times>,
     /// Averages per second: transactions, queries, and, summed over all clients in microseconds, the time in
-    /// transactions, in queries, and waiting for a server connection.
-    pub averages: [Average; 5],
+    /// transactions, in queries, and waiting for a server connection; bytes from and to clients.
+    pub averages: [Average; AVERAGES.len()],
 }
 
 /// The names of these averages, in order.
-pub const AVERAGES: [&str; 5] = [
+pub const AVERAGES: [&str; 7] = [
     "pool transactions",
     "pool queries",
     "pool transaction time",
     "pool query time",
     "pool wait",
+    "pool bytes in",
+    "pool bytes out",
 ];
 
 impl Pool {
@@ -77,11 +81,14 @@ impl Pool {
             side,
             database: head.database.into(),
             user: head.user.into(),
+            host: head.host.into(),
             ended: ended.map(Into::into),
         };
         if self.connections.len() >= KINDS && !self.connections.contains_key(&which) {
             which.database = Box::from(&b"(others)"[..]);
-            (which.user, which.ended) = (which.database.clone(), None);
+            which.user.clone_from(&which.database);
+            which.host.clone_from(&which.database);
+            which.ended = None;
         }
         self.connections.entry(which).or_default().add(micros);
     }
@@ -93,6 +100,8 @@ impl Pool {
             stats.transactions.saturating_mul(stats.transaction_micros),
             stats.queries.saturating_mul(stats.query_micros),
             stats.wait_micros,
+            stats.bytes_in,
+            stats.bytes_out,
         ];
         for (average, value) in self.averages.iter_mut().zip(values) {
             average.all.add(value);

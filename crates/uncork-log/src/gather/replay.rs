@@ -5,9 +5,12 @@ use crate::gather::blocking::{Blocking, Party};
 use crate::gather::event::{Event, Ran, Statement, What};
 use crate::gather::example::{Execution, Place};
 use crate::gather::lock_waits::LockWaits;
+use crate::gather::peak::Rates;
 use crate::gather::sequence::{Found, Resolved, Sequence};
+use crate::gather::sessions::OpenSessions;
 use crate::hash::HashedMap;
 use crate::read::message::Step;
+use crate::read::prefix::Severity;
 use crate::read::time::Micros;
 
 /// Joins what scanners gathered apart: put in the events of all blocks in the order of the log, then finish.
@@ -15,6 +18,8 @@ use crate::read::time::Micros;
 pub struct Replay {
     sequence: Sequence,
     lock_waits: LockWaits,
+    rates: Rates,
+    sessions: OpenSessions,
     /// Statements whose duration stood in another entry, and additions that stood alone.
     late: Gathered,
 }
@@ -35,11 +40,27 @@ impl Replay {
             _ => {}
         }
         let (session, time, place) = (event.session, event.time, event.place);
+        let process = if event.pid == 0 {
+            session
+        } else {
+            event.pid.into()
+        };
+        match &event.what {
+            What::Ran(_) => self.count(time),
+            What::Began => self.sessions.begin(process, time),
+            What::Ended(micros) => self.sessions.end(process, time, *micros),
+            What::Started => self.sessions.restart(),
+            What::Failed(kind) if kind.severity >= Severity::Fatal => self.sessions.fail(process),
+            _ => {}
+        }
         match self.sequence.follow(event) {
             None => {}
             Some(Resolved::Duration(micros)) => self.late.took(Step::Unknown, micros),
             Some(Resolved::Statement(statement, micros)) => {
                 let ran = self.gather(&statement, micros, time, place);
+                if statement.step.runs() {
+                    self.count(time);
+                }
                 self.sequence.ran(session, ran, time, place);
             }
             Some(Resolved::Addition {
@@ -48,6 +69,12 @@ impl Replay {
                 severity,
                 text,
             }) => self.late.add_to_error(kind, place, severity, &text),
+        }
+    }
+
+    fn count(&mut self, time: Option<Micros>) {
+        if let Some(time) = time {
+            self.rates.add(time);
         }
     }
 
@@ -67,6 +94,7 @@ impl Replay {
             place,
             text: &statement.text,
             parameters: &statement.parameters,
+            query_id: 0,
         };
         let (template, control) = self.late.execution(&execution, &statement.text);
         Ran {
@@ -84,6 +112,8 @@ impl Replay {
         }
         let found = self.sequence.finish();
         gathered.merge(self.late);
+        gathered.peak = self.rates.peak();
+        gathered.most_sessions = self.sessions.most();
         gathered.order(&found);
     }
 }

@@ -166,7 +166,10 @@ impl Sequence {
                 _ => None,
             };
         }
-        if matches!(event.what, What::Boundary) {
+        if matches!(event.what, What::Began | What::Started) {
+            return None;
+        }
+        if matches!(event.what, What::Boundary | What::Ended(_)) {
             if let Some(session) = self.sessions.remove(&event.session) {
                 self.found.end(session);
             }
@@ -258,7 +261,12 @@ impl Found {
                     times.max = times.max.max(micros);
                 }
             }
-            What::Waited(_) | What::Waits(_) | What::Boundary => {}
+            What::Waited(_)
+            | What::Waits(_)
+            | What::Boundary
+            | What::Began
+            | What::Ended(_)
+            | What::Started => {}
         }
         None
     }

@@ -13,13 +13,24 @@ const COARSE: i64 = 60;
 
 /// The current bucket length: as short as the time span of the log allows.
 /// It depends only on the first and the last point in time, not on the order of entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Scale {
     most: i64,
     length: usize,
     first: Micros,
     last: Micros,
+    /// The bucket of the last point in time: from when, until when, and its number. Most fall into the same one.
+    open: (Micros, Micros, i64),
 }
+
+impl PartialEq for Scale {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |one: &Self| (one.most, one.length, one.first, one.last);
+        key(self) == key(other)
+    }
+}
+
+impl Eq for Scale {}
 
 impl Default for Scale {
     fn default() -> Self {
@@ -28,6 +39,7 @@ impl Default for Scale {
             length: 0,
             first: Micros::MAX,
             last: Micros::MIN,
+            open: (0, 0, 0),
         }
     }
 }
@@ -44,6 +56,11 @@ impl Scale {
 
     /// Include a point in time; return its bucket, and whether buckets became longer.
     pub fn see(&mut self, time: Micros) -> (i64, bool) {
+        if (self.open.0..self.open.1).contains(&time) {
+            self.first = self.first.min(time);
+            self.last = self.last.max(time);
+            return (self.open.2, false);
+        }
         let before = self.length;
         if time < self.first || time > self.last {
             self.first = self.first.min(time);
@@ -54,7 +71,9 @@ impl Scale {
                 self.length += 1;
             }
         }
-        (self.bucket(time), self.length != before)
+        let (bucket, length) = (self.bucket(time), self.seconds() * 1_000_000);
+        self.open = (bucket * length, (bucket + 1) * length, bucket);
+        (bucket, self.length != before)
     }
 
     /// Include the time span of another scale.

@@ -22,6 +22,9 @@ const EMPTY: &[u8] = b"(empty statement)";
 /// Up to this number, origins are searched linearly.
 const FEW_ORIGINS: usize = 32;
 
+/// How many pairs of template and query ID are kept.
+const QUERY_IDS: usize = 200_000;
+
 /// Lengths of the lists in a template's executions, that is, batch sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elements {
@@ -126,6 +129,8 @@ pub struct Templates {
     skeletons: HashedMap<(u32, u32, bool)>,
     numbers: HashMap<Box<[u8]>, u32>,
     all: Vec<Template>,
+    /// Executions by template and the server's query ID, if it is logged.
+    query_ids: HashMap<(u32, i64), u64>,
 }
 
 impl Templates {
@@ -184,6 +189,9 @@ impl Templates {
             Step::Bind => template.more.binds.add(execution.micros),
             _ => {
                 template.execute(execution, scale, bucket);
+                if execution.query_id != 0 {
+                    identify(&mut self.query_ids, (number, execution.query_id), 1);
+                }
                 if elements > 0 {
                     template.more.elements.add(elements);
                 }
@@ -227,6 +235,12 @@ impl Templates {
         }
     }
 
+    /// Executions by template and the server's query ID, in no particular order.
+    #[must_use]
+    pub fn query_ids(&self) -> &HashMap<(u32, i64), u64> {
+        &self.query_ids
+    }
+
     /// All of them, by number.
     #[must_use]
     pub fn all(&self) -> &[Template] {
@@ -250,7 +264,19 @@ impl Templates {
                 }
             }
         };
-        other.all.into_iter().map(adopt).collect()
+        let numbers: Vec<u32> = other.all.into_iter().map(adopt).collect();
+        for ((number, id), executions) in other.query_ids {
+            let key = (numbers[number as usize], id);
+            identify(&mut self.query_ids, key, executions);
+        }
+        numbers
+    }
+}
+
+/// Count executions with a query ID, unless there are too many.
+fn identify(all: &mut HashMap<(u32, i64), u64>, key: (u32, i64), executions: u64) {
+    if all.len() < QUERY_IDS || all.contains_key(&key) {
+        *all.entry(key).or_default() += executions;
     }
 }
 

@@ -57,6 +57,10 @@ pub struct Stats {
     pub transactions: u64,
     /// Queries a second.
     pub queries: u64,
+    /// Bytes received from clients a second.
+    pub bytes_in: u64,
+    /// Bytes sent to clients a second.
+    pub bytes_out: u64,
     /// Average duration of a transaction, in microseconds.
     pub transaction_micros: u64,
     /// Average duration of a query, in microseconds.
@@ -217,6 +221,8 @@ impl Stats {
             match (name.trim_ascii(), unit) {
                 (b"", b"xacts/s") => stats.transactions = value,
                 (b"", b"queries/s" | b"req/s") => stats.queries = value,
+                (b"in", _) => stats.bytes_in = value,
+                (b"out", _) => stats.bytes_out = value,
                 (b"xact", _) => stats.transaction_micros = value,
                 (b"query", _) => stats.query_micros = value,
                 (b"wait" | b"wait time", _) => stats.wait_micros = value,
@@ -305,13 +311,15 @@ mod tests {
         let stats = Stats {
             transactions: 281,
             queries: 1_967,
+            bytes_in: 118_855,
+            bytes_out: 93_433,
             transaction_micros: 17_057,
             query_micros: 2_360,
             wait_micros: 8_672,
         };
         for text in [
             "stats: 281 xacts/s, 1967 queries/s, in 118855 B/s, out 93433 B/s, xact 17057 us, query 2360 us, wait time 8672 us",
-            "stats: 281 xacts/s, 1967 queries/s, 0 client parses/s, 0 server parses/s, 0 binds/s, in 1 B/s, out 2 B/s, \
+            "stats: 281 xacts/s, 1967 queries/s, 0 client parses/s, 0 server parses/s, 0 binds/s, in 118855 B/s, out 93433 B/s, \
              xact 17057 us, query 2360 us, wait 8672 us",
         ] {
             assert_eq!(
@@ -324,5 +332,6 @@ mod tests {
             panic!("are averages");
         };
         assert_eq!((old.queries, old.query_micros), (5, 1_000));
+        assert_eq!((old.bytes_in, old.bytes_out), (300, 200));
     }
 }

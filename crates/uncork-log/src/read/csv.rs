@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::read::entry::{Entry, Sink};
-use crate::read::prefix::{Head, Severity, without_port};
+use crate::read::prefix::{Head, Severity, signed, without_port};
 use crate::read::time::Clock;
 
 // Columns of a record, in the order of the manual (section 19.8.4).
@@ -24,6 +24,8 @@ const INTERNAL_QUERY: usize = 16;
 const CONTEXT: usize = 18;
 const QUERY: usize = 19;
 const APPLICATION: usize = 22;
+/// Since version 14.
+const QUERY_ID: usize = 25;
 /// Columns that every version writes; later versions add more.
 const LEAST: usize = 23;
 /// Columns that are read; further ones are skipped.
@@ -187,7 +189,12 @@ impl Csv {
         (head.user, head.database) = (known(get(USER)), known(get(DATABASE)));
         (head.application, head.host) = (known(get(APPLICATION)), address(get(HOST)));
         (head.session, head.sqlstate) = (get(SESSION), get(SQLSTATE));
+        let query_id = match fields.len() {
+            0..=QUERY_ID => 0,
+            _ => signed(get(QUERY_ID)),
+        };
         Some(Entry {
+            query_id,
             message: get(MESSAGE),
             detail: get(DETAIL),
             hint: get(HINT),

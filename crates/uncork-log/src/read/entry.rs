@@ -10,6 +10,8 @@ pub struct Entry<'a> {
     pub offset: u64,
     /// Its prefix.
     pub head: Head<'a>,
+    /// The server's identifier of the statement (`%Q`); 0 if it is not logged.
+    pub query_id: i64,
     /// The message; if an addition stands alone, its text.
     pub message: &'a [u8],
     /// `DETAIL`.
@@ -29,6 +31,7 @@ impl<'a> Entry<'a> {
         Self {
             offset,
             head,
+            query_id: 0,
             message: b"",
             detail: b"",
             hint: b"",

@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr2, memrchr};
 
 use crate::read::entry::{Entry, Sink};
-use crate::read::prefix::{Head, Severity};
+use crate::read::prefix::{Head, Severity, signed};
 use crate::read::time::Clock;
 
 /// The deepest nesting of objects; a record with deeper nesting is rejected.
@@ -31,6 +31,7 @@ enum Key {
     Context,
     Statement,
     Query,
+    QueryId,
     /// A wrapped line of a plain-text log.
     Text,
     /// When a wrapper received the line.
@@ -166,6 +167,7 @@ impl Json {
             severity: Severity::named(get(Key::Severity))?,
         };
         Some(Entry {
+            query_id: signed(get(Key::QueryId)),
             message: get(Key::Message),
             detail: get(Key::Detail),
             hint: get(Key::Hint),
@@ -280,6 +282,7 @@ fn named(key: &[u8]) -> Option<Key> {
         b"remote_host" | b"connection_from" => Key::Host,
         b"state_code" | b"sql_state_code" | b"sqlerrcode" => Key::SqlState,
         b"error_severity" | b"errorLevel" => Key::Severity,
+        b"query_id" => Key::QueryId,
         b"message" => Key::Message,
         b"detail" => Key::Detail,
         b"hint" => Key::Hint,

@@ -126,7 +126,9 @@ impl Lines {
                         one.end_part(block);
                         sink.entry(&one.entry);
                     }
-                    open = Some(Open::new(place, head, at + message, end));
+                    let mut one = Open::new(place, head, at + message, end);
+                    one.entry.query_id = self.memo.query_id();
+                    open = Some(one);
                 }
                 (None, Some(one)) if goes_on(line) => {
                     one.end = end;

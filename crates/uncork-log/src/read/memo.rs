@@ -18,6 +18,8 @@ pub(crate) struct Memo {
     clock: Clock,
     /// Empty if lines of this prefix have nothing in common.
     slots: Vec<Option<Box<Slot>>>,
+    /// The server's identifier of the statement of the last line; 0 if the prefix does not contain it.
+    query_id: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -38,11 +40,16 @@ impl Memo {
             prefix,
             clock: Clock::default(),
             slots,
+            query_id: 0,
         }
     }
 
     pub(crate) fn prefix(&self) -> &Prefix {
         &self.prefix
+    }
+
+    pub(crate) fn query_id(&self) -> i64 {
+        self.query_id
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -53,7 +60,9 @@ impl Memo {
     pub(crate) fn read<'a>(&mut self, line: &'a [u8]) -> Option<(Head<'a>, usize)> {
         let known = !self.slots.is_empty();
         let Some((time, length)) = known.then(|| self.clock.read(line)).flatten() else {
-            return self.prefix.read(line, &mut self.clock);
+            return self
+                .prefix
+                .read_with_query_id(line, &mut self.clock, &mut self.query_id);
         };
         let rest = &line[length..];
         let place = place(rest);

@@ -34,8 +34,10 @@ enum Field {
     SessionStart,
     /// `%p`.
     Pid,
-    /// `%l`, `%P`, `%x`, `%Q`, `%S`: an unused number.
+    /// `%l`, `%P`, `%x`, `%S`: an unused number.
     Number,
+    /// `%Q`.
+    QueryId,
     /// `%u`.
     User,
     /// `%d`.
@@ -225,7 +227,21 @@ impl Prefix {
     /// Read the prefix of a line; return it and where the message begins.
     pub fn read<'a>(&self, line: &'a [u8], clock: &mut Clock) -> Option<(Head<'a>, usize)> {
         let mut head = Head::new();
-        let message = read_items(&self.items, line, 0, clock, &mut head)?;
+        let message = read_items(&self.items, line, 0, clock, &mut head, &mut 0)?;
+        Some((head, message))
+    }
+
+    /// Read the same, and the server's identifier of the statement; 0 if the prefix does not contain it. It is no part
+    /// of the head, because heads are copied often.
+    pub(crate) fn read_with_query_id<'a>(
+        &self,
+        line: &'a [u8],
+        clock: &mut Clock,
+        query_id: &mut i64,
+    ) -> Option<(Head<'a>, usize)> {
+        let mut head = Head::new();
+        *query_id = 0;
+        let message = read_items(&self.items, line, 0, clock, &mut head, query_id)?;
         Some((head, message))
     }
 
@@ -250,7 +266,13 @@ impl Prefix {
         let varies = |item: &Item| {
             matches!(
                 item,
-                Item::Field(Field::Time | Field::SessionStart | Field::Number | Field::Text)
+                Item::Field(
+                    Field::Time
+                        | Field::SessionStart
+                        | Field::Number
+                        | Field::QueryId
+                        | Field::Text
+                )
             )
         };
         match self.items.split_first() {
@@ -277,7 +299,7 @@ impl Prefix {
     fn fields(&self) -> usize {
         self.items
             .iter()
-            .filter(|item| matches!(item, Item::Field(field) if !matches!(field, Field::Label | Field::Text | Field::Number)))
+            .filter(|item| matches!(item, Item::Field(field) if !matches!(field, Field::Label | Field::Text | Field::Number | Field::QueryId)))
             .count()
     }
 }
@@ -296,7 +318,8 @@ fn field(escape: char) -> Option<Field> {
         'm' | 't' | 'n' => Field::Time,
         's' => Field::SessionStart,
         'p' => Field::Pid,
-        'l' | 'P' | 'x' | 'Q' | 'S' => Field::Number,
+        'l' | 'P' | 'x' | 'S' => Field::Number,
+        'Q' => Field::QueryId,
         'u' => Field::User,
         'd' => Field::Database,
         'a' => Field::Application,
@@ -316,6 +339,7 @@ fn read_items<'a>(
     mut at: usize,
     clock: &mut Clock,
     head: &mut Head<'a>,
+    query_id: &mut i64,
 ) -> Option<usize> {
     for (index, item) in items.iter().enumerate() {
         match item {
@@ -325,7 +349,9 @@ fn read_items<'a>(
             }
             Item::Quit => {
                 let before = *head;
-                if let Some(message) = read_items(&items[index + 1..], line, at, clock, head) {
+                if let Some(message) =
+                    read_items(&items[index + 1..], line, at, clock, head, query_id)
+                {
                     return Some(message);
                 }
                 *head = before;
@@ -348,9 +374,15 @@ fn read_items<'a>(
                 head.pid = u32::try_from(number).ok()?;
                 at = end;
             }
+            Item::Field(Field::QueryId) => {
+                if let Some((_, end)) = number(line, at) {
+                    *query_id = signed(&line[at..end]);
+                    at = end;
+                }
+            }
             Item::Field(Field::Number) => at = number(line, at).map_or(at, |(_, end)| end),
             Item::Field(field) => {
-                return read_text(*field, &items[index + 1..], line, at, clock, head);
+                return read_text(*field, &items[index + 1..], line, at, clock, head, query_id);
             }
         }
     }
@@ -366,6 +398,7 @@ fn read_text<'a>(
     at: usize,
     clock: &mut Clock,
     head: &mut Head<'a>,
+    query_id: &mut i64,
 ) -> Option<usize> {
     let reach = &line[..line.len().min(at + REACH)];
     let mut end = at;
@@ -376,7 +409,7 @@ fn read_text<'a>(
             _ => return None,
         };
         set(head, field, &line[at..end]);
-        if let Some(message) = read_items(rest, line, end, clock, head) {
+        if let Some(message) = read_items(rest, line, end, clock, head, query_id) {
             return Some(message);
         }
         end += 1;
@@ -440,6 +473,12 @@ fn number(line: &[u8], at: usize) -> Option<(u64, usize)> {
         end += 1;
     }
     (end > begin).then_some((number, end))
+}
+
+/// Parse an integer with a sign; 0 if it is none.
+pub(crate) fn signed(text: &[u8]) -> i64 {
+    let text = std::str::from_utf8(text.trim_ascii());
+    text.ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Read the severity at a position of a line; return where the message begins.

@@ -19,7 +19,8 @@ def pool_facts(averages: Mapping[str, Mapping[str, int]], connections: pa.Table)
         return None
 
     def mean(name: str) -> float:
-        return averages[name]["sum"] / max(reports, 1)
+        # Runs of earlier versions lack the bytes.
+        return averages[name]["sum"] / max(reports, 1) if name in averages else 0.0
 
     def time(name: str, count: str) -> float:
         return averages[name]["sum"] * 1000 / max(averages[count]["sum"], 1)
@@ -42,7 +43,10 @@ def pool_facts(averages: Mapping[str, Mapping[str, int]], connections: pa.Table)
                 count=row["count"],
                 mean_ns=row["sum_us"] * 1000 / row["count"],
                 max_ns=row["max_us"] * 1000,
+                host=row["host"] or "",
             )
             for row in sorted(rows, key=lambda row: (row["side"], -row["count"], row["ended"]))
         ),
+        bytes_in_s=mean("pool bytes in"),
+        bytes_out_s=mean("pool bytes out"),
     )

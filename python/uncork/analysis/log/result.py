@@ -11,6 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from uncork.analysis.log.activity import (
+    checkpoint_work_of,
+    filter_of,
+    hours_of,
+    peak_of,
+    query_ids_of,
+    sessions_of,
+    slowest_of,
+    vacuum_work_of,
+)
 from uncork.analysis.log.blocking import blocking_of
 from uncork.analysis.log.pool import pool_facts
 from uncork.analysis.log.statement_kind import kind_of
@@ -64,6 +74,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
     executed = LogTimes(sum(columns["executions"]), total * 1000, max(columns["max_us"], default=0) * 1000)
     origins = tables["log_origins"]
     errors = tables["log_errors"].to_pylist()
+    quantiles = facts.get("quantiles_us") or (None, None, None)
     return LogResult(
         run=run,
         answer="",
@@ -107,6 +118,14 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         events=facts.get("events"),
         own=facts.get("own", 0),
         untimed=facts.get("untimed", 0),
+        p50_ns=_ns(quantiles[0]),
+        p95_ns=_ns(quantiles[1]),
+        p99_ns=_ns(quantiles[2]),
+        peak=peak_of(facts),
+        slowest=slowest_of(tables["log_slowest"], files),
+        hours=hours_of(tables["log_hours"], tables["log_series"], facts["bucket_s"]),
+        sessions=sessions_of(facts, tables["log_sessions"]),
+        filters=filter_of(facts),
     )
 
 
@@ -181,6 +200,7 @@ def _templates(
     origins = _grouped(tables["log_origins"], numbers)
     examples = _grouped(tables["log_examples"], numbers)
     failed = _grouped(tables["log_failed_statements"], numbers)
+    query_ids = query_ids_of(tables["log_query_ids"])
     for at in order:
         row = {name: values[at] for name, values in columns.items()}
         number = row["template"]
@@ -215,6 +235,7 @@ def _templates(
             examples=tuple(_example(one, files) for one in examples[number]),
             series=points[number],
             timeline=timelines.get(number, ()),
+            query_ids=query_ids[number],
         )
 
 
@@ -382,6 +403,8 @@ def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> S
         vacuums=tallies("autovacuum"),
         analyzes=tallies("autoanalyze"),
         cancellations=tallies("cancellation"),
+        checkpoint_work=checkpoint_work_of(points),
+        vacuum_work=vacuum_work_of(tables["log_activity"], tables["log_vacuums"]),
     )
 
 

@@ -31,7 +31,7 @@ from uncork.report.write.markdown import markdown_text
 from uncork.requests.profile_options import LogOptions
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.event_words import reading_line
-from uncork.workbench.profile.log_files import expand, log_request
+from uncork.workbench.profile.log_files import expand, log_filter, log_request
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
 
@@ -56,7 +56,8 @@ def profile_logs(options: LogOptions) -> None:
         following = Following(options.files, options.every / 1e9, length, options.top)
     files = options.files if options.follow else expand(options.files)
     request = log_request(files, options.prefix, (options.begin, options.end), options.jobs)
-    request = replace(request, events=options.events, anonymous=options.anonymize)
+    shared = replace(request, anonymous=options.anonymize, filter=log_filter(options))
+    request = replace(shared, events=options.events)
     before = None
     if compares:
         period = (options.against_begin, options.against_end)
@@ -67,7 +68,8 @@ def profile_logs(options: LogOptions) -> None:
             options.jobs,
             ("--against-begin", "--against-end"),
         )
-        before = _read(replace(earlier, anonymous=options.anonymize), options)
+        earlier = replace(earlier, anonymous=shared.anonymous, filter=shared.filter)
+        before = _read(earlier, options)
     run = _read(request, options, following)
     if before is not None:
         compare_log_runs(before, run, form, options.html, options.top)

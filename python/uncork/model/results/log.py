@@ -11,6 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.results.log_activity import (
+    CheckpointWork,
+    HourFacts,
+    LogFilter,
+    Peak,
+    QueryId,
+    SessionFacts,
+    SlowStatement,
+    VacuumWork,
+)
+
 __all__ = [
     "DURATION_PARTS",
     "LOG_RESULT_VERSION",
@@ -179,7 +190,7 @@ class TemplateFacts:
     `identity` is the same in any log; None if the server's grammar rejects it. `failed` counts errors during
     its statements. `cut` counts executions whose text the log truncates. `timeline` counts executions in each
     bucket of `template_bucket_s` from `LogResult.timeline_us` on; `series` adds their time, but only for the
-    first hundred templates.
+    first hundred templates. `query_ids` are the server's, if the log has them (`%Q`, csvlog, jsonlog).
     """
 
     number: int
@@ -211,6 +222,7 @@ class TemplateFacts:
     examples: tuple[Example, ...]
     series: tuple[Point, ...]
     timeline: tuple[int, ...]
+    query_ids: tuple[QueryId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +305,8 @@ class ServerFacts:
     vacuums: tuple[Tally, ...]
     analyzes: tuple[Tally, ...]
     cancellations: tuple[Tally, ...]
+    checkpoint_work: CheckpointWork | None = None
+    vacuum_work: tuple[VacuumWork, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +339,7 @@ class PoolConnections:
     count: int
     mean_ns: float
     max_ns: int
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +348,7 @@ class PoolFacts:
 
     `working` is the average number of clients with a transaction in progress, `waiting` of them waited for a
     server's connection, `waiting_max` in the worst period. The times of a transaction and of a query include
-    that wait.
+    that wait. `bytes_in_s` come from clients, `bytes_out_s` go to them, per second.
     """
 
     reports: int
@@ -345,6 +360,8 @@ class PoolFacts:
     waiting: float
     waiting_max: float
     connections: tuple[PoolConnections, ...]
+    bytes_in_s: float = 0.0
+    bytes_out_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +376,8 @@ class LogResult:
     length of the buckets of `series`, `template_bucket_s` that of templates, whose timelines begin at
     `timeline_us`, and of applications. `application_series` is empty if the log names no application; the
     largest comes first. `anonymous` means that data was removed, `events` where every entry was written.
-    `untold` are durations without their statement in the log.
+    `untold` are durations without their statement in the log. `p50_ns`, `p95_ns` and
+    `p99_ns` are of all executions. Entries that `filters` left out appear nowhere else.
     """
 
     run: LogRunFacts
@@ -402,4 +420,12 @@ class LogResult:
     events: str | None
     own: int = 0
     untimed: int = 0
+    p50_ns: int | None = None
+    p95_ns: int | None = None
+    p99_ns: int | None = None
+    peak: Peak | None = None
+    slowest: tuple[SlowStatement, ...] = ()
+    hours: tuple[HourFacts, ...] = ()
+    sessions: SessionFacts | None = None
+    filters: LogFilter | None = None
     version: int = LOG_RESULT_VERSION

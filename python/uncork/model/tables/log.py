@@ -99,7 +99,8 @@ LOG_TABLES = (
                 "",
                 "execution (of all), application, template, error, lock wait, temporary file, checkpoint, "
                 "autovacuum or connection; of a pooler's reports pool transactions, pool queries, pool "
-                "transaction time, pool query time or pool wait (of a second; times in µs of all clients)",
+                "transaction time, pool query time, pool wait, pool bytes in or pool bytes out (of a second; "
+                "times in µs of all clients)",
             ),
             Column("name", "text", "", "application, where the kind is application"),
             Column(
@@ -244,15 +245,84 @@ LOG_TABLES = (
     Table(
         "log_pool",
         "Connections in the log of a pooler (PgBouncer).",
-        ("side", "database", "user", "ended"),
+        ("side", "database", "user", "host", "ended"),
         (
             Column("side", "text", "", "client: to the pooler; server: from the pooler"),
             _ORIGIN[1],
             _ORIGIN[0],
+            Column("host", "text", "", "client's or server's name or address, without port"),
             Column("ended", "text", "", "reason of the end; empty for beginnings"),
             Column("count", "integer", "", "how many"),
             Column("sum_us", "integer", "µs", "total time open; 0 for beginnings"),
             Column("max_us", "integer", "µs", "the longest"),
+        ),
+    ),
+    Table(
+        "log_slowest",
+        "The 100 slowest executions of all statements.",
+        ("file", "offset"),
+        (
+            Column("duration_us", "integer", "µs", "duration"),
+            Column("time_us", "integer", "µs", "when it was logged, since 1970 in UTC"),
+            _TEMPLATE,
+            *_ORIGIN,
+            _FILE,
+            _OFFSET,
+            Column("text", "text", "", "its text, at most 1024 bytes"),
+            Column("parameters", "text", "", "its parameters, or the EXECUTE of a prepared statement"),
+        ),
+    ),
+    Table(
+        "log_hours",
+        "Durations of executions by the hour; by a longer step if the log spans more than 25 days.",
+        ("start_us",),
+        (
+            Column("start_us", "integer", "µs", "beginning of the hour, since 1970 in UTC"),
+            Column("executions", "integer", "", "executions that ended in it"),
+            Column("p50_us", "integer", "µs", "median duration, to 0.8 %"),
+            Column("p95_us", "integer", "µs", "0.95 quantile"),
+            Column("p99_us", "integer", "µs", "0.99 quantile"),
+        ),
+    ),
+    Table(
+        "log_sessions",
+        "Sessions by user, database, application and host (log_connections, log_disconnections).",
+        ("user", "database", "application", "host"),
+        (
+            *_ORIGIN,
+            Column("begun", "integer", "", "sessions whose beginning is in the log"),
+            Column("ended", "integer", "", "sessions whose end is in the log"),
+            Column("sum_us", "integer", "µs", "total duration of sessions that ended"),
+            Column("max_us", "integer", "µs", "longest duration"),
+        ),
+    ),
+    Table(
+        "log_vacuums",
+        "Autovacuum's work by table; log_activity has the durations.",
+        ("kind", "name"),
+        (
+            Column("kind", "text", "", "autovacuum, or autoanalyze if it only analyzed"),
+            Column("name", "text", "", "table, with database and schema"),
+            Column("index_scans", "integer", "", "passes over its indexes"),
+            Column("pages_removed", "integer", "", "pages returned to the operating system"),
+            Column("tuples_removed", "integer", "", "dead tuples removed"),
+            Column("tuples_dead", "integer", "", "dead tuples that could not be removed yet"),
+            Column("buffer_hits", "integer", "", "buffers found in shared buffers"),
+            Column("buffer_misses", "integer", "", "buffers that had to be read"),
+            Column("buffers_dirtied", "integer", "", "buffers dirtied"),
+            Column("wal_records", "integer", "", "WAL records"),
+            Column("wal_images", "integer", "", "full page images in WAL"),
+            Column("wal_bytes", "integer", "B", "size of the WAL"),
+        ),
+    ),
+    Table(
+        "log_query_ids",
+        "The server's query ids of a template: query_id is pg_stat_statements.queryid.",
+        ("template", "query_id"),
+        (
+            _TEMPLATE,
+            Column("query_id", "integer", "", "query id, from %Q, csvlog or jsonlog"),
+            Column("executions", "integer", "", "executions with it"),
         ),
     ),
 )

@@ -9,6 +9,7 @@ from typing import Final
 from uncork.model.results.log import LogResult, TemplateFacts, TransactionFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.log.blocking import blocking_reasons
+from uncork.report.log.filters import filter_words
 from uncork.report.log.pool import pool_answer, pool_reasons
 from uncork.report.log.shares import (
     LEAST_SHARE,
@@ -207,6 +208,9 @@ def _warnings(result: LogResult) -> Iterator[str]:
             f"{format_count(result.untimed)} {noun} {verb} no time and cannot be within the time range, so "
             f"{counts} not counted; log_line_prefix needs %m."
         )
+    filtered = filter_words(result)
+    if filtered:
+        yield filtered
     if result.own:
         noun, verb = ("entry", "is") if result.own == 1 else ("entries", "are")
         yield (

@@ -64,6 +64,9 @@ def _figures(one: TemplateFacts) -> Iterator[tuple[str, str]]:
         if value is not None:
             yield name, format_duration(value)
     yield "longest", format_duration(one.max_ns)
+    if one.query_ids:
+        more = f" and {len(one.query_ids) - 3} more" if len(one.query_ids) > 3 else ""
+        yield "query id", ", ".join(each.id for each in one.query_ids[:3]) + more
     if one.rows is not None:
         yield "rows, from plans", f"{format_count(round(one.rows))} on average"
     if one.failed:

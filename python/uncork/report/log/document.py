@@ -8,6 +8,7 @@ from typing import Final
 from uncork.model.results.log import LogResult
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
+from uncork.report.log.activity import hours_table, overall_facts, session_tables, slowest_table
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
 from uncork.report.log.pool import pool_tables
@@ -30,6 +31,7 @@ from uncork.report.template_words import short_template
 __all__ = ["PARTS_OF_MARKDOWN", "build_log_document"]
 
 _LINE: Final = 100
+_SLOWEST: Final = 50
 
 
 PARTS_OF_MARKDOWN: Final = 200
@@ -107,6 +109,7 @@ def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
         yield "not counted", f"{format_count(result.own)} entries of uncork's own watching"
     yield "executions", format_count(result.executions.count)
     yield "statement time", format_duration(result.executions.sum_ns)
+    yield from overall_facts(result)
     yield "templates", format_count(len(result.templates) + result.templates_more)
     if result.anonymous:
         yield "anonymised", "no literals, parameters or details; pseudonyms for users and hosts"
@@ -117,7 +120,7 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
         yield Section(
             "templates",
             "Where the time went",
-            (templates_table(result, len(result.templates), width=_LINE),),
+            (templates_table(result, len(result.templates), width=_LINE), *_slowest(result)),
         )
         yield Section("time", "Over time, and by duration", tuple(_over_time(result)))
         yield Section("origins", "Who used the time", (Beside(tuple(contributions_tables(result))),))
@@ -126,6 +129,9 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
         yield Section("transactions", "Transactions", (transactions,))
     if result.pool is not None:
         yield Section("pool", "PgBouncer", tuple(pool_tables(result.pool, 200)))
+    if result.sessions is not None:
+        whole, *named = session_tables(result.sessions)
+        yield Section("sessions", "Sessions", (whole, *((Beside(tuple(named)),) if named else ())))
     errors = errors_table(result.errors, 200)
     if errors is not None:
         yield Section("errors", "Errors", (errors, *_error_folds(result)))
@@ -143,6 +149,13 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
         yield Section("details", "Template by template", details)
 
 
+def _slowest(result: LogResult) -> Iterator[Block]:
+    table = slowest_table(result, _SLOWEST)
+    if table is not None:
+        longest = format_duration(result.slowest[0].duration_ns)
+        yield Fold(f"Slowest single statements, up to {longest}", (table,))
+
+
 def _over_time(result: LogResult) -> Iterator[Block]:
     yield from busy_charts(result)
     executions, histogram = executions_chart(result), histogram_table(result)
@@ -152,6 +165,9 @@ def _over_time(result: LogResult) -> Iterator[Block]:
     if rates:
         names = " and ".join(chart.title.rpartition(", ")[2] for chart in rates)
         yield Fold(f"Executions a second {names}", rates)
+    hours = hours_table(result.hours, result.bucket_s)
+    if hours is not None:
+        yield Fold("Statements, durations and errors by the hour", (hours,))
     if histogram is not None:
         yield histogram
 

@@ -8,7 +8,7 @@ from typing import Final
 from uncork.model.results.log import PoolFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
-from uncork.report.cells import count_cell
+from uncork.report.cells import bytes_cell, count_cell
 from uncork.report.words import count_words
 
 __all__ = ["pool_answer", "pool_reasons", "pool_tables"]
@@ -69,6 +69,7 @@ def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
         titles = (
             *("transactions per second", "queries per second", "time per transaction", "time per query"),
             *("clients in transactions", "of them waiting", "waiting in the worst period"),
+            *("received per second", "sent per second"),
         )
         yield Table(
             f"PgBouncer, mean of {count_words(pool.reports, 'period')}",
@@ -80,6 +81,7 @@ def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
                     Value(format_duration(pool.transaction_ns)),
                     Value(format_duration(pool.query_ns)),
                     *(Value(_clients(value)) for value in (pool.working, pool.waiting, pool.waiting_max)),
+                    *(bytes_cell(round(value)) for value in (pool.bytes_in_s, pool.bytes_out_s)),
                 ),
             ),
         )
@@ -92,6 +94,7 @@ def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
                 Column("connection", header=True),
                 Column("database"),
                 Column("user"),
+                Column("host"),
                 Column("count", number=True),
                 Column("open on average", number=True),
                 Column("longest", number=True),
@@ -101,6 +104,7 @@ def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
                     Value(f"{one.side}: {one.ended or 'opened'}"),
                     Value(one.database),
                     Value(one.user),
+                    Value(one.host),
                     count_cell(one.count),
                     *(_age(value) if one.ended else Value("") for value in (one.mean_ns, one.max_ns)),
                 )

@@ -14,9 +14,10 @@ from uncork.model.results.log import (
     Tally,
     TemplateFacts,
 )
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import format_count
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
+from uncork.report.log.activity import checkpoint_tables, vacuum_tables
 from uncork.report.log.blocking import blocking_table
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words
@@ -225,19 +226,15 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         yield _tallies("Temporary files", "statement", server.temporary_files, size=True)
     if server.largest_files:
         yield _incidents("Largest temporary files", "size", server.largest_files[:20], bytes_cell)
-    if server.checkpoint_reasons:
-        points = server.checkpoints
-        mean = format_duration(points.sum_ns / points.count) if points.count else ""
-        yield Table(
-            f"Checkpoints: {format_count(points.count)} completed, {mean} on average, "
-            f"{format_duration(points.max_ns)} at most",
-            (Column("reason", header=True), Column("started", number=True)),
-            tuple((Value(one.name), count_cell(one.count)) for one in server.checkpoint_reasons),
-        )
-    if server.vacuums:
-        yield _tallies("Autovacuum by table", "table", server.vacuums[:50])
-    if server.analyzes:
-        yield _tallies("Autoanalyze by table", "table", server.analyzes[:50])
+    yield from checkpoint_tables(server)
+    if server.vacuum_work:
+        yield from vacuum_tables(server.vacuum_work)
+    else:
+        # Runs of earlier versions have only the durations.
+        if server.vacuums:
+            yield _tallies("Autovacuum by table", "table", server.vacuums[:50])
+        if server.analyzes:
+            yield _tallies("Autoanalyze by table", "table", server.analyzes[:50])
     if server.cancellations:
         yield Table(
             "Cancelled and terminated",

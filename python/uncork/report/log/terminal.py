@@ -9,7 +9,8 @@ from typing import Final
 from rich.console import Console
 
 from uncork.model.results.log import LogResult
-from uncork.model.units import format_count
+from uncork.model.units import format_count, format_duration
+from uncork.report.log.activity import hours_table, one_line, overall_words, session_tables
 from uncork.report.log.document import build_log_document
 from uncork.report.log.pool import pool_tables
 from uncork.report.log.tables import (
@@ -21,6 +22,7 @@ from uncork.report.log.tables import (
     lines_words,
     templates_table,
 )
+from uncork.report.quantity_words import instant_text
 from uncork.report.write.terminal_text import (
     TerminalPart,
     as_text,
@@ -82,6 +84,25 @@ def _write_templates(result: LogResult, console: Console, top: int) -> None:
     console.print()
 
 
+def _write_slowest(result: LogResult, console: Console, top: int) -> None:
+    """Print the slowest single statements: when and whose, and the statement on its own line."""
+    shown = result.slowest[:top]
+    if not shown:
+        return
+    write_title(console, "Slowest single statements")
+    durations = [format_duration(one.duration_ns) for one in shown]
+    width = max(map(len, durations))
+    for one, duration in zip(shown, durations, strict=True):
+        names = (("database", one.database), ("user", one.user), ("", one.application), ("from", one.host))
+        whose = ", ".join(f"{name} {value}".strip() for name, value in names if value)
+        line = f"{duration:>{width}}  {instant_text(one.time_us)}  {whose}".rstrip()
+        console.print(as_text(console, line, "bold"), soft_wrap=True)
+        for text in filter(None, (one.text, one.parameters)):
+            shortened = one_line(text, console.width - _INDENT)
+            console.print(as_text(console, " " * _INDENT + shortened), soft_wrap=True)
+    console.print()
+
+
 def _write_rejected(result: LogResult, console: Console) -> None:
     """Print the first lines that belong to no entry."""
     write_title(console, f"Lines that belong to no entry: the first of {format_count(result.rejected)}")
@@ -96,14 +117,22 @@ def _parts(result: LogResult, top: int, *, rejected: bool, full: bool) -> Iterat
     if lines and (full or result.rejected):
         yield partial(write_paragraph, text=f"Lines: {lines}.", style="italic")
     if result.executions.count:
+        overall = overall_words(result)
+        if overall:
+            yield partial(write_paragraph, text=overall)
         yield partial(_write_templates, result, top=top)
         origins = [table for table in contributions_tables(result) if len(table.rows) > 1]
         yield from origins if full else origins[:1]
         yield histogram_table(result)
+        if full:
+            yield partial(_write_slowest, result, top=top)
+            yield hours_table(result.hours, result.bucket_s)
     if result.pool is not None:
         yield from pool_tables(result.pool, top)
     yield errors_table(result.errors, top)
     if full:
+        if result.sessions is not None:
+            yield from session_tables(result.sessions)
         yield from activity_tables(result)
     if full or any(one.trouble or one.dialect is None or one.rejected for one in result.files):
         yield files_table(result)

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from uncork.errors import UsageError
-from uncork.profile.logs import LogRequest
+from uncork.profile.logs import LogFilter, LogRequest
+from uncork.requests.profile_options import LogOptions
 
-__all__ = ["expand", "is_log", "log_request"]
+__all__ = ["expand", "is_log", "log_filter", "log_request"]
 
 
 def log_request(
@@ -29,6 +30,12 @@ def log_request(
     if begin is not None and end is not None and begin >= end:
         raise UsageError(f"the end ({period[1]}) is not after the beginning ({period[0]})")
     return LogRequest(tuple(files), prefix, begin, end, jobs)
+
+
+def log_filter(options: LogOptions) -> LogFilter | None:
+    """Return which entries count; None for all."""
+    names = (options.database, options.user, options.application, options.host, options.time_of_day)
+    return LogFilter(*(tuple(one or ()) for one in names)) if any(names) else None
 
 
 def expand(files: list[Path]) -> list[Path]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uncork.analysis.log.result import log_run_facts
 from uncork.errors import SetupError
@@ -28,6 +28,9 @@ _LATER = (
     *("uncork.report.log.terminal", "uncork.workbench.run_record"),
 )
 """Modules needed only after reading; loading them takes as long as reading a hundred megabytes."""
+
+
+_NAMED = 5
 
 
 class NothingUnderstood(SetupError):
@@ -103,6 +106,8 @@ def _refuse_nothing(reading: LogReading) -> None:
             "-b and -e (or --against-begin and --against-end), and log times from now on with %m in "
             "log_line_prefix"
         )
+    if facts["left_out"]:
+        raise NothingUnderstood(_none_passes(facts))
     if facts["outside"]:
         raise NothingUnderstood(
             f"none of the {facts['outside']} entries is within the time range (-b, -e, in UTC)"
@@ -122,6 +127,23 @@ def _refuse_nothing(reading: LogReading) -> None:
         f"{names}: no line looks like a PostgreSQL log entry (stderr, csvlog or jsonlog); if the server has "
         "its own log_line_prefix, give it: -p '%m [%p] '"
     )
+
+
+def _none_passes(facts: Mapping[str, Any]) -> str:
+    """Say which filter left out all entries, and which names the log has instead."""
+    found = sorted(facts["left_out"], key=lambda one: -one["entries"])
+    by = found[0]["by"]
+    option = f"--{by.replace(' ', '-')}"
+    count = sum(one["entries"] for one in found)
+    message = f"none of the {count} entries passes the filters; most fail {option} first"
+    if by == "time of day":
+        return f"{message}: times are in UTC unless an offset follows, such as 08:00-17:00+02:00"
+    names = [f'"{one["name"]}"' for one in found if one["by"] == by and one["name"]]
+    if not names:
+        escape = {"database": "%d", "user": "%u", "application": "%a", "host": "%h"}[by]
+        return f"{message}: the log names no {by}; add {escape} to the server's log_line_prefix"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{message}: the log's names of the {by} are {', '.join(names[:_NAMED])}{more}"
 
 
 @contextmanager

@@ -1,0 +1,151 @@
+//! Converts the slowest executions, hours, sessions, vacuums and query IDs of gathered logs to tables.
+
+use std::sync::Arc;
+
+use arrow_array::{Int64Array, UInt64Array};
+use pyo3::prelude::*;
+use uncork_log::{Gathered, Histogram, Origin, Slow, Times, VACUUM};
+
+use crate::arrow::Table;
+use crate::log_tables::{Shown, instants, numbers, template_numbers, text, texts};
+use crate::tables::table;
+
+impl Shown<'_> {
+    pub(crate) fn slowest(&self) -> PyResult<Table> {
+        let gathered = &self.report.gathered;
+        let rows: Vec<(&Slow, &Origin)> = gathered
+            .slowest
+            .all()
+            .iter()
+            .map(|one| (one, &gathered.origins.all()[one.origin as usize]))
+            .collect();
+        table(vec![
+            ("duration_us", numbers(&rows, |row| row.0.example.micros)),
+            ("time_us", instants(&rows, |row| row.0.example.time)),
+            ("template", template_numbers(&rows, |row| row.0.template)),
+            (
+                "user",
+                texts(&rows, |row| self.texts.name("user", &row.1.user)),
+            ),
+            ("database", texts(&rows, |row| text(&row.1.database))),
+            ("application", texts(&rows, |row| text(&row.1.application))),
+            (
+                "host",
+                texts(&rows, |row| self.texts.name("host", &row.1.host)),
+            ),
+            ("file", numbers(&rows, |row| row.0.example.place.0.into())),
+            ("offset", numbers(&rows, |row| row.0.example.place.1)),
+            (
+                "text",
+                texts(&rows, |row| {
+                    let example = &row.0.example;
+                    let lines = self.is_lines(example.place.0);
+                    self.texts.statement(&example.text, lines)
+                }),
+            ),
+            (
+                "parameters",
+                texts(&rows, |row| {
+                    let example = &row.0.example;
+                    self.data(example.place.0, &example.parameters)
+                }),
+            ),
+        ])
+    }
+
+    pub(crate) fn sessions(&self) -> PyResult<Table> {
+        let gathered = &self.report.gathered;
+        let all = gathered.origins.all();
+        let mut rows: Vec<(&Origin, u64, Times)> = gathered
+            .sessions
+            .by
+            .iter()
+            .map(|(origin, (begun, ended))| (&all[*origin as usize], *begun, *ended))
+            .collect();
+        rows.sort_by(|one, other| one.0.cmp(other.0));
+        table(vec![
+            (
+                "user",
+                texts(&rows, |row| self.texts.name("user", &row.0.user)),
+            ),
+            ("database", texts(&rows, |row| text(&row.0.database))),
+            ("application", texts(&rows, |row| text(&row.0.application))),
+            (
+                "host",
+                texts(&rows, |row| self.texts.name("host", &row.0.host)),
+            ),
+            ("begun", numbers(&rows, |row| row.1)),
+            ("ended", numbers(&rows, |row| row.2.count)),
+            ("sum_us", numbers(&rows, |row| row.2.micros)),
+            ("max_us", numbers(&rows, |row| row.2.max)),
+        ])
+    }
+}
+
+/// Return the distribution of all durations: the quantiles 0.5, 0.95 and 0.99.
+pub(crate) fn quantiles(gathered: &Gathered) -> Option<[u64; 3]> {
+    let mut all = Histogram::default();
+    let mut max = 0;
+    for template in gathered.templates.all() {
+        all.merge(&template.histogram);
+        max = template.executions.max.max(max);
+    }
+    let found = all.quantiles([0.5, 0.95, 0.99], &all.buckets());
+    found.map(|quantiles| quantiles.map(|one| one.min(max)))
+}
+
+pub(crate) fn hours(gathered: &Gathered) -> PyResult<Table> {
+    let rows: Vec<(i64, &Histogram)> = gathered.hours.all().collect();
+    let quantiles: Vec<[u64; 3]> = rows
+        .iter()
+        .map(|(_, histogram)| {
+            let found = histogram.quantiles([0.5, 0.95, 0.99], &histogram.buckets());
+            found.unwrap_or_default()
+        })
+        .collect();
+    table(vec![
+        ("start_us", instants(&rows, |row| Some(row.0 * 1_000_000))),
+        ("executions", numbers(&rows, |row| row.1.count())),
+        ("p50_us", numbers(&quantiles, |row| row[0])),
+        ("p95_us", numbers(&quantiles, |row| row[1])),
+        ("p99_us", numbers(&quantiles, |row| row[2])),
+    ])
+}
+
+pub(crate) fn vacuums(gathered: &Gathered) -> PyResult<Table> {
+    let mut rows: Vec<_> = gathered.background.vacuums.iter().collect();
+    rows.sort_unstable();
+    let mut columns = vec![
+        (
+            "kind",
+            texts(&rows, |((analyze, _), _)| {
+                let kind = if *analyze {
+                    "autoanalyze"
+                } else {
+                    "autovacuum"
+                };
+                kind.to_owned()
+            }),
+        ),
+        ("name", texts(&rows, |((_, name), _)| text(name))),
+    ];
+    for (place, name) in VACUUM.into_iter().enumerate() {
+        let values = rows.iter().map(|(_, values)| values[place]);
+        columns.push((name, Arc::new(UInt64Array::from_iter_values(values))));
+    }
+    table(columns)
+}
+
+pub(crate) fn query_ids(gathered: &Gathered) -> PyResult<Table> {
+    let ids = gathered.templates.query_ids().iter();
+    let mut rows: Vec<(u32, i64, u64)> = ids
+        .map(|((number, id), executions)| (*number, *id, *executions))
+        .collect();
+    rows.sort_unstable();
+    let ids = Int64Array::from_iter_values(rows.iter().map(|row| row.1));
+    table(vec![
+        ("template", template_numbers(&rows, |row| row.0)),
+        ("query_id", Arc::new(ids)),
+        ("executions", numbers(&rows, |row| row.2)),
+    ])
+}

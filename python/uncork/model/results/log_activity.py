@@ -1,0 +1,185 @@
+"""Parts of a log's result: filters, single statements, hours, sessions, and the server's background work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "CheckpointWork",
+    "HourFacts",
+    "LeftOut",
+    "LogFilter",
+    "Peak",
+    "QueryId",
+    "SessionFacts",
+    "SessionTally",
+    "SlowStatement",
+    "VacuumWork",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Entries that a filter left out.
+
+    `by` is the first test that they fail: database, user, application, host or time of day. `name` is their
+    name there; empty if they have none.
+    """
+
+    by: str
+    name: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which entries count, and which entries were left out, most first.
+
+    Names are patterns: `*` stands for any text, and `!` before a pattern excludes names. `times_of_day` are
+    ranges in UTC such as 08:00-17:00. An empty tuple means that there is no such test. `entries` counts all
+    that were left out, of which `left_out` lists the names with most entries.
+    """
+
+    databases: tuple[str, ...]
+    users: tuple[str, ...]
+    applications: tuple[str, ...]
+    hosts: tuple[str, ...]
+    times_of_day: tuple[str, ...]
+    entries: int
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The second in which most statements ended: its beginning, since 1970 in UTC, and their number."""
+
+    start_us: int
+    executions: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlowStatement:
+    """One of the slowest executions. `template` is the number of its template; `time_us` is when it ended."""
+
+    duration_ns: int
+    time_us: int | None
+    template: int | None
+    user: str
+    database: str
+    application: str
+    host: str
+    file: str
+    offset: int
+    text: str
+    parameters: str
+
+
+@dataclass(frozen=True, slots=True)
+class HourFacts:
+    """What happened in one hour, or in a longer step of a long log, from `start_us` on."""
+
+    start_us: int
+    executions: int
+    sum_ns: int
+    p50_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTally:
+    """Sessions of one name: how many began and ended in the log, and how long those that ended lasted."""
+
+    name: str
+    begun: int
+    ended: int
+    sum_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """Sessions in a log, from log_connections and log_disconnections.
+
+    `most` is the largest number of sessions that were open at once, as far as the log shows it; None if the
+    log has no ends of sessions. `most_us` is when it was reached; None if it was before the log began. Names
+    with most session time come first.
+    """
+
+    begun: int
+    ended: int
+    sum_ns: int
+    max_ns: int
+    p50_ns: int | None
+    p95_ns: int | None
+    most: int | None
+    most_us: int | None
+    users: tuple[SessionTally, ...]
+    databases: tuple[SessionTally, ...]
+    applications: tuple[SessionTally, ...]
+    hosts: tuple[SessionTally, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointWork:
+    """The work of completed checkpoints, summed up.
+
+    `timed` counts checkpoints that checkpoint_timeout started, `wal` those that max_wal_size started, and
+    `requested` all others. `buffers_share` is the mean share of shared buffers that a checkpoint wrote; None
+    if the log does not show it. Distance is the WAL from one checkpoint to the next, `estimate` the server's
+    estimate of it; both are means in bytes.
+    """
+
+    completed: int
+    timed: int
+    wal: int
+    requested: int
+    buffers: int
+    buffers_share: float | None
+    wal_files_added: int
+    wal_files_removed: int
+    wal_files_recycled: int
+    distance_bytes: float
+    distance_max_bytes: int
+    estimate_bytes: float
+    write_ns: int
+    sync_ns: int
+    longest_sync_ns: int
+    synced_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumWork:
+    """Autovacuum's work on one table. `analyze` marks runs that only analyzed it.
+
+    `tuples_dead` counts dead tuples that could not be removed yet. `buffer_misses` are buffers that had to be
+    read.
+    """
+
+    table: str
+    analyze: bool
+    runs: int
+    sum_ns: int
+    max_ns: int
+    index_scans: int
+    pages_removed: int
+    tuples_removed: int
+    tuples_dead: int
+    buffer_hits: int
+    buffer_misses: int
+    buffers_dirtied: int
+    wal_records: int
+    wal_images: int
+    wal_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryId:
+    """The server's identifier of a statement, as in pg_stat_statements.queryid, and its executions.
+
+    It is a text, because JSON's numbers are not precise enough.
+    """
+
+    id: str
+    executions: int

@@ -1,0 +1,279 @@
+"""What a log shows beside templates: all statements, the slowest ones, hours, sessions, background work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from uncork.model.results.log import LogResult, ServerFacts
+from uncork.model.results.log_activity import HourFacts, SessionFacts, SessionTally, VacuumWork
+from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.blocks import Column, Table, Value
+from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell
+from uncork.report.quantity_words import instant_text, share_text, step_text
+from uncork.report.template_words import short_template
+from uncork.report.words import count_words
+
+__all__ = [
+    "checkpoint_tables",
+    "hours_table",
+    "one_line",
+    "overall_facts",
+    "overall_words",
+    "session_tables",
+    "slowest_table",
+    "vacuum_tables",
+]
+
+_VACUUMS: Final = 50
+_WIDTH: Final = 100
+
+
+def overall_facts(result: LogResult) -> Iterator[tuple[str, str]]:
+    """Yield the quantiles of all statements and the busiest second, as far as they are known."""
+    for name, value in (("p50", result.p50_ns), ("p95", result.p95_ns), ("p99", result.p99_ns)):
+        if value is not None:
+            yield name, format_duration(value)
+    if result.peak is not None:
+        rate = format_count(result.peak.executions)
+        yield "peak", f"{rate} statements a second, at {instant_text(result.peak.start_us)} UTC"
+
+
+def overall_words(result: LogResult) -> str:
+    """Return the same as one line; an empty text for runs of versions that did not store them."""
+    found = ", ".join(f"{name} {value}" for name, value in overall_facts(result))
+    return f"All {count_words(result.executions.count, 'statement')}: {found}." if found else ""
+
+
+def slowest_table(result: LogResult, most: int) -> Table | None:
+    """Return the slowest single statements; None without any."""
+    if not result.slowest:
+        return None
+    return Table(
+        "Slowest single statements",
+        (
+            Column("duration", number=True),
+            Column("ended"),
+            Column("database"),
+            Column("user"),
+            Column("application"),
+            Column("host"),
+            Column("statement", header=True),
+        ),
+        tuple(
+            (
+                duration_cell(one.duration_ns),
+                instant_cell(one.time_us),
+                Value(one.database),
+                Value(one.user),
+                Value(one.application),
+                Value(one.host),
+                Value(one_line(one.text, _WIDTH), code=True, note=one_line(one.parameters, _WIDTH)),
+            )
+            for one in result.slowest[:most]
+        ),
+        sortable=True,
+    )
+
+
+def one_line(text: str, width: int) -> str:
+    """Shorten a statement as it is in the log to one line."""
+    return short_template(" ".join(text.split()), width)
+
+
+def hours_table(hours: Sequence[HourFacts], bucket_s: int) -> Table | None:
+    """Return statements and errors by the hour; None if the log has only one."""
+    if len(hours) < 2:
+        return None
+    step = "hour" if bucket_s <= 3600 else step_text(bucket_s)
+    return Table(
+        f"By {step}, in UTC",
+        (
+            Column("from", header=True),
+            Column("statements", number=True),
+            Column("time", number=True),
+            Column("p50", number=True),
+            Column("p95", number=True),
+            Column("p99", number=True),
+            Column("errors and warnings", number=True),
+        ),
+        tuple(
+            (
+                Value(instant_text(one.start_us)[:-3], sort=one.start_us),
+                count_cell(one.executions),
+                duration_cell(one.sum_ns if one.executions else None),
+                duration_cell(one.p50_ns),
+                duration_cell(one.p95_ns),
+                duration_cell(one.p99_ns),
+                count_cell(one.errors),
+            )
+            for one in hours
+        ),
+        sortable=True,
+    )
+
+
+def session_tables(sessions: SessionFacts) -> Iterator[Table]:
+    """Yield all sessions in one row, then sessions by user, database, application and host."""
+    most = "" if sessions.most is None else format_count(sessions.most)
+    since = instant_text(sessions.most_us) or ("at the beginning" if most else "")
+    titles = ("began", "ended", "mean", "median", "p95", "longest", "most at once")
+    mean = sessions.sum_ns / sessions.ended if sessions.ended else None
+    yield Table(
+        "Sessions",
+        (*(Column(title, number=True) for title in titles), Column("since")),
+        (
+            (
+                count_cell(sessions.begun),
+                count_cell(sessions.ended),
+                duration_cell(mean),
+                duration_cell(sessions.p50_ns),
+                duration_cell(sessions.p95_ns),
+                duration_cell(sessions.max_ns if sessions.ended else None),
+                Value(most, sort=sessions.most),
+                Value(since),
+            ),
+        ),
+    )
+    for name, found in (
+        ("user", sessions.users),
+        ("database", sessions.databases),
+        ("application", sessions.applications),
+        ("host", sessions.hosts),
+    ):
+        if found and (len(found) > 1 or found[0].name):
+            yield _sessions_by(name, found)
+
+
+def _sessions_by(name: str, found: Sequence[SessionTally]) -> Table:
+    return Table(
+        f"Sessions by {name}",
+        (
+            Column(name, header=True),
+            Column("began", number=True),
+            Column("ended", number=True),
+            Column("total", number=True),
+            Column("mean", number=True),
+            Column("longest", number=True),
+        ),
+        tuple(
+            (
+                Value(one.name or "(unknown)"),
+                count_cell(one.begun),
+                count_cell(one.ended),
+                duration_cell(one.sum_ns if one.ended else None),
+                duration_cell(one.sum_ns / one.ended if one.ended else None),
+                duration_cell(one.max_ns if one.ended else None),
+            )
+            for one in found
+        ),
+        sortable=True,
+    )
+
+
+def checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
+    """Yield why checkpoints started, and what they did."""
+    points = server.checkpoints
+    mean = format_duration(points.sum_ns / points.count) if points.count else ""
+    if server.checkpoint_reasons:
+        yield Table(
+            f"Checkpoints: {format_count(points.count)} completed, {mean} on average, "
+            f"{format_duration(points.max_ns)} at most",
+            (Column("reason", header=True), Column("started", number=True)),
+            tuple((Value(one.name), count_cell(one.count)) for one in server.checkpoint_reasons),
+        )
+    work = server.checkpoint_work
+    if work is None:
+        return
+    share = "" if work.buffers_share is None else f"; {share_text(work.buffers_share)} of shared_buffers each"
+    each = work.completed
+    rows = (
+        ("started by time", format_count(work.timed)),
+        ("started by WAL size", format_count(work.wal)),
+        ("requested", format_count(work.requested)),
+        ("buffers written", f"{format_count(work.buffers)}{share}"),
+        ("writing", f"{format_duration(work.write_ns)}, {format_duration(work.write_ns / each)} on average"),
+        (
+            "syncing",
+            f"{format_duration(work.sync_ns)}, {count_words(work.synced_files, 'file')}; longest "
+            f"{format_duration(work.longest_sync_ns)}",
+        ),
+        (
+            "WAL files",
+            f"{format_count(work.wal_files_added)} added, {format_count(work.wal_files_removed)} removed, "
+            f"{format_count(work.wal_files_recycled)} recycled",
+        ),
+        (
+            "WAL from one to the next",
+            f"{format_bytes(work.distance_bytes)} on average, {format_bytes(work.distance_max_bytes)} at most"
+            f"; estimate {format_bytes(work.estimate_bytes)}",
+        ),
+    )
+    yield Table(
+        "Work of checkpoints",
+        (Column("what", header=True), Column("amount")),
+        tuple((Value(name), Value(text)) for name, text in rows),
+    )
+
+
+def vacuum_tables(work: Sequence[VacuumWork]) -> Iterator[Table]:
+    """Yield what autovacuum and autoanalyze did to each table: rows and pages, then buffers and WAL."""
+    vacuums = [one for one in work if not one.analyze][:_VACUUMS]
+    if vacuums:
+        yield Table(
+            "Autovacuum by table",
+            (
+                Column("table", header=True),
+                Column("runs", number=True),
+                Column("total", number=True),
+                Column("longest", number=True),
+                Column("rows removed", number=True),
+                Column("dead rows kept", number=True),
+                Column("pages removed", number=True),
+            ),
+            tuple(
+                (
+                    Value(one.table),
+                    count_cell(one.runs),
+                    duration_cell(one.sum_ns),
+                    duration_cell(one.max_ns),
+                    count_cell(one.tuples_removed),
+                    count_cell(one.tuples_dead),
+                    count_cell(one.pages_removed),
+                )
+                for one in vacuums
+            ),
+            sortable=True,
+        )
+        yield _buffers("Buffers and WAL of autovacuum, by table", vacuums)
+    analyzes = [one for one in work if one.analyze][:_VACUUMS]
+    if analyzes:
+        yield _buffers("Autoanalyze by table", analyzes)
+
+
+def _buffers(title: str, work: Sequence[VacuumWork]) -> Table:
+    return Table(
+        title,
+        (
+            Column("table", header=True),
+            Column("runs", number=True),
+            Column("total", number=True),
+            Column("buffer hits", number=True),
+            Column("misses", number=True),
+            Column("dirtied", number=True),
+            Column("WAL", number=True),
+        ),
+        tuple(
+            (
+                Value(one.table),
+                count_cell(one.runs),
+                duration_cell(one.sum_ns),
+                count_cell(one.buffer_hits),
+                count_cell(one.buffer_misses),
+                count_cell(one.buffers_dirtied),
+                bytes_cell(one.wal_bytes),
+            )
+            for one in work
+        ),
+        sortable=True,
+    )
