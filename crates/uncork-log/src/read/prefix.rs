@@ -9,6 +9,26 @@ use crate::read::time::{Clock, Micros, epoch};
 
 /// The longest possible prefix; a longer one is text.
 pub(crate) const REACH: usize = 1_024;
+/// How many ends of text fields are tried on a line. A line that fits needs few; on another one, each field multiplies
+/// the number of possible ends.
+const TRIES: u32 = 2_000;
+
+/// What is known of a line besides its head while its prefix is read.
+struct Aside {
+    /// The server's identifier of the statement; 0 if the prefix does not contain it.
+    query_id: i64,
+    /// How many more ends of text fields may be tried.
+    tries: u32,
+}
+
+impl Aside {
+    fn new() -> Self {
+        Self {
+            query_id: 0,
+            tries: TRIES,
+        }
+    }
+}
 
 /// A parsed `log_line_prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -227,7 +247,8 @@ impl Prefix {
     /// Read the prefix of a line; return it and where the message begins.
     pub fn read<'a>(&self, line: &'a [u8], clock: &mut Clock) -> Option<(Head<'a>, usize)> {
         let mut head = Head::new();
-        let message = read_items(&self.items, line, 0, clock, &mut head, &mut 0)?;
+        let mut aside = Aside::new();
+        let message = read_items(&self.items, line, 0, clock, &mut head, &mut aside)?;
         Some((head, message))
     }
 
@@ -240,8 +261,10 @@ impl Prefix {
         query_id: &mut i64,
     ) -> Option<(Head<'a>, usize)> {
         let mut head = Head::new();
+        let mut aside = Aside::new();
         *query_id = 0;
-        let message = read_items(&self.items, line, 0, clock, &mut head, query_id)?;
+        let message = read_items(&self.items, line, 0, clock, &mut head, &mut aside)?;
+        *query_id = aside.query_id;
         Some((head, message))
     }
 
@@ -339,7 +362,7 @@ fn read_items<'a>(
     mut at: usize,
     clock: &mut Clock,
     head: &mut Head<'a>,
-    query_id: &mut i64,
+    aside: &mut Aside,
 ) -> Option<usize> {
     for (index, item) in items.iter().enumerate() {
         match item {
@@ -349,9 +372,8 @@ fn read_items<'a>(
             }
             Item::Quit => {
                 let before = *head;
-                if let Some(message) =
-                    read_items(&items[index + 1..], line, at, clock, head, query_id)
-                {
+                let rest = &items[index + 1..];
+                if let Some(message) = read_items(rest, line, at, clock, head, aside) {
                     return Some(message);
                 }
                 *head = before;
@@ -376,29 +398,29 @@ fn read_items<'a>(
             }
             Item::Field(Field::QueryId) => {
                 if let Some((_, end)) = number(line, at) {
-                    *query_id = signed(&line[at..end]);
+                    aside.query_id = signed(&line[at..end]);
                     at = end;
                 }
             }
             Item::Field(Field::Number) => at = number(line, at).map_or(at, |(_, end)| end),
             Item::Field(field) => {
-                return read_text(*field, &items[index + 1..], line, at, clock, head, query_id);
+                let rest = (*field, &items[index + 1..]);
+                return read_text(rest, line, at, clock, head, aside);
             }
         }
     }
     severity(line, at, head)
 }
 
-/// Read a text field and everything after it. The field ends where the rest of the prefix fits first. If nothing fits,
+/// Read a text field and everything after it, at most so many tries. The field ends where the rest of the prefix fits first. If nothing fits,
 /// the values read so far are meaningless.
 fn read_text<'a>(
-    field: Field,
-    rest: &[Item],
+    (field, rest): (Field, &[Item]),
     line: &'a [u8],
     at: usize,
     clock: &mut Clock,
     head: &mut Head<'a>,
-    query_id: &mut i64,
+    aside: &mut Aside,
 ) -> Option<usize> {
     let reach = &line[..line.len().min(at + REACH)];
     let mut end = at;
@@ -409,7 +431,8 @@ fn read_text<'a>(
             _ => return None,
         };
         set(head, field, &line[at..end]);
-        if let Some(message) = read_items(rest, line, end, clock, head, query_id) {
+        aside.tries = aside.tries.checked_sub(1)?;
+        if let Some(message) = read_items(rest, line, end, clock, head, aside) {
             return Some(message);
         }
         end += 1;

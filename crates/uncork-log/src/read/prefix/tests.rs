@@ -268,3 +268,15 @@ fn lines_of_something_else_have_none() {
     let line = "2026-01-01 00:00:00 UTC \u{feff}user=a LOG:  x".as_bytes();
     assert!(detect([line]).is_some());
 }
+
+#[test]
+fn many_possible_ends_of_fields_take_no_time() {
+    // Found by damaging logs: this took a thousand to the power of the number of fields.
+    let line = "2025-11-30 21:10:20 UTC ".repeat(40);
+    for prefix in ["%m %b %b %b %b %b %b [%p] ", "%m %b%b%b%b%b%b[%p] "] {
+        assert_eq!(read(prefix, &line), None);
+    }
+    let fits = "2025-11-30 21:10:20 UTC a b c d e f [65] LOG:  x";
+    let (head, message) = read("%m %b %b %b %b %b %b [%p] ", fits).expect("fits");
+    assert_eq!((head.pid, message), (65, "x"));
+}
