@@ -91,30 +91,46 @@ impl Example {
     }
 }
 
-/// Examples by duration: the first execution of each range of durations ([`range`]), so that one is near any quantile.
-/// They do not depend on how the log is read.
+/// Ranges of durations, one bit each: a quarter of an octave, so that the longest duration of a range exceeds the shortest
+/// by at most a quarter, or by 32 microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Ranges([u64; 3]);
+
+impl Ranges {
+    pub(crate) fn has(self, range: u8) -> bool {
+        self.0[usize::from(range / 64) % 3] >> (range % 64) & 1 == 1
+    }
+
+    fn add(&mut self, range: u8) {
+        self.0[usize::from(range / 64) % 3] |= 1 << (range % 64);
+    }
+}
+
+/// Examples by duration: the first execution of each range of durations, so that one is near any quantile. They do not
+/// depend on how the log is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ByDuration {
-    /// The ranges that have an example, one bit each.
-    has: [u64; 3],
+    ranges: Ranges,
     /// Examples by their range, in ascending order.
     examples: Vec<(u8, Example)>,
 }
 
 impl ByDuration {
-    /// Keep an execution if it is the first one of its range.
-    pub(crate) fn see(&mut self, execution: &Execution<'_>) {
-        let range = range(execution.micros);
-        if self.has[usize::from(range / 64)] >> (range % 64) & 1 == 0 {
-            let mut example = Example::default();
-            execution.write(&mut example, SHORT_EXAMPLE);
-            self.put(range, example);
-        }
+    /// Keep an execution as the example of its range.
+    pub(crate) fn see(&mut self, range: u8, execution: &Execution<'_>) {
+        let mut example = Example::default();
+        execution.write(&mut example, SHORT_EXAMPLE);
+        self.put(range, example);
+    }
+
+    /// The ranges that have an example.
+    pub(crate) fn ranges(&self) -> Ranges {
+        self.ranges
     }
 
     /// Keep an example unless an earlier one has the same range.
     fn put(&mut self, range: u8, example: Example) {
-        self.has[usize::from(range / 64)] |= 1 << (range % 64);
+        self.ranges.add(range);
         match self.examples.binary_search_by_key(&range, |one| one.0) {
             Err(at) => self.examples.insert(at, (range, example)),
             Ok(at) if example.place < self.examples[at].1.place => self.examples[at].1 = example,
@@ -134,17 +150,6 @@ impl ByDuration {
         let all = self.examples.iter().map(|(_, example)| example);
         all.min_by_key(|one| (one.micros.abs_diff(micros), one.place))
     }
-}
-
-/// Return the range of a duration: a quarter of an octave. Its longest durations exceed the shortest by at most a
-/// quarter, or by 32 microseconds.
-fn range(micros: u64) -> u8 {
-    const SHORTEST: u64 = 32;
-    let micros = micros.min((1 << 40) - 1);
-    let octave = (micros / (4 * SHORTEST) | 1).ilog2();
-    #[expect(clippy::cast_possible_truncation, reason = "at most 33 * 4 + 7")]
-    let range = (octave * 4) as u8 + (micros >> octave) as u8 / 32;
-    range
 }
 
 fn minute(time: Micros) -> i64 {
@@ -258,6 +263,7 @@ pub(crate) fn rows_of(plan: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gather::histogram;
 
     #[test]
     fn parameters_of_a_plan_are_no_part_of_its_statement() {
@@ -325,7 +331,7 @@ mod tests {
             (0..100_000).chain((17..41).flat_map(|octave| [(1 << octave) - 1, 1 << octave]));
         let mut shortest = (0, 0);
         for micros in durations.chain([u64::MAX]) {
-            let found = range(micros);
+            let found = histogram::range(micros);
             assert!(found == shortest.0 || found == shortest.0 + 1 || micros > 1 << 17);
             if found != shortest.0 {
                 shortest = (found, micros);
@@ -349,8 +355,9 @@ mod tests {
             ByDuration::default(),
         ];
         for (micros, offset) in all.iter().zip(0..) {
-            whole.see(&execution(*micros, offset));
-            parts[offset as usize / 100 % 3].see(&execution(*micros, offset));
+            whole.see(histogram::range(*micros), &execution(*micros, offset));
+            parts[offset as usize / 100 % 3]
+                .see(histogram::range(*micros), &execution(*micros, offset));
         }
         for wanted in all {
             let found = whole.nearest(wanted).expect("is one").micros;

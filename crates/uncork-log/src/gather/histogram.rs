@@ -23,16 +23,21 @@ const DIVIDED: [u16; BOUNDS.len()] = {
     }
     divided
 };
-/// The buckets that bounds divide, one bit each.
-const IS_DIVIDED: [u64; 72] = {
-    let mut bits = [0; 72];
+/// For each range of buckets, which of them a bound divides; [`RANGE`] for none. No range has two.
+const DIVIDED_IN: [u8; 144] = {
+    let mut all = [RANGE; 144];
     let mut number = 0;
     while number < BOUNDS.len() {
-        bits[DIVIDED[number] as usize / 64] |= 1 << (DIVIDED[number] % 64);
+        let bucket = DIVIDED[number];
+        #[expect(clippy::cast_possible_truncation, reason = "less than a range")]
+        let within = (bucket % RANGE as u16) as u8;
+        all[(bucket / RANGE as u16) as usize] = within;
         number += 1;
     }
-    bits
+    all
 };
+/// Buckets per range: a quarter of an octave.
+const RANGE: u8 = 32;
 /// From this number on, buckets hold the upper parts of the divided ones. Their page follows those of all others.
 const UPPER: u16 = 72 * 64;
 
@@ -58,11 +63,22 @@ impl Eq for Histogram {}
 impl Histogram {
     /// Count a duration.
     pub fn add(&mut self, micros: u64) {
+        self.add_to(bucket(micros), micros);
+    }
+
+    /// Count a duration; return the number of its range, which is below 192.
+    pub(crate) fn add_in_range(&mut self, micros: u64) -> u8 {
+        let bucket = bucket(micros);
+        self.add_to(bucket, micros);
+        range_of(bucket)
+    }
+
+    fn add_to(&mut self, bucket: u16, micros: u64) {
         self.count += 1;
         if self.few.len() == FEW {
             self.spread();
         }
-        self.few.push(exact(micros));
+        self.few.push(exact(bucket, micros));
     }
 
     /// Count a duration at once: faster for a histogram whose pages are in use all the time.
@@ -201,18 +217,36 @@ const fn bucket(micros: u64) -> u16 {
     number
 }
 
-/// Return the number of a duration's bucket.
-fn exact(micros: u64) -> u16 {
-    let bucket = bucket(micros);
-    if IS_DIVIDED[usize::from(bucket) / 64] >> (bucket % 64) & 1 == 0 {
-        return bucket;
+/// Return the number of the range that a bucket belongs to.
+fn range_of(bucket: u16) -> u8 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there are under 5 000 buckets"
+    )]
+    let range = (bucket / u16::from(RANGE)) as u8;
+    range
+}
+
+#[cfg(test)]
+pub(crate) fn range(micros: u64) -> u8 {
+    range_of(bucket(micros))
+}
+
+/// Return the number of a duration's bucket, which a bound may divide.
+fn exact(bucket: u16, micros: u64) -> u16 {
+    let divided = DIVIDED_IN[usize::from(range_of(bucket)) % DIVIDED_IN.len()];
+    if bucket % u16::from(RANGE) == u16::from(divided) {
+        return upper(bucket, micros);
     }
-    let upper = BOUNDS.iter().zip(DIVIDED).zip(UPPER..);
-    upper
-        .filter(|((bound, divided), _)| *divided == bucket && micros >= **bound)
-        .map(|(_, number)| number)
-        .next()
-        .unwrap_or(bucket)
+    bucket
+}
+
+/// Return the number of a duration's part of a divided bucket.
+#[cold]
+fn upper(bucket: u16, micros: u64) -> u16 {
+    let mut upper = BOUNDS.iter().zip(DIVIDED).zip(UPPER..);
+    let found = upper.find(|((bound, divided), _)| *divided == bucket && micros >= **bound);
+    found.map_or(bucket, |(_, number)| number)
 }
 
 /// Return the greatest duration of a bucket.
@@ -239,11 +273,11 @@ mod tests {
     #[test]
     fn buckets_are_exact_at_first_and_then_narrow() {
         for micros in (0..100_000).chain([1 << 20, (1 << 39) + 12_345, (1 << 40) - 1]) {
-            let top = top(exact(micros));
+            let top = top(exact(bucket(micros), micros));
             assert!(top >= micros, "{micros} {top}");
             assert!((top - micros) * 128 <= micros, "{micros} {top}");
         }
-        assert_eq!(top(exact(255)), 255);
+        assert_eq!(top(exact(255, 255)), 255);
         assert_eq!(bucket(u64::MAX), bucket((1 << 40) - 1));
     }
 

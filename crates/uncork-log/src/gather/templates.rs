@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::gather::example::{ByDuration, Example, Execution, rows_of};
+use crate::gather::example::{ByDuration, Example, Execution, Ranges, rows_of};
 use crate::gather::histogram::Histogram;
 use crate::gather::series::{Scale, Series};
 use crate::gather::times::Times;
@@ -83,6 +83,8 @@ pub struct Template {
     last: (u32, Times),
     /// The minute of the newest example.
     minute: Option<i64>,
+    /// The ranges of durations that have an example.
+    ranges: Ranges,
     /// What changes rarely.
     pub more: Box<TemplateDetails>,
 }
@@ -298,7 +300,7 @@ impl Template {
         let micros = execution.micros;
         let slow = micros >= self.executions.max;
         self.executions.add(micros);
-        self.histogram.add(micros);
+        let range = self.histogram.add_in_range(micros);
         if let (Some(time), Some(bucket)) = (execution.time, bucket) {
             self.series.add(scale, bucket, micros);
             self.see((time, time));
@@ -319,7 +321,10 @@ impl Template {
                 none => *none = Some(execution.example()),
             }
         }
-        self.more.by_duration.see(execution);
+        if !self.ranges.has(range) {
+            self.more.by_duration.see(range, execution);
+            self.ranges = self.more.by_duration.ranges();
+        }
     }
 
     fn explain(&mut self, execution: &Execution<'_>) {
@@ -362,6 +367,7 @@ impl Template {
             self.see(seen);
         }
         self.more.merge(*other.more, origins);
+        self.ranges = self.more.by_duration.ranges();
         self.minute = self.more.newest.as_ref().and_then(|newest| newest.age().0);
     }
 
