@@ -1,8 +1,8 @@
 //! Damaged logs: nothing may panic, and every line is counted exactly once: as the first one of an entry, as a
 //! continuation, as a foreign record, or as rejected.
 //!
-//! The default is a few thousand logs; `UNCORK_MANGLE_SECONDS=600 cargo test --release -p uncork-log --test mangled`
-//! runs for ten minutes.
+//! The default is a few thousand logs; `UNCORK_MANGLE_LOGS=100000 cargo test --release -p uncork-log --test mangled`
+//! reads that many, and `UNCORK_MANGLE_SECONDS=600` reads for ten minutes.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,7 +17,7 @@ use uncork_log::{
 };
 
 /// The default number of logs.
-const ROUNDS: u64 = 4_000;
+const ROUNDS: u64 = 3_000;
 
 const LINES: &str = "\
 2026-01-01 00:00:00.000 UTC [7] u@d app LOG:  duration: 1.000 ms  statement: SELECT name FROM items WHERE id IN (1, 2, 3)\n\
@@ -58,6 +58,52 @@ const BOUNCER: &str = "\
 2026-05-31 08:00:00.123 CEST [55] LOG S-0x7: shop/ada@10.0.0.7:5432 closing because: server idle timeout (age=601s)\n\
 2026-05-31 08:00:01.000 UTC [55] LOG stats: 281 xacts/s, 1967 queries/s, in 1 B/s, out 9 B/s, xact 17057 us, query 2360 us, wait time 8672 us\n";
 
+/// What servers with other prefixes write before the severity.
+const HEADS: [&str; 10] = [
+    "2026-01-01 00:00:SS.000 UTC [7] ",
+    "2026-01-01 00:00:SS UTC [8]: [3-1] user=u,db=d,app=web,client=10.0.0.7 ",
+    "2026-01-01 00:00:SS CET:10.0.0.7(5432):u@d:[7]:",
+    "[7] ",
+    "",
+    "22012: ",
+    "42P01:u@d:",
+    "[queryid=-77112233445566] u@d ",
+    "-4611686018427387904 ",
+    "user=u db=d pid=7 time=2026-01-01 00:00:SS.1 UTC ",
+];
+
+/// What they write after it, without the time.
+const BODIES: [&str; 7] = [
+    "LOG:  duration: 1.000 ms  statement: SELECT 1,\n\t2",
+    "LOG:  duration: 12.345 ms  execute <unnamed>:",
+    "LOG:  process 7 still waiting for ShareLock on transaction 9 after 1000.1 ms",
+    "LOG:  process 7 acquired ShareLock on transaction 9 after 2000.1 ms",
+    "ERROR:  division by zero",
+    "STATEMENT:  SELECT 1 / 0",
+    "LOG:  connection received: host=10.0.0.7 port=5432",
+];
+
+/// What collectors write around a line.
+const WRAPPERS: [&str; 8] = [
+    "TEXT",
+    "Nov 30 21:10:SS db1 postgres[7]: [3-1] TEXT",
+    "2026-01-01T00:00:SS+0000 db1 postgres[8]: TEXT",
+    "<134>1 2026-01-01T00:00:SS.1Z host postgres 7 - - [15-1] TEXT",
+    "2026-01-01T00:00:SS.1Z stderr F TEXT",
+    "{\"log\":\"TEXT\\n\",\"stream\":\"stderr\",\"time\":\"2026-01-01T00:00:SS.1Z\"}",
+    "{\"timestamp\":\"2026-01-01T00:00:SS.1Z\",\"textPayload\":\"TEXT\"}",
+    "{\"__REALTIME_TIMESTAMP\":\"17672256SS000000\",\"_PID\":\"7\",\"MESSAGE\":\"TEXT\"}",
+];
+
+/// Lines of other programs.
+const NOISE: [&str; 5] = [
+    "",
+    "Nov 30 21:10:20 db1 sshd[99]: Accepted publickey for ada",
+    "2026-01-01 00:00:00,123 INFO: no action. I am (node1), the leader with the lock",
+    "{\"level\":\"info\",\"msg\":\"done\"}",
+    "Traceback (most recent call last):",
+];
+
 const TOKENS: [&[u8]; 16] = [
     b"\0",
     b"\xff\xfe",
@@ -92,6 +138,56 @@ impl Random {
     fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % end.max(1) as u64).unwrap_or(0)
     }
+}
+
+/// Write a log of a few entries: one wrapper, but prefixes that change, and lines of others in between.
+fn mixed(random: &mut Random) -> Vec<u8> {
+    let mut log = String::new();
+    let wrapper = WRAPPERS[random.below(WRAPPERS.len())];
+    let mut head = HEADS[random.below(HEADS.len())];
+    for number in 0..1 + random.below(24) {
+        let second = format!("{number:02}");
+        match random.below(12) {
+            0 => log += NOISE[random.below(NOISE.len())],
+            1 => head = HEADS[random.below(HEADS.len())],
+            _ => {}
+        }
+        if log.ends_with(|last| last != '\n') {
+            log.push('\n');
+        }
+        for (part, line) in BODIES[random.below(BODIES.len())].lines().enumerate() {
+            let line = if part == 0 {
+                format!("{head}{line}")
+            } else {
+                line.replace('\t', "\\t")
+            };
+            log += &wrapper.replace("TEXT", &line).replace("SS", &second);
+            log.push('\n');
+        }
+    }
+    log.into_bytes()
+}
+
+/// Return how many lines an unwrapped log has at least and at most, from the wrapped one.
+fn inner_lines(wrapping: &str, log: &[u8]) -> (u64, u64) {
+    let lines = log.split(|byte| *byte == b'\n');
+    let lines: Vec<&[u8]> = lines
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let count = lines.len() as u64;
+    let of = |text: &[u8]| log.windows(text.len()).filter(|part| *part == text).count() as u64;
+    match wrapping {
+        // Escaped line ends become line ends.
+        "syslog" => (count, count + of(b"#012")),
+        "JSON" => (count, count + of(b"\\n") + of(b"\\u000a") + of(b"\\u000A")),
+        // Incomplete lines are joined.
+        _ => (count - of(b" P").min(count), count),
+    }
+}
+
+fn count_lines(text: &[u8]) -> u64 {
+    text.split_inclusive(|byte| *byte == b'\n').count() as u64
 }
 
 fn mangle(log: &mut Vec<u8>, random: &mut Random) {
@@ -177,7 +273,7 @@ fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
     }
     let mut gathered = showing.0;
     replay.finish(&mut gathered);
-    let lines = log.split_inclusive(|byte| *byte == b'\n').count() as u64;
+    let lines = count_lines(log);
     assert_eq!(
         gathered.heads + gathered.continuations + gathered.foreign + gathered.rejected,
         lines,
@@ -196,11 +292,17 @@ fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
 
 #[test]
 fn nothing_panics_on_damaged_logs() {
-    let seconds = std::env::var("UNCORK_MANGLE_SECONDS").ok();
-    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
-    let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let asked = |name: &str| std::env::var(name).ok()?.parse().ok();
+    let end =
+        asked("UNCORK_MANGLE_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let most = asked("UNCORK_MANGLE_LOGS");
+    let is_long = end.is_some() || most.is_some();
     // The short form always uses the same logs, the long one new ones.
-    let mut random = Random(end.map_or(1, |_| u64::from(std::process::id())));
+    let mut random = Random(if is_long {
+        std::process::id().into()
+    } else {
+        1
+    });
     let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
     let known = [
         Dialect::with_prefix(prefix.clone()),
@@ -208,22 +310,37 @@ fn nothing_panics_on_damaged_logs() {
         Dialect::detect(JSON.as_bytes()).expect("is a log"),
         Dialect::detect(BOUNCER.as_bytes()).expect("is a log"),
     ];
-    let (mut rounds, mut counted) = (0_u64, 0);
-    while end.map_or(rounds < ROUNDS, |end| Instant::now() < end) {
+    let (mut rounds, mut counted, mut wrapped) = (0_u64, 0, 0_u64);
+    let rest = |rounds| end.map_or(rounds < most.unwrap_or(ROUNDS), |end| Instant::now() < end);
+    while rest(rounds) {
         rounds += 1;
         let logs = [LINES, CSV, JSON, WRAPPED, BOUNCER];
-        let mut log = logs[random.below(logs.len())].as_bytes().to_vec();
+        let mut log = match random.below(2) {
+            0 => mixed(&mut random),
+            _ => logs[random.below(logs.len())].as_bytes().to_vec(),
+        };
         if random.below(4) == 0 {
             log.extend_from_slice(logs[random.below(logs.len())].as_bytes());
         }
-        mangle(&mut log, &mut random);
+        if random.below(4) > 0 {
+            mangle(&mut log, &mut random);
+        }
         let given = (random.below(2) == 0).then_some(&prefix);
         if let Some(mut unwrapper) = Unwrapper::detect(&log, Written::at(1_780_000_000), given) {
             let (mut inner, middle) = (Vec::new(), random.below(log.len() + 1));
+            let middle = log[..middle].iter().rposition(|byte| *byte == b'\n');
+            let middle = middle.map_or(0, |at| at + 1);
             unwrapper.feed(&log[..middle], &mut inner);
             unwrapper.feed(&log[middle..], &mut inner);
             unwrapper.finish(&mut inner);
             assert!(inner.len() <= log.len() * 4 + 64);
+            let (least, greatest) = inner_lines(unwrapper.name(), &log);
+            assert!(
+                (least..=greatest).contains(&count_lines(&inner)),
+                "{}",
+                String::from_utf8_lossy(&log)
+            );
+            wrapped += 1;
             counted += read(unwrapper.dialect(), &inner, &mut random);
         }
         if let Some(dialect) = Dialect::detect(&log) {
@@ -232,8 +349,9 @@ fn nothing_panics_on_damaged_logs() {
         counted += read(&known[random.below(known.len())], &log, &mut random);
     }
     assert!(counted > rounds, "{counted} in {rounds}");
-    if end.is_some() {
+    assert!(wrapped * 10 > rounds, "{wrapped} in {rounds}");
+    if is_long {
         // Only the long form prints.
-        eprintln!("{rounds} logs, {counted} entries and lines");
+        eprintln!("{rounds} logs, {wrapped} of them wrapped, {counted} entries and lines");
     }
 }
