@@ -145,7 +145,7 @@ fn mixed(random: &mut Random) -> Vec<u8> {
     let mut log = String::new();
     let wrapper = WRAPPERS[random.below(WRAPPERS.len())];
     let mut head = HEADS[random.below(HEADS.len())];
-    for number in 0..1 + random.below(24) {
+    for number in 0..=random.below(24) {
         let second = format!("{number:02}");
         match random.below(12) {
             0 => log += NOISE[random.below(NOISE.len())],

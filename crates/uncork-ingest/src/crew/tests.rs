@@ -326,10 +326,11 @@ fn a_log_that_is_newest_first_is_refused_with_what_to_do() {
     let mut lines: Vec<String> = log(500).split_inclusive('\n').map(str::to_owned).collect();
     lines.retain(|line| line.starts_with('2'));
     lines.reverse();
-    let wrapped: String = lines
-        .iter()
-        .map(|line| format!("{{\"log\":\"{}\\n\"}}\n", line.trim_end().replace('"', "")))
-        .collect();
+    let mut wrapped = String::new();
+    for line in &lines {
+        let text = line.trim_end().replace('"', "");
+        let _ = writeln!(wrapped, "{{\"log\":\"{text}\\n\"}}");
+    }
     for reversed in [lines.concat(), wrapped] {
         let report = read(&only(&written(reversed.as_bytes()), 2));
         let trouble = report.files[0].trouble.as_deref();

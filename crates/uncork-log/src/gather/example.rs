@@ -354,10 +354,12 @@ mod tests {
             ByDuration::default(),
             ByDuration::default(),
         ];
-        for (micros, offset) in all.iter().zip(0..) {
-            whole.see(histogram::range(*micros), &execution(*micros, offset));
-            parts[offset as usize / 100 % 3]
-                .see(histogram::range(*micros), &execution(*micros, offset));
+        for ((micros, offset), number) in all.iter().zip(0..).zip(0..) {
+            let (range, one): (u8, Execution<'_>) =
+                (histogram::range(*micros), execution(*micros, offset));
+            whole.see(range, &one);
+            let part: usize = number / 100 % 3;
+            parts[part].see(range, &one);
         }
         for wanted in all {
             let found = whole.nearest(wanted).expect("is one").micros;
