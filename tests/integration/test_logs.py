@@ -112,8 +112,13 @@ def test_plans_stand_beside_their_template():
     assert with_both
 
 
-def test_records_of_an_operator_are_told_apart():
-    found = result(FIXTURES / "cnpg.log.gz")
+def test_records_of_an_operator_are_told_apart(tmp_path):
+    (newest_first,) = result(FIXTURES / "cnpg.log.gz").files
+    assert newest_first.entries == 0 and "tac FILE | uncork profile logs -" in newest_first.trouble
+    path = tmp_path / "cnpg.log"
+    lines = gzip.decompress((FIXTURES / "cnpg.log.gz").read_bytes()).splitlines(keepends=True)
+    path.write_bytes(b"".join(reversed(lines)))
+    found = result(path)
     assert (found.rejected, found.files[0].dialect) == (0, "jsonlog")
     assert found.foreign == 47
     assert found.applications[0].name == "cnpg-instance-manager"
