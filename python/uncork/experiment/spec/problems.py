@@ -12,9 +12,20 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
+from uncork.errors import SpecError
 from uncork.model.units import count_words
 
-__all__ = ["Problem", "at", "from_validation", "hint", "in_order", "line_of", "toml_message"]
+__all__ = [
+    "Problem",
+    "at",
+    "from_validation",
+    "hint",
+    "in_order",
+    "line_of",
+    "refuse",
+    "toml_data",
+    "toml_message",
+]
 
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$")
 _WORD = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
@@ -53,6 +64,12 @@ def in_order(problems: Iterable[Problem], content: str) -> list[Problem]:
     """Sort problems by line, and drop duplicates."""
     unique = dict.fromkeys(problems)
     return sorted(unique, key=lambda problem: line_of(content, problem.key))
+
+
+def refuse(found: Iterable[Problem], file: str, content: str) -> None:
+    """Raise SpecError with every problem, one per line, in the order of the file, if there is any."""
+    if ordered := in_order(found, content):
+        raise SpecError("\n".join(problem.text(file, content) for problem in ordered))
 
 
 def from_validation(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
@@ -226,6 +243,14 @@ def line_of(content: str, key: tuple[str, ...]) -> int:
         ):
             best, best_depth = number, depth
     return best
+
+
+def toml_data(file: str, content: str) -> dict[str, Any]:
+    """Return the data of a TOML text. Raises SpecError if it is not valid TOML."""
+    try:
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(toml_message(file, content, error)) from error
 
 
 def toml_message(file: str, content: str, error: tomllib.TOMLDecodeError) -> str:
