@@ -13,7 +13,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "uncork run --resume last",
     ),
     "rerun": ("uncork rerun last --budget 10min",),
-    "plan": ("uncork plan question.toml",),
+    "plan": ("uncork plan question.toml", "uncork plan question.toml --dsn service=staging --budget 10min"),
     "new": ("uncork new question.toml",),
     "profile logs": (
         "uncork profile logs /var/log/postgresql/",

@@ -19,7 +19,7 @@ from uncork.requests.experiment_options import PlanOptions, RerunOptions, RunOpt
 from uncork.requests.source import Source, changes_of, file_source, run_source
 from uncork.store.layout import find_run
 from uncork.store.query import RunReader
-from uncork.workbench.experiment.forecasts import plan_with_forecast
+from uncork.workbench.experiment.checking import checked_plan
 from uncork.workbench.experiment.gate import Expectation, check, parse_expectation
 from uncork.workbench.experiment.session import RunSession, choose_server, new_run, resume_run
 
@@ -72,7 +72,8 @@ def _warn(source: Source) -> None:
 def plan(options: PlanOptions) -> None:
     """Show what an experiment file would run."""
     changes = changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
-    document = plan_with_forecast(options.runs, file_source(options.file, changes))
+    server = choose_server(options.dsn, options.pg_bin)
+    document = checked_plan(options.runs, file_source(options.file, changes), server, str(options.file))
     if options.as_json:
         typer.echo(json.dumps(asdict(document), indent=2))
     else:

@@ -178,6 +178,9 @@ class RerunOptions:
 class PlanOptions:
     """Check an experiment file; show its trials, duration and expected precision without running it.
 
+    The check covers the keys of the file, the SQL, by PostgreSQL's grammar, and the values of settings. It
+    starts no server. With --dsn it also checks that the server can be used, and changes nothing there.
+
     The forecast uses the standard deviation of the newest stored run of the same experiment, or typical
     values if there is none.
     """
@@ -188,6 +191,8 @@ class PlanOptions:
     budget: Budget = None
     precision: Precision = None
     seed: Seed = None
+    dsn: ServerDsn = None
+    pg_bin: ServerBinaries = None
     as_json: AsJson = False
     runs: Runs = DEFAULT_RUNS
 

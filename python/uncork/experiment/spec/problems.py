@@ -34,15 +34,21 @@ _KEY = re.compile(rf"\s*({_WORD}(?:\s*\.\s*{_WORD})*)\s*=")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem at a key; the key is a path from the top of the file."""
+    """A problem at a key; the key is a path from the top of the file.
+
+    `line` is its line, if that is not the key's; with `file`, the line is in that file instead.
+    """
 
     key: tuple[str, ...]
     message: str
+    file: str | None = None
+    line: int | None = None
 
     def text(self, file: str, content: str) -> str:
         """Return the problem as text: ``case.toml:14: variants.uuid.value: unknown key ...``."""
         name = ".".join(self.key)
-        return f"{file}:{line_of(content, self.key)}: {name + ': ' if name else ''}{self.message}"
+        line = line_of(content, self.key) if self.line is None else self.line
+        return f"{self.file or file}:{line}: {name + ': ' if name else ''}{self.message}"
 
 
 def at(key: tuple[str, ...], message: str) -> PydanticCustomError:
@@ -63,7 +69,11 @@ def hint(name: str, known: Collection[str]) -> str:
 def in_order(problems: Iterable[Problem], content: str) -> list[Problem]:
     """Sort problems by line, and drop duplicates."""
     unique = dict.fromkeys(problems)
-    return sorted(unique, key=lambda problem: line_of(content, problem.key))
+
+    def order(problem: Problem) -> int:
+        return line_of(content, problem.key) if problem.line is None or problem.file else problem.line
+
+    return sorted(unique, key=order)
 
 
 def refuse(found: Iterable[Problem], file: str, content: str) -> None:
