@@ -14,7 +14,12 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "rerun": ("uncork rerun last --budget 10min",),
     "plan": ("uncork plan question.toml", "uncork plan question.toml --dsn service=staging --budget 10min"),
-    "new": ("uncork new question.toml",),
+    "new": (
+        "uncork new question.toml",
+        "uncork new slow.toml --from last --dsn postgresql:///shop",
+        'uncork new slow.toml --from last --template "from orders" '
+        '--change index="CREATE INDEX ON orders (customer_id)"',
+    ),
     "profile logs": (
         "uncork profile logs /var/log/postgresql/",
         "uncork profile logs today.log --against yesterday.log --html changes.html",

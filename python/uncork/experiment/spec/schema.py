@@ -31,6 +31,7 @@ from uncork.experiment.spec.http_workloads import HttpFacts
 from uncork.experiment.spec.inlining import inline_files, service_files
 from uncork.experiment.spec.limits import too_many_variants
 from uncork.experiment.spec.overrides import OwnSetup, OwnWorkload
+from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.experiment.spec.services import Database, OwnHttp, OwnService, Service
 from uncork.experiment.spec.single_variant import too_few, with_variant
 from uncork.experiment.spec.sources import BatchFacts, Generator, Parameter
@@ -515,7 +516,7 @@ def parse_spec(
     Raises:
         SpecError: lists every problem, one per line, each with file, line and key.
     """
-    problems.refuse(too_many_variants(text), file, text)
+    problems.refuse([*too_many_variants(text), *places_to_fill(text)], file, text)
     data = problems.toml_data(file, text)
     if alone:
         data = with_variant(data)
