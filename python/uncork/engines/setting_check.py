@@ -16,9 +16,10 @@ import psycopg
 
 from uncork import _native
 from uncork.engines.places import cache_folder
+from uncork.engines.settings import setting_text
 from uncork.spawn.child import run
 
-__all__ = ["ServerCheck", "SettingChecker", "binaries_here", "refused_by_server", "setting_text"]
+__all__ = ["ServerCheck", "SettingChecker", "binaries_here", "refused_by_server"]
 
 _FATAL: Final = re.compile(r"(?:FATAL|HINT):\s+(.*)")
 _OF_A_SERVER: Final = frozenset({"postmaster", "sighup", "internal"})
@@ -33,11 +34,6 @@ def binaries_here(chosen: Path | None) -> Path | None:
     else:
         folder = chosen
     return folder if (folder / "postgres").is_file() else None
-
-
-def setting_text(value: object) -> str:
-    """Return a value of an experiment file as PostgreSQL writes it."""
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from uncork.experiment.made_rows import quoted, table_sql
+from uncork.experiment.made_rows import literal, quoted, table_sql
 from uncork.experiment.spec.placeholders import fill_in
 from uncork.model.source_table import SourceTable
 
@@ -177,7 +177,7 @@ def _parameter(one: DraftParameter, made: Mapping[str, str]) -> str:
     if drawn is not None and (not samples or (one.equals and one.table in made)):
         return f"{key} = {{ query = {_toml(drawn)} }}\n"
     if samples:
-        rows = ", ".join(f"({'NULL' if value is None else _literal(value)})" for value in samples)
+        rows = ", ".join(f"({'NULL' if value is None else literal(value)})" for value in samples)
         return f"{key} = {{ query = {_toml(f'VALUES {rows}')} }}\n"
     what = fill_in(f"a query that returns the values of :{one.name}, such as VALUES (1), (2)")
     return f"{key} = {{ query = {_toml(f'-- {what}')} }}\n"
@@ -192,10 +192,6 @@ def _grouped(count: int) -> str:
 
 def _name(table: str) -> str:
     return ".".join(map(quoted, table.split(".")))
-
-
-def _literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _comment(*sentences: str) -> str:

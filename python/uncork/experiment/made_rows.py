@@ -11,7 +11,7 @@ from typing import Final
 
 from uncork.model.source_table import SourceColumn, SourceTable
 
-__all__ = ["quoted", "table_sql"]
+__all__ = ["literal", "quoted", "table_sql"]
 
 _NUMBERS: Final = "N"
 _TEXTS: Final = "S"
@@ -63,6 +63,11 @@ def quoted(name: str) -> str:
     return name if plain and name not in _KEYWORDS else '"' + name.replace('"', '""') + '"'
 
 
+def literal(value: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
 _KEYWORDS: Final = frozenset(
     [
         *("all", "analyse", "analyze", "and", "any", "array", "as", "asc", "both", "case", "cast", "check"),
@@ -94,7 +99,7 @@ def _definition(column: SourceColumn) -> str:
 
 
 def _enum(column: SourceColumn) -> str:
-    return f"CREATE TYPE {column.type} AS ENUM ({', '.join(map(_text, column.labels))});"
+    return f"CREATE TYPE {column.type} AS ENUM ({', '.join(map(literal, column.labels))});"
 
 
 def _value(
@@ -117,7 +122,7 @@ def _value(
     for value, share in ((None, column.null_share), *common):
         reached += share
         if share > 0 and (value is not None or not (unique or column.not_null)):
-            shown = "NULL" if value is None else f"{_text(value)}::{column.type}"
+            shown = "NULL" if value is None else f"{literal(value)}::{column.type}"
             cases.append(f"WHEN {_hash(place + 1000)} < {round(reached * _HASHED)} THEN {shown}")
     return f"CASE {' '.join(cases)} ELSE {made} END" if cases else made
 
@@ -128,7 +133,7 @@ def _made(column: SourceColumn, number: str, spread: tuple[str, str] | None, ste
     `number` is an expression that counts distinct values from 1; `spread` the range for `steps` of them.
     """
     if column.labels:
-        labels = ", ".join(map(_text, column.labels))
+        labels = ", ".join(map(literal, column.labels))
         return f"(ARRAY[{labels}])[1 + ({number}) % {len(column.labels)}]::{column.type}"
     if column.type in _BY_TYPE:
         return _BY_TYPE[column.type].format(number=number, type=column.type)
@@ -153,7 +158,7 @@ _BY_CATEGORY: Final = {"A": "'{{}}'::{type}", "B": "({number}) % 2 = 0"}
 def _made_number(type_: str, number: str, spread: tuple[str, str] | None, steps: int) -> str:
     if spread is None:
         return f"({number})::{type_}"
-    low, high = map(_text, spread)
+    low, high = map(literal, spread)
     return (
         f"({low}::numeric + trunc((({number}) - 1) * ({high}::numeric - {low}::numeric) / {steps}))::{type_}"
     )
@@ -162,13 +167,13 @@ def _made_number(type_: str, number: str, spread: tuple[str, str] | None, steps:
 def _made_time(type_: str, number: str, spread: tuple[str, str] | None, steps: int) -> str:
     if spread is None:
         return f"(timestamptz '2026-01-01' - ({number}) * interval '1 minute')::{type_}"
-    low, high = map(_text, spread)
+    low, high = map(literal, spread)
     span = f"({high}::timestamptz - {low}::timestamptz) / {steps}"
     return f"({low}::timestamptz + (({number}) - 1) * ({span}))::{type_}"
 
 
 def _made_text(column: SourceColumn, number: str) -> str:
-    text = f"{_text(column.name + ' ')} || ({number})"
+    text = f"{literal(column.name + ' ')} || ({number})"
     wide = min(max(column.width_bytes - 1, 0), _WIDEST)
     text = f"rpad({text}, {wide}, '.')" if wide > len(column.name) + 12 else text
     return f"({text})::{column.type}" if "(" not in column.type else f"left({text}, {_length(column.type)})"
@@ -187,7 +192,3 @@ def _distinct(column: SourceColumn, rows: int) -> int:
 def _hash(place: int) -> str:
     """Return a number from 0 to 2³¹-1 that depends on the row's number and the column's place."""
     return f"(hashint8(n + {place} * 1000003::bigint) & 2147483647)"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
