@@ -22,6 +22,7 @@ from fakes.load_results import (
     result_of,
 )
 from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.model.results.load import Distribution
 from uncork.report.blocks import Legend
 from uncork.report.draw.charts import Palette
 from uncork.report.load.answer import answer_load
@@ -35,6 +36,7 @@ from uncork.report.load.charts import (
 )
 from uncork.report.load.document import build_load_document
 from uncork.report.load.gobench import render_go_bench
+from uncork.report.load.slowest import slowest_words
 from uncork.report.load.terminal import render_load_terminal
 from uncork.report.load.words import code_words, rate_text, share_text, short_sql
 from uncork.report.write.exports import export, exports
@@ -57,8 +59,30 @@ def changed(measured: LoadMeasurement, spec=CLOSED_SPEC, **totals: object):
 def test_a_good_load_is_answered_in_one_sentence():
     assert closed_result().answer == (
         "400 transactions a second over 30.0 s by 8 clients; half took under 156 µs, 99 % under 454 µs; "
-        "no errors."
+        "the slowest script is tpcb-like (95 % under 437 µs), but select-only took 63 % of the time of all "
+        "scripts; no errors."
     )
+
+
+@pytest.mark.parametrize(
+    ("p95", "counts", "words"),
+    [
+        ((9_000_000, 1_000_000), (500, 500), "the slowest script is a.sql (95 % under 9.00 ms, 90 % of the"),
+        # The same p95: only the total time tells them apart.
+        ((1_000_000, 1_010_000), (900, 100), "a.sql took 90 % of the time of all scripts"),
+        # A p95 of ten executions is their maximum.
+        ((1_000_000, 9_000_000), (990, 10), "a.sql took 92 % of the time of all scripts"),
+        ((0, 1_000_000), (0, 100), "b.sql took 100 % of the time of all scripts"),
+    ],
+)
+def test_the_slowest_of_several_scripts_is_named(p95, counts, words):
+    first, _ = closed_result().scripts
+    scripts = tuple(
+        replace(first, name=name, latency=Distribution(count, mean_ns=float(most), p95_ns=most))
+        for name, count, most in zip(("a.sql", "b.sql"), counts, p95, strict=True)
+    )
+    assert slowest_words(replace(closed_result(), scripts=scripts)).startswith(words)
+    assert slowest_words(replace(closed_result(), scripts=scripts[:1])) == ""
 
 
 def test_an_open_loop_tells_what_arrived_and_what_was_left():

@@ -9,6 +9,7 @@ from typing import Final
 from uncork.model.load import LoadOutcome, Stalls
 from uncork.model.results.load import HttpFacts, LoadResult
 from uncork.model.units import format_count, format_duration
+from uncork.report.load.slowest import slowest_words
 from uncork.report.load.words import (
     clients_words,
     code_name,
@@ -39,7 +40,7 @@ _STOLEN: Final = 0.01
 
 
 def _compose_load_answer(result: LoadResult) -> str:
-    """Return the result of a load in one sentence: throughput, latency, failures."""
+    """Return the result of a load in one sentence: throughput, latency, the slowest script, failures."""
     counts, elapsed = result.counts, result.run.elapsed_ns
     outcome = result.run.outcome
     if outcome is LoadOutcome.REFUSED:
@@ -55,7 +56,8 @@ def _compose_load_answer(result: LoadResult) -> str:
         reason = f": {counts.first_error}" if counts.first_error else ""
         return _sentence(f"{opening}{failed if counts.started else f'no {word} was started'}{reason}")
     rate = f"{rate_text(result.operations_per_second)} {word}s a second over {format_duration(elapsed)}"
-    text = f"{opening}{rate} by {_by(result)}; {_latency(result)}; {_errors(result)}"
+    parts = (f"{opening}{rate} by {_by(result)}", _latency(result), slowest_words(result), _errors(result))
+    text = "; ".join(filter(None, parts))
     return _sentence(text)
 
 
