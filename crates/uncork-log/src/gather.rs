@@ -7,6 +7,7 @@ pub(crate) mod errors;
 pub(crate) mod event;
 pub(crate) mod example;
 pub(crate) mod histogram;
+pub(crate) mod loops;
 pub(crate) mod own;
 pub(crate) mod pool;
 pub(crate) mod replay;
@@ -17,6 +18,7 @@ pub(crate) mod times;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::gather::activity::{Activity, Wait, When};
 use crate::gather::blocking::{Blocking, Party, holders};
@@ -24,6 +26,7 @@ use crate::gather::entry_row::{EntryRow, parameters};
 use crate::gather::errors::{Errors, Kind};
 use crate::gather::event::Event;
 use crate::gather::example::{Execution, Explained, Place};
+use crate::gather::loops::{LoopOf, Loops};
 use crate::gather::own::is_own;
 use crate::gather::pool::Pool;
 use crate::gather::sequence::{Repetitions, Transactions};
@@ -77,6 +80,8 @@ pub struct Gathered {
     pub steps: [Times; 8],
     /// Repeated executions, by the number of their template.
     pub repetitions: Vec<(u32, Repetitions)>,
+    /// Executions repeated with other statements in between, by the numbers of their templates.
+    pub loops: Vec<(LoopOf<u32>, Loops)>,
     /// Transactions, by the number of their origin.
     pub transactions: Vec<(u32, Transactions)>,
     /// Who waited for whom, by the numbers of templates and origins.
@@ -120,6 +125,7 @@ impl Default for Gathered {
             applications: Vec::new(),
             steps: [Times::default(); 8],
             repetitions: Vec::new(),
+            loops: Vec::new(),
             transactions: Vec::new(),
             blocking: Vec::new(),
             rare: 0,
@@ -240,9 +246,10 @@ impl Gathered {
         let repetitions = std::mem::take(&mut self.repetitions);
         let transactions = std::mem::take(&mut self.transactions);
         let blocking = std::mem::take(&mut self.blocking);
+        let loops = std::mem::take(&mut self.loops);
         let all = self.templates.all().iter();
         let names: Vec<Box<[u8]>> = all
-            .filter(|_| !blocking.is_empty())
+            .filter(|_| !blocking.is_empty() || !loops.is_empty())
             .map(|template| template.more.text.clone())
             .collect();
         let texts: Vec<Box<[u8]>> = repetitions
@@ -264,6 +271,7 @@ impl Gathered {
             ..one
         });
         joined.blocking = blocking.collect();
+        joined.join_loops(loops, &names);
         for ((_, repetition), text) in repetitions.into_iter().zip(texts) {
             let number = joined.templates.known(&text);
             match joined.repetitions.iter_mut().find(|(of, _)| *of == number) {
@@ -275,6 +283,21 @@ impl Gathered {
             .repetitions
             .sort_unstable_by_key(|(number, _)| *number);
         joined
+    }
+
+    /// Keep loops by the numbers of templates that others became part of; `names` are the texts of the old numbers.
+    fn join_loops(&mut self, loops: Vec<(LoopOf<u32>, Loops)>, names: &[Box<[u8]>]) {
+        let mut all: BTreeMap<LoopOf<u32>, Loops> = BTreeMap::new();
+        for (of, found) in loops {
+            let mut number = |old: u32| self.templates.known(&names[old as usize]);
+            let of = LoopOf {
+                in_transaction: of.in_transaction,
+                parent: of.parent.map(&mut number),
+                template: number(of.template),
+            };
+            all.entry(of).or_default().merge(&found);
+        }
+        self.loops = all.into_iter().collect();
     }
 
     /// Gather an execution of a statement; return its template's identity, and whether it begins or ends a

@@ -13,6 +13,7 @@ pub use gather::errors::{Errors, Facts, Kind};
 pub use gather::event::Event;
 pub use gather::example::{Drawn, Example, Execution, Place};
 pub use gather::histogram::Histogram;
+pub use gather::loops::{LoopOf, Loops};
 pub use gather::pool::{AVERAGES, Average, Connections, Pool};
 pub use gather::replay::Replay;
 pub use gather::sequence::{Repetitions, Transactions};

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.analysis.log.blocking import blocking_of
+from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.pool import pool_facts
 from uncork.model.results.log import (
     OTHERS,
@@ -105,6 +106,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         anonymous=facts.get("anonymous", False),
         events=facts.get("events"),
         own=facts.get("own", 0),
+        loops=loops_of(tables["log_loops"], columns["text"], columns["executions"]),
     )
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.results.log_loop import LogLoop
+
 __all__ = [
     "DURATION_PARTS",
     "LOG_RESULT_VERSION",
@@ -258,7 +260,8 @@ class TransactionFacts:
 
     `working_ns` is the time of their statements, with parse, bind and the end of the transaction; for the
     rest of `elapsed_ns` they waited for the client. Of that rest, `repeated_wait_ns` lies within rows of
-    executions. In each of `pauses`, `pause_ns` in all, the client sent nothing for over a second.
+    executions and within loops. In each of `pauses`, `pause_ns` in all, the client sent nothing for over a
+    second.
     """
 
     application: str
@@ -358,7 +361,8 @@ class LogResult:
     are left out. `bucket_s` is the length of the buckets of `series`, `template_bucket_s` that of templates,
     whose timelines begin at `timeline_us`, and of applications. `application_series` is empty if the log
     names no application; the largest comes first. `anonymous` means that data was removed, `events` where
-    every entry was written. `untold` are durations without their statement in the log.
+    every entry was written. `untold` are durations without their statement in the log. `loops` repeat
+    templates with other statements in between.
     """
 
     run: LogRunFacts
@@ -400,4 +404,5 @@ class LogResult:
     anonymous: bool
     events: str | None
     own: int = 0
+    loops: tuple[LogLoop, ...] = ()
     version: int = LOG_RESULT_VERSION

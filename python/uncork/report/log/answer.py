@@ -9,6 +9,7 @@ from typing import Final
 from uncork.model.results.log import LogResult, TemplateFacts, TransactionFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.log.blocking import blocking_reasons
+from uncork.report.log.loops import loop_reasons
 from uncork.report.log.pool import pool_answer, pool_reasons
 from uncork.report.log.shares import (
     LEAST_SHARE,
@@ -79,6 +80,7 @@ def compose_log_reasons(result: LogResult) -> tuple[str, ...]:
 
 def _reasons(result: LogResult) -> Iterator[str]:
     yield from _repetitions(result)
+    yield from loop_reasons(result)
     yield from _lists(result)
     yield from _locks(result)
     yield from _files(result)
