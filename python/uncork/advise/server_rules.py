@@ -44,6 +44,7 @@ _GROUPED: Final = re.compile(
     r"\bgroup by\b|\bdistinct\b"
 )
 """An aggregating query: the number of rows it returns does not show how many rows it needed."""
+_WRITES: Final = re.compile(r"(?:insert|update|delete|merge)\b")
 _DEFAULT_WAL: Final = 1 << 30
 
 
@@ -265,6 +266,12 @@ def missing_indexes(result: DatabaseResult) -> Iterator[DatabaseFinding]:
         yield DatabaseFinding("missing-index", share, sessions, table.name, one.number, one.text, figures)
 
 
+def _waits(one: TemplateActivity) -> bool:
+    """Return whether a writing statement waits for more than half of its working time."""
+    on_cpu = sum(part.sessions for part in one.classes if part.name == CPU)
+    return _WRITES.match(one.text) is not None and on_cpu < at.WAITS * _works(one)
+
+
 def slow_statements(result: DatabaseResult) -> Iterator[DatabaseFinding]:
     """Yield a slow statement of the application's traffic that takes most of the time."""
     for one in result.templates:
@@ -274,7 +281,7 @@ def slow_statements(result: DatabaseResult) -> Iterator[DatabaseFinding]:
             continue
         mean_ns = figures.execution_ns / figures.calls
         if mean_ns >= at.SLOW_NS:
-            facts = {"calls": float(figures.calls), "mean_ns": mean_ns}
+            facts = {"calls": float(figures.calls), "mean_ns": mean_ns, "waits": float(_waits(one))}
             yield DatabaseFinding("slow-statement", share, sessions, "", one.number, one.text, facts)
 
 

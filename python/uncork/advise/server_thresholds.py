@@ -68,6 +68,9 @@ SLOW_NS: Final = 100_000_000
 SLOW_SHARE: Final = 0.5
 """Mean time of a repeated statement, and its fraction of the busy time, from which on it is a finding without
 any other fault: users notice a tenth of a second."""
+WAITS: Final = 0.5
+"""Fraction of the working time of a slow writing statement on CPU below which it waits (for the write-ahead
+log, for blocks, for internal locks): EXPLAIN would show its plan, but not what it waits for."""
 SPILL_BYTES: Final = 1_000_000
 SPILL_SHARE: Final = 0.2
 """Temporary files per call, and the statement's fraction of the busy time. A sort in memory is about twice as

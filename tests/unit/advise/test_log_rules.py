@@ -1,8 +1,36 @@
-"""Rules on logs: what is a loop."""
+"""Rules on logs: what waits instead of working, and what is a loop."""
 
 import pytest
 
 from uncork.advise.log_loops import is_loop
+from uncork.advise.log_tails import waits_in_its_tail
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "executions", "percentiles", "lists", "waits"),
+    [
+        ("UPDATE", 1_000, (1, 12, 40), (None, None), True),
+        ("UPDATE", 1_000, (1, 2, 40), (None, None), True),
+        ("INSERT", 1_000, (1, 5, 9), (None, None), False),
+        ("SELECT", 1_000, (1, 12, 40), (None, None), False),
+        ("UPDATE", 50, (1, 12, 40), (None, None), False),
+        ("INSERT", 1_000, (1, 12, 40), (10.0, 500), False),
+        ("INSERT", 1_000, (1, 12, 40), (10.0, 12), True),
+        ("COMMIT", 5, (1, 1, 1), (None, None), True),
+    ],
+)
+def test_a_writing_statement_with_a_long_tail_waits(kind, executions, percentiles, lists, waits):
+    p50, p95, p99 = (value * MS for value in percentiles)
+    mean, most = lists
+    assert waits_in_its_tail(kind, executions, p50, p95, p99, list_mean=mean, list_max=most) == waits
+
+
+def test_a_tail_of_microseconds_is_no_question():
+    assert not waits_in_its_tail("UPDATE", 1_000, 10_000, 200_000, 900_000)
+    assert not waits_in_its_tail("UPDATE", 1_000, None, None, None)
+
 
 @pytest.mark.parametrize(
     ("counts", "parent_executions", "stretches", "loop"),

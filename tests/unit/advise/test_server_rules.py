@@ -94,6 +94,14 @@ def server(**facts):
     return database_result(**{**usual, "settings": (), "writers": (), "transactions": (), **facts})
 
 
+def test_a_slow_statement_that_writes_and_waits_is_not_explained():
+    text = "update item set n = ? where id = ?"
+    for of_class, words in (("IO", "WALSync"), (CPU, "Run EXPLAIN")):
+        (one,) = find_server_findings(server(templates=(statement(text, of_class=of_class, mean_ns=200e6),)))
+        assert one.rule == "slow-statement"
+        assert words in finding_step(one).text
+
+
 SICK = {
     "forgotten-transaction": server(
         tree=tree(lock=2.0, idle=1.0), blockers=(blocker(2.0, state=IDLE, idle_ns=5_000_000_000),)

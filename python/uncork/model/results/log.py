@@ -181,7 +181,8 @@ class TemplateFacts:
     `identity` is the same in any log; None if the server's grammar rejects it. `failed` counts errors during
     its statements. `cut` counts executions whose text the log truncates. `timeline` counts executions in each
     bucket of `template_bucket_s` from `LogResult.timeline_us` on; `series` adds their time, but only for the
-    first hundred templates.
+    first hundred templates. `waits` is true if it writes and is usually fast, so that its slow executions
+    wait for something instead of working.
     """
 
     number: int
@@ -213,6 +214,7 @@ class TemplateFacts:
     examples: tuple[Example, ...]
     series: tuple[Point, ...]
     timeline: tuple[int, ...]
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,13 @@ def _batch(one: DatabaseFinding) -> Step:
 
 
 def _explain(one: DatabaseFinding) -> Step:
+    if one.figures.get("waits"):
+        return Step(
+            "This statement writes and waits for most of its time, which EXPLAIN does not show. Look at its "
+            "wait events in the tree: WALSync, WALWrite and SyncRep are the write-ahead log (a faster disk "
+            "for pg_wal, fewer commits), DataFileRead and DataFileWrite are blocks. Look at the checkpoints "
+            f"among the server's counters{_template(one)}"
+        )
     return Step(f"Run EXPLAIN (ANALYZE, BUFFERS) on the statement{_template(one)}")
 
 
