@@ -393,6 +393,16 @@ def test_what_was_stored_is_told_again(busy, tmp_path):
     assert read_database(run.folder) == run.result
 
 
+def test_the_first_sample_comes_before_the_counters_are_read(busy, tmp_path):
+    server = ServerWatch(busy.conninfo())
+    try:
+        watched = watch(server, 0.3, RATE)
+    finally:
+        server.close()
+    first = watched.tables["database_samples"]["time_us"][0].as_py()
+    assert watched.facts["watch"]["begun_us"] <= first <= watched.facts["snapshots"]["before"]["begun_us"]
+
+
 def test_nothing_on_the_server_is_changed_and_own_work_is_not_shown(busy, tmp_path):
     with connect(busy, "setup") as connection:
         query = "SELECT stats_reset FROM pg_stat_database WHERE datname = 'postgres'"

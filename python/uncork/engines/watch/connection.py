@@ -158,10 +158,11 @@ class ServerWatch:
         facts = dict(zip(names, row, strict=True))
         return {**facts, "number": self.version, "statements": self._find_statements()}
 
-    def snapshot(self, *, sizes: bool) -> ServerSnapshot:
+    def snapshot(self, *, sizes: bool, between: Callable[[], None] | None = None) -> ServerSnapshot:
         """Read all counters. With `sizes`, also read sizes of tables and indexes, foreign keys and settings.
 
-        Whatever cannot be read is left out and listed in the snapshot's `failed`.
+        `between` is called after each query, so that samples can be taken meanwhile. Whatever
+        cannot be read is left out and listed in the snapshot's `failed`.
 
         Raises:
             ServerCrash: if the server went away.
@@ -169,14 +170,18 @@ class ServerWatch:
         begun = time.time_ns() // 1000
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         failed: dict[str, str] = {}
-        tables = {
-            "database_statements": self._statement_rows(failed),
-            "database_counters": self._counter_rows(failed),
-            "database_relations": self._rows(snapshot_sql.RELATIONS, _RELATION_COLUMNS, "tables", failed),
-            "database_indexes": self._rows(
-                snapshot_sql.indexes(self.version), _INDEX_COLUMNS, "indexes", failed
-            ),
+        relations, indexes = snapshot_sql.RELATIONS, snapshot_sql.indexes(self.version)
+        steps: dict[str, Callable[[], list[Row]]] = {
+            "database_statements": lambda: self._statement_rows(failed),
+            "database_counters": lambda: self._counter_rows(failed),
+            "database_relations": lambda: self._rows(relations, _RELATION_COLUMNS, "tables", failed),
+            "database_indexes": lambda: self._rows(indexes, _INDEX_COLUMNS, "indexes", failed),
         }
+        tables: dict[str, list[Row]] = {}
+        for name, step in steps.items():
+            tables[name] = step()
+            if between is not None:
+                between()
         if sizes:
             self._add_sizes(tables, failed)
             tables["database_foreign_keys"] = self._rows(
