@@ -18,6 +18,7 @@ from psycopg.pq.abc import PGresult
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.postmaster import local_postmaster
 from uncork.engines.watch import snapshot_sql
+from uncork.engines.watch.generic_plans import GenericPlan, generic_plan
 from uncork.engines.watch.snapshot_sql import MARK
 from uncork.errors import ServerCrash, UsageError
 from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
@@ -29,8 +30,9 @@ Row = dict[str, Any]
 
 _SNAPSHOT_TIMEOUT: Final = "30s"
 _SAMPLE_TIMEOUT: Final = "5s"
+_PLAN_TIMEOUT: Final = "1s"
 _LOCK_TIMEOUT: Final = "1s"
-"""Timeouts of a snapshot's query and of a sample, and how long either may wait for a lock."""
+"""Timeouts of a snapshot's query, of a sample and of EXPLAIN, and how long any may wait for a lock."""
 
 _STATEMENT_COLUMNS: Final = tuple(
     column.name
@@ -246,6 +248,21 @@ class ServerWatch:
         ((most, reserved),) = self._ask(snapshot_sql.CONNECTION_LIMITS)
         return most, reserved
 
+    def generic_plan(self, statement: str) -> GenericPlan | None:
+        """Return the generic plan of a statement with parameters; None if it is no statement with a plan.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        self._set_timeout(_PLAN_TIMEOUT)
+        try:
+            found = generic_plan(self._connection, self.version, statement)
+        except psycopg.Error as error:
+            raise _gone(error) from error
+        if self._connection.closed or self._connection.broken:
+            raise ServerCrash("the server went away: the connection was lost during EXPLAIN")
+        return found
+
     def texts(self, wanted: Iterable[int]) -> dict[int, str]:
         """Return the texts of statements by query id, as far as pg_stat_statements has them.
 
@@ -297,7 +314,10 @@ class ServerWatch:
             raise
 
     def _set_timeout(self, timeout: str) -> None:
-        self._connection.execute(f"SET {MARK} statement_timeout = '{timeout}'".encode())
+        try:
+            self._connection.execute(f"SET {MARK} statement_timeout = '{timeout}'".encode())
+        except psycopg.Error as error:
+            raise _gone(error) from error
 
     def _extended(self, query: str) -> sql.Composed:
         return _query(query).format(extension=sql.Identifier(self._extension or ""))

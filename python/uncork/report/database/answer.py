@@ -23,9 +23,7 @@ from uncork.report.system_blocks import system_doubts
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words, series_words
 
-__all__ = [
-    "answer_database",
-]
+__all__ = ["answer_database", "uneven"]
 
 _TOLD: Final = 3
 _LEAST_SHARE: Final = 0.05
@@ -44,6 +42,9 @@ _SMALL: Final = 10_000
 _FREEZE: Final = 1_000_000_000
 """Transactions since a table's last freeze that need a mention; at 2 100 million the server refuses
 writes."""
+_BURST: Final = 2.0
+_BURST_SESSIONS: Final = 0.5
+"""How many times the average, and how many sessions more, the busiest seconds must have to be mentioned."""
 _AGAINST: Final = 0.2
 _LEAST_MISSED: Final = 0.5
 """Active sessions that samples may miss without a warning: as a fraction of the server's count, and in
@@ -62,7 +63,7 @@ def _compose_database_answer(result: DatabaseResult) -> str:
     parts = [_part(node) for node in result.tree.children[:_TOLD] if node.share >= _LEAST_SHARE]
     number = sessions_text(result.tree.sessions)
     verb = "session was" if number == "1.00" else "sessions were"
-    answer = f"{number} {verb} busy on average: {series_words(parts)}"
+    answer = f"{number} {verb} busy on average{_burst(result)}: {series_words(parts)}"
     top = next((one for one in result.templates if one.number >= 0 and one.sessions), None)
     if top is None:
         return answer
@@ -71,6 +72,25 @@ def _compose_database_answer(result: DatabaseResult) -> str:
         f"{answer}; one template takes {share_text(top.share)} of the time{blocked}: "
         f"{short_template(top.text)}"
     )
+
+
+def uneven(result: DatabaseResult) -> bool:
+    """Return whether the average hides a burst: some seconds are far busier than the rest."""
+    top = result.busiest
+    return (
+        top is not None
+        and top.sessions >= _BURST * result.tree.sessions
+        and top.sessions - result.tree.sessions >= _BURST_SESSIONS
+    )
+
+
+def _burst(result: DatabaseResult) -> str:
+    """Return the number of busy sessions in the busiest seconds, if the average hides them."""
+    top = result.busiest
+    if top is None or not uneven(result):
+        return ""
+    at = instant_text(top.start_us).rpartition(" ")[2]
+    return f", {sessions_text(top.sessions)} in the busiest {top.length_s} s (from {at} UTC)"
 
 
 def _part(node: TimeNode) -> str:

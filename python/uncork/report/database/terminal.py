@@ -9,6 +9,7 @@ from typing import Final
 from rich.console import Console
 
 from uncork.model.results.database import DatabaseResult
+from uncork.report.database.answer import uneven
 from uncork.report.database.document import build_database_document
 from uncork.report.database.tables import (
     background_table,
@@ -26,6 +27,9 @@ from uncork.report.database.tables import (
     usage_tables,
     watch_table,
 )
+from uncork.report.database.words import sessions_text
+from uncork.report.draw.spark import spark_text
+from uncork.report.quantity_words import step_text
 from uncork.report.write.terminal_text import (
     TerminalPart,
     as_text,
@@ -60,6 +64,8 @@ def render_database_terminal(
 
 
 def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Iterator[TerminalPart]:
+    if uneven(result):
+        yield partial(_write_shape, result)
     if result.tree.sessions:
         yield tree_table(result, width=width - _TREE, least=0.0 if full else _COARSE)
     most, waiters = (None, None) if full else (_ROOTS, _WAITERS)
@@ -75,6 +81,17 @@ def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Itera
         yield from (indexes_table(result, top, doubtful=True), indexes_table(result, top))
         yield from (islands_table(result), foreign_keys_table(result), settings_table(result))
         yield from (counters_table(result), watch_table(result), clocks_table(result))
+
+
+def _write_shape(result: DatabaseResult, console: Console) -> None:
+    """Print busy sessions over time as bars, because the average hides a burst."""
+    history = result.history
+    totals = [sum(values) for values in zip(*(one.sessions for one in history.layers), strict=True)]
+    write_title(console, f"Busy sessions over time, in steps of {step_text(history.step_s)}")
+    many = -(-len(totals) // max(_LEAST_TEXT, console.width - _INDENT))
+    bars = [max(totals[place : place + many]) for place in range(0, len(totals), many)]
+    write_lines(console, [f"{spark_text(bars)}  at most {sessions_text(max(totals))}"])
+    console.print()
 
 
 def _write_upkeep(result: DatabaseResult, console: Console) -> None:

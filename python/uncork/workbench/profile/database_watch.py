@@ -16,6 +16,7 @@ from uncork.model.system import SERVER, SystemSeries, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.profile.deltas import statement_deltas, statement_key
 from uncork.profile.server_templates import TemplateBook
+from uncork.workbench.profile.database_plans import find_plans, plans_table
 from uncork.workbench.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def watch(
     after: ServerSnapshot | None = None
     changed: list[_Change] = []
     own: set[int] = set()
+    plans: list[Row] = []
     texts: dict[int, str] = {}
     system: SystemSeries | None = None
     postmaster = server.postmaster()
@@ -183,6 +185,7 @@ def watch(
                 changed = _changed(before, after)
                 texts = server.texts({*(row["query_id"] for _, row in changed), *found.texts})
                 own = {query_id for query_id, text in texts.items() if MARK in text}
+                plans = find_plans(server, facts["server"]["database"], changed, texts, own)
         except KeyboardInterrupt:
             status = "interrupted"  # the signal came after the block: nothing is missing
     except ServerCrash as error:
@@ -212,6 +215,7 @@ def watch(
 
     tables = {
         **_tables(found, before, after, changed),
+        "database_plans": plans_table(found.book, plans),
         **system_tables([] if system is None else [({}, system)]),
     }
     return Watched(status, facts, tables, trouble)
