@@ -1,12 +1,12 @@
 //! Converts gathered logs to tables.
 
+mod loops;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, UInt32Array, UInt64Array,
-};
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use uncork_ingest::Report;
 use uncork_log::{
@@ -48,7 +48,7 @@ impl Shown<'_> {
             ("log_transactions", self.transactions()?),
             ("log_pool", self.pool()?),
             ("log_blocking", self.blocking()?),
-            ("log_loops", loops(gathered)?),
+            ("log_loops", loops::table_of(gathered)?),
         ])
     }
 
@@ -423,29 +423,6 @@ impl Spread {
             parts,
         }
     }
-}
-
-fn loops(gathered: &Gathered) -> PyResult<Table> {
-    let rows = &gathered.loops;
-    let flags = rows.iter().map(|(of, _)| Some(of.in_transaction));
-    let squares = rows.iter().map(|(_, found)| Some(found.squares));
-    table(vec![
-        ("template", template_numbers(rows, |(of, _)| of.template)),
-        (
-            "parent",
-            template_numbers(rows, |(of, _)| of.parent.unwrap_or(u32::MAX)),
-        ),
-        ("in_transaction", Arc::new(flags.collect::<BooleanArray>())),
-        ("stretches", numbers(rows, |(_, found)| found.stretches)),
-        ("executions", numbers(rows, |(_, found)| found.executions)),
-        ("parents", numbers(rows, |(_, found)| found.parents)),
-        ("squares", Arc::new(squares.collect::<Float64Array>())),
-        ("longest", numbers(rows, |(_, found)| found.longest.into())),
-        ("elapsed_us", numbers(rows, |(_, found)| found.elapsed)),
-        ("sum_us", numbers(rows, |(_, found)| found.micros)),
-        ("file", numbers(rows, |(_, found)| found.place.0.into())),
-        ("offset", numbers(rows, |(_, found)| found.place.1)),
-    ])
 }
 
 fn templates(gathered: &Gathered, spread: &[Spread]) -> PyResult<Table> {
