@@ -43,6 +43,9 @@ client that takes longer does something else in between."""
 LOOP_STATEMENTS: Final = 50
 """Fewest executions of one template in a transaction that indicate a loop. A transaction written by hand has
 a dozen statements."""
+LOOP_IN_TURN: Final = 10
+"""Fewest executions of each template of a loop that sends several in turn, in a transaction and for each
+BEGIN: a transaction written by hand executes each of its statements once or twice."""
 PAUSES_TOO_LONG: Final = 10
 """Factor by which sampling can overestimate pauses: one machine showed pauses of 0.05 ms as 0.3 to 0.5 ms."""
 LOOP_SAMPLES: Final = 5
