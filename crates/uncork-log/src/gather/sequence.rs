@@ -410,4 +410,4 @@ fn between(first: Option<Micros>, last: Option<Micros>) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

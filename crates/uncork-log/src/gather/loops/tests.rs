@@ -1,4 +1,5 @@
-use crate::{Gathered, Lines, Prefix, Replay};
+use crate::Gathered;
+use crate::gather::sequence;
 
 /// A log of one session: each statement with the pause before it, in milliseconds. Every one takes a millisecond.
 fn read(statements: &[(u32, &str)]) -> Gathered {
@@ -14,15 +15,7 @@ fn read(statements: &[(u32, &str)]) -> Gathered {
             )
         })
         .collect();
-    let mut gathered = Gathered::default();
-    let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
-    Lines::new(prefix).scan(log.as_bytes(), 0, &mut gathered);
-    let mut replay = Replay::default();
-    for event in gathered.take_events() {
-        replay.follow(event);
-    }
-    replay.finish(&mut gathered);
-    gathered
+    sequence::tests::read(&log)
 }
 
 /// Loops by their texts: the parent's, the template's, stretches, executions, parents and the longest.

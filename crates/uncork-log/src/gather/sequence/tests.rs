@@ -2,7 +2,8 @@ use super::*;
 use crate::read::message::Step;
 use crate::{Gathered, Lines, Prefix, Replay};
 
-fn read(log: &str) -> Gathered {
+/// Read the log of sessions, and replay it in its order.
+pub(in crate::gather) fn read(log: &str) -> Gathered {
     let mut gathered = Gathered::default();
     let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
     Lines::new(prefix).scan(log.as_bytes(), 0, &mut gathered);
