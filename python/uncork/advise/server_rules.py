@@ -114,7 +114,12 @@ def _executions(one: InTransaction, result: DatabaseResult) -> float:
 
     The estimate is the rate of calls while sessions are busy with the template, times the length of one
     transaction. Other clients may execute it outside transactions, so the pauses between statements bound it.
+    If transactions are of one application only, a template with hardly more calls than BEGIN is in no loop.
     """
+    others = any((each.application, each.user) != (one.application, one.user) for each in result.transactions)
+    counted = _calls_a_begin(one, result)
+    if not others and 0 < counted < at.LOOP_LEAST_CALLS:
+        return counted
     template = next((each for each in result.templates if each.number == one.template), None)
     if template is None or template.statements is None or not template.sessions:
         return one.per_transaction

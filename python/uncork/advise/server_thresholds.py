@@ -46,6 +46,9 @@ a dozen statements."""
 LOOP_IN_TURN: Final = 10
 """Fewest executions of each template of a loop that sends several in turn, in a transaction and for each
 BEGIN: a transaction written by hand executes each of its statements once or twice."""
+LOOP_LEAST_CALLS: Final = 2
+"""Calls for each BEGIN of the only application that uses transactions, below which its templates are in no
+loop, whatever a few samples suggest."""
 PAUSES_TOO_LONG: Final = 10
 """Factor by which sampling can overestimate pauses: one machine showed pauses of 0.05 ms as 0.3 to 0.5 ms."""
 LOOP_SAMPLES: Final = 5

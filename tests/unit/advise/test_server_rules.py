@@ -139,6 +139,15 @@ def test_statements_in_turn_that_are_few_or_uncertain_are_no_loop(executions, be
     assert find_server_findings(in_turn(executions, begins=begins)) == ()
 
 
+def test_a_few_samples_do_not_make_a_loop_of_transactions_that_were_written_by_hand():
+    by_hand = in_turn(60, begins=990)
+    assert find_server_findings(by_hand) == ()
+    # Another application's transactions may be most of the BEGINs.
+    other = in_transaction(application="other", template=7, sessions=0.01, per_transaction=1.0)
+    (one,) = find_server_findings(replace(by_hand, transactions=(*by_hand.transactions, other)))
+    assert one.rule == "one-by-one"
+
+
 def test_a_slow_statement_that_writes_and_waits_is_not_explained():
     text = "update item set n = ? where id = ?"
     for of_class, words in (("IO", "WALSync"), (CPU, "Run EXPLAIN")):
