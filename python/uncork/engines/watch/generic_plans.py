@@ -42,6 +42,8 @@ def generic_plan(connection: psycopg.Connection, version: int, statement: str) -
     if word not in _PLANNED:
         return None
     server, encoding = connection.pgconn, connection.info.encoding
+    # Only superusers may set it. Otherwise pg_stat_statements counts each EXPLAIN as an entry of its own.
+    server.exec_(f"SET {MARK} pg_stat_statements.track_utility = off".encode())
     prepared = server.prepare(_NAME, f"{MARK} {statement}".encode(encoding))
     if prepared.status != pq.ExecStatus.COMMAND_OK:
         return _refused(prepared, encoding)
