@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use arrow_array::{BooleanArray, Float64Array};
 use pyo3::prelude::*;
-use pyo3_arrow::PyTable;
 use uncork_log::Gathered;
 
 use super::{numbers, template_numbers};
+use crate::arrow::Table;
 use crate::tables::table;
 
 /// Return what clients repeat with other statements in between.
-pub(super) fn table_of(gathered: &Gathered) -> PyResult<PyTable> {
+pub(super) fn table_of(gathered: &Gathered) -> PyResult<Table> {
     let rows = &gathered.loops;
     let flags = rows.iter().map(|(of, _)| Some(of.in_transaction));
     let squares = rows.iter().map(|(_, found)| Some(found.squares));
