@@ -97,7 +97,7 @@ def run(
             raise UsageError(
                 "--resume continues a run unchanged: leave out the source, --set, --workload and --seed"
             )
-        folder = resume.folder if isinstance(resume, Run) else find_run(root, resume)
+        folder = resume.folder if isinstance(resume, Run) else find_run(root, resume, failed=True)
         with closing(RunReader(folder)) as reader:
             stored = run_source(reader, _changes(read))
         return _measured(resume_run(folder, stored, _server(read)), progress)

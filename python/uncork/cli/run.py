@@ -13,6 +13,7 @@ from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.next_step import say_next
 from uncork.cli.progress import progress_view
 from uncork.cli.report import write_reports
+from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import RunError, UsageError
 from uncork.experiment.plan.order import plan_warnings
 from uncork.requests.experiment_options import PlanOptions, RerunOptions, RunOptions
@@ -35,7 +36,7 @@ def run(options: RunOptions) -> None:
             raise UsageError(
                 "--resume continues a run unchanged: leave out FILE, --set, --workload and --seed"
             )
-        folder = find_run(options.runs, options.resume)
+        folder = find_run(options.runs, options.resume, failed=True)
         source = run_source(RunReader(folder), changes)
         expectations = parse_expectations(options.expect, source)
         session = resume_run(folder, source, server)
@@ -52,6 +53,7 @@ def run(options: RunOptions) -> None:
 def rerun(options: RerunOptions) -> None:
     """Run a stored run's experiment again, and show the report."""
     reader = RunReader(find_run(options.runs, options.run))
+    note_skipped(options.runs, options.run)
     source = run_source(reader, changes_of(None, None, options.budget, options.precision, options.seed))
     if reader.manifest.server.startswith("existing") and options.dsn is None:
         raise UsageError(

@@ -17,6 +17,7 @@ from rich.text import Text
 from uncork.analysis.runs.listing import read_runs
 from uncork.cli import console
 from uncork.cli.pages import check_forms
+from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import SetupError
 from uncork.requests.stored_options import QueryOptions
 from uncork.store.layout import find_run
