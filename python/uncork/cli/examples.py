@@ -71,6 +71,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "sql": (
         "uncork sql last",
+        'uncork sql "FROM comparisons"',
         'uncork sql last "SELECT variant, median(p50_ns) / 1e3 AS p50_us FROM trials GROUP BY variant"',
         'uncork sql all "SELECT run, kind, status FROM runs ORDER BY started_at DESC LIMIT 10" --csv',
     ),
