@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import jsonschema
@@ -37,6 +38,7 @@ from uncork.report.load.charts import (
 from uncork.report.load.document import build_load_document
 from uncork.report.load.gobench import render_go_bench
 from uncork.report.load.slowest import slowest_words
+from uncork.report.load.tables import errors_table
 from uncork.report.load.terminal import render_load_terminal
 from uncork.report.load.words import code_words, rate_text, share_text, short_sql
 from uncork.report.write.exports import export, exports
@@ -122,6 +124,24 @@ def test_nothing_succeeded_is_said_with_the_first_error():
     )
     assert found.answer == "None of 9 transactions succeeded: no table."
     assert changed(closed_load(), succeeded=0, started=0).answer == "No transaction was started."
+
+
+def test_a_load_that_ended_because_nothing_succeeded_says_its_error_once():
+    found = changed(
+        closed_load(),
+        outcome=LoadOutcome.NOTHING_SUCCEEDED,
+        message="no table",
+        succeeded=0,
+        started=9,
+        failed=9,
+        first_error="no table",
+        errors={"42P01": 9},
+    )
+    assert re.fullmatch(
+        r"Ended early, after [\d.]+ .{1,2}: none of 9 transactions succeeded: no table\.", found.answer
+    )
+    shown = " ".join([found.answer, *found.warnings, errors_table(found).caption])
+    assert shown.count("no table") == 1
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def _compose_load_answer(result: LoadResult) -> str:
         LoadOutcome.INTERRUPTED: "Interrupted: ",
         LoadOutcome.CONNECTION_LOST: "Connection lost: ",
         LoadOutcome.DEADLINE: "Stopped at its deadline: ",
+        LoadOutcome.NOTHING_SUCCEEDED: f"Ended early, after {format_duration(elapsed)}: ",
     }.get(outcome, "")
     if not counts.succeeded:
         failed = f"none of {count_words(counts.started, word)} succeeded"
@@ -113,10 +114,11 @@ def _errors(result: LoadResult) -> str:
 def _went_wrong(result: LoadResult) -> Iterator[str]:
     """Yield the failures of operations and connections."""
     counts = result.counts
-    if result.run.outcome is not LoadOutcome.COMPLETE and result.run.message and counts.started:
+    known = (LoadOutcome.COMPLETE, LoadOutcome.NOTHING_SUCCEEDED)  # the answer says it
+    if result.run.outcome not in known and result.run.message and counts.started:
         yield f"the load ended early ({result.run.outcome}): {result.run.message}"
     if counts.errors:
-        first = f"; first message: {counts.first_error}" if counts.first_error else ""
+        first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""
         what = f"failed {operation_word(result)}s by {code_name(result)}"
         yield f"{what}: {codes_words(counts.errors)}{first}"
     cut = counts.failed - sum(counts.errors.values())

@@ -46,6 +46,8 @@ from uncork.report.system_blocks import system_blocks
 
 __all__ = ["build_load_document"]
 
+_OTHER_PROTOCOL = "other protocol"
+"""The kind of failure if the server speaks HTTP/2 only."""
 _STEADY_SHARE = 0.7
 """Fraction of a closed loop's throughput at which to measure latency: below the limit, but busy."""
 
@@ -103,6 +105,8 @@ def _steps(result: LoadResult) -> Iterator[Step]:
             command,
         )
         return
+    if _OTHER_PROTOCOL in result.counts.errors:
+        yield Step("Send the requests by HTTP/2:", f"{command} --h2")
     for one in result.bottlenecks[:1]:
         yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
     if result.counts.unsent:
