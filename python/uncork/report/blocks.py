@@ -11,6 +11,7 @@ from typing import Literal
 
 from uncork.model.results.experiment import CrossoverPoint
 from uncork.model.verdict import Verdict
+from uncork.report.headline import split_answer
 
 __all__ = [
     "Beside",
@@ -386,3 +387,13 @@ class Document:
     sections: tuple[Section, ...]
     version: str
     heading: str = "Why"
+
+    @property
+    def headline(self) -> str:
+        """The first sentence of the answer."""
+        return split_answer(self.answer)[0]
+
+    @property
+    def lead(self) -> str:
+        """The sentences of the answer after the first one."""
+        return split_answer(self.answer)[1]

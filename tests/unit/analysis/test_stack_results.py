@@ -66,10 +66,11 @@ def told(**changes):
     return stack_result(RUN, facts(**changes), tables(), None)
 
 
-def test_the_answer_names_frames_and_the_kernels_share():
+def test_the_answer_names_the_template_and_then_frames_and_the_kernels_share():
     assert told().answer == (
-        "60 % of the CPU is in exec_simple_query and the functions it calls; hottest frames: ExecScan 50 %, "
-        "submit_bio (kernel) 40 % and exc_page_fault (kernel) 10 %; the kernel takes 50 %."
+        '"select ?" takes 100 % of the CPU, and exec_simple_query 60 %. The share of exec_simple_query '
+        "includes the functions it calls. Hottest frames: ExecScan 50 %, submit_bio (kernel) 40 % and "
+        "exc_page_fault (kernel) 10 %. The kernel takes 50 %."
     )
 
 
@@ -92,7 +93,10 @@ def test_without_frames_the_share_is_told_all_the_same():
     stacks = {"[user code]": 500, "[kernel]_[k]": 500}
     found = facts(tool="/proc", measures=(("cpu", "nanoseconds"),), cpu_ns=(500, 500))
     result = stack_result(RUN, found, tables(stacks, unit="nanoseconds"), None)
-    assert "50 % in user code, 50 % in the kernel; the functions cannot be seen here" in result.answer
+    assert (
+        "50 % of it in the kernel. The rest ran in user code. The functions cannot be seen here."
+        in result.answer
+    )
     assert "Run perf as root" in result.findings[0].text
 
 

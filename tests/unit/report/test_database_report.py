@@ -31,7 +31,7 @@ def test_a_role_that_may_not_see_is_told_that_it_does_not():
     result = nothing()
     result = told(replace(result, watch=replace(result.watch, hidden=3.5)))
     assert result.answer.startswith("No session that this role may see was busy")
-    assert result.answer.endswith("the server itself counted 2.40 active ones.")
+    assert result.answer.endswith("The server itself counted 2.40 active ones.")
     assert not any("processors" in one for one in result.warnings)
     assert build_database_document(result).steps[0].text.startswith("Get the missing access")
     assert any(

@@ -54,17 +54,18 @@ def changed(measured: LoadMeasurement, spec=CLOSED_SPEC, **totals: object):
 # ---- the answer ----
 
 
-def test_a_good_load_is_answered_in_one_sentence():
+def test_a_good_load_is_answered_by_its_throughput_and_p99():
     assert closed_result().answer == (
-        "400 transactions a second over 30.0 s by 8 clients; half took under 156 µs, 99 % under 454 µs; "
-        "no errors."
+        "The server handled 400 transactions a second from 8 clients with p99 454 µs and no errors. Over "
+        "30.0 s, by 8 clients: half took under 156 µs, 99 % under 454 µs."
     )
 
 
 def test_an_open_loop_tells_what_arrived_and_what_was_left():
     answer = open_result().answer
     assert answer.startswith(
-        "280 transactions a second over 5.00 s by 14 connections (300 a second arrived); half"
+        "The server handled 280 transactions a second with p99 44.4 ms and 1.41 % failures. Over 5.00 s, by "
+        "14 connections (300 a second arrived): half"
     )
     assert "from the intended start" in answer
     assert answer.endswith(
@@ -74,8 +75,8 @@ def test_an_open_loop_tells_what_arrived_and_what_was_left():
 
 def test_a_refusal_names_its_reason():
     assert refused_result().answer == (
-        "Nothing was measured, because 8 connections could not be opened: "
-        'password authentication failed for user "bench" (SQLSTATE 28P01).'
+        "Nothing was measured, because 8 connections could not be opened. "
+        'Password authentication failed for user "bench" (SQLSTATE 28P01).'
     )
     assert refused_result().warnings == ()
 
@@ -83,9 +84,9 @@ def test_a_refusal_names_its_reason():
 @pytest.mark.parametrize(
     ("outcome", "beginning"),
     [
-        (LoadOutcome.INTERRUPTED, "Interrupted: 400 transactions a second"),
-        (LoadOutcome.CONNECTION_LOST, "Connection lost: 400"),
-        (LoadOutcome.DEADLINE, "Stopped at its deadline: 400"),
+        (LoadOutcome.INTERRUPTED, "Interrupted: the server handled 400 transactions a second"),
+        (LoadOutcome.CONNECTION_LOST, "Connection lost: the server handled 400"),
+        (LoadOutcome.DEADLINE, "Stopped at its deadline: the server handled 400"),
     ],
 )
 def test_an_early_end_comes_first(outcome, beginning):
@@ -96,7 +97,7 @@ def test_nothing_succeeded_is_said_with_the_first_error():
     found = changed(
         closed_load(), succeeded=0, started=9, failed=9, first_error="no table", errors={"42P01": 9}
     )
-    assert found.answer == "None of 9 transactions succeeded: no table."
+    assert found.answer == "None of 9 transactions succeeded. First error: no table."
     assert changed(closed_load(), succeeded=0, started=0).answer == "No transaction was started."
 
 

@@ -28,6 +28,7 @@ from uncork.report.words import (
 from uncork.report.write.terminal_text import (
     draw_table,
     wrapped,
+    write_answer,
     write_items,
     write_lines,
     write_paragraph,
@@ -46,7 +47,7 @@ def render_terminal(result: RunResult, console: Console) -> None:
     document = build_document(result)
     view = View(result)
     write_paragraph(console, document.question, "italic")
-    write_paragraph(console, document.answer, "bold")
+    write_answer(console, document.answer)
     write_items(console, document.reasons)
     for table, drawn in _verdicts(view, console):
         write_lines(console, wrapped(table.caption, console.width), "bold")

@@ -13,6 +13,7 @@ from uncork.report.guard.why import settings_lines
 from uncork.report.write.terminal_text import (
     as_text,
     draw_table,
+    write_answer,
     write_items,
     write_lines,
     write_paragraph,
@@ -35,7 +36,7 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
 
     The console sets colour and width; every outcome is also stated in words.
     """
-    write_paragraph(console, result.answer, "bold")
+    write_answer(console, result.answer)
     asked = (f"Question: {result.question}",) if result.question else ()
     write_items(console, (*result.reasons, *asked))
     if result.checks:

@@ -25,6 +25,7 @@ from uncork.report.write.terminal_text import (
     TerminalPart,
     as_text,
     wrapped,
+    write_answer,
     write_items,
     write_lines,
     write_paragraph,
@@ -52,7 +53,7 @@ def render_log_live(result: LogResult, console: Console, state: str, *, top: int
     """Replace the screen with what the log shows so far, as much as fits."""
     with console.capture() as captured:
         write_paragraph(console, state, "italic")
-        write_paragraph(console, result.answer, "bold")
+        write_answer(console, result.answer)
         write_items(console, (*result.warnings, *result.reasons))
         if result.executions.count:
             _write_templates(result, console, top)

@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from uncork.report.blocks import Document, Step, Table, Tone, Value
+from uncork.report.headline import split_answer
 from uncork.report.words import hold_together
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "as_text",
     "draw_table",
     "wrapped",
+    "write_answer",
     "write_item",
     "write_items",
     "write_lines",
@@ -56,7 +58,7 @@ def write_report(
     console: Console, document: Document, parts: Iterable[TerminalPart], *, facts: bool = False
 ) -> None:
     """Print a document: its answer, reasons and question, then `parts`, its facts, and its steps."""
-    write_paragraph(console, document.answer, "bold")
+    write_answer(console, document.answer)
     if document.reasons:
         write_items(console, document.reasons)
     write_paragraph(console, document.question, "italic")
@@ -118,6 +120,12 @@ def write_paragraph(console: Console, text: str, style: str = "") -> None:
     if text:
         write_lines(console, wrapped(text, console.width), style)
         console.print()
+
+
+def write_answer(console: Console, answer: str) -> None:
+    """Print an answer: its headline in bold, then its other sentences."""
+    for text, style in zip(split_answer(answer), ("bold", ""), strict=True):
+        write_paragraph(console, text, style)
 
 
 def write_items(console: Console, items: Iterable[str]) -> None:
