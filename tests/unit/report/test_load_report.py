@@ -21,8 +21,9 @@ from fakes.load_results import (
     refused_result,
     result_of,
 )
+from uncork.model.bottleneck import Bottleneck
 from uncork.model.load import LoadMeasurement, LoadOutcome
-from uncork.report.blocks import Legend
+from uncork.report.blocks import Fold, Legend
 from uncork.report.draw.charts import Palette
 from uncork.report.load.answer import answer_load
 from uncork.report.load.charts import (
@@ -245,6 +246,23 @@ def test_the_page_is_whole_and_says_the_answer_first(name):
     assert page.count("<svg") >= {"closed": 3, "open": 4, "refused": 0, "http": 4}[name]
     links = {f'href="#{section.id}"' for section in build_load_document(result).sections}
     assert all(link in page for link in links)
+
+
+def test_scripts_come_first_and_a_bottleneck_before_them():
+    result = closed_result()
+    first = build_load_document(result).sections[0]
+    assert first.id == "scripts" and any(isinstance(one, Fold) for one in first.blocks)
+    known = replace(result, bottlenecks=(Bottleneck("locks", "most requests wait", "find who holds", 1.0),))
+    ids = [section.id for section in build_load_document(known).sections]
+    assert ids[:2] == ["bottlenecks", "scripts"]
+    assert build_load_document(known).reasons[0] == "Bottleneck: most requests wait."
+
+
+def test_a_load_without_a_bottleneck_says_how_to_find_it():
+    steps = [step for step in build_load_document(closed_result()).steps if "bottleneck" in step.text]
+    assert [step.command.endswith(" --sweep clients") for step in steps] == [True]
+    assert " -T " not in steps[0].command and " -c " not in steps[0].command
+    assert not any("bottleneck" in step.text for step in build_load_document(open_result()).steps)
 
 
 @pytest.mark.parametrize("name", RESULTS)

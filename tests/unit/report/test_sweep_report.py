@@ -18,8 +18,9 @@ from fakes.sweeps import law, processors, spec, step, swept
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.sweep import parse_objectives
 from uncork.model.units import format_duration
+from uncork.report.blocks import LineChart
 from uncork.report.headline import split_answer
-from uncork.report.load.sweep_document import build_sweep_document
+from uncork.report.load.sweep_document import build_sweep_document, levels_table
 from uncork.report.load.sweep_terminal import render_sweep_terminal
 from uncork.report.load.words import rate_text
 from uncork.report.write.html import html_page
@@ -194,6 +195,30 @@ def test_objectives_are_told_with_both_sides():
     result = result_of(processors(10), objectives=parse_objectives("p99<25ms, p50<1us"))
     assert "p99 < 25ms holds up to " in result.answer and " and fails at " in result.answer
     assert "p50 < 1us already fails at 1 client, the lowest level" in result.answer
+
+
+def test_a_chart_has_the_line_of_an_objective_and_shades_the_levels_that_hold_it():
+    result = result_of(processors(10), objectives=parse_objectives("p99<25ms"))
+    (objective,) = result.objectives
+    document = build_sweep_document(result)
+    charts = [one for one in document.sections[0].blocks if isinstance(one, LineChart)]
+    assert [one.limits for one in charts] == [(), ((25e6, "p99 < 25ms"),)]
+    assert {one.shaded for one in charts} == {(1.0, objective.holds)}
+    assert all(f"p99 < 25ms holds, up to {objective.holds:.0f} clients" in one.note for one in charts)
+    table = levels_table(result)
+    place = [column.title for column in table.columns].index("p99 < 25ms")
+    held = {row[0].sort: row[place].text for row in table.rows}
+    assert held[objective.holds] == "holds" and held[objective.fails] == "fails"
+    assert set(held.values()) <= {"holds", "fails", "not known"}
+    page = html_page(document)
+    assert page.count(">p99 &lt; 25ms</text>") == 1 and page.count('stroke-dasharray="6,4"') == 1
+
+
+def test_an_objective_that_no_level_holds_shades_nothing():
+    result = result_of(processors(10), objectives=parse_objectives("errors<0.1%, p50<1us"))
+    charts = [one for one in build_sweep_document(result).sections[0].blocks if isinstance(one, LineChart)]
+    assert {one.shaded for one in charts} == {None} and not any(one.note for one in charts)
+    assert charts[1].limits == ((1e3, "p50 < 1us"),)
 
 
 def test_a_law_that_does_not_fit_is_not_believed():
