@@ -124,6 +124,36 @@ def test_what_cannot_be_seen_stands_in_the_report():
     assert "Not seen: stacks of code: perf is not installed." in document.reasons
 
 
+@pytest.mark.parametrize(
+    ("stacks", "expected"),
+    [
+        (
+            {"main;[postgres]": 51, "main;[libcrypto.so.3]": 9, "main;ExecScan": 40},
+            "60 % of the CPU is in functions without names ([postgres] 51 % and [libcrypto.so.3] 9.0 %). "
+            "Install debug symbols: postgresql-VERSION-dbgsym on Debian, debuginfo-install "
+            "postgresql-server on Fedora; libssl3-dbgsym on Debian, debuginfo-install openssl-libs on "
+            "Fedora. Build your own programs with -g, and do not strip them.",
+        ),
+        (
+            {"main;[shop]": 50, "main;work": 50},
+            "50 % of the CPU is in functions without names ([shop] 50 %). Install debug symbols: the "
+            "-dbgsym package (Debian) or -debuginfo package (Fedora) of shop. Build your own programs with "
+            "-g, and do not strip them.",
+        ),
+        (
+            {"main;[unknown]": 50, "main;work": 50},
+            "50 % of the CPU is in functions without names ([unknown] 50 %). Code generated at run time "
+            "needs a map for perf: node --perf-basic-prof, python -X perf; in PostgreSQL set jit = off.",
+        ),
+        ({"main;[libc.so.6]": 4, "main;work": 96}, None),
+    ],
+)
+def test_missing_debug_symbols_are_named_with_the_package_or_flag(stacks, expected):
+    document = build_stack_document(stack_result(RUN, facts(), tables(stacks), None))
+    told = [text for text in document.reasons if "without names" in text]
+    assert told == ([expected] if expected else [])
+
+
 def test_nothing_seen_is_an_answer():
     empty = {name: table.slice(0, 0) for name, table in tables().items()}
     result = stack_result(RUN, facts(measures=()), empty, None)
