@@ -32,6 +32,7 @@ from uncork.report.write.terminal_text import (
     write_items,
     write_lines,
     write_paragraph,
+    write_rows,
     write_steps,
     write_title,
 )
@@ -80,7 +81,7 @@ def _write_growth(view: View, console: Console) -> None:
     write_title(console, f"How time grows with {growth.factor}")
     write_paragraph(console, growth_words(growth))
     if growth.lines:
-        console.print(draw_table(growth_table(view, growth), console))
+        write_rows(console, growth_table(view, growth))
         console.print()
 
 

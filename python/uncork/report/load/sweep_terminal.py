@@ -7,9 +7,9 @@ from rich.console import Console
 from uncork.model.results.sweep import SweepResult
 from uncork.report.load.sweep_document import build_sweep_document, levels_table
 from uncork.report.write.terminal_text import (
-    draw_table,
     write_answer,
     write_items,
+    write_rows,
     write_steps,
 )
 
@@ -24,6 +24,6 @@ def render_sweep_terminal(result: SweepResult, console: Console) -> None:
     write_answer(console, document.answer)
     if document.reasons:
         write_items(console, document.reasons)
-    console.print(draw_table(levels_table(result, brief=True), console))
+    write_rows(console, levels_table(result, brief=True))
     console.print()
     write_steps(console, document.steps)

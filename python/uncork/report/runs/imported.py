@@ -13,7 +13,7 @@ from uncork.model.units import format_count
 from uncork.report.blocks import Column, Document, Section, Step, Table, Value
 from uncork.report.figures import figure_value
 from uncork.report.words import count_words
-from uncork.report.write.terminal_text import draw_table, write_answer, write_steps
+from uncork.report.write.terminal_text import write_answer, write_rows, write_steps
 
 __all__ = [
     "build_import_document",
@@ -25,7 +25,7 @@ def render_import_terminal(run: RunFigures, console: Console) -> None:
     """Print the metrics of an imported result."""
     document = build_import_document(run)
     write_answer(console, document.answer)
-    console.print(draw_table(_table(run), console))
+    write_rows(console, _table(run))
     console.print()
     write_steps(console, document.steps)
 
