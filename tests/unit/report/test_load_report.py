@@ -256,6 +256,10 @@ def test_scripts_come_first_and_a_bottleneck_before_them():
     ids = [section.id for section in build_load_document(known).sections]
     assert ids[:2] == ["bottlenecks", "scripts"]
     assert build_load_document(known).reasons[0] == "Bottleneck: most requests wait."
+    assert answer_load(known).answer.startswith(
+        "The server handled 400 transactions a second from 8 clients with p99 454 µs and no errors, "
+        "limited by locks."
+    )
 
 
 def test_a_load_without_a_bottleneck_says_how_to_find_it():

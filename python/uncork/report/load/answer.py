@@ -10,6 +10,7 @@ from uncork.model.load import LoadOutcome, Stalls
 from uncork.model.results.load import HttpFacts, LoadResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.headline import capital, fitting, join_sentences
+from uncork.report.load.bottlenecks import limit_words
 from uncork.report.load.words import (
     clients_words,
     code_name,
@@ -64,7 +65,9 @@ def _compose_load_answer(result: LoadResult) -> str:
     clients = f" from {clients_words(result.settings)}" if not result.settings.open_loop else ""
     rest = f"Over {format_duration(elapsed)}, by {_by(result)}: {_latency(result)}{_errors(result)}"
     end = f"with {most} and {trouble or 'no errors'}"
-    return fitting((capital(f"{rate}{by} {end}"), rest) for by in (clients, ""))
+    limit = f", limited by {limit_words(result.bottlenecks[0].resource)}" if result.bottlenecks else ""
+    parts = ((clients, limit), ("", limit), (clients, ""), ("", ""))
+    return fitting((capital(f"{rate}{by} {end}{by_what}"), rest) for by, by_what in parts)
 
 
 def _compose_load_warnings(result: LoadResult) -> tuple[str, ...]:

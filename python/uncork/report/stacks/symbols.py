@@ -14,6 +14,8 @@ __all__ = ["symbol_warning"]
 
 _LEAST: Final = 0.05
 """Smallest share without names that is worth a sentence."""
+_NAMED: Final = 0.01
+"""Smallest share of a program or library that is named, besides the first."""
 _SHOWN: Final = 3
 _UNKNOWN: Final = "[unknown]"
 _OBJECT: Final = re.compile(r"\[([^\[\] ]+)\]")
@@ -43,12 +45,13 @@ def symbol_warning(measure: MeasureFacts, what: str) -> Iterator[str]:
     total = sum(one.own for one in found)
     if total < _LEAST:
         return
-    shown = series_words(f"{one.name} {share_text(one.own)}" for one in found[:_SHOWN])
+    leading = [one for one in found[:_SHOWN] if one is found[0] or one.own >= _NAMED]
+    shown = series_words(f"{one.name} {share_text(one.own)}" for one in leading)
     text = f"{share_text(total)} of {what} is in functions without names ({shown})."
-    remedies = dict.fromkeys(_package(one.name) for one in found[:_SHOWN] if one.name != _UNKNOWN)
+    remedies = dict.fromkeys(_package(one.name) for one in leading if one.name != _UNKNOWN)
     if remedies:
         text += f" Install debug symbols: {'; '.join(remedies)}. {_OWN}"
-    if any(one.name == _UNKNOWN for one in found[:_SHOWN]):
+    if any(one.name == _UNKNOWN for one in leading):
         text += f" {_GENERATED}"
     yield text
 
