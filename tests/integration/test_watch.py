@@ -152,7 +152,8 @@ def test_a_pile_up_of_locks_is_told_with_who_holds_it_up(busy, tmp_path):
     assert blocker.sessions == pytest.approx(2.0)
     assert blocker.text == "update accounts set balance = balance + ? where id = ?"
     assert {waiter.application for waiter in blocker.waiters} == {"shop"}
-    assert result.answer.startswith("3.00 sessions were busy on average: 67 % waiting for locks")
+    assert result.answer.startswith('"update accounts set balance = balance - ? where id = ?" takes 67 %')
+    assert "3.00 sessions were busy on average: 67 % waiting for locks" in result.answer
     assert "blocked by application batch, which was idle in transaction" in result.answer
     assert result.templates[0].text == "update accounts set balance = balance - ? where id = ?"
     assert [(one.name, one.sessions) for one in result.applications] == [

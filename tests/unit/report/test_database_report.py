@@ -36,7 +36,7 @@ def test_a_role_that_may_not_see_is_told_that_it_does_not():
     result = nothing()
     result = told(replace(result, watch=replace(result.watch, hidden=3.5)))
     assert result.answer.startswith("No session that this role may see was busy")
-    assert result.answer.endswith("the server itself counted 2.40 active ones.")
+    assert result.answer.endswith("The server itself counted 2.40 active ones.")
     assert not any("processors" in one for one in result.warnings)
     assert build_database_document(result).steps[0].text.startswith("Get the missing access")
     assert any(
@@ -61,9 +61,7 @@ def burst(seconds, rest, most, busy=range(20, 25)):
 
 def test_a_burst_in_a_quiet_minute_is_in_the_answer_and_drawn():
     result = burst(60, 0.1, 7.0)
-    assert result.answer.startswith(
-        "0.68 sessions were busy on average, 3.55 in the busiest 10 s (from 00:00:20 UTC)"
-    )
+    assert "0.68 sessions were busy on average, 3.55 in the busiest 10 s (from 00:00:20 UTC)" in result.answer
     shown = text_of(result)
     assert "Busy sessions over time, in steps of 1 s" in shown
     assert "▁▁▁█████▁▁▁" in shown and "at most 7.00" in shown

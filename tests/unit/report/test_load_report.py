@@ -22,9 +22,10 @@ from fakes.load_results import (
     refused_result,
     result_of,
 )
+from uncork.model.bottleneck import Bottleneck
 from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.results.load import Distribution
-from uncork.report.blocks import Legend
+from uncork.report.blocks import Fold, Legend
 from uncork.report.draw.charts import Palette
 from uncork.report.load.answer import answer_load
 from uncork.report.load.charts import (
@@ -58,11 +59,11 @@ def changed(measured: LoadMeasurement, spec=CLOSED_SPEC, **totals: object):
 # ---- the answer ----
 
 
-def test_a_good_load_is_answered_in_one_sentence():
+def test_a_good_load_is_answered_by_its_throughput_and_p99():
     assert closed_result().answer == (
-        "400 transactions a second over 30.0 s by 8 clients; half took under 156 µs, 99 % under 454 µs; "
-        "the slowest script is tpcb-like (95 % under 437 µs), but select-only took 63 % of the time of all "
-        "scripts; no errors."
+        "The server handled 400 transactions a second from 8 clients with p99 454 µs and no errors. Over "
+        "30.0 s, by 8 clients: half took under 156 µs, 99 % under 454 µs. The slowest script is "
+        "tpcb-like (95 % under 437 µs), but select-only took 63 % of the time of all scripts."
     )
 
 
@@ -90,7 +91,8 @@ def test_the_slowest_of_several_scripts_is_named(p95, counts, words):
 def test_an_open_loop_tells_what_arrived_and_what_was_left():
     answer = open_result().answer
     assert answer.startswith(
-        "280 transactions a second over 5.00 s by 14 connections (300 a second arrived); half"
+        "The server handled 280 transactions a second with p99 44.4 ms and 1.41 % failures. Over 5.00 s, by "
+        "14 connections (300 a second arrived): half"
     )
     assert "from the intended start" in answer
     assert answer.endswith(
@@ -100,8 +102,8 @@ def test_an_open_loop_tells_what_arrived_and_what_was_left():
 
 def test_a_refusal_names_its_reason():
     assert refused_result().answer == (
-        "Nothing was measured, because 8 connections could not be opened: "
-        'password authentication failed for user "bench" (SQLSTATE 28P01).'
+        "Nothing was measured, because 8 connections could not be opened. "
+        'Password authentication failed for user "bench" (SQLSTATE 28P01).'
     )
     assert refused_result().warnings == ()
 
@@ -109,9 +111,9 @@ def test_a_refusal_names_its_reason():
 @pytest.mark.parametrize(
     ("outcome", "beginning"),
     [
-        (LoadOutcome.INTERRUPTED, "Interrupted: 400 transactions a second"),
-        (LoadOutcome.CONNECTION_LOST, "Connection lost: 400"),
-        (LoadOutcome.DEADLINE, "Stopped at its deadline: 400"),
+        (LoadOutcome.INTERRUPTED, "Interrupted: the server handled 400 transactions a second"),
+        (LoadOutcome.CONNECTION_LOST, "Connection lost: the server handled 400"),
+        (LoadOutcome.DEADLINE, "Stopped at its deadline: the server handled 400"),
     ],
 )
 def test_an_early_end_comes_first(outcome, beginning):
@@ -122,7 +124,7 @@ def test_nothing_succeeded_is_said_with_the_first_error():
     found = changed(
         closed_load(), succeeded=0, started=9, failed=9, first_error="no table", errors={"42P01": 9}
     )
-    assert found.answer == "None of 9 transactions succeeded: no table."
+    assert found.answer == "None of 9 transactions succeeded. First error: no table."
     assert changed(closed_load(), succeeded=0, started=0).answer == "No transaction was started."
 
 
@@ -138,7 +140,8 @@ def test_a_load_that_ended_because_nothing_succeeded_says_its_error_once():
         errors={"42P01": 9},
     )
     assert re.fullmatch(
-        r"Ended early, after [\d.]+ .{1,2}: none of 9 transactions succeeded: no table\.", found.answer
+        r"Ended early, after [\d.]+ .{1,2}: none of 9 transactions succeeded\. First error: no table\.",
+        found.answer,
     )
     shown = " ".join([found.answer, *found.warnings, errors_table(found).caption])
     assert shown.count("no table") == 1
@@ -288,6 +291,27 @@ def test_the_page_is_whole_and_says_the_answer_first(name):
     assert page.count("<svg") >= {"closed": 3, "open": 4, "refused": 0, "http": 4}[name]
     links = {f'href="#{section.id}"' for section in build_load_document(result).sections}
     assert all(link in page for link in links)
+
+
+def test_scripts_come_first_and_a_bottleneck_before_them():
+    result = closed_result()
+    first = build_load_document(result).sections[0]
+    assert first.id == "scripts" and any(isinstance(one, Fold) for one in first.blocks)
+    known = replace(result, bottlenecks=(Bottleneck("locks", "most requests wait", "find who holds", 1.0),))
+    ids = [section.id for section in build_load_document(known).sections]
+    assert ids[:2] == ["bottlenecks", "scripts"]
+    assert build_load_document(known).reasons[0] == "Bottleneck: most requests wait."
+    assert answer_load(known).answer.startswith(
+        "The server handled 400 transactions a second from 8 clients with p99 454 µs and no errors, "
+        "limited by locks."
+    )
+
+
+def test_a_load_without_a_bottleneck_says_how_to_find_it():
+    steps = [step for step in build_load_document(closed_result()).steps if "bottleneck" in step.text]
+    assert [step.command.endswith(" --sweep clients") for step in steps] == [True]
+    assert " -T " not in steps[0].command and " -c " not in steps[0].command
+    assert not any("bottleneck" in step.text for step in build_load_document(open_result()).steps)
 
 
 @pytest.mark.parametrize("name", RESULTS)

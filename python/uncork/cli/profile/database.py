@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -88,21 +87,17 @@ def _write_graph(path: Path, result: DatabaseResult) -> None:
 
 def _progress(seconds: float) -> Callable[[ProgressSnapshot], None]:
     """Return a function that reports progress: a live line in a terminal, otherwise a line now and then."""
-    shown = time.monotonic()
     live = console.talk.is_terminal
 
     def show(snapshot: ProgressSnapshot) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if not live and now - shown < _EVERY_S:
+        if not live and snapshot.elapsed_ns < _EVERY_S * 1e9:
             return
-        shown = now
         left = max(0.0, seconds - snapshot.elapsed_ns / 1e9)
         line = snapshot_line(snapshot.sessions, snapshot.classes, left)
         if live:
             console.talk.file.write(f"\r\033[K{line[: console.talk.width - 1]}")
             console.talk.file.flush()
         else:
-            console.note(line)
+            console.progress(line)
 
     return show

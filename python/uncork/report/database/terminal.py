@@ -32,8 +32,9 @@ from uncork.report.draw.spark import spark_text
 from uncork.report.quantity_words import step_text
 from uncork.report.write.terminal_text import (
     TerminalPart,
-    as_text,
+    entry_width,
     wrapped,
+    write_entry,
     write_items,
     write_lines,
     write_report,
@@ -101,15 +102,14 @@ def _write_upkeep(result: DatabaseResult, console: Console) -> None:
 
 def _write_templates(result: DatabaseResult, top: int, console: Console) -> None:
     """Print the costliest templates: a line of numbers, and the template on its own line."""
-    table = templates_table(result, top, width=console.width - _INDENT)
+    table = templates_table(result, top, width=entry_width(console, _INDENT))
     if table is None:
         return
     write_lines(console, wrapped(table.caption, console.width), "bold")
     console.print()
     for rank, sessions, share, mostly, *counted, template in table.rows:
-        calls = f"   {counted[0].text} × {counted[1].text}" if counted and counted[0].text else ""
+        calls = [f"{counted[0].text} × {counted[1].text}"] if counted and counted[0].text else []
         note = f" ({mostly.note})" if mostly.note else ""
-        line = f"{rank.text:>2}  {sessions.text:>5}  {share.text:>6}  {mostly.text}{note}{calls}"
-        console.print(as_text(console, line, "bold"), soft_wrap=True)
-        console.print(as_text(console, " " * _INDENT + template.text), soft_wrap=True)
+        line = f"{rank.text:>2}  {sessions.text:>5}  {share.text:>6}  {mostly.text}{note}"
+        write_entry(console, (line, *calls), (template.text,), _INDENT)
     console.print()
