@@ -70,6 +70,16 @@ def look_up(connection: Connection, over: Event, chance: Random) -> None:
         connection.execute("SELECT * FROM item WHERE id = %s", (chance.randrange(ROWS),)).fetchall()
 
 
+def write_by_hand(connection: Connection, over: Event, chance: Random) -> None:
+    """Execute a dozen different statements in each transaction."""
+    while not over.is_set():
+        connection.execute("BEGIN")
+        for number in range(12):
+            query = f"SELECT id AS part_{number} FROM item WHERE id = %s"  # noqa: S608 -- a number
+            connection.execute(query, (chance.randrange(ROWS),)).fetchall()
+        connection.execute("COMMIT")
+
+
 def report(connection: Connection, over: Event, _chance: Random) -> None:
     """Run a large report now and then."""
     while not over.is_set():
@@ -132,6 +142,19 @@ def loop(connection: Connection, over: Event, chance: Random) -> None:
         connection.execute("COMMIT")
 
 
+def loop_in_turn(connection: Connection, over: Event, chance: Random) -> None:
+    """Fetch a list, then two statements for each of its rows, in one transaction."""
+    while not over.is_set():
+        connection.execute("BEGIN")
+        connection.execute("SELECT id FROM item LIMIT 40").fetchall()
+        for _ in range(40):
+            connection.execute("SELECT * FROM item WHERE id = %s", (chance.randrange(ROWS),)).fetchall()
+            connection.execute(
+                "SELECT customer FROM item WHERE id = %s", (chance.randrange(ROWS),)
+            ).fetchall()
+        connection.execute("COMMIT")
+
+
 def read_all(connection: Connection, over: Event, _chance: Random) -> None:
     """Read the rest of a table most of whose rows are deleted."""
     while not over.is_set():
@@ -153,6 +176,7 @@ COUNTER = (
 SCENARIOS = (
     Scenario("small hot tables", COUNTER, [("shop", update_hot_rows)] * 4),
     Scenario("rollbacks of a pool", ITEM, [("shop", use_pool)] * 3),
+    Scenario("transactions written by hand", ITEM, [("shop", write_by_hand)] * 3),
     Scenario(
         "an unused unique index",
         (*ITEM, "CREATE UNIQUE INDEX item_once ON item (id, customer, note)"),
@@ -186,6 +210,7 @@ SCENARIOS = (
     ),
     Scenario("a missing index", ITEM, [("shop", search)] * 2, "missing-index"),
     Scenario("statements one by one", ITEM, [("shop", loop), ("other", look_up)], "one-by-one"),
+    Scenario("two statements in turn for each row", ITEM, [("shop", loop_in_turn)] * 2, "one-by-one"),
     Scenario(
         "a forgotten transaction",
         COUNTER,

@@ -22,6 +22,7 @@ def pytest_configure():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker ignores it, as would what it starts
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it would compile uncork anew in each subprocess
     os.environ["UNCORK_SERVERS"] = str(_SERVERS)
+    os.environ["UNCORK_PROGRESS_S"] = "0"  # tests wait for lines of progress
 
 
 def pytest_unconfigure():

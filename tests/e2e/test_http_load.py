@@ -59,7 +59,10 @@ def result_of(folder: Path) -> dict:
 def test_a_load_is_answered_counted_and_kept(uncork, load):
     done = load("plain", "/small.txt", "-n", 500, "-c", 4, "-t", 2)
     assert done.returncode == 0, done.stderr
-    assert re.match(r"[\d ,.]+ requests a second over .* by 4 connections; half took under", done.stdout)
+    assert re.match(
+        r"The service handled [\d ,.]+ requests a second from 4 connections with p99", done.stdout
+    )
+    assert re.search(r"Over .* by 4 connections: half took under", done.stdout)
     assert "no errors" in done.stdout
     assert "transaction" not in done.stdout
     (folder,) = uncork.runs

@@ -16,6 +16,7 @@ import pytest
 
 from fakes.disk import small_disk
 from uncork.engines.embedded import EmbeddedServer
+from uncork.report.headline import split_answer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load")]
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "load-result.schema.json").read_text())
@@ -82,7 +83,8 @@ def test_a_load_in_which_nothing_succeeds_has_failed_and_is_no_baseline(uncork, 
 def test_a_closed_loop_is_counted_told_and_kept(uncork, load, tables):
     done = load("-c", 3, "-j", 2, "-t", 40, "-M", "prepared", "-r", "-P", 1)
     assert done.returncode == 0, done.stderr
-    assert re.match(r"[\d ,.]+ transactions a second over .* by 3 clients; half took under", done.stdout)
+    assert re.match(r"The server handled [\d ,.]+ transactions a second from 3 clients with p99", done.stdout)
+    assert re.search(r"Over .* by 3 clients: half took under", done.stdout)
     assert "no errors" in done.stdout
     assert "UPDATE pgbench_accounts" in done.stdout
     (folder,) = uncork.runs
@@ -112,7 +114,9 @@ def test_the_report_comes_again_from_the_store_alone(uncork, load, tables):
     assert "BenchmarkLoadSQL/script=select-only" in uncork("report", "last", "--go-bench").stdout
     page = uncork.folder / "page.html"
     assert uncork("report", "last", "--html", page).returncode == 0
-    assert json.loads(first)["answer"] in page.read_text().replace("\N{NO-BREAK SPACE}", " ")
+    headline, rest = split_answer(json.loads(first)["answer"])
+    assert f"{headline}</h1>" in (shown := page.read_text().replace("\N{NO-BREAK SPACE}", " "))
+    assert rest in shown
     listed = uncork("runs").stdout
     assert re.search(rf"{folder.name} +load +complete", listed)
 

@@ -137,7 +137,7 @@ def test_another_host_is_not_asked_even_if_told(chromium, served):
 
 def test_an_answer_that_says_nothing_new_is_empty_and_leaves_the_page_alone(visit, served):
     page = visit(served.address)
-    link = page.get_by_role("link", name="load-2", exact=True)
+    link = page.locator('th a[href="/runs/load-2"]')
     link.focus()
     page.evaluate(
         """() => {
@@ -152,15 +152,15 @@ def test_an_answer_that_says_nothing_new_is_empty_and_leaves_the_page_alone(visi
         page.clock.fast_forward(5_100)
     assert waiting.value.status == 204
     assert page.evaluate("window.touched") == []
-    assert page.evaluate("document.activeElement.innerText") == "load-2"
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "/runs/load-2"
 
 
 def test_rows_that_are_renewed_stay_the_same_rows(visit, root):
     with dashboard(root) as served:
         page = visit(served.address)
-        page.get_by_role("checkbox", name="Select load-1", exact=True).check()
-        page.get_by_role("checkbox", name="Select load-3").check()
-        page.get_by_role("link", name="load-2", exact=True).focus()
+        page.get_by_role("checkbox", name=re.compile("^Select .*, load-1$")).check()
+        page.get_by_role("checkbox", name=re.compile("^Select .*, load-3$")).check()
+        page.locator('th a[href="/runs/load-2"]').focus()
         page.evaluate(
             "window.row = document.activeElement.closest('tr'), window.had = document.activeElement"
         )
@@ -212,7 +212,7 @@ def test_an_answer_that_comes_too_late_does_not_win(visit, served):
     page.get_by_label("Search").fill("shop-1")
     page.wait_for_timeout(400)
     page.get_by_label("Search").fill("shop-2")
-    page.get_by_role("link", name="load-2", exact=True).wait_for()
+    page.locator('th a[href="/runs/load-2"]').wait_for()
     page.wait_for_timeout(1_800)
     assert page.locator("tbody tr").count() == 1 and "q=shop-2" in page.url
     assert page.locator("tbody tr").get_attribute("id") == "run-load-2"
@@ -269,7 +269,7 @@ def test_the_first_run_appears_by_itself(visit, load, tmp_path):
         shutil.copytree(load, empty / load.name)
         known(served, load.name)
         page.clock.fast_forward(5_100)
-        page.get_by_role("link", name=load.name, exact=True).wait_for()
+        page.locator(f'th a[href="/runs/{load.name}"]').wait_for()
         assert page.locator("h1").inner_text().startswith("1 run is stored")
 
 

@@ -60,7 +60,7 @@ def test_the_cliff_is_the_servers_limit_of_connections_and_named(sweep, uncork):
     result = result_of(uncork)
     assert result["cliff"]["works"] <= ROOM < result["cliff"]["breaks"]
     assert "too many" in result["cliff"]["reason"] or "reserved" in result["cliff"]["reason"]
-    assert f"it breaks at {result['cliff']['breaks']:.0f} clients" in " ".join(ended.stdout.split())
+    assert f"It breaks at {result['cliff']['breaks']:.0f} clients" in " ".join(ended.stdout.split())
     assert "connection limit" in {one["resource"] for one in result["bottlenecks"]}
     broken = [level for level in result["levels"] if not level["works"]]
     assert broken and all(level["level"] > ROOM for level in broken)

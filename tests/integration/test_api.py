@@ -13,12 +13,14 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import uncork
 from e2e.conftest import QUICK
 from fakes.http_servers import answer, scripted
 from uncork.api.experiments import DoctorRun
 from uncork.api.runs import CpuRun, DatabaseRun, ExperimentRun, GuardRun, LoadRun, LogRun, SweepRun
+from uncork.cli.app import app
 from uncork.engines.places import servers_folder
 from uncork.errors import ConnectError, ExpectationError, SetupError, SpecError, UsageError
 
@@ -101,6 +103,21 @@ def test_the_tables_of_a_run_are_the_same_in_three_forms(found):
         found.table("trails")
     with pytest.raises(UsageError, match="nope"):
         found.sql("SELECT nope FROM trials")
+
+
+def test_uncork_sql_has_the_tables_of_the_python_api(found, runs):
+    def asked(*words):
+        done = CliRunner().invoke(app, ["sql", *words, "--json", "--runs", str(runs)])
+        assert done.exit_code == 0, done.output
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    assert [row["table"] for row in asked(found.id)] == list(found.tables)
+    rows = asked(found.id, "SELECT variant, ratio, verdict FROM comparisons")
+    assert rows == found.sql("SELECT variant, ratio, verdict FROM comparisons").rows()
+    assert rows == uncork.sql("SELECT variant, ratio, verdict FROM comparisons", run=found, runs=runs).rows()
+    assert rows[0]["verdict"] == found.comparisons[0].verdict
+    newest = uncork.open(runs=runs)
+    assert set(newest.tables) <= {row["name"] for row in asked("SHOW TABLES")}
 
 
 def test_a_guard_says_which_gates_are_broken(runs, tmp_path):

@@ -291,6 +291,38 @@ def test_a_request_that_gets_no_answer_fails_by_kind_and_the_load_goes_on(then, 
     assert totals.first_error.endswith(" (request 11 of connection 1)")
 
 
+H2_SETTINGS = bytes.fromhex("000012040000000000000300000080000400010000000500ffffff")
+H2_GOAWAY = bytes.fromhex("0000080700000000000000000000000001")
+"""What nginx 1.22 answers to a request by HTTP/1.1 on a port with `listen PORT http2`."""
+
+
+@pytest.mark.parametrize(
+    "pieces", [[H2_SETTINGS + H2_GOAWAY], [H2_SETTINGS[:5], H2_SETTINGS[5:]], [H2_GOAWAY]]
+)
+def test_a_server_that_speaks_http_2_only_is_named_after_one_request_of_each_client(pieces):
+    def then(connection, number):
+        connection.recv(65536)
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(0.01)
+
+    with scripted(then) as port:
+        totals = load(port, operations=None, duration_ns=20 * 10**9, clients=2).totals
+    assert totals.outcome is LoadOutcome.NOTHING_SUCCEEDED
+    assert totals.message == totals.first_error
+    assert totals.first_error.startswith("the server answers in HTTP/2, not in HTTP/1.1; use --h2")
+    assert set(totals.errors) == {"other protocol"}
+    assert totals.started <= 4
+
+
+@pytest.mark.parametrize(("path", "outcome"), [("/missing", "nothing succeeded"), ("/small.txt", "complete")])
+def test_a_load_whose_requests_all_fail_ends_after_a_second(server, path, outcome):
+    totals = load(server.ports["plain"], path, operations=None, duration_ns=2 * 10**9).totals
+    assert totals.outcome == outcome
+    assert (totals.elapsed_ns < 1.8e9) == (path == "/missing")
+    assert totals.succeeded + totals.failed == totals.started
+
+
 @pytest.mark.parametrize(("kind", "version"), [("plain", "1.1"), ("two", "2")])
 def test_the_first_failure_says_at_which_request_of_which_connection(server, kind, version):
     asked = {"version": version, "clients": 3, "operations": 9}

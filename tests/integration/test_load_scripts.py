@@ -355,6 +355,17 @@ def test_a_failing_copy_leaves_the_connection_usable(server):
     assert totals["connections"]["opened"] == 1
 
 
+@pytest.mark.parametrize("arrivals", [None, {"kind": "constant", "rate": 2000}], ids=["closed", "open"])
+def test_a_load_whose_transactions_all_fail_ends_after_a_second(server, arrivals):
+    broken = [{"name": "s", "weight": 1, "text": "SELECT * FROM nowhere"}]
+    stop = {"duration_ns": 20 * 10**9}
+    totals, _, _ = load(server, scripts=broken, stop=stop, give_up=True, arrivals=arrivals)
+    assert totals["outcome"] == "nothing succeeded"
+    assert totals["message"] == totals["first_error"]
+    assert 10**9 <= totals["elapsed_ns"] < 5 * 10**9
+    assert totals["failed"] == totals["started"] >= 100
+
+
 # ---- open loops ----
 
 

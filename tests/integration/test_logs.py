@@ -154,7 +154,7 @@ def test_a_pool_that_is_too_small_is_told_by_how_many_wait():
     held = (found.pool.working - found.pool.waiting) / found.pool.transactions_s
     assert held == pytest.approx(0.020, rel=0.05)
     assert found.answer.startswith(
-        "PgBouncer's clients waited for a server connection: on average 6.41 of the 7.96 clients"
+        "PgBouncer's clients waited for a server connection. On average 6.41 of the 7.96 clients"
     )
     assert found.reasons[0].startswith("Either the pool is too small")
     assert [one.message for one in found.errors] == [

@@ -147,28 +147,49 @@ def test_a_planted_slow_variant_is_caught_an_equal_one_passes_and_too_little_is_
     assert {one["budget_ns"] for one in options} == {None, 90 * 10**9}
 
 
+EACH_OUTCOME = """
+    import pytest
+    from uncork import runs
+
+    HOWS = ("fail", "skip", "xfail", "pass")
+    BY_MARKER = [pytest.param(how, marks=pytest.mark.uncork(undecided=how)) for how in HOWS]
+
+    @pytest.mark.parametrize("how", ["default", *BY_MARKER])
+    def test_it(uncork, how):
+        (found,) = runs(runs={runs!r})
+        uncork.expect(found, "scan=not-slower")
+    """
+
+
 @pytest.mark.postgres
 @pytest.mark.parametrize(
-    ("how", "outcome"), [("fail", {"failed": 1}), ("skip", {"skipped": 1}), ("pass", {"passed": 1})]
+    ("option", "setting", "default"),
+    [
+        (None, None, "failed"),
+        (None, "skip", "skipped"),
+        ("xfail", "skip", "xfailed"),
+        ("pass", None, "passed"),
+    ],
 )
-def test_what_the_evidence_does_not_decide_is_failed_skipped_or_passed_but_always_told(
-    session, undecided, how, outcome
+def test_the_outcome_of_an_undecided_test_is_the_markers_else_the_options_else_the_settings(
+    session, pytester, undecided, option, setting, default
 ):
-    done = session(
-        f"""
-        from uncork import runs
+    if setting is not None:
+        pytester.makeini(f"[pytest]\nuncork_undecided = {setting}\n")
+    options = () if option is None else (f"--uncork-undecided={option}",)
+    done = session(EACH_OUTCOME.format(runs=str(undecided)), *options, "-rsx")
+    by_marker = dict.fromkeys(("failed", "skipped", "xfailed", "passed"), 1)
+    done.assert_outcomes(**by_marker | {default: 2})
+    text = done.stdout.str()
+    assert text.count("expected scan=not-slower: the evidence does not decide") >= 3
+    assert text.count(": the evidence does not decide scan=not-slower yet") == 5
 
-        def test_it(uncork):
-            (found,) = runs(runs={str(undecided)!r})
-            uncork.expect(found, "scan=not-slower")
-        """,
-        f"--uncork-undecided={how}",
-        "-rs",
-    )
-    done.assert_outcomes(**outcome)
-    if how == "pass":
-        return
-    done.stdout.fnmatch_lines(["*expected scan=not-slower: the evidence does not decide*"])
+
+def test_an_unknown_outcome_of_undecided_tests_is_refused_before_anything_runs(session, pytester):
+    pytester.makeini("[pytest]\nuncork_undecided = ignore\n")
+    done = session("def test_it(): pass")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(['*uncork_undecided*expected fail, skip, xfail, pass; found "ignore"*'])
 
 
 @pytest.mark.postgres

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import threading
@@ -151,7 +152,8 @@ def test_a_pile_up_of_locks_is_told_with_who_holds_it_up(busy, tmp_path):
     assert blocker.sessions == pytest.approx(2.0)
     assert blocker.text == "update accounts set balance = balance + ? where id = ?"
     assert {waiter.application for waiter in blocker.waiters} == {"shop"}
-    assert result.answer.startswith("3.00 sessions were busy on average: 67 % waiting for locks")
+    assert result.answer.startswith('"update accounts set balance = balance - ? where id = ?" takes 67 %')
+    assert "3.00 sessions were busy on average: 67 % waiting for locks" in result.answer
     assert "blocked by application batch, which was idle in transaction" in result.answer
     assert result.templates[0].text == "update accounts set balance = balance - ? where id = ?"
     assert [(one.name, one.sessions) for one in result.applications] == [
@@ -391,6 +393,9 @@ def test_a_reset_by_somebody_else_is_told(busy, tmp_path):
 def test_what_was_stored_is_told_again(busy, tmp_path):
     run = profile(busy, tmp_path, seconds=0.5)
     assert read_database(run.folder) == run.result
+    facts = json.loads((run.folder / "facts.json").read_text())
+    # Sampling begins before the counters are read.
+    assert facts["watch"]["begun_us"] < facts["snapshots"]["before"]["begun_us"]
 
 
 def test_nothing_on_the_server_is_changed_and_own_work_is_not_shown(busy, tmp_path):

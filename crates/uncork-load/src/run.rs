@@ -209,7 +209,7 @@ impl<'a> Trial<'a> {
             weights: plan.scripts.iter().map(|script| script.weight).collect(),
             pattern: plan.arrivals.as_ref().map(pattern),
             next_operation: AtomicU64::new(0),
-            stop_signal: StopSignal::new(&control.interrupt),
+            stop_signal: StopSignal::new(&control.interrupt, plan.give_up),
             board: &control.board,
         }
     }

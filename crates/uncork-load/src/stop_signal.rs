@@ -1,9 +1,30 @@
 //! Stops a trial before its stop rule does.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use uncork_model::Outcome;
+
+use crate::Failure;
+
+/// A load in which nothing succeeds ends after this time, if at least [`HOPELESS_FAILURES`]
+/// operations have failed. A server that is only slow to start has succeeded once by then.
+const HOPELESS_NS: u64 = 1_000_000_000;
+const HOPELESS_FAILURES: u64 = 100;
+/// Failures that may end without a change to the load or the server: conflicts between
+/// transactions, and answers of an overloaded server.
+const TRANSIENT: [&str; 8] = [
+    "40001",
+    "40P01",
+    "55P03",
+    "57014",
+    "timed out",
+    "abandoned",
+    "status 429",
+    "status 503",
+];
+/// The failure of every request to a server that speaks another protocol.
+pub(crate) const OTHER_PROTOCOL: &str = "other protocol";
 
 /// A request from outside to stop at once. All clones share it.
 #[derive(Debug, Clone, Default)]
@@ -27,13 +48,44 @@ impl Interrupt {
 pub(crate) struct StopSignal<'a> {
     interrupt: &'a Interrupt,
     cause: OnceLock<(Outcome, String)>,
+    /// Whether the trial ends if nothing succeeds.
+    gives_up: bool,
+    succeeded: AtomicBool,
+    failed: AtomicU64,
 }
 
 impl<'a> StopSignal<'a> {
-    pub(crate) fn new(interrupt: &'a Interrupt) -> Self {
+    pub(crate) fn new(interrupt: &'a Interrupt, gives_up: bool) -> Self {
         Self {
             interrupt,
             cause: OnceLock::new(),
+            gives_up,
+            succeeded: AtomicBool::new(false),
+            failed: AtomicU64::new(0),
+        }
+    }
+
+    /// An operation succeeded: the trial will not be given up.
+    pub(crate) fn succeeded(&self) {
+        // Writing only once keeps the cache line shared between the threads.
+        if !self.succeeded.load(Ordering::Relaxed) {
+            self.succeeded.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// An operation failed, so long after the phase began. Gives up if nothing has succeeded so far.
+    pub(crate) fn failed(&self, failure: &Failure, elapsed_ns: u64) {
+        if !self.gives_up || self.succeeded.load(Ordering::Relaxed) {
+            return;
+        }
+        if TRANSIENT.contains(&failure.code.as_str()) {
+            return;
+        }
+        let failed = self.failed.fetch_add(1, Ordering::Relaxed) + 1;
+        if failure.code == OTHER_PROTOCOL
+            || (failed >= HOPELESS_FAILURES && elapsed_ns >= HOPELESS_NS)
+        {
+            self.set(Outcome::NothingSucceeded, failure.text());
         }
     }
 
@@ -52,5 +104,69 @@ impl<'a> StopSignal<'a> {
 
     pub(crate) fn cause(&self) -> Option<&(Outcome, String)> {
         self.cause.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATER_NS: u64 = HOPELESS_NS + 1;
+
+    fn failure(code: &str) -> Failure {
+        Failure {
+            code: code.to_owned(),
+            message: "no".to_owned(),
+        }
+    }
+
+    fn after(gives_up: bool, code: &str, failures: u64, elapsed_ns: u64) -> bool {
+        let interrupt = Interrupt::default();
+        let signal = StopSignal::new(&interrupt, gives_up);
+        for _ in 0..failures {
+            signal.failed(&failure(code), elapsed_ns);
+        }
+        signal.is_set()
+    }
+
+    #[test]
+    fn a_trial_is_given_up_once_enough_has_failed_for_long_enough() {
+        assert!(after(true, "42P01", HOPELESS_FAILURES, LATER_NS));
+        assert!(!after(true, "42P01", HOPELESS_FAILURES - 1, LATER_NS));
+        assert!(!after(
+            true,
+            "42P01",
+            10 * HOPELESS_FAILURES,
+            HOPELESS_NS - 1
+        ));
+        assert!(!after(false, "42P01", HOPELESS_FAILURES, LATER_NS));
+    }
+
+    #[test]
+    fn another_protocol_ends_a_trial_at_once_and_transient_failures_never_do() {
+        assert!(after(true, OTHER_PROTOCOL, 1, 0));
+        for code in TRANSIENT {
+            assert!(!after(true, code, 10 * HOPELESS_FAILURES, LATER_NS));
+        }
+    }
+
+    #[test]
+    fn one_success_keeps_a_trial_going() {
+        let interrupt = Interrupt::default();
+        let signal = StopSignal::new(&interrupt, true);
+        signal.succeeded();
+        for _ in 0..2 * HOPELESS_FAILURES {
+            signal.failed(&failure("42P01"), LATER_NS);
+        }
+        assert!(!signal.is_set());
+    }
+
+    #[test]
+    fn the_cause_names_the_failure() {
+        let interrupt = Interrupt::default();
+        let signal = StopSignal::new(&interrupt, true);
+        signal.failed(&failure(OTHER_PROTOCOL), 0);
+        let cause = Some((Outcome::NothingSucceeded, "no".to_owned()));
+        assert_eq!(signal.cause().cloned(), cause);
     }
 }

@@ -297,7 +297,10 @@ impl<E: Endpoint> Worker<'_, E> {
         let latency_ns = at_ns.saturating_sub(operation.intended_ns);
         if let Some(failure) = failure {
             self.recorder.failure(operation.script, Some(failure));
+            let elapsed_ns = at_ns.saturating_sub(self.start_ns);
+            self.phase.stop_signal.failed(failure, elapsed_ns);
         } else {
+            self.phase.stop_signal.succeeded();
             let service_ns = at_ns.saturating_sub(operation.started_ns);
             self.recorder
                 .success(operation.script, latency_ns, service_ns);

@@ -12,6 +12,7 @@ pub(crate) mod histogram;
 pub(crate) mod hours;
 pub(crate) mod joining;
 pub(crate) mod lock_waits;
+pub(crate) mod loops;
 pub(crate) mod own;
 pub(crate) mod peak;
 pub(crate) mod pool;
@@ -35,6 +36,7 @@ use crate::gather::event::Event;
 use crate::gather::example::{Execution, Explained, Place};
 use crate::gather::filter::{Filter, LeftOut, Sieve};
 use crate::gather::hours::Hours;
+use crate::gather::loops::{LoopOf, Loops};
 use crate::gather::own::is_own;
 use crate::gather::pool::Pool;
 use crate::gather::prepared::prepared;
@@ -108,6 +110,8 @@ pub struct Gathered {
     pub steps: [Times; 8],
     /// Repeated executions, by the number of their template.
     pub repetitions: Vec<(u32, Repetitions)>,
+    /// Executions repeated with other statements in between, by the numbers of their templates.
+    pub loops: Vec<(LoopOf<u32>, Loops)>,
     /// Transactions, by the number of their origin.
     pub transactions: Vec<(u32, Transactions)>,
     /// Who waited for whom, by the numbers of templates and origins.
@@ -160,6 +164,7 @@ impl Default for Gathered {
             applications: Vec::new(),
             steps: [Times::default(); 8],
             repetitions: Vec::new(),
+            loops: Vec::new(),
             transactions: Vec::new(),
             blocking: Vec::new(),
             rare: 0,

@@ -16,6 +16,7 @@ pub use gather::example::{ByDuration, Example, Execution, Place};
 pub use gather::filter::{By, Filter, LeftOut};
 pub use gather::histogram::{BOUNDS, Histogram};
 pub use gather::hours::Hours;
+pub use gather::loops::{LoopOf, Loops};
 pub use gather::pool::{AVERAGES, Average, Connections, Pool};
 pub use gather::replay::Replay;
 pub use gather::sequence::{Repetitions, Transactions};

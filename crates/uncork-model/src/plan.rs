@@ -115,6 +115,9 @@ pub struct LoadPlan {
     /// Whether an interrupted trial returns its partial result instead of an error.
     #[serde(default)]
     pub keep_interrupted: bool,
+    /// Whether the trial ends early if nothing succeeds.
+    #[serde(default)]
+    pub give_up: bool,
 }
 
 fn one() -> usize {

@@ -24,6 +24,9 @@ pub enum Outcome {
     /// The caller requested to stop; operations under way count as failed.
     #[serde(rename = "interrupted")]
     Interrupted,
+    /// No operation succeeded, so that it ended early; operations under way count as failed.
+    #[serde(rename = "nothing succeeded")]
+    NothingSucceeded,
 }
 
 /// The totals of a trial. `started = succeeded + failed`, always; in an open loop `arrivals =

@@ -1,5 +1,7 @@
 //! Converts gathered logs to tables.
 
+mod loops;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +29,7 @@ pub(crate) struct Shown<'a> {
 
 impl Shown<'_> {
     /// Return all tables by name.
-    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 16]> {
+    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 17]> {
         let gathered = &self.report.gathered;
         let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
         Ok([
@@ -47,6 +49,7 @@ impl Shown<'_> {
             ("log_vacuums", vacuums(gathered)?),
             ("log_query_ids", query_ids(gathered)?),
             ("log_blocking", self.blocking()?),
+            ("log_loops", loops::table_of(gathered)?),
         ])
     }
 

@@ -44,6 +44,8 @@ _GROUPED: Final = re.compile(
     r"\bgroup by\b|\bdistinct\b"
 )
 """An aggregating query: the number of rows it returns does not show how many rows it needed."""
+_WRITES: Final = re.compile(r"(?:insert|update|delete|merge)\b")
+_BEGIN: Final = re.compile(r"begin\b|start transaction\b")
 _DEFAULT_WAL: Final = 1 << 30
 
 
@@ -67,15 +69,44 @@ def _of_class(result: DatabaseResult, name: str) -> float:
 
 
 def _loops(result: DatabaseResult) -> list[InTransaction]:
-    """Return the templates that a client sends one by one, in a loop within a transaction."""
-    return [
+    """Return the templates that a client sends one by one, in a loop within a transaction.
+
+    A loop may send several templates in turn. Each of them then has fewer executions than a loop of one, so
+    all are counted together. In this case each must also have several calls for each BEGIN that
+    pg_stat_statements counted: estimates from samples alone could take the statements of a transaction that
+    was written by hand for a loop.
+    """
+    found = [
         one
         for one in result.transactions
-        if one.template is not None
-        and one.samples >= at.LOOP_SAMPLES
-        and one.gap_ns <= at.SHORT_GAP_NS
-        and _executions(one, result) >= at.LOOP_STATEMENTS
+        if one.template is not None and one.samples >= at.LOOP_SAMPLES and one.gap_ns <= at.SHORT_GAP_NS
     ]
+    in_turn: dict[tuple[str, str], list[InTransaction]] = {}
+    for one in found:
+        if _executions(one, result) >= at.LOOP_IN_TURN and _calls_a_begin(one, result) >= at.LOOP_IN_TURN:
+            in_turn.setdefault((one.application, one.user), []).append(one)
+    together = {
+        key
+        for key, all_of in in_turn.items()
+        if sum(_executions(one, result) for one in all_of) >= at.LOOP_STATEMENTS
+    }
+    return [
+        one
+        for one in found
+        if _executions(one, result) >= at.LOOP_STATEMENTS
+        or ((one.application, one.user) in together and one in in_turn[one.application, one.user])
+    ]
+
+
+def _calls_a_begin(one: InTransaction, result: DatabaseResult) -> float:
+    """Return how often a template was called for each BEGIN of any client; 0 if either was not counted."""
+    calls = begins = 0
+    for each in result.templates:
+        if each.statements is not None and each.number == one.template:
+            calls = each.statements.calls
+        if each.statements is not None and _BEGIN.match(each.text):
+            begins += each.statements.calls
+    return calls / begins if begins else 0.0
 
 
 def _executions(one: InTransaction, result: DatabaseResult) -> float:
@@ -83,7 +114,12 @@ def _executions(one: InTransaction, result: DatabaseResult) -> float:
 
     The estimate is the rate of calls while sessions are busy with the template, times the length of one
     transaction. Other clients may execute it outside transactions, so the pauses between statements bound it.
+    If transactions are of one application only, a template with hardly more calls than BEGIN is in no loop.
     """
+    others = any((each.application, each.user) != (one.application, one.user) for each in result.transactions)
+    counted = _calls_a_begin(one, result)
+    if not others and 0 < counted < at.LOOP_LEAST_CALLS:
+        return counted
     template = next((each for each in result.templates if each.number == one.template), None)
     if template is None or template.statements is None or not template.sessions:
         return one.per_transaction
@@ -147,18 +183,15 @@ def statements_one_by_one(result: DatabaseResult) -> Iterator[DatabaseFinding]:
         if not _worth(share, sessions):
             continue
         top = max(found, key=lambda one: one.sessions)
-        calls = next(
-            (
-                one.statements.calls
-                for one in result.templates
-                if one.number == top.template and one.statements
-            ),
-            0,
+        numbers = {one.template for one in found}
+        calls = sum(
+            one.statements.calls for one in result.templates if one.number in numbers and one.statements
         )
         figures = {
             "calls": float(calls),
             "per_transaction": _executions(top, result),
-            "templates": float(len(found)),
+            "templates": float(len(numbers)),
+            "calls_a_begin": _calls_a_begin(top, result),
             "blocked": held,
         }
         yield DatabaseFinding(
@@ -265,6 +298,12 @@ def missing_indexes(result: DatabaseResult) -> Iterator[DatabaseFinding]:
         yield DatabaseFinding("missing-index", share, sessions, table.name, one.number, one.text, figures)
 
 
+def _waits(one: TemplateActivity) -> bool:
+    """Return whether a writing statement waits for more than half of its working time."""
+    on_cpu = sum(part.sessions for part in one.classes if part.name == CPU)
+    return _WRITES.match(one.text) is not None and on_cpu < at.WAITS * _works(one)
+
+
 def slow_statements(result: DatabaseResult) -> Iterator[DatabaseFinding]:
     """Yield a slow statement of the application's traffic that takes most of the time."""
     for one in result.templates:
@@ -274,7 +313,7 @@ def slow_statements(result: DatabaseResult) -> Iterator[DatabaseFinding]:
             continue
         mean_ns = figures.execution_ns / figures.calls
         if mean_ns >= at.SLOW_NS:
-            facts = {"calls": float(figures.calls), "mean_ns": mean_ns}
+            facts = {"calls": float(figures.calls), "mean_ns": mean_ns, "waits": float(_waits(one))}
             yield DatabaseFinding("slow-statement", share, sessions, "", one.number, one.text, facts)
 
 

@@ -43,6 +43,12 @@ client that takes longer does something else in between."""
 LOOP_STATEMENTS: Final = 50
 """Fewest executions of one template in a transaction that indicate a loop. A transaction written by hand has
 a dozen statements."""
+LOOP_IN_TURN: Final = 10
+"""Fewest executions of each template of a loop that sends several in turn, in a transaction and for each
+BEGIN: a transaction written by hand executes each of its statements once or twice."""
+LOOP_LEAST_CALLS: Final = 2
+"""Calls for each BEGIN of the only application that uses transactions, below which its templates are in no
+loop, whatever a few samples suggest."""
 PAUSES_TOO_LONG: Final = 10
 """Factor by which sampling can overestimate pauses: one machine showed pauses of 0.05 ms as 0.3 to 0.5 ms."""
 LOOP_SAMPLES: Final = 5
@@ -68,6 +74,9 @@ SLOW_NS: Final = 100_000_000
 SLOW_SHARE: Final = 0.5
 """Mean time of a repeated statement, and its fraction of the busy time, from which on it is a finding without
 any other fault: users notice a tenth of a second."""
+WAITS: Final = 0.5
+"""Fraction of the working time of a slow writing statement on CPU below which it waits (for the write-ahead
+log, for blocks, for internal locks): EXPLAIN would show its plan, but not what it waits for."""
 SPILL_BYTES: Final = 1_000_000
 SPILL_SHARE: Final = 0.2
 """Temporary files per call, and the statement's fraction of the busy time. A sort in memory is about twice as

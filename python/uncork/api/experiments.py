@@ -43,13 +43,13 @@ class PlanKeywords(TypedDict, total=False):
     budget: Quantity | None
     precision: str | None
     seed: int | None
+    dsn: str | None
+    pg_bin: Place | None
 
 
 class ExperimentKeywords(PlanKeywords, total=False):
     """Keywords of `run` and `run_case`, declared in `RunOptions`."""
 
-    dsn: str | None
-    pg_bin: Place | None
     port: int | None
 
 
@@ -97,7 +97,7 @@ def run(
             raise UsageError(
                 "--resume continues a run unchanged: leave out the source, --set, --workload and --seed"
             )
-        folder = resume.folder if isinstance(resume, Run) else find_run(root, resume)
+        folder = resume.folder if isinstance(resume, Run) else find_run(root, resume, failed=True)
         with closing(RunReader(folder)) as reader:
             stored = run_source(reader, _changes(read))
         return _measured(resume_run(folder, stored, _server(read)), progress)
@@ -126,17 +126,19 @@ def run_case(
 def plan(source: Place, *, runs: Place | None = None, **options: Unpack[PlanKeywords]) -> PlanDocument:
     """Check an experiment; return its trials, duration and expected precision without running it.
 
+    The check covers the file's keys, SQL and settings, and with `dsn` the server. It starts no server.
     The forecast uses the standard deviation of the newest run of the same experiment in `runs`, or typical
     values if there is none. The keywords are those of `run`.
 
     Raises:
         UsageError: as `run`.
     """
-    from uncork.workbench.experiment.forecasts import plan_with_forecast  # noqa: PLC0415 -- only here
+    from uncork.workbench.experiment.checking import checked_plan  # noqa: PLC0415 -- only here
 
     with calling():
-        changes = _changes(from_values(RunOptions, options))
-        return plan_with_forecast(runs_folder(runs), _source(source, changes))
+        read = from_values(RunOptions, options)
+        file = "experiment" if _is_text(source) else str(source)
+        return checked_plan(runs_folder(runs), _source(source, _changes(read)), _server(read), file)
 
 
 class DoctorRun(ExperimentRun):
@@ -179,9 +181,13 @@ def _server(options: RunOptions) -> ServerChoice:
     return choose_server(options.dsn, options.pg_bin, options.port)
 
 
+def _is_text(source: Place) -> bool:
+    return isinstance(source, str) and "\n" in source
+
+
 def _source(source: Place, changes: Options) -> Source:
-    if isinstance(source, str) and "\n" in source:
-        return text_source(source, changes, file="experiment", folder=Path())
+    if _is_text(source):
+        return text_source(str(source), changes, file="experiment", folder=Path())
     return file_source(Path(source), changes)
 
 

@@ -21,7 +21,9 @@ __all__ = ["Measuring", "uncork"]
 Kept = TypeVar("Kept", bound="Run")
 
 _RUN, _UNDECIDED = "uncork_run", "uncork_undecided"
-"""Properties of a test report, also in JUnit XML."""
+"""Properties of a test report, also in JUnit XML; the second is also the name of a setting."""
+_OUTCOMES = ("fail", "skip", "xfail", "pass")
+"""Outcomes of a test whose expectation the evidence does not decide."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,19 +36,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--uncork-undecided",
-        choices=("fail", "skip", "pass"),
-        default="fail",
+        choices=_OUTCOMES,
         help="Outcome of a test if the evidence does not decide its expectation. Default: fail.",
     )
+    parser.addini(_UNDECIDED, "Default of --uncork-undecided: fail, skip, xfail or pass.", default="fail")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker, and check the setting of pytest's configuration file."""
     config.addinivalue_line(
         "markers",
-        "uncork(budget=..., precision=..., sets=..., dsn=...): how the fixture uncork measures in this test; "
-        "every test with the fixture has the marker",
+        "uncork(budget=..., precision=..., sets=..., dsn=..., undecided=...): how the fixture uncork "
+        "measures in this test; every test with the fixture has the marker",
     )
+    _checked(config.getini(_UNDECIDED), f"{_UNDECIDED} in pytest's configuration")
+
+
+def _checked(outcome: object, name: str) -> str:
+    if outcome not in _OUTCOMES:
+        raise pytest.UsageError(f'{name}: expected {", ".join(_OUTCOMES)}; found "{outcome}"')
+    return str(outcome)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -119,7 +128,8 @@ class Measuring:
 
         Raises:
             ExpectationError: if one is contradicted; the message shows verdict, interval, reason and plans.
-            UndecidedError: if the evidence does not decide, unless --uncork-undecided says skip or pass.
+            UndecidedError: if the evidence does not decide, unless another outcome is chosen: by
+                --uncork-undecided, by the setting uncork_undecided, or by the marker's `undecided`.
         """
         __tracebackhide__ = True
         from uncork.api.runs import GuardRun  # noqa: PLC0415 -- as above
@@ -132,9 +142,11 @@ class Measuring:
                 run.expect(*expectations)
         except UndecidedError as error:
             self._item.user_properties.append((_UNDECIDED, "; ".join(expectations) or "the guard"))
-            how = self._config.getoption("--uncork-undecided")
+            how = self._undecided()
             if how == "skip":
                 pytest.skip(str(error))
+            if how == "xfail":
+                pytest.xfail(str(error))
             if how == "fail":
                 raise error.with_traceback(None) from None
         except ExpectationError as error:
@@ -148,7 +160,15 @@ class Measuring:
         marker = self._item.get_closest_marker("uncork")
         words = {name: value for name, value in typed.items() if value is not None}
         words |= {} if marker is None else marker.kwargs
+        words.pop("undecided", None)
         return {name: value for name, value in words.items() if not only or name in only}
+
+    def _undecided(self) -> str:
+        """Return the outcome of an undecided test: the marker's, else the option's, else the setting's."""
+        marker = self._item.get_closest_marker("uncork")
+        if marker is not None and "undecided" in marker.kwargs:
+            return _checked(marker.kwargs["undecided"], "undecided of the marker uncork")
+        return str(self._config.getoption("--uncork-undecided") or self._config.getini(_UNDECIDED))
 
     def _found(self, source: str | Path) -> str | Path:
         if (isinstance(source, str) and "\n" in source) or Path(source).exists():

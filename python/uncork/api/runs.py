@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, overload
 
+from uncork.analysis.experiment.comparisons import COMPARISONS, comparisons_table
 from uncork.api.display import Shown
-from uncork.api.tables import Table, comparisons_table, drawn
+from uncork.api.tables import Table, drawn
 from uncork.errors import ExpectationError, UncorkError, UndecidedError, UsageError
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
@@ -95,7 +96,7 @@ class Run(Shown):
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the tables with rows; docs/reference/tables.md describes each column."""
-        with closing(RunReader(self.folder)) as reader:
+        with closing(self._reader()) as reader:
             return tuple(reader.tables())
 
     def table(self, name: str) -> Table:
@@ -127,8 +128,11 @@ class Run(Shown):
         Raises:
             UsageError: if DuckDB rejects the query; its message says where.
         """
-        with closing(RunReader(self.folder)) as reader:
+        with closing(self._reader()) as reader:
             return Table(reader.ask_arrow(query))
+
+    def _reader(self) -> RunReader:
+        return RunReader(self.folder)
 
     # ---- reports ----
 
@@ -197,18 +201,11 @@ class ExperimentRun(Run):
         """The names of the variants, in the order of the experiment."""
         return tuple(variant.name for variant in self.result.variants)
 
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The names of the tables with rows, and `comparisons`, which holds the verdicts."""
-        return ("comparisons", *super().tables)
-
-    def table(self, name: str) -> Table:
-        """Return one of the run's tables; `comparisons` holds the verdicts.
-
-        Raises:
-            UsageError: if the run has no such table.
-        """
-        return comparisons_table(self.comparisons) if name == "comparisons" else super().table(name)
+    def _reader(self) -> RunReader:
+        """Return a reader of the stored tables, and of `comparisons`, which holds the verdicts."""
+        reader = super()._reader()
+        reader.add_computed(COMPARISONS, lambda: comparisons_table(self.comparisons))
+        return reader
 
     def expect(self, *expectations: str) -> None:
         """Check expectations of variants, such as ``"uuid=not-slower"``.

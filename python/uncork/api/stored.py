@@ -13,7 +13,6 @@ from uncork.api.words import Place, calling, runs_folder
 from uncork.errors import SetupError, UsageError
 from uncork.model.stored_run import RunFilter, select
 from uncork.store.layout import find_run, name_run
-from uncork.store.query import RunReader
 
 if TYPE_CHECKING:
     from uncork.model.results.history import History, HistoryChange
@@ -226,7 +225,9 @@ def sql(query: str = "SHOW TABLES", *, run: str | Run | None = None, runs: Place
 
     root = runs_folder(runs)
     if run is not None:
-        with closing(RunReader(find_run(root, _word(run)))) as one:
+        from uncork.workbench.documents.run_tables import run_tables  # noqa: PLC0415 -- only here
+
+        with closing(run_tables(find_run(root, _word(run)))) as one:
             return Table(one.ask_arrow(query))
     found = read_runs(root)
     if not found.runs:

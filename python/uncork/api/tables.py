@@ -11,14 +11,12 @@ import pyarrow as pa
 
 from uncork.errors import UsageError
 from uncork.model.extras import install_extra
-from uncork.model.results.experiment import Comparison
-from uncork.model.trial import Cell
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
-__all__ = ["Table", "comparisons_table"]
+__all__ = ["Table", "drawn"]
 
 _SHOWN: Final = 20
 
@@ -89,32 +87,6 @@ def drawn(columns: Sequence[str], rows: Sequence[dict[str, Any]], total: int) ->
     body = "".join("<tr>" + "".join(_cell(row[name]) for name in columns) + "</tr>" for row in rows)
     more = f"<p>{len(rows)} of {total} rows</p>" if len(rows) < total else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
-
-
-def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
-    """Return comparisons as a table, one row each; cells are named as in the stored tables."""
-    rows = [
-        {name: getattr(one, name) for name in _COMPARISON.names}
-        | {"cell": Cell(one.cell).name, "verdict": one.verdict.value, "warnings": list(one.warnings)}
-        for one in comparisons
-    ]
-    return Table(pa.Table.from_pylist(rows, schema=_COMPARISON))
-
-
-_NUMBERS: Final = (
-    *("std_dev", "e_value", "value", "baseline_value", "published_ratio", "published_value"),
-    *("difference", "difference_low", "difference_high"),
-)
-_COMPARISON: Final = pa.schema(
-    [
-        *((name, pa.string()) for name in ("cell", "workload", "variant", "verdict", "reason")),
-        *((name, pa.float64()) for name in ("ratio", "low", "high")),
-        ("rounds", pa.int64()),
-        *((name, pa.float64()) for name in _NUMBERS),
-        ("warnings", pa.list_(pa.string())),
-        ("direction", pa.string()),
-    ]
-)
 
 
 def _cell(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from uncork.cli import console
+from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import UsageError
 from uncork.experiment.guard.acknowledged import limit_words
 from uncork.model.results.guard import Acknowledgement
@@ -17,6 +18,7 @@ __all__ = ["acknowledge"]
 def acknowledge(options: AcknowledgeOptions) -> None:
     """Append an acknowledgement, and print it."""
     folder = find_run(options.runs, options.run)
+    note_skipped(options.runs, options.run)
     result = read_guard(folder)
     if result is None:
         raise UsageError(f"run {folder.name} is not a completed guard; `uncork guard` makes one")

@@ -12,6 +12,7 @@ from uncork.analysis.runs.comparison import compare_stored
 from uncork.cli import console
 from uncork.cli.pages import Form, check_page, chosen_form, report, write_pages
 from uncork.cli.profile.logs import compare_log_runs
+from uncork.cli.runs.last_run import note_skipped
 from uncork.model.results.run_comparison import RunComparison
 from uncork.report.runs.comparison import build_runs_document, render_runs_terminal
 from uncork.report.runs.comparison_answer import answer_runs
@@ -33,6 +34,7 @@ def compare(options: CompareOptions) -> None:
     check_page(options.html)
     form = chosen_form(as_json=options.as_json, markdown=options.markdown)
     before, folders = compared_runs(options.runs, options.compared, options.against)
+    note_skipped(options.runs, *options.compared, options.against)
     kind = comparison_kind(before, folders)
     if kind != "figures":
         (_compare_stacks if kind == "stacks" else _compare_logs)(before, folders[0], form, options.html)

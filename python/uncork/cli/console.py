@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -13,7 +17,12 @@ if TYPE_CHECKING:
     from uncork.experiment.plan.forecast import WorkloadForecast
     from uncork.experiment.plan.order import PlanDocument
 
-__all__ = ["forecast_words", "note", "output", "show_plan", "talk"]
+__all__ = ["Pace", "forecast_words", "note", "output", "progress", "show_plan", "talk"]
+
+_EVERY_S: Final = 10.0
+"""Least time between lines of progress where standard error is not a terminal, in seconds."""
+_PACE: Final = "UNCORK_PROGRESS_S"
+"""Environment variable that sets another time."""
 
 
 class _StreamConsole(Console):
@@ -32,6 +41,42 @@ talk = _StreamConsole(stderr=True, highlight=False)
 def note(text: str) -> None:
     """Print a message to standard error."""
     talk.print(f"uncork: {text}", markup=False, soft_wrap=True)
+
+
+class Pace:
+    """Decides which lines of progress are shown: all in a terminal, else the first and then one now and then.
+
+    `every_s` is the least time between two lines, and `clock` returns the time in seconds.
+    """
+
+    def __init__(self, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every_s = every_s
+        self._clock = clock
+        self._last = -math.inf
+
+    def due(self) -> bool:
+        """Return whether a line may be shown now, and count it as shown."""
+        now = self._clock()
+        if now - self._last < self._every_s:
+            return False
+        self._last = now
+        return True
+
+
+def _pace() -> Pace:
+    try:
+        return Pace(max(0.0, float(os.environ.get(_PACE, _EVERY_S))))
+    except ValueError:
+        return Pace(_EVERY_S)
+
+
+_shared_pace: Final = _pace()
+
+
+def progress(text: str) -> None:
+    """Print a line of progress to standard error; if that is no terminal, at most one every ten seconds."""
+    if talk.is_terminal or _shared_pace.due():
+        note(text)
 
 
 def show_plan(plan: PlanDocument) -> None:

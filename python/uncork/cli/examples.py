@@ -13,8 +13,13 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "uncork run --resume last",
     ),
     "rerun": ("uncork rerun last --budget 10min",),
-    "plan": ("uncork plan question.toml",),
-    "new": ("uncork new question.toml",),
+    "plan": ("uncork plan question.toml", "uncork plan question.toml --dsn service=staging --budget 10min"),
+    "new": (
+        "uncork new question.toml",
+        "uncork new slow.toml --from last --dsn postgresql:///shop",
+        'uncork new slow.toml --from last --template "from orders" '
+        '--change index="CREATE INDEX ON orders (customer_id)"',
+    ),
     "profile logs": (
         "uncork profile logs /var/log/postgresql/",
         "uncork profile logs today.log --against yesterday.log --html changes.html",
@@ -66,6 +71,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "sql": (
         "uncork sql last",
+        'uncork sql "FROM comparisons"',
         'uncork sql last "SELECT variant, median(p50_ns) / 1e3 AS p50_us FROM trials GROUP BY variant"',
         'uncork sql all "SELECT run, kind, status FROM runs ORDER BY started_at DESC LIMIT 10" --csv',
     ),

@@ -12,6 +12,7 @@ import typer
 from uncork.cli import console
 from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.run import run_session
+from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import StoreError
 from uncork.model.results.guard import GuardResult
 from uncork.report.guard.gobench import guard_gobench
@@ -39,6 +40,7 @@ def guard(options: GuardOptions) -> None:
         choose_server(options.dsn, options.pg_bin, options.port),
         words=("uncork", *sys.argv[1:]),
     )
+    note_skipped(options.runs, options.target)
     measure = partial(run_session, then="see it with: uncork report")
     result, folder = carry_out_guard(options.runs, request, measure, console.note)
     report(kind_named("guard"), folder, result, form, options.html)

@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from uncork.errors import UsageError
+from uncork.experiment.draft import experiment_text
+from uncork.experiment.spec.placeholders import places_to_fill
+from uncork.model.units import count_words
 from uncork.requests.experiment_options import NewOptions
 from uncork.requests.source import starter
+from uncork.store.layout import find_run
+from uncork.workbench.experiment.drafting import draft_of
 
 __all__ = ["new"]
 
 
 def new(options: NewOptions) -> None:
-    """Write a commented experiment file, and print the next commands."""
+    """Write an experiment file, and print the next commands."""
     file = options.file
     if file.exists() and not options.force:
         raise UsageError(f"{file} exists; choose another name, or --force to overwrite it")
+    if options.run is None:
+        _refuse_without_run(options)
+        _write(file, starter("experiment"))
+        typer.echo(f"wrote {file}; next: uncork plan {file}, then uncork run {file}")
+        return
+    folder = find_run(options.runs, options.run)
+    draft = draft_of(folder, options.template, options.dsn, dict(options.changes or ()))
+    text = experiment_text(draft)
+    _write(file, text)
+    typer.echo(f"wrote {file} about: {draft.seen}")
+    left = places_to_fill(text)
+    if left:
+        typer.echo(f"{count_words(len(left), 'place')} to fill in; uncork plan {file} lists what is left:")
+        for place in left:
+            typer.echo(f"  {place.text(str(file), text)}")
+    else:
+        typer.echo(f"next: uncork plan {file}, then uncork run {file}")
+
+
+def _refuse_without_run(options: NewOptions) -> None:
+    given = {"--template": options.template, "--change": options.changes, "--dsn": options.dsn}
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"{name} works only with --from RUN; add it, or leave {name} out")
+
+
+def _write(file: Path, text: str) -> None:
     try:
-        file.write_text(starter("experiment"))
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {file}: {error.strerror}") from error
-    typer.echo(f"wrote {file}; next: uncork plan {file}, then uncork run {file}")

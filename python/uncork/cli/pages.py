@@ -11,7 +11,6 @@ import typer
 
 from uncork.cli import console
 from uncork.errors import StoreError, UsageError
-from uncork.report.load.gobench import render_go_bench
 from uncork.store.layout import write_atomically
 
 if TYPE_CHECKING:
@@ -104,6 +103,8 @@ def report(
     if form == "terminal":
         (terminal or kind.terminal)(found, console.output)
     elif form == "go-bench":
+        from uncork.report.load.gobench import render_go_bench  # noqa: PLC0415 -- only loads have this form
+
         typer.echo(render_go_bench(kind.result(found)), nl=False)
     else:
         typer.echo(kind.json(found) if form == "json" else kind.text(found), nl=False)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from uncork.cli.console import note, talk
+from uncork.cli.console import note, progress, talk
 from uncork.experiment.run.events import Event, Preparing, RoundEnded, RoundStarted, TrialEnded
 from uncork.workbench.event_words import RunSteps, event_line, time_left
 
@@ -35,21 +35,21 @@ def progress_view(name: str, budget_ns: int) -> Iterator[View]:
         TextColumn("{task.fields[what]}"),
         TextColumn("{task.fields[left]}"),
     )
-    with Progress(*columns, console=talk, transient=True, refresh_per_second=4) as progress:
-        yield LiveView(progress, budget_ns)
+    with Progress(*columns, console=talk, transient=True, refresh_per_second=4) as bar:
+        yield LiveView(bar, budget_ns)
 
 
 class PlainView:
-    """One line per step, which keeps logs short."""
+    """A line per step and round, at most one every ten seconds; what needs attention is always shown."""
 
     def __init__(self, budget_ns: int) -> None:
         self._steps = RunSteps(budget_ns)
 
     def show(self, event: Event) -> None:
-        """Write a line for each step and round; single trials get none."""
+        """Write a line for each step and round that is due; single trials get none."""
         line = self._steps.line(event)
         if line is not None:
-            note(line)
+            (progress if isinstance(event, Preparing | RoundStarted | RoundEnded) else note)(line)
 
 
 class LiveView:

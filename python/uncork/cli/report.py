@@ -7,6 +7,7 @@ from pathlib import Path
 
 from uncork.cli import pages
 from uncork.cli.pages import BenchForm, check_forms, check_page, chosen_form
+from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import UsageError
 from uncork.model.results.experiment import RunResult
 from uncork.requests.stored_options import ReportOptions
@@ -24,6 +25,7 @@ def report(options: ReportOptions) -> None:
     for file in (options.html, options.hdr_log):
         check_page(file)
     folder = find_run(options.runs, options.run)
+    note_skipped(options.runs, options.run, options.against)
     kind = read_manifest(folder).kind
     if kind != "load" and (options.go_bench or options.hdr_log is not None):
         raise UsageError(f"--go-bench and --hdr-log require a load; {folder.name} is a run of kind {kind}")

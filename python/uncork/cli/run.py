@@ -13,13 +13,14 @@ from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.next_step import say_next
 from uncork.cli.progress import progress_view
 from uncork.cli.report import write_reports
+from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import RunError, UsageError
 from uncork.experiment.plan.order import plan_warnings
 from uncork.requests.experiment_options import PlanOptions, RerunOptions, RunOptions
 from uncork.requests.source import Source, changes_of, file_source, run_source
 from uncork.store.layout import find_run
 from uncork.store.query import RunReader
-from uncork.workbench.experiment.forecasts import plan_with_forecast
+from uncork.workbench.experiment.checking import checked_plan
 from uncork.workbench.experiment.gate import Expectation, check, parse_expectation
 from uncork.workbench.experiment.session import RunSession, choose_server, new_run, resume_run
 
@@ -35,7 +36,7 @@ def run(options: RunOptions) -> None:
             raise UsageError(
                 "--resume continues a run unchanged: leave out FILE, --set, --workload and --seed"
             )
-        folder = find_run(options.runs, options.resume)
+        folder = find_run(options.runs, options.resume, failed=True)
         source = run_source(RunReader(folder), changes)
         expectations = parse_expectations(options.expect, source)
         session = resume_run(folder, source, server)
@@ -52,6 +53,7 @@ def run(options: RunOptions) -> None:
 def rerun(options: RerunOptions) -> None:
     """Run a stored run's experiment again, and show the report."""
     reader = RunReader(find_run(options.runs, options.run))
+    note_skipped(options.runs, options.run)
     source = run_source(reader, changes_of(None, None, options.budget, options.precision, options.seed))
     if reader.manifest.server.startswith("existing") and options.dsn is None:
         raise UsageError(
@@ -72,7 +74,8 @@ def _warn(source: Source) -> None:
 def plan(options: PlanOptions) -> None:
     """Show what an experiment file would run."""
     changes = changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
-    document = plan_with_forecast(options.runs, file_source(options.file, changes))
+    server = choose_server(options.dsn, options.pg_bin)
+    document = checked_plan(options.runs, file_source(options.file, changes), server, str(options.file))
     if options.as_json:
         typer.echo(json.dumps(asdict(document), indent=2))
     else:

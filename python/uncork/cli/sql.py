@@ -17,12 +17,14 @@ from rich.text import Text
 from uncork.analysis.runs.listing import read_runs
 from uncork.cli import console
 from uncork.cli.pages import check_forms
+from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import SetupError
+from uncork.requests.query import query_words
 from uncork.requests.stored_options import QueryOptions
 from uncork.store.layout import find_run
-from uncork.store.query import RunReader
 from uncork.store.query_all import AllRunsReader
 from uncork.store.remote.mirrors import shown
+from uncork.workbench.documents.run_tables import run_tables
 
 __all__ = ["sql"]
 
@@ -30,11 +32,12 @@ __all__ = ["sql"]
 def sql(options: QueryOptions) -> None:
     """Run the query, and print its rows."""
     check_forms(json=options.as_json, csv=options.as_csv)
-    names, rows = (
-        _ask_all(options.runs, options.query or "SHOW TABLES")
-        if options.run == "all"
-        else _ask(options.runs, options.run, options.query)
-    )
+    run, query = query_words(options.run, options.query)
+    if run == "all":
+        names, rows = _ask_all(options.runs, query or "SHOW TABLES")
+    else:
+        note_skipped(options.runs, run)
+        names, rows = _ask(options.runs, run, query)
     if options.as_json:
         for row in rows:
             typer.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str))
@@ -47,7 +50,7 @@ def sql(options: QueryOptions) -> None:
 
 
 def _ask(root: Path, run_id: str, query: str | None) -> tuple[list[str], list[tuple[Any, ...]]]:
-    with closing(RunReader(find_run(root, run_id))) as reader:
+    with closing(run_tables(find_run(root, run_id))) as reader:
         return (["table", "rows"], [*reader.row_counts().items()]) if query is None else reader.ask(query)
 
 

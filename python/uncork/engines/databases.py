@@ -20,6 +20,7 @@ import psycopg
 from psycopg import sql
 
 from uncork.engines import process
+from uncork.engines.settings import setting_text
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.trial import Arm, Cell
 
@@ -265,7 +266,7 @@ class Databases:
         control: psycopg.Connection | None = None,
     ) -> None:
         for setting, value in settings.items():
-            text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+            text = setting_text(value)
             command = sql.SQL("ALTER DATABASE {} SET {} = {}").format(
                 sql.Identifier(name), sql.SQL(".").join(map(sql.Identifier, setting.split("."))), text
             )

@@ -20,6 +20,7 @@ from uncork.engines.embedded import EmbeddedServer, other_runs
 from uncork.engines.extensions import extensions_lacking, libraries_to_load
 from uncork.engines.host import machine_facts
 from uncork.engines.postmaster import local_postmaster
+from uncork.engines.setting_check import ServerCheck, refused_by_server
 from uncork.engines.watch import observe
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.answer import Answer
@@ -32,6 +33,8 @@ __all__ = ["PostgresServer", "embedded_server", "existing_server"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
+LEAST_VERSION = 13
+"""The oldest major version to measure on: DROP DATABASE ... WITH (FORCE) requires it."""
 _FATAL = re.compile(r"PANIC|FATAL|terminated by signal")
 
 
@@ -122,16 +125,47 @@ class PostgresServer:
         """
         if self._own is not None:
             self._own.start()
+        control = self._reach()
+        if self._own is None:
+            self._postmaster = local_postmaster(control)
+        self._databases.drop_leftovers()
+        self._statements = observe.has_statements(control, may_create=self._own is not None)
+
+    def check(
+        self, extensions: Mapping[str, Sequence[str]], settings: Mapping[str, Mapping[str, object]]
+    ) -> ServerCheck:
+        """Check that an existing server can run an experiment, as `start` does; change nothing there.
+
+        Both arguments are by variant.
+
+        Raises:
+            ConnectError, SetupError, UsageError: see `start`.
+        """
+        try:
+            control = self._reach()
+            reasons = {name: extensions_lacking(control, wanted) for name, wanted in extensions.items()}
+            refused = [
+                (name, *found) for name, own in settings.items() for found in refused_by_server(control, own)
+            ]
+            return ServerCheck(
+                version=control.info.server_version // 10000,
+                lacking={name: reason for name, reason in reasons.items() if reason is not None},
+                refused=refused,
+            )
+        finally:
+            self._databases.disconnect()
+
+    def _reach(self) -> psycopg.Connection:
+        """Connect, and check that an existing server is new enough and lets us create databases."""
         self._resolved = resolve(self._conninfo if self._own is None else self._own.conninfo())
         try:
             control = self._databases.control
         except psycopg.OperationalError as error:
             raise connect_error(error) from error
         if self._own is None:
+            refuse_version(control.info.server_version)
             self._may_create(control)
-            self._postmaster = local_postmaster(control)
-        self._databases.drop_leftovers()
-        self._statements = observe.has_statements(control, may_create=self._own is not None)
+        return control
 
     def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
         """Return why a variant cannot run here, that is, which extension is missing; None if it can.
@@ -332,6 +366,15 @@ class PostgresServer:
                 f'that it creates; run ALTER ROLE "{name}" CREATEDB there, or leave --dsn out to use the '
                 "embedded server"
             )
+
+
+def refuse_version(version: int) -> None:
+    """Raise SetupError if a server's version number is below the oldest that uncork can measure on."""
+    if version // 10000 < LEAST_VERSION:
+        raise SetupError(
+            f"the server runs PostgreSQL {version // 10000}, and uncork measures on {LEAST_VERSION} or "
+            "newer; name a newer server, or leave --dsn out to use the embedded server"
+        )
 
 
 def _one_line(error: psycopg.Error) -> str:

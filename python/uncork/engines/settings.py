@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["DEFAULT_SETTINGS", "OF_A_SERVER", "configuration_text"]
+__all__ = ["DEFAULT_SETTINGS", "OF_A_SERVER", "configuration_text", "setting_text"]
 
 OF_A_SERVER = frozenset(
     [
@@ -108,6 +108,11 @@ def configuration_text(settings: Mapping[str, object], *, port: int, socket_fold
         "unix_socket_permissions": "0700",
     }
     return "".join(f"{name} = {_literal(value)}\n" for name, value in {**settings, **fixed}.items())
+
+
+def setting_text(value: object) -> str:
+    """Return a value of an experiment file as PostgreSQL writes it."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 def _literal(value: object) -> str:

@@ -83,6 +83,7 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
         "interval_ns": INTERVAL_NS,
         "progress_intervals": spec.progress_s or 0,
         "keep_interrupted": True,
+        "give_up": True,
     }
 
 

@@ -60,6 +60,7 @@ def http_arm_plan(trial: HttpTrial) -> dict[str, Any]:
         "watch_pid": trial.target.pid,
         "interval_ns": 0,
         "keep_interrupted": False,
+        "give_up": False,
     }
 
 

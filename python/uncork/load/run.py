@@ -131,6 +131,7 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         if spec.log is None
         else {"path": spec.log.path, "sample": spec.log.sample, "aggregate_ns": spec.log.aggregate_ns},
         "keep_interrupted": True,
+        "give_up": True,
     }
 
 

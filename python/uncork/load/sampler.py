@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from uncork import _native
 from uncork.model.system import GENERATOR, SAMPLE_PERIOD_NS, SERVER, SERVICE, Strain, SystemSeries, Watch
+
+# pyarrow is imported where tables are built: sampling starts sooner without it.
 
 __all__ = ["Sampler", "sampler_plan", "strain", "system_series", "trial_watch"]
 
@@ -60,6 +59,8 @@ def system_series(sampled: tuple[bytes, Mapping[str, Any]] | None) -> SystemSeri
     if sampled is None:
         return None
     facts, tables = sampled
+    import pyarrow as pa  # noqa: PLC0415
+
     return SystemSeries(json.loads(facts), {name: pa.table(table) for name, table in tables.items()})
 
 
@@ -72,6 +73,8 @@ def strain(series: SystemSeries | None) -> Strain | None:
     if series is None:
         return None
     samples, processes = series.tables["system_samples"], series.tables["system_processes"]
+
+    import pyarrow.compute as pc  # noqa: PLC0415
 
     def total(column: str) -> int | None:
         found: int | None = pc.sum(samples[column]).as_py()

@@ -151,6 +151,8 @@ class LoadOutcome(StrEnum):
     """The server could not be reached, or refused the connection, before anything was measured."""
     INTERRUPTED = "interrupted"
     """Ctrl-C or a signal."""
+    NOTHING_SUCCEEDED = "nothing succeeded"
+    """Every operation failed, so the load ended early."""
 
 
 TimesKind = Literal["statement", "script", "operation", "service", "lateness", "connect", "tls", "first byte"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, Literal, TypeVar
 
-from uncork.model.results.database import CPU, IDLE, ActivityLayer, History, TimeNode, Usage
+from uncork.model.results.database import CPU, IDLE, ActivityLayer, Busiest, History, TimeNode, Usage
 
 __all__ = [
     "CLIENT",
@@ -37,6 +37,8 @@ _MOST_CHILDREN: Final = 20
 """The most named children of a node; the rest are summed up as others."""
 _READS: Final = frozenset({"AioIoCompletion"})
 """Since PostgreSQL 18, a session can wait for other processes that read for it; this counts as I/O too."""
+_BUSIEST_S: Final = 10
+_LEAST_HISTORY_S: Final = 12
 _STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600)
 _MOST_STEPS: Final = 120
 
@@ -118,6 +120,25 @@ def _node(
         children.append(TimeNode("others", name, left, share, None, ()))
     kind, name, template = step
     return TimeNode(kind, name, value, value / total if total else 0.0, template, tuple(children))
+
+
+def busiest(found: History) -> Busiest | None:
+    """Return when most sessions were busy, in a sixth of the history, but at most `_BUSIEST_S` seconds.
+
+    A longer step of the history is taken instead. None if the history is shorter than `_LEAST_HISTORY_S`.
+    """
+    if not found.layers:
+        return None
+    totals = [sum(values) for values in zip(*(one.sessions for one in found.layers), strict=True)]
+    length_s = len(totals) * found.step_s
+    if length_s < _LEAST_HISTORY_S:
+        return None
+    many = max(1, min(_BUSIEST_S, length_s // 6) // found.step_s)
+    sums = [round(sum(totals[place : place + many]) / many, 9) for place in range(len(totals) - many + 1)]
+    # Of equally busy spans the last one begins with the burst.
+    place = len(sums) - 1 - sums[::-1].index(max(sums))
+    step_us = found.step_s * 1_000_000
+    return Busiest(found.start_us + place * step_us, many * found.step_s, sums[place])
 
 
 def history_step(begun_us: int, ended_us: int) -> tuple[int, int]:

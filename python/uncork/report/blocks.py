@@ -11,6 +11,7 @@ from typing import Literal
 
 from uncork.model.results.experiment import CrossoverPoint
 from uncork.model.verdict import Verdict
+from uncork.report.headline import split_answer
 
 __all__ = [
     "Beside",
@@ -175,7 +176,8 @@ class LineChart:
     time of day in seconds since `start_s`, which is in seconds since 1970 in UTC. `unit` is the unit of y:
     nanoseconds, a share in [0, 1], or a plain number. `table` holds the same values, if useful. A `wide`
     chart takes the width of the page. With `from_zero`, y begins at 0 and reaches at least `most`, so that
-    several charts share one scale.
+    several charts share one scale. `limits` are values of y with their names, drawn as dashed lines. `shaded`
+    is a range of x to highlight, which the `note` explains.
     """
 
     title: str
@@ -193,6 +195,8 @@ class LineChart:
     from_zero: bool = False
     most: float = 0.0
     start_s: int = 0
+    limits: tuple[tuple[float, str], ...] = ()
+    shaded: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,3 +390,13 @@ class Document:
     sections: tuple[Section, ...]
     version: str
     heading: str = "Why"
+
+    @property
+    def headline(self) -> str:
+        """The first sentence of the answer."""
+        return split_answer(self.answer)[0]
+
+    @property
+    def lead(self) -> str:
+        """The sentences of the answer after the first one."""
+        return split_answer(self.answer)[1]

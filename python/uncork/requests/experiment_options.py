@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from uncork.errors import UsageError
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import parse_share
-from uncork.requests.option import Kind, Opt, duration, opt, whole
+from uncork.requests.option import Kind, Opt, duration, opt, pair, whole
 from uncork.requests.shared_options import AsJson, Html, Markdown, Quiet, Runs
 
 __all__ = [
@@ -178,6 +178,9 @@ class RerunOptions:
 class PlanOptions:
     """Check an experiment file; show its trials, duration and expected precision without running it.
 
+    The check covers the keys of the file, the SQL, by PostgreSQL's grammar, and the values of settings. It
+    starts no server. With --dsn it also checks that the server can be used, and changes nothing there.
+
     The forecast uses the standard deviation of the newest stored run of the same experiment, or typical
     values if there is none.
     """
@@ -188,16 +191,47 @@ class PlanOptions:
     budget: Budget = None
     precision: Precision = None
     seed: Seed = None
+    dsn: ServerDsn = None
+    pg_bin: ServerBinaries = None
     as_json: AsJson = False
     runs: Runs = DEFAULT_RUNS
 
 
 @dataclass(frozen=True, slots=True)
 class NewOptions:
-    """Write a commented experiment file to start from."""
+    """Write a commented experiment file to start from, or one about the statement of a stored run.
+
+    With --from, the file has the statement, its parameters with the values that the run stored, and the
+    tables that it uses. What the run does not hold becomes a marked place, which `uncork plan` lists.
+    """
 
     file: Path = opt("[FILE]", "File to write. Default: experiment.toml.", default=Path("experiment.toml"))
     force: bool = opt("--force", "Overwrite an existing file.", default=False)
+    run: str | None = opt(
+        "--from RUN",
+        "Take the statement from this run of `profile logs`, `profile db` or `load sql`: its id, a name, or "
+        "last.",
+    )
+    template: str | None = opt(
+        "--template TEXT",
+        "Choose the statement by a part of its text. Default: the one that takes the most time.",
+    )
+    changes: list[tuple[str, str]] | None = opt(
+        "--change NAME=SQL",
+        "Add a variant that executes this SQL after the set-up, such as "
+        'index="CREATE INDEX ON orders (customer_id)"; repeatable.',
+        pair(
+            "=",
+            "--change {value}: write NAME=SQL with a name of letters, digits, _ and -",
+            r"[A-Za-z][\w-]{0,39}",
+            r".*\S.*",
+        ),
+    )
+    dsn: str | None = opt(
+        "--dsn CONNINFO",
+        "Read the tables' definitions and statistics from this database; the connection only reads.",
+    )
+    runs: Runs = DEFAULT_RUNS
 
 
 @dataclass(frozen=True, slots=True)

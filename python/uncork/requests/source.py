@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from uncork import cases, experiment
 from uncork.errors import SpecError, UsageError
 from uncork.experiment.plan.order import least_ns
-from uncork.experiment.spec.problems import hint
+from uncork.experiment.spec.limits import too_many_comparisons
+from uncork.experiment.spec.problems import hint, refuse
 from uncork.experiment.spec.schema import Server, Spec, parse_spec
 from uncork.experiment.spec.time_zones import TimeZones, offset_values
 from uncork.model.units import format_duration, parse_duration, parse_share
@@ -301,6 +302,7 @@ def _parse(
     if options.seed is not None:
         changes["experiment"] = spec.experiment.model_copy(update={"seed": options.seed})
     spec = spec.model_copy(update=changes)
+    refuse(too_many_comparisons(spec), file, text)
     if least_ns(spec) >= spec.stop.budget:
         raise SpecError(
             f"{file}: stop.budget: {format_duration(spec.stop.budget)} is too short for one block: a block "

@@ -102,11 +102,13 @@ class HistoryOptions:
 class QueryOptions:
     """Query a stored run, or all runs, in SQL; without a query, list the tables that have rows.
 
+    Without RUN, the query is about the newest run that has not failed. An experiment also has the table
+    comparisons, with its verdicts.
     docs/reference/tables.md describes every table. Across all runs, each table has the additional column run,
     and the table runs has one row per run: name, kind, status, tags and start time.
     """
 
-    run: str = opt("RUN", "Stored run: its id, a name, or last; or all.", required=True)
+    run: str = opt("[RUN]", "Stored run: its id, a name, or last; or all. Default: last.", default="last")
     query: str | None = opt("[QUERY]", "Query of the run's tables, in DuckDB's SQL.")
     as_json: bool = opt("--json", "Print one JSON object per row.", default=False)
     as_csv: bool = opt("--csv", "Print comma-separated values.", default=False)

@@ -16,7 +16,9 @@ from uncork import __version__
 from uncork.analysis.runs.comparable_series import ComparableSeries
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
+from uncork.report.runs.titles import run_title
 from uncork.serve import access, assets
+from uncork.serve.headlines import HeadlineCache
 from uncork.serve.metrics import Metrics
 from uncork.serve.report_cache import ReportCache
 from uncork.serve.run_cache import RunCache
@@ -42,6 +44,7 @@ class AppContext:
     reports: ReportCache
     metrics: Metrics
     series: SeriesSeen = field(default_factory=SeriesSeen)
+    headlines: HeadlineCache = field(default_factory=HeadlineCache)
 
 
 def context_of(request: Request) -> AppContext:
@@ -98,6 +101,7 @@ def _environment() -> Environment:
         "ago": _ago,
         "minute": _minute,
         "spark_path": spark_path,
+        "title": run_title,
         "clock": lambda text: text[:16].replace("T", " "),
     }
     found.globals["spark_height"] = SPARK_HEIGHT

@@ -101,12 +101,14 @@ async def _listed(request: Request) -> dict[str, Any]:
     page = min(pages, max(1, int(number))) if number.isascii() and number.isdigit() and len(number) < 7 else 1
     chosen = {name: getattr(wanted, name) for name in ("kind", "status", "tag", "case")} | {"q": wanted.text}
     chosen = {name: value for name, value in chosen.items() if value}
+    on_page = found[(page - 1) * _A_PAGE : page * _A_PAGE]
     inside = fragment(
         request,
         "rows.html.j2",
         seen=seen,
         found=len(found),
-        shown=found[(page - 1) * _A_PAGE : page * _A_PAGE],
+        shown=on_page,
+        results=await context_of(request).headlines.of(on_page),
         page=page,
         pages=pages,
         to_page=lambda number: "/?" + urlencode({**chosen, "page": number}),

@@ -37,8 +37,9 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -52,6 +53,8 @@ __all__ = [
     "Manifest",
     "RunKind",
     "closed",
+    "failed_since",
+    "failure_reason",
     "find_run",
     "list_runs",
     "name_run",
@@ -113,6 +116,8 @@ class Manifest:
 
 _FIELDS: Final = frozenset(item.name for item in fields(Manifest))
 _TEXTS: Final = ("id", "name", "question", "status", "started_at", "unit", "server", "uncork_version")
+LAST: Final = "last"
+"""The word for the newest run that has not failed."""
 _SHOWN: Final = 5
 """The number of runs that a message lists."""
 KEPT: Final = ": what was measured so far is kept"
@@ -147,34 +152,58 @@ def new_run_folder(root: Path, name: str, stamp: str) -> Path:
     raise StoreError(f"{root}: too many runs called {name}-{stamp}")
 
 
-def find_run(root: Path, wanted: str, *, files: bool = True) -> Path:
+def find_run(root: Path, wanted: str, *, files: bool = True, failed: bool = False) -> Path:
     """Return a run's folder from its id, the beginning of its id, its name, a path, or ``last``.
 
-    With `files`, all files of the run are fetched if the run is at an address.
+    ``last`` is the newest run that has not failed; with `failed`, it is the newest run, for callers that
+    continue runs. With `files`, all files of the run are fetched if the run is at an address.
 
     Raises:
-        SetupError: if there is no such run, or several ids begin like that.
-        StoreError: if the run is damaged at its address.
+        SetupError: if there is no such run, several ids begin like that, or ``last`` finds only failed runs.
+        StoreError: if the run is damaged, here or at its address.
     """
     mirrors.refresh(root)
-    folder = _found(root, wanted)
+    folder = _found(root, wanted, failed=failed)
     if files:
         for error in mirrors.fetch([folder]):
             raise error
     return folder
 
 
-def _found(root: Path, wanted: str) -> Path:
+def failed_since(root: Path) -> list[Manifest]:
+    """Return the failed runs that ``last`` skips because they are newer, the newest first.
+
+    Raises:
+        StoreError: if a manifest is damaged.
+        SetupError, ConnectError: if the root mirrors an address that is wrong or cannot be reached.
+    """
+    mirrors.refresh(root)
+    return list(takewhile(_has_failed, map(read_manifest, reversed(_folders(root)))))
+
+
+def failure_reason(manifest: Manifest) -> str:
+    """Return why the last attempt of a run ended, in parentheses after a space; empty if unknown. Pure."""
+    return f" ({manifest.attempts[-1].reason})" if manifest.attempts else ""
+
+
+def _has_failed(manifest: Manifest) -> bool:
+    return manifest.status == "failed"
+
+
+def _folders(root: Path) -> list[Path]:
+    """Return the folders of runs, the oldest first."""
+    return sorted((path.parent for path in root.glob("*/manifest.json")), key=lambda one: age_of(one.name))
+
+
+def _found(root: Path, wanted: str, *, failed: bool) -> Path:
     if (Path(wanted) / "manifest.json").is_file():
         return Path(wanted)
     place = mirrors.shown(root)
-    folders = sorted(
-        (path.parent for path in root.glob("*/manifest.json")), key=lambda folder: age_of(folder.name)
-    )
+    folders = _folders(root)
     if not folders:
         raise SetupError(f"there are no runs in {place}; `uncork run FILE` and `uncork load sql` create some")
-    if wanted == "last":
-        return folders[-1]
+    if wanted == LAST:
+        return folders[-1] if failed else _last(root, folders)
     named = read_names(root).get(wanted)
     if named is not None:
         return _named(root, wanted, named)
@@ -187,6 +216,18 @@ def _found(root: Path, wanted: str) -> Path:
     names = ", ".join(folder.name for folder in begins[-_SHOWN:])
     which = "" if len(begins) <= _SHOWN else f", the newest of {len(begins)}"
     raise SetupError(f'several runs begin with "{wanted}": {names}{which}; write more of the id')
+
+
+def _last(root: Path, folders: Sequence[Path]) -> Path:
+    """Return the newest run that has not failed."""
+    for folder in reversed(folders):
+        if not _has_failed(read_manifest(folder)):
+            return folder
+    newest = folders[-1].name
+    raise SetupError(
+        f'every run in {mirrors.shown(root)} failed, and "{LAST}" skips failed runs; name one by its id: '
+        f"`uncork report {newest}` shows the newest"
+    )
 
 
 def _named(root: Path, name: str, id: str) -> Path:
@@ -242,17 +283,16 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
         raise UsageError(
             f'"{name}" is not a valid name for a run: use letters, digits, ".", "_" and "-", as in baseline'
         )
-    if name in ("last", "all") or (root / name).exists():
+    if name in (LAST, "all") or (root / name).exists():
         raise UsageError(f'"{name}" already identifies a run; choose another name')
     folder = find_run(root, wanted, files=False)
     if folder.parent.resolve() != root.resolve():
         raise UsageError(f"{folder} is not in {mirrors.shown(root)}; name its folder with --runs")
     manifest = read_manifest(folder)
     if name == BASELINE and manifest.status == "failed":
-        reason = f" ({manifest.attempts[-1].reason})" if manifest.attempts else ""
         raise UsageError(
-            f"{folder.name} failed{reason}, so it cannot be the baseline; name a run that is complete "
-            "(`uncork runs --status complete` lists them)"
+            f"{folder.name} failed{failure_reason(manifest)}, so it cannot be the baseline; name a run that "
+            "is complete (`uncork runs --status complete` lists them)"
         )
     before = read_names(root).get(name)
     mirror = mirrors.mirror_of(root)

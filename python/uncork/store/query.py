@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,6 +43,7 @@ class RunReader:
         self.manifest: Manifest = read_manifest(folder) if manifest is None else manifest
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._known: set[str] = set()
+        self._computed: dict[str, Callable[[], pa.Table]] = {}
 
     def close(self) -> None:
         """Close the database connection."""
@@ -281,7 +282,8 @@ class RunReader:
                 _add_events(self._connection, self.folder)
                 self._known |= set(add_evidence(self._connection, self.folder))
             words = set(re.findall(r"\w+", query.lower()))
-            for name in TABLES.keys() & words or TABLES.keys():
+            known = TABLES.keys() | self._computed.keys()
+            for name in known & words or known:
                 if name not in self._known:
                     self._add(self._connection, name)
                     self._known.add(name)
@@ -289,7 +291,14 @@ class RunReader:
             raise StoreError(f"{self.folder}: damaged: {error}") from error
         return self._connection
 
+    def add_computed(self, name: str, compute: Callable[[], pa.Table]) -> None:
+        """Add a table that is computed when a query names it, or no table."""
+        self._computed[name] = compute
+
     def _add(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        if name in self._computed:
+            connection.register(name, self._computed[name]())
+            return
         files = sorted(str(path) for path in (self.folder / name).glob("*.parquet"))
         if name == LOG_EVENTS.name and not files:
             return

@@ -94,6 +94,68 @@ def server(**facts):
     return database_result(**{**usual, "settings": (), "writers": (), "transactions": (), **facts})
 
 
+def in_turn(executions, *, begins, calls=1_000):
+    """Return a server whose clients execute two templates in turn, so often in each transaction."""
+    texts = {0: SEARCH, 1: "select price from price where item = ?", 2: "begin"}
+    counts = {0: calls, 1: calls, 2: begins}
+    return server(
+        templates=tuple(
+            replace(statement(text, 0.3 if number < 2 else 0.0, calls=counts[number]), number=number)
+            for number, text in texts.items()
+        ),
+        # As many calls while sessions are busy with a template as make so many executions per transaction.
+        transactions=tuple(
+            in_transaction(
+                template=number,
+                text=texts[number],
+                sessions=0.45,
+                per_transaction=executions,
+                part=0.5,
+                length_ns=round(executions / (calls / (0.3 * SECONDS)) / 0.5 * 1e9),
+            )
+            for number in (0, 1)
+        ),
+    )
+
+
+def test_two_statements_in_turn_for_each_row_are_one_loop():
+    (one,) = find_server_findings(in_turn(30, begins=33))
+    assert (one.rule, one.figures["templates"], one.figures["calls"]) == ("one-by-one", 2.0, 2_000.0)
+    assert finding_headline(one).startswith(
+        "Application shop sends 2 000 statements one by one within transactions (2 templates in turn, 30 "
+        "calls of the first for each BEGIN), which costs 90 % of the busy time"
+    )
+
+
+@pytest.mark.parametrize(
+    ("executions", "begins"),
+    [
+        (20, 50),  # 40 in all are fewer than a loop has
+        (30, 500),  # samples overestimate: the server counted two calls for each BEGIN
+        (30, 0),  # BEGIN is not counted
+    ],
+)
+def test_statements_in_turn_that_are_few_or_uncertain_are_no_loop(executions, begins):
+    assert find_server_findings(in_turn(executions, begins=begins)) == ()
+
+
+def test_a_few_samples_do_not_make_a_loop_of_transactions_that_were_written_by_hand():
+    by_hand = in_turn(60, begins=990)
+    assert find_server_findings(by_hand) == ()
+    # Another application's transactions may be most of the BEGINs.
+    other = in_transaction(application="other", template=7, sessions=0.01, per_transaction=1.0)
+    (one,) = find_server_findings(replace(by_hand, transactions=(*by_hand.transactions, other)))
+    assert one.rule == "one-by-one"
+
+
+def test_a_slow_statement_that_writes_and_waits_is_not_explained():
+    text = "update item set n = ? where id = ?"
+    for of_class, words in (("IO", "WALSync"), (CPU, "Run EXPLAIN")):
+        (one,) = find_server_findings(server(templates=(statement(text, of_class=of_class, mean_ns=200e6),)))
+        assert one.rule == "slow-statement"
+        assert words in finding_step(one).text
+
+
 SICK = {
     "forgotten-transaction": server(
         tree=tree(lock=2.0, idle=1.0), blockers=(blocker(2.0, state=IDLE, idle_ns=5_000_000_000),)

@@ -94,9 +94,9 @@ def test_beginnings_are_cut_to_the_millisecond_as_a_log_cuts_its_times():
 def test_the_first_sentence_says_whose_the_spike_was_and_what_became_of_it(tmp_path):
     result = case_logs(tmp_path)
     assert result.answer == (
-        "libvuln sent 98 % of the queries in the spike (1 000 of 1 020), which took 99.6 % of the time; sent "
-        "differently (an array a column), the same 1 000 rows are 1 query, and the batch took 600 ms instead "
-        "of 2.50 s (−76 %)."
+        "libvuln sent 98 % of the queries in the spike, which took 99.6 % of the time. These were 1 000 of "
+        "1 020. Sent differently (an array a column), the same 1 000 rows are 1 query, and the batch took "
+        "600 ms instead of 2.50 s (−76 %)."
     )
 
 
@@ -118,7 +118,7 @@ def test_its_json_keeps_to_the_schema(tmp_path):
 
 def test_without_the_updater_there_is_nothing_to_compare(tmp_path):
     logs = case_logs(tmp_path, updater="nobody")
-    assert logs.answer == "Neither log has a query of nobody: there is nothing to compare."
+    assert logs.answer == "Neither log has a query of nobody, so there is nothing to compare."
     assert [one.measured for one in logs.figures if "updater" in one.name] == [(None, None)]
 
 

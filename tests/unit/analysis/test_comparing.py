@@ -121,8 +121,9 @@ def test_the_answer_of_several_runs_begins_with_those_that_differ(root):
         store_load(root, number, slower)
     before, same, slow = store_load(root, 8), store_load(root, 9), store_load(root, 10, 2.5)
     answer = compare_runs(root, before, [same, slow]).answer
-    assert answer.startswith(f"Slower: {slow.name} (throughput −")
-    assert answer.endswith(f": {same.name}; all compared with {before.name}.")
+    assert answer.startswith(f"Compared with {before.name}: 1 slower and 1 ")
+    assert f". Slower: {slow.name} (throughput −" in answer
+    assert answer.endswith(f": {same.name}.")
 
 
 def test_what_else_differs_is_named(root):
@@ -182,7 +183,7 @@ def test_an_open_loop_beside_a_closed_one_has_no_verdict(root):
     judged = [one for one in result.pairs[0].figures if one.verdict is not RunVerdict.SAME]
     assert {one.verdict for one in judged} == {RunVerdict.NOT_ENOUGH_EVIDENCE}
     assert result.answer.startswith("No verdict against ")
-    assert "one is a closed loop, the other an open loop" in result.answer
+    assert "One is a closed loop, the other an open loop" in result.answer
     assert "(arrivals closed loop → kind poisson, rate 100.0); this alone" in result.reasons[0]
 
 

@@ -63,7 +63,7 @@ def test_a_step_is_found_with_its_run_commit_and_surroundings(root):
         "This is the only change over 11 runs from 2026-03-01 10:00 to 2026-03-01 20:00."
     )
     assert (
-        "% slower, " in found.answer and "the chance that noise alone shows such a change is " in found.answer
+        "% slower, " in found.answer and "The chance that noise alone shows such a change is " in found.answer
     )
 
 
@@ -81,7 +81,7 @@ def test_one_run_at_the_end_is_only_suspected(root):
     (change,) = found.changes
     assert (change.suspected, change.since) == (True, last.name)
     assert change.verdict is RunVerdict.NOT_ENOUGH_EVIDENCE
-    assert "the last runs may be a change" in found.answer
+    assert "The last runs may be a change" in found.answer
     assert any("Repeat the run." in text for text in found.warnings)
 
 

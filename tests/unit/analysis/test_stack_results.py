@@ -66,10 +66,11 @@ def told(**changes):
     return stack_result(RUN, facts(**changes), tables(), None)
 
 
-def test_the_answer_names_frames_and_the_kernels_share():
+def test_the_answer_names_the_template_and_then_frames_and_the_kernels_share():
     assert told().answer == (
-        "60 % of the CPU is in exec_simple_query and the functions it calls; hottest frames: ExecScan 50 %, "
-        "submit_bio (kernel) 40 % and exc_page_fault (kernel) 10 %; the kernel takes 50 %."
+        '"select ?" takes 100 % of the CPU, and exec_simple_query 60 %. The share of exec_simple_query '
+        "includes the functions it calls. Hottest frames: ExecScan 50 %, submit_bio (kernel) 40 % and "
+        "exc_page_fault (kernel) 10 %. The kernel takes 50 %."
     )
 
 
@@ -92,7 +93,10 @@ def test_without_frames_the_share_is_told_all_the_same():
     stacks = {"[user code]": 500, "[kernel]_[k]": 500}
     found = facts(tool="/proc", measures=(("cpu", "nanoseconds"),), cpu_ns=(500, 500))
     result = stack_result(RUN, found, tables(stacks, unit="nanoseconds"), None)
-    assert "50 % in user code, 50 % in the kernel; the functions cannot be seen here" in result.answer
+    assert (
+        "50 % of it in the kernel. The rest ran in user code. The functions cannot be seen here."
+        in result.answer
+    )
     assert "Run perf as root" in result.findings[0].text
 
 
@@ -118,6 +122,36 @@ def test_what_cannot_be_seen_stands_in_the_report():
     method = {**facts()["method"], "cannot_see": ["stacks of code: perf is not installed"]}
     document = build_stack_document(stack_result(RUN, facts(method=method), tables(), None))
     assert "Not seen: stacks of code: perf is not installed." in document.reasons
+
+
+@pytest.mark.parametrize(
+    ("stacks", "expected"),
+    [
+        (
+            {"main;[postgres]": 51, "main;[libcrypto.so.3]": 9, "main;ExecScan": 40},
+            "60 % of the CPU is in functions without names ([postgres] 51 % and [libcrypto.so.3] 9.0 %). "
+            "Install debug symbols: postgresql-VERSION-dbgsym on Debian, debuginfo-install "
+            "postgresql-server on Fedora; libssl3-dbgsym on Debian, debuginfo-install openssl-libs on "
+            "Fedora. Build your own programs with -g, and do not strip them.",
+        ),
+        (
+            {"main;[shop]": 50, "main;work": 50},
+            "50 % of the CPU is in functions without names ([shop] 50 %). Install debug symbols: the "
+            "-dbgsym package (Debian) or -debuginfo package (Fedora) of shop. Build your own programs with "
+            "-g, and do not strip them.",
+        ),
+        (
+            {"main;[unknown]": 50, "main;work": 50},
+            "50 % of the CPU is in functions without names ([unknown] 50 %). Code generated at run time "
+            "needs a map for perf: node --perf-basic-prof, python -X perf; in PostgreSQL set jit = off.",
+        ),
+        ({"main;[libc.so.6]": 4, "main;work": 96}, None),
+    ],
+)
+def test_missing_debug_symbols_are_named_with_the_package_or_flag(stacks, expected):
+    document = build_stack_document(stack_result(RUN, facts(), tables(stacks), None))
+    told = [text for text in document.reasons if "without names" in text]
+    assert told == ([expected] if expected else [])
 
 
 def test_nothing_seen_is_an_answer():

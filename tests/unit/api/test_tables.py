@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from fakes.results import large_result
-from uncork.api.tables import Table, comparisons_table
+from uncork.analysis.experiment.comparisons import comparisons_table
+from uncork.api.tables import Table
 from uncork.errors import UsageError
 from uncork.model.extras import install_extra
 
@@ -53,9 +54,9 @@ def test_a_notebook_shows_a_table_without_its_markup_and_a_shell_one_line():
 
 def test_comparisons_are_a_table_with_a_row_each():
     comparisons = large_result().comparisons
-    rows = comparisons_table(comparisons).rows()
+    rows = comparisons_table(comparisons).to_pylist()
     assert len(rows) == len(comparisons)
     for row, one in zip(rows, comparisons, strict=True):
         assert (row["ratio"], row["low"], row["verdict"]) == (one.ratio, one.low, one.verdict.value)
         assert row["cell"].count("=") == len(one.cell)
-    assert comparisons_table(()).arrow().schema == comparisons_table(comparisons).arrow().schema
+    assert comparisons_table(()).schema == comparisons_table(comparisons).schema

@@ -33,6 +33,15 @@ def test_the_summary_of_a_verb_is_the_first_line_of_its_help(path, shown, comman
         assert " ".join(path) in EXAMPLES
 
 
+def test_a_watch_of_a_server_begins_without_the_libraries_of_its_report():
+    code = (
+        "import sys, uncork.cli.profile.database\n"
+        "print([name for name in ('pyarrow', 'numpy', 'duckdb', 'jinja2', 'altair') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_the_help_of_the_program_imports_no_verb():
     code = (
         "import sys; from uncork.cli.app import app\n"

@@ -50,7 +50,7 @@ duration = "2s"
 
 [stop]
 blocks = 3
-minimum_rounds = 4
+minimum_rounds = 6
 maximum_rounds = 9
 budget = "2min"
 """
@@ -147,7 +147,7 @@ def test_the_document_counts_what_will_be_run():
     assert document.comparisons == 4 * 3 * 1
     assert document.blocks_a_round == 4 * 3 * 3
     assert document.trials_a_round == 4 * 3 * 3 * 3
-    assert document.rounds == (4, 9)
+    assert document.rounds == (6, 9)
     assert document.worst_ns == 120 * 10**9
     assert document.factors == {"rows": ("10", "20"), "index": ("none", "key")}
     planned = sum(len(block.arms) for visit in document.first_round for block in visit.blocks)
@@ -257,6 +257,24 @@ def test_a_precision_wider_than_practical_is_told_with_what_to_change():
     )
     spec = parse_spec(TEXT.replace("[stop]", '[stop]\nprecision = "10%"'), file="p", read=str, overrides={})
     assert plan_document(spec).warnings == (sentence,)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        ((3, 4), "maximum_rounds (4) allows no verdict, because a verdict needs 5 starts of the server"),
+        ((3, 9), "minimum_rounds (3) counts as 5, which every verdict needs"),
+        ((7, 9), None),
+    ],
+)
+def test_fewer_rounds_than_every_verdict_needs_are_a_warning(rounds, said):
+    text = TEXT.replace(
+        "minimum_rounds = 6\nmaximum_rounds = 9", "minimum_rounds = {}\nmaximum_rounds = {}".format(*rounds)
+    )
+    warnings = warned("", text=text)
+    assert [one.partition(";")[0].partition(" (only")[0] for one in warnings] == (
+        [] if said is None else [said]
+    )
 
 
 def test_a_workload_with_a_precision_of_its_own_is_named():

@@ -100,9 +100,9 @@ def test_without_restarts_blocks_are_the_units():
 # ---- when to stop ----
 
 
-def test_it_stops_when_every_comparison_is_precise():
+def test_it_stops_when_every_comparison_is_precise_and_never_before_five_rounds():
     attempt = Attempt(experiment(stop="minimum_rounds = 4\nprecision = '3%'"), noise=0.001).run()
-    assert attempt.finished.rounds == 4
+    assert attempt.finished.rounds == 5
     assert attempt.finished.reason == "every comparison is decided, or as precise as asked (±3.0%)"
     last = attempt.of(RoundEnded)[-1]
     assert (last.settled, last.comparisons, last.widest) == (1, 1, None)

@@ -75,8 +75,8 @@ generator = { kind = "uniform", min = 1, max = 500 }
 
 [stop]
 blocks = 2
-minimum_rounds = 3
-maximum_rounds = 4
+minimum_rounds = 5
+maximum_rounds = 6
 """
 FILES = {"service.py": "serve()", "queries.py": "FIND = 1"}
 PLACE = Served("api", 20_001, (7,))
@@ -291,7 +291,7 @@ def test_shares_of_success_are_compared_in_points():
     text = changed(
         ("operations = 100", 'operations = 300\nmetric = "success"\npractical = "1%"\nprecision = "1%"')
     )
-    attempt = Attempt(text.replace("minimum_rounds = 3\nmaximum_rounds = 4", "maximum_rounds = 12"))
+    attempt = Attempt(text.replace("minimum_rounds = 5\nmaximum_rounds = 6", "maximum_rounds = 12"))
     attempt.load.failing = {"wide": 0.02, "fronted": 0.02, "narrow": 0.0}
     attempt.run()
     judged = {one.variant: one for one in attempt.ledger.judgements()}

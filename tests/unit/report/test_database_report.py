@@ -1,14 +1,19 @@
 """What is said of a watched server, case by case, and what its page holds."""
 
+import io
 import re
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from fakes.database_results import BEGIN_US, database_result, told
-from uncork.model.results.database import CPU, CounterFacts, Missing, TimeNode
+from uncork.model.results.database import CPU, ActivityLayer, CounterFacts, History, Missing, TimeNode
+from uncork.profile.activity import busiest
 from uncork.report.blocks import StackChart, Table
+from uncork.report.database.answer import answer_database
 from uncork.report.database.document import activity_chart, build_database_document
+from uncork.report.database.terminal import render_database_terminal
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 
@@ -31,13 +36,39 @@ def test_a_role_that_may_not_see_is_told_that_it_does_not():
     result = nothing()
     result = told(replace(result, watch=replace(result.watch, hidden=3.5)))
     assert result.answer.startswith("No session that this role may see was busy")
-    assert result.answer.endswith("the server itself counted 2.40 active ones.")
+    assert result.answer.endswith("The server itself counted 2.40 active ones.")
     assert not any("processors" in one for one in result.warnings)
     assert build_database_document(result).steps[0].text.startswith("Get the missing access")
     assert any(
         "3.50 sessions on average, idle ones included, belong to other roles" in one
         for one in result.warnings
     )
+
+
+def text_of(result):
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    render_database_terminal(result, console)
+    return console.file.getvalue()
+
+
+def burst(seconds, rest, most, busy=range(20, 25)):
+    """Return a result whose sessions are busy in some seconds of a watch, and hardly in the rest."""
+    values = tuple(most if second in busy else rest for second in range(seconds))
+    history = History(BEGIN_US, 1, (ActivityLayer(CPU, values),))
+    tree = TimeNode("all", "", sum(values) / seconds, 1.0, None, ())
+    return answer_database(database_result(history=history, busiest=busiest(history), tree=tree))
+
+
+def test_a_burst_in_a_quiet_minute_is_in_the_answer_and_drawn():
+    result = burst(60, 0.1, 7.0)
+    assert "0.68 sessions were busy on average, 3.55 in the busiest 10 s (from 00:00:20 UTC)" in result.answer
+    shown = text_of(result)
+    assert "Busy sessions over time, in steps of 1 s" in shown
+    assert "▁▁▁█████▁▁▁" in shown and "at most 7.00" in shown
+    # The same sessions all the time, little more than usual, or a short watch: the average says it all.
+    for even in (burst(60, 2.0, 2.0), burst(60, 2.0, 4.0), burst(10, 0.1, 7.0, range(3))):
+        assert "in the busiest" not in even.answer
+        assert "Busy sessions over time" not in text_of(even)
 
 
 def test_a_template_that_works_is_not_reported_as_blocked():

@@ -61,60 +61,59 @@ def flat(text):
     [
         (
             [check()],
-            "Broken: p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: 9.0 % to 16 %); "
-            "gate: p99 < +5%; confirmed by a second measurement.",
+            "Broken: p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: 9.0 % to 16 %). "
+            "Gate: p99 < +5%; confirmed by a second measurement.",
         ),
         (
             [check(KEPT), check(ratio=1.4, low=1.2, high=1.7), check(workload="search")],
-            "Broken: 2 of 3 gates. Worst: p99 of list is 40 % slower than at commit 1a2b3c4 (95 % interval: "
-            "20 % to 70 %); "
-            "gate: p99 < +5%; confirmed by a second measurement.",
+            "Broken: 2 of 3 gates; p99 of list is 40 % slower than at commit 1a2b3c4. 95 % interval: "
+            "20 % to 70 %; gate: p99 < +5%; confirmed by a second measurement.",
         ),
         (
             [plan_check(), check(KEPT)],
-            "Broken: the plan of list differs from that at commit 1a2b3c4; gate: plan unchanged; confirmed "
+            "Broken: the plan of list differs from that at commit 1a2b3c4. Gate: plan unchanged; confirmed "
             "by a second measurement.",
         ),
         (
             [exact_check(GateOutcome.BROKEN, 3, 4)],
-            "Broken: queries an operation of list are 33 % higher than at commit 1a2b3c4; "
-            "gate: queries a request <= baseline; confirmed by a second measurement.",
+            "Broken: queries an operation of list are 33 % higher than at commit 1a2b3c4. "
+            "Gate: queries a request <= baseline; confirmed by a second measurement.",
         ),
         (
             [share_check(GateOutcome.BROKEN, -0.02)],
             "Broken: share of success of list is 2.0 percentage points lower than at commit 1a2b3c4 (95 % "
-            "interval: 1.8 to 2.2 points); "
-            "gate: success > -0.5 points; confirmed by a second measurement.",
+            "interval: 1.8 to 2.2 points). "
+            "Gate: success > -0.5 points; confirmed by a second measurement.",
         ),
         (
             [check(ratio=4.2, low=3.9, high=4.6)],
-            "Broken: p99 of list is 4.2 times that at commit 1a2b3c4 (95 % interval: 3.9 to 4.6 times); "
-            "gate: p99 < +5%; confirmed by a second measurement.",
+            "Broken: p99 of list is 4.2 times that at commit 1a2b3c4 (95 % interval: 3.9 to 4.6 times). "
+            "Gate: p99 < +5%; confirmed by a second measurement.",
         ),
         (
             [check(low=0.9, high=float("inf"))],
-            "Broken: p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: −10 % to ∞); "
-            "gate: p99 < +5%; confirmed by a second measurement.",
+            "Broken: p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: −10 % to ∞). "
+            "Gate: p99 < +5%; confirmed by a second measurement.",
         ),
         (
             [check(confirmed=None)],
-            "Broken: p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: 9.0 % to 16 %); "
-            "gate: p99 < +5%.",
+            "Broken: p99 of list is 12 % slower than at commit 1a2b3c4 (95 % interval: 9.0 % to 16 %). "
+            "Gate: p99 < +5%.",
         ),
         (
             [check(gate=LATE, candidate=2.25e7, ratio=None, low=2.2e7, high=2.3e7)],
-            "Broken: p99 of list is 22.5 ms (95 % interval: 22.0 ms to 23.0 ms); gate: p99 < 20ms; "
+            "Broken: p99 of list is 22.5 ms (95 % interval: 22.0 ms to 23.0 ms). Gate: p99 < 20ms; "
             "confirmed by a second measurement.",
         ),
         (
             [check(UNDECIDED, confirmed=False)],
             "Not decided: p99 of list is so far 3.0 % slower than at commit 1a2b3c4 (95 % interval: 0 % to "
-            "7.0 % slower); "
-            "gate: p99 < +5%; the interval still holds the bound.",
+            "7.0 % slower). "
+            "Gate: p99 < +5%; the interval still holds the bound.",
         ),
         (
             [check(KEPT, ratio=0.8, low=0.7, high=0.9)],
-            "Kept: p99 of list is 20 % faster than at commit 1a2b3c4 (95 % interval: 10 % to 30 %); gate: "
+            "Kept: p99 of list is 20 % faster than at commit 1a2b3c4 (95 % interval: 10 % to 30 %). Gate: "
             "p99 < +5%.",
         ),
         ([plan_check(KEPT)], "Kept: plan unchanged."),
@@ -128,7 +127,7 @@ def flat(text):
         ),
         (
             [exact_check(GateOutcome.BROKEN, 3, 4, gate=Gate("queries < 4", "queries", "value", "<", 4.0))],
-            "Broken: queries an operation of list are 4; gate: queries < 4; confirmed by a second "
+            "Broken: queries an operation of list are 4. Gate: queries < 4; confirmed by a second "
             "measurement.",
         ),
         (
@@ -140,12 +139,12 @@ def flat(text):
                 )
             ],
             "Not decided: p99 of list is so far 3.0 % slower than at commit 1a2b3c4 (95 % interval: 0 % to "
-            "7.0 % slower); "
-            "gate: p99 < +5%; the interval reaches beyond +5 %; about 9 rounds would decide it.",
+            "7.0 % slower). "
+            "Gate: p99 < +5%; the interval reaches beyond +5 %; about 9 rounds would decide it.",
         ),
         (
             [check(UNDECIDED, reason="no trial was complete", **NOTHING)],
-            "Not decided: p99 of list is unknown; gate: p99 < +5%; no trial was complete.",
+            "Not decided: p99 of list is unknown. Gate: p99 < +5%; no trial was complete.",
         ),
         (
             [check(KEPT), check(KEPT, workload="search", ratio=0.9, low=0.85, high=0.95)],
@@ -164,22 +163,22 @@ def test_the_first_sentence_answers(checks, sentence):
 @pytest.mark.parametrize(
     ("side", "against", "words"),
     [
-        (GuardSide("baseline", "main", ("work_mem = 4MB",)), "side by side", "than with work_mem = 4MB ("),
+        (GuardSide("baseline", "main", ("work_mem = 4MB",)), "side by side", "than with work_mem = 4MB."),
         (
             GuardSide("baseline", "main", ("commit 1a2b3c4", "image shop:2")),
             "side by side",
-            "than at commit 1a2b3c4 and image shop:2 (",
+            "than at commit 1a2b3c4 and image shop:2.",
         ),
         (
             GuardSide("baseline", "variant main, as the file has it"),
             "side by side",
-            "than the baseline (variant main, as the file has it; 95 % interval",
+            "than the baseline (variant main, as the file has it). 95 % interval",
         ),
         (GuardSide("baseline", "x", ("server db.example",)), "side by side", "than on server db.example ("),
         (
             GuardSide("baseline", "the median of 12 comparable runs", ("May",)),
             "history",
-            "than the median of 12 comparable runs (",
+            "than the median of 12 comparable runs.",
         ),
     ],
 )
@@ -190,7 +189,7 @@ def test_the_baseline_is_named_by_what_makes_it(side, against, words):
 def test_a_baseline_without_a_name_of_its_own_is_described_once():
     side = GuardSide("baseline", "main, as the file has it")
     result = answered(guard(check(), check(workload="search"), baseline=side))
-    assert "than the baseline (main, as the file has it; 95 % interval: 9.0 % to 16 %);" in result.answer
+    assert "than the baseline (main, as the file has it). 95 % interval: 9.0 % to 16 %;" in result.answer
     assert result.reasons[1].startswith("Broken: p99 of search is 12 % slower than the baseline (95 % ")
     assert result.reasons[-1] == (
         "Measured side by side. Candidate: commit 9f8e7d6, work_mem = 4MB; "
@@ -232,11 +231,11 @@ def test_behind_that_a_baseline_without_a_name_of_its_own_is_of_it():
     side = GuardSide("baseline", "main, as the file has it")
     times = answered(guard(check(ratio=4.2, low=3.9, high=4.6), baseline=side)).answer
     assert (
-        "is 4.2 times that of the baseline (main, as the file has it; 95 % interval: 3.9 to 4.6 times);"
+        "is 4.2 times that of the baseline (main, as the file has it). 95 % interval: 3.9 to 4.6 times;"
         in times
     )
     plan = answered(guard(plan_check(), baseline=side)).answer
-    assert "differs from that of the baseline (main, as the file has it);" in plan
+    assert "differs from that of the baseline (main, as the file has it)." in plan
 
 
 def test_what_a_second_measurement_does_not_find_is_no_alarm_and_told():
@@ -334,7 +333,7 @@ def test_names_are_no_markup():
 
 def test_the_first_line_of_markdown_is_the_answer_and_a_marker_follows():
     lines = guard_markdown(everything()).splitlines()
-    assert lines[0].startswith("✗ **Broken: 2 of 7 gates. Worst: p99 of list is 12 % slower")
+    assert lines[0].startswith("✗ **Broken: 2 of 7 gates; p99 of list is 12 % slower")
     assert lines[2] == "<!-- uncork-guard: shop -->"
 
 
@@ -534,7 +533,7 @@ def test_a_page_holds_the_report_on_the_run_after_its_own_sections():
 def test_a_bound_on_one_side_is_told_by_the_candidate_alone():
     gate = Gate("p99 < 20ms", "latency_p99", "value", "<", 2e7)
     result = guard(check(KEPT, gate=gate, baseline=None, candidate=1.5e7, ratio=None, low=None, high=1.6e7))
-    assert result.answer == "Kept: p99 of list is 15.0 ms (95 % interval: at most 16.0 ms); gate: p99 < 20ms."
+    assert result.answer == "Kept: p99 of list is 15.0 ms (95 % interval: at most 16.0 ms). Gate: p99 < 20ms."
     assert "15.0 ms" in terminal(result)
 
 

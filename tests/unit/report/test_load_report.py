@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import jsonschema
@@ -21,8 +22,10 @@ from fakes.load_results import (
     refused_result,
     result_of,
 )
+from uncork.model.bottleneck import Bottleneck
 from uncork.model.load import LoadMeasurement, LoadOutcome
-from uncork.report.blocks import Legend
+from uncork.model.results.load import Distribution
+from uncork.report.blocks import Fold, Legend
 from uncork.report.draw.charts import Palette
 from uncork.report.load.answer import answer_load
 from uncork.report.load.charts import (
@@ -35,6 +38,8 @@ from uncork.report.load.charts import (
 )
 from uncork.report.load.document import build_load_document
 from uncork.report.load.gobench import render_go_bench
+from uncork.report.load.slowest import slowest_words
+from uncork.report.load.tables import errors_table
 from uncork.report.load.terminal import render_load_terminal
 from uncork.report.load.words import code_words, rate_text, share_text, short_sql
 from uncork.report.write.exports import export, exports
@@ -54,17 +59,40 @@ def changed(measured: LoadMeasurement, spec=CLOSED_SPEC, **totals: object):
 # ---- the answer ----
 
 
-def test_a_good_load_is_answered_in_one_sentence():
+def test_a_good_load_is_answered_by_its_throughput_and_p99():
     assert closed_result().answer == (
-        "400 transactions a second over 30.0 s by 8 clients; half took under 156 µs, 99 % under 454 µs; "
-        "no errors."
+        "The server handled 400 transactions a second from 8 clients with p99 454 µs and no errors. Over "
+        "30.0 s, by 8 clients: half took under 156 µs, 99 % under 454 µs. The slowest script is "
+        "tpcb-like (95 % under 437 µs), but select-only took 63 % of the time of all scripts."
     )
+
+
+@pytest.mark.parametrize(
+    ("p95", "counts", "words"),
+    [
+        ((9_000_000, 1_000_000), (500, 500), "the slowest script is a.sql (95 % under 9.00 ms, 90 % of the"),
+        # The same p95: only the total time tells them apart.
+        ((1_000_000, 1_010_000), (900, 100), "a.sql took 90 % of the time of all scripts"),
+        # A p95 of ten executions is their maximum.
+        ((1_000_000, 9_000_000), (990, 10), "a.sql took 92 % of the time of all scripts"),
+        ((0, 1_000_000), (0, 100), "b.sql took 100 % of the time of all scripts"),
+    ],
+)
+def test_the_slowest_of_several_scripts_is_named(p95, counts, words):
+    first, _ = closed_result().scripts
+    scripts = tuple(
+        replace(first, name=name, latency=Distribution(count, mean_ns=float(most), p95_ns=most))
+        for name, count, most in zip(("a.sql", "b.sql"), counts, p95, strict=True)
+    )
+    assert slowest_words(replace(closed_result(), scripts=scripts)).startswith(words)
+    assert slowest_words(replace(closed_result(), scripts=scripts[:1])) == ""
 
 
 def test_an_open_loop_tells_what_arrived_and_what_was_left():
     answer = open_result().answer
     assert answer.startswith(
-        "280 transactions a second over 5.00 s by 14 connections (300 a second arrived); half"
+        "The server handled 280 transactions a second with p99 44.4 ms and 1.41 % failures. Over 5.00 s, by "
+        "14 connections (300 a second arrived): half"
     )
     assert "from the intended start" in answer
     assert answer.endswith(
@@ -74,8 +102,8 @@ def test_an_open_loop_tells_what_arrived_and_what_was_left():
 
 def test_a_refusal_names_its_reason():
     assert refused_result().answer == (
-        "Nothing was measured, because 8 connections could not be opened: "
-        'password authentication failed for user "bench" (SQLSTATE 28P01).'
+        "Nothing was measured, because 8 connections could not be opened. "
+        'Password authentication failed for user "bench" (SQLSTATE 28P01).'
     )
     assert refused_result().warnings == ()
 
@@ -83,9 +111,9 @@ def test_a_refusal_names_its_reason():
 @pytest.mark.parametrize(
     ("outcome", "beginning"),
     [
-        (LoadOutcome.INTERRUPTED, "Interrupted: 400 transactions a second"),
-        (LoadOutcome.CONNECTION_LOST, "Connection lost: 400"),
-        (LoadOutcome.DEADLINE, "Stopped at its deadline: 400"),
+        (LoadOutcome.INTERRUPTED, "Interrupted: the server handled 400 transactions a second"),
+        (LoadOutcome.CONNECTION_LOST, "Connection lost: the server handled 400"),
+        (LoadOutcome.DEADLINE, "Stopped at its deadline: the server handled 400"),
     ],
 )
 def test_an_early_end_comes_first(outcome, beginning):
@@ -96,8 +124,27 @@ def test_nothing_succeeded_is_said_with_the_first_error():
     found = changed(
         closed_load(), succeeded=0, started=9, failed=9, first_error="no table", errors={"42P01": 9}
     )
-    assert found.answer == "None of 9 transactions succeeded: no table."
+    assert found.answer == "None of 9 transactions succeeded. First error: no table."
     assert changed(closed_load(), succeeded=0, started=0).answer == "No transaction was started."
+
+
+def test_a_load_that_ended_because_nothing_succeeded_says_its_error_once():
+    found = changed(
+        closed_load(),
+        outcome=LoadOutcome.NOTHING_SUCCEEDED,
+        message="no table",
+        succeeded=0,
+        started=9,
+        failed=9,
+        first_error="no table",
+        errors={"42P01": 9},
+    )
+    assert re.fullmatch(
+        r"Ended early, after [\d.]+ .{1,2}: none of 9 transactions succeeded\. First error: no table\.",
+        found.answer,
+    )
+    shown = " ".join([found.answer, *found.warnings, errors_table(found).caption])
+    assert shown.count("no table") == 1
 
 
 @pytest.mark.parametrize(
@@ -244,6 +291,27 @@ def test_the_page_is_whole_and_says_the_answer_first(name):
     assert page.count("<svg") >= {"closed": 3, "open": 4, "refused": 0, "http": 4}[name]
     links = {f'href="#{section.id}"' for section in build_load_document(result).sections}
     assert all(link in page for link in links)
+
+
+def test_scripts_come_first_and_a_bottleneck_before_them():
+    result = closed_result()
+    first = build_load_document(result).sections[0]
+    assert first.id == "scripts" and any(isinstance(one, Fold) for one in first.blocks)
+    known = replace(result, bottlenecks=(Bottleneck("locks", "most requests wait", "find who holds", 1.0),))
+    ids = [section.id for section in build_load_document(known).sections]
+    assert ids[:2] == ["bottlenecks", "scripts"]
+    assert build_load_document(known).reasons[0] == "Bottleneck: most requests wait."
+    assert answer_load(known).answer.startswith(
+        "The server handled 400 transactions a second from 8 clients with p99 454 µs and no errors, "
+        "limited by locks."
+    )
+
+
+def test_a_load_without_a_bottleneck_says_how_to_find_it():
+    steps = [step for step in build_load_document(closed_result()).steps if "bottleneck" in step.text]
+    assert [step.command.endswith(" --sweep clients") for step in steps] == [True]
+    assert " -T " not in steps[0].command and " -c " not in steps[0].command
+    assert not any("bottleneck" in step.text for step in build_load_document(open_result()).steps)
 
 
 @pytest.mark.parametrize("name", RESULTS)

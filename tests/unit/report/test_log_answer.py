@@ -4,8 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from fakes.log_results import MS, log_result, template
-from uncork.model.results.log import FileFacts, LogTimes, RejectedLine, Repetition, Tally, TransactionFacts
+from fakes.log_results import MS, contributions, log_result, template
+from uncork.model.results.log import (
+    Blocking,
+    FileFacts,
+    LogTimes,
+    RejectedLine,
+    Repetition,
+    Tally,
+    TransactionFacts,
+)
 from uncork.report.log.answer import answer_log
 from uncork.report.log.document import build_log_document
 from uncork.report.log.tables import lines_words
@@ -71,6 +79,31 @@ def test_waits_for_locks_and_temporary_files_are_findings_if_they_take_time():
     assert "took 100 % of the time" in answer_log(replace(result, server=files)).reasons[0]
     files = replace(result.server, temporary_files=(Tally("select ? from other", 1, 9, 9),))
     assert answer_log(replace(result, server=files)).reasons == ()
+
+
+def test_the_first_step_on_a_statement_that_waits_is_not_explain():
+    result = quiet()
+    assert "EXPLAIN (ANALYZE, BUFFERS)" in steps(result)
+    top = replace(
+        result.templates[0],
+        text="update a set b = ?",
+        kind="UPDATE",
+        waits=True,
+        p50_ns=2 * MS,
+        p95_ns=3 * MS,
+    )
+    top = replace(top, p99_ns=480 * MS)
+    result = replace(result, templates=(top,), databases=contributions("shop"))
+    words = steps(result)
+    assert "Run EXPLAIN" not in words
+    assert "its p99 is 480 ms although its median is 2.00 ms" in words
+    assert "set log_lock_waits = on" in words and "checkpoints" in words and "WALSync" in words
+    commands = [step.command for step in build_log_document(result, parts=0).steps]
+    assert commands[0] == "uncork profile db dbname=shop --for 60s"
+    wait = Blocking(0, "", "", None, "", "", 12, 3_400 * MS, MS)
+    assert "the log has 12 lock waits of it, 3.40 s in total" in steps(replace(result, blocking=(wait,)))
+    commit = replace(top, kind="COMMIT", text="commit")
+    assert "It has no plan" in steps(replace(result, templates=(commit,)))
 
 
 def test_a_forgotten_transaction_is_told_from_one_of_many_statements():

@@ -50,7 +50,7 @@ def shown(found):
 
 def test_the_answer_names_each_observer_once_by_what_is_known():
     assert compose_cost_answer(FOUND) == (
-        "system and sessions cost less than 1 % of throughput; log_statements costs more than 1 %; "
+        "system and sessions cost less than 1 % of throughput. log_statements costs more than 1 %. "
         "perf has an unknown cost, which may be above or below 1 %."
     )
     assert compose_cost_answer(replace(FOUND, costs=())) == "Nothing was measured."
@@ -99,8 +99,8 @@ def test_processor_time_tells_where_throughput_does_not():
     perf = replace(perf, processor_verdict="costs more")
     found = replace(FOUND, costs=(system, perf, replace(FOUND.costs[0], processor_verdict="costs less")))
     assert compose_cost_answer(found) == (
-        "system costs less than 1 % of throughput; system and perf have an unknown cost, which may be above "
-        "or below 1 %; system takes less than 1 % of processor time; perf takes more than 1 % of processor "
+        "system costs less than 1 % of throughput. system and perf have an unknown cost, which may be above "
+        "or below 1 %. system takes less than 1 % of processor time. perf takes more than 1 % of processor "
         "time."
     )
     text = " ".join(shown(found).split())
@@ -187,7 +187,7 @@ def test_what_processor_time_bounds_is_said_where_throughput_tells_nothing():
         ),
     )
     assert compose_cost_answer(found).endswith(
-        "; judged by processor time, system and sessions cost less than 1 % of throughput if the load has "
+        ". Judged by processor time, system and sessions cost less than 1 % of throughput if the load has "
         "all processors."
     )
     less = replace(found, costs=(cost("system", "costs less", switched=SWITCHED),))

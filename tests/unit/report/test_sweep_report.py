@@ -18,7 +18,9 @@ from fakes.sweeps import law, processors, spec, step, swept
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.sweep import parse_objectives
 from uncork.model.units import format_duration
-from uncork.report.load.sweep_document import build_sweep_document
+from uncork.report.blocks import LineChart
+from uncork.report.headline import split_answer
+from uncork.report.load.sweep_document import build_sweep_document, levels_table
 from uncork.report.load.sweep_terminal import render_sweep_terminal
 from uncork.report.load.words import rate_text
 from uncork.report.write.html import html_page
@@ -50,19 +52,19 @@ RESULTS = {
 
 def test_the_answer_names_the_knee_and_the_throughput_there():
     answer = RESULTS["bends"]().answer
-    assert answer.startswith("The knee is between 3 and 6 clients: at 4 clients the server handles 3 ")
+    assert "The knee is between 3 and 6 clients: at 4 clients the server handles 3 " in answer
     assert "transactions a second, 99 % under" in answer
 
 
 def test_a_cliff_is_told_with_what_the_server_said():
     answer = RESULTS["breaks"]().answer
-    assert "it breaks at 10" in answer and answer.endswith(": sorry, too many clients already.")
+    assert "It breaks at 10" in answer and answer.endswith(": sorry, too many clients already.")
 
 
 def test_where_nothing_works_nothing_is_made_up():
     result = RESULTS["never works"]()
     assert result.answer.startswith(
-        "Nothing worked, not even at 1 client; it breaks at 1 client: 987 of 1974"
+        "Nothing worked, not even at 1 client. It breaks at 1 client: 987 of 1974"
     )
     assert "failed, the first: permission denied" in result.answer
     assert not any("closed loop" in text for text in result.warnings)
@@ -71,7 +73,7 @@ def test_where_nothing_works_nothing_is_made_up():
 
 def test_an_end_that_still_grows_is_no_knee():
     assert RESULTS["does not bend"]().answer.startswith(
-        "No knee is proven up to 64 clients, the highest level: there the server handles "
+        "No knee is proven up to 64 clients, where the server handles "
     )
 
 
@@ -88,10 +90,15 @@ def evidence(throughput, explored, rounds, **changes):
     return sweep_result(manifest, {"scripts": [{"name": "/a"}], "http": {}}, wanted, loads, {})
 
 
-def level_figures(result, level):
-    """What the table shows of a level, in the words of the headline."""
+def level_rate(result, level):
     (row,) = [one for one in result.levels if one.level == level]
-    return f"{rate_text(row.throughput)} requests a second, 99 % under {format_duration(row.p99_ns)}"
+    return f"{rate_text(row.throughput)} requests a second"
+
+
+def level_figures(result, level):
+    """What the table shows of a level, in the words of the answer."""
+    (row,) = [one for one in result.levels if one.level == level]
+    return f"{level_rate(result, level)}, 99 % under {format_duration(row.p99_ns)}"
 
 
 def flat_from(clients):
@@ -104,6 +111,7 @@ DOUBLED = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 def test_a_service_that_is_flat_from_two_clients_on_is_saturated_there():
     result = evidence(flat_from(2), DOUBLED, 6)
     assert result.answer == (
+        f"The service is saturated from 2 clients on, at {level_rate(result, 2)}. "
         f"The knee is between 1 and 4 clients: at 2 clients the service handles {level_figures(result, 2)}; "
         "from 2 clients on it is saturated: more clients only wait "
         f"(at 64 clients it handles {level_figures(result, 64)})."
@@ -114,6 +122,7 @@ def test_a_service_that_is_flat_from_two_clients_on_is_saturated_there():
 def test_a_service_that_is_flat_from_the_first_level_on_is_saturated_there():
     result = evidence(flat_from(1), DOUBLED, 6)
     assert result.answer == (
+        f"The service is saturated from 1 client on, at {level_rate(result, 1)}. "
         "The service is saturated from the lowest level on: "
         f"at 1 client it handles {level_figures(result, 1)}; "
         f"more clients only wait (at 64 clients it handles {level_figures(result, 64)})."
@@ -124,6 +133,7 @@ def test_too_few_rounds_do_not_prove_that_there_is_no_knee():
     """The row of the best level stood where the highest level's was promised."""
     result = evidence(flat_from(2), DOUBLED, 3)
     assert result.answer == (
+        "The knee is not known yet after only 3 rounds. "
         "The knee is not known yet, because only 3 of at least 5 rounds finished: "
         f"at 2 clients the service handles {level_figures(result, 2)}, "
         f"at 64 clients, the highest level, {level_figures(result, 64)}."
@@ -137,14 +147,16 @@ def test_too_few_rounds_do_not_prove_that_there_is_no_knee():
 def test_every_figure_of_the_headline_is_of_the_level_it_names(clients, rounds):
     result = evidence(flat_from(clients), DOUBLED, rounds)
     named = re.findall(
-        r"(?:at|up to) (\d+) clients?,?:?(?: there)?"
-        r"(?: (?:it|the service) handles)? ([\d\N{NO-BREAK SPACE} .]+) requests a second, "
-        r"99 % under ([\d.]+ \w+)",
+        r"(?:at|up to|from) (\d+) clients?(?: on)?,?(?: at| where)?"
+        r"(?: (?:it|the service) handles)? ([\d\N{NO-BREAK SPACE} .]+) requests a second"
+        r"(?:, 99 % under ([\d.]+ \w+))?",
         result.answer.replace(", the highest level", ""),
     )
     assert named
     for level, rate, latency in named:
-        assert f"{rate} requests a second, 99 % under {latency}" == level_figures(result, float(level))
+        shown = f"{rate} requests a second"
+        whole = f"{shown}, 99 % under {latency}" if latency else shown
+        assert whole == (level_figures if latency else level_rate)(result, float(level))
 
 
 def test_no_saturation_is_claimed_where_throughput_still_grows():
@@ -185,6 +197,30 @@ def test_objectives_are_told_with_both_sides():
     assert "p50 < 1us already fails at 1 client, the lowest level" in result.answer
 
 
+def test_a_chart_has_the_line_of_an_objective_and_shades_the_levels_that_hold_it():
+    result = result_of(processors(10), objectives=parse_objectives("p99<25ms"))
+    (objective,) = result.objectives
+    document = build_sweep_document(result)
+    charts = [one for one in document.sections[0].blocks if isinstance(one, LineChart)]
+    assert [one.limits for one in charts] == [(), ((25e6, "p99 < 25ms"),)]
+    assert {one.shaded for one in charts} == {(1.0, objective.holds)}
+    assert all(f"p99 < 25ms holds, up to {objective.holds:.0f} clients" in one.note for one in charts)
+    table = levels_table(result)
+    place = [column.title for column in table.columns].index("p99 < 25ms")
+    held = {row[0].sort: row[place].text for row in table.rows}
+    assert held[objective.holds] == "holds" and held[objective.fails] == "fails"
+    assert set(held.values()) <= {"holds", "fails", "not known"}
+    page = html_page(document)
+    assert page.count(">p99 &lt; 25ms</text>") == 1 and page.count('stroke-dasharray="6,4"') == 1
+
+
+def test_an_objective_that_no_level_holds_shades_nothing():
+    result = result_of(processors(10), objectives=parse_objectives("errors<0.1%, p50<1us"))
+    charts = [one for one in build_sweep_document(result).sections[0].blocks if isinstance(one, LineChart)]
+    assert {one.shaded for one in charts} == {None} and not any(one.note for one in charts)
+    assert charts[1].limits == ((1e3, "p50 < 1us"),)
+
+
 def test_a_law_that_does_not_fit_is_not_believed():
     assert any("does not describe this server" in text for text in RESULTS["bends"]().warnings)
     assert not any("does not describe" in text for text in RESULTS["law"]().warnings)
@@ -203,9 +239,8 @@ def test_a_busy_generator_is_named():
 def test_every_writer_takes_every_result(name):
     result = RESULTS[name]()
     jsonschema.validate(json.loads(json_text(result)), result_schema("sweep-result"))
-    assert result.answer in html_page(build_sweep_document(result)).replace(
-        "\N{NO-BREAK SPACE}", " "
-    ).replace("&lt;", "<")
+    page = html_page(build_sweep_document(result)).replace("\N{NO-BREAK SPACE}", " ").replace("&lt;", "<")
+    assert all(part in page for part in split_answer(result.answer))
     assert "## Results by level" in markdown_text(build_sweep_document(result))
     console = Console(file=io.StringIO(), width=80)
     render_sweep_terminal(result, console)

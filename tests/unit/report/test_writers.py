@@ -1,6 +1,7 @@
 """Each writer: the same result, nothing lost, nothing taken for markup."""
 
 import dataclasses
+import io
 import json
 import math
 import re
@@ -9,12 +10,14 @@ from html.parser import HTMLParser
 
 import jsonschema
 import pytest
+from rich.console import Console
 
 from fakes.log_results import log_result
 from fakes.results import bare_result, comparison, large_result, run_facts, small_result
 from fakes.terminals import shown
 from uncork.model.results.experiment import SliceCheckFacts
 from uncork.model.verdict import Verdict
+from uncork.report.blocks import Column, Table, Value
 from uncork.report.experiment.document import build_document, next_steps
 from uncork.report.experiment.slice_checks import disturbed_words, slice_check_words
 from uncork.report.experiment.terminal import render_terminal
@@ -23,6 +26,7 @@ from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.schemas import result_schema
+from uncork.report.write.terminal_text import write_table
 
 terminal = partial(shown, render_terminal)
 
@@ -246,3 +250,17 @@ def test_json_knows_no_infinity():
     result = bare_result(comparison("uuid", Verdict.NOT_ENOUGH_EVIDENCE, 1.0, -math.inf, math.nan))
     found = json.loads(json_text(result), parse_constant=pytest.fail)["comparisons"][0]
     assert (found["low"], found["high"]) == (None, None)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_table_wraps_its_words_or_becomes_paragraphs_and_cuts_nothing(width):
+    names = ("executions", "failed", "mean", "p50", "p99", "longest", "statement")
+    words = ("935", "0", "4.02 ms", "305 µs", "37.9 ms", "71.7 ms", "select abalance from pgbench_accounts")
+    columns = tuple(Column(name, number=name != "statement") for name in names)
+    table = Table("Statements", columns, (tuple(map(Value, words)),))
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    write_table(console, table)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert all(word in text for value in (*names, *words) for word in value.split())

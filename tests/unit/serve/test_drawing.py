@@ -75,7 +75,7 @@ def test_a_history_is_drawn_anew_when_runs_have_changed(run, tmp_path):
         return first, again, after
 
     first, again, after = asyncio.run(asked())
-    assert again is first and "over 1 run" in first.html and "over 2 runs" in after.html
+    assert again is first and "There is 1 run" in first.html and "There are 2 runs" in after.html
     assert f"/history/exports/1.csv?like={run.id}&amp;metric=throughput" in after.html
 
 

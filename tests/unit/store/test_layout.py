@@ -9,6 +9,7 @@ from uncork.errors import SetupError, StoreError
 from uncork.store.layout import (
     Attempt,
     Manifest,
+    failed_since,
     find_run,
     list_runs,
     new_run_folder,
@@ -196,6 +197,23 @@ def test_the_last_of_runs_begun_in_the_same_second_is_the_one_with_the_highest_n
     for number in ("-2", "-10", "-9", ""):
         make_run(tmp_path, f"types-20260301-101500{number}")
     assert find_run(tmp_path, "last").name == "types-20260301-101500-10"
+
+
+def test_last_skips_failed_runs_and_an_id_still_finds_them(runs):
+    failed = [make_run(runs, f"load-20260303-0{hour}0000", status="failed") for hour in (1, 2)]
+    assert find_run(runs, "last") == runs / "index-20260302-080000"
+    assert find_run(runs, failed[1].name) == failed[1]
+    assert find_run(runs, "last", failed=True) == failed[1]
+    assert [one.id for one in failed_since(runs)] == [failed[1].name, failed[0].name]
+    later = make_run(runs, "types-20260304-010000", status="interrupted")
+    assert find_run(runs, "last") == later
+    assert failed_since(runs) == []
+
+
+def test_last_finds_nothing_if_every_run_failed(tmp_path):
+    make_run(tmp_path, "load-20260303-010000", status="failed")
+    with pytest.raises(SetupError, match=r"every run in .* failed.*`uncork report load-20260303-010000`"):
+        find_run(tmp_path, "last")
 
 
 def test_a_beginning_that_several_runs_share_is_refused_with_their_names(runs):

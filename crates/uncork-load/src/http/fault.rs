@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 
 use crate::Failure;
+use crate::stop_signal::OTHER_PROTOCOL;
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(crate) enum Kind {
     Truncated,
     /// The answer is not valid HTTP.
     Garbage,
+    /// The server speaks another version of HTTP.
+    OtherProtocol,
     /// The head of the answer is longer than the limit.
     LongHead,
     /// HTTP/2: the server closed the connection without answering a request that it had accepted.
@@ -69,6 +72,7 @@ impl Kind {
             Self::Closed => "closed",
             Self::Truncated => "truncated",
             Self::Garbage => "garbage",
+            Self::OtherProtocol => OTHER_PROTOCOL,
             Self::LongHead => "header too long",
             Self::Goaway => "goaway",
             Self::StreamRefused => "stream refused",

@@ -194,6 +194,11 @@ impl Http1 {
         };
         if self.known.is_empty() || !bytes.starts_with(&self.known) {
             self.known.clear();
+            match http2_frame(bytes) {
+                Some(true) => return Err(other_protocol()),
+                Some(false) => {}
+                None => return Ok(0),
+            }
             let Some((parsed, length)) = parse(bytes, self.lists)? else {
                 return Ok(0);
             };
@@ -293,6 +298,33 @@ fn has_token(value: &[u8], token: &str) -> bool {
     value
         .split(|&byte| byte == b',')
         .any(|part| part.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+}
+
+/// Whether bytes begin with the frame that an HTTP/2 server sends first: SETTINGS, or GOAWAY. `None` if
+/// there are too few to decide.
+fn http2_frame(bytes: &[u8]) -> Option<bool> {
+    const HEAD: usize = 9;
+    const SETTINGS: u8 = 4;
+    const GOAWAY: u8 = 7;
+    // No answer of HTTP/1.1 begins with a zero byte, and the first frame is shorter than 64 KiB.
+    if bytes.first() != Some(&0) {
+        return Some(false);
+    }
+    let head = bytes.get(..HEAD)?;
+    let length = u16::from_be_bytes([head[1], head[2]]);
+    let fits = match head[3] {
+        SETTINGS => length % 6 == 0,
+        GOAWAY => length >= 8,
+        _ => false,
+    };
+    Some(fits && head[4..] == [0; 5])
+}
+
+fn other_protocol() -> Fault {
+    Fault::new(
+        Kind::OtherProtocol,
+        "the server answers in HTTP/2, not in HTTP/1.1; use --h2",
+    )
 }
 
 fn garbage(message: impl Into<String>) -> Fault {

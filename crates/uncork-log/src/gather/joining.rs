@@ -1,9 +1,11 @@
 //! Merges templates: rare ones to limit memory, and those that turn out to be the same.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::gather::blocking::{Blocking, Party};
 use crate::gather::filter::Sieve;
+use crate::gather::loops::{LoopOf, Loops};
 use crate::gather::{Gathered, RARE};
 
 impl Gathered {
@@ -54,10 +56,11 @@ impl Gathered {
         let repetitions = std::mem::take(&mut self.repetitions);
         let transactions = std::mem::take(&mut self.transactions);
         let blocking = std::mem::take(&mut self.blocking);
+        let loops = std::mem::take(&mut self.loops);
         let (peak, most_sessions) = (self.peak, self.most_sessions);
         let all = self.templates.all().iter();
         let names: Vec<Box<[u8]>> = all
-            .filter(|_| !blocking.is_empty())
+            .filter(|_| !blocking.is_empty() || !loops.is_empty())
             .map(|template| template.more.text.clone())
             .collect();
         let texts: Vec<Box<[u8]>> = repetitions
@@ -80,6 +83,7 @@ impl Gathered {
             ..one
         });
         joined.blocking = blocking.collect();
+        joined.join_loops(loops, &names);
         for ((_, repetition), text) in repetitions.into_iter().zip(texts) {
             let number = joined.templates.known(&text);
             match joined.repetitions.iter_mut().find(|(of, _)| *of == number) {
@@ -91,5 +95,20 @@ impl Gathered {
             .repetitions
             .sort_unstable_by_key(|(number, _)| *number);
         joined
+    }
+
+    /// Keep loops by the numbers of templates that others became part of; `names` are the texts of the old numbers.
+    fn join_loops(&mut self, loops: Vec<(LoopOf<u32>, Loops)>, names: &[Box<[u8]>]) {
+        let mut all: BTreeMap<LoopOf<u32>, Loops> = BTreeMap::new();
+        for (of, found) in loops {
+            let mut number = |old: u32| self.templates.known(&names[old as usize]);
+            let of = LoopOf {
+                in_transaction: of.in_transaction,
+                parent: of.parent.map(&mut number),
+                template: number(of.template),
+            };
+            all.entry(of).or_default().merge(&found);
+        }
+        self.loops = all.into_iter().collect();
     }
 }

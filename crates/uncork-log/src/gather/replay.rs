@@ -5,6 +5,7 @@ use crate::gather::blocking::{Blocking, Party};
 use crate::gather::event::{Event, Ran, Statement, What};
 use crate::gather::example::{Execution, Place};
 use crate::gather::lock_waits::LockWaits;
+use crate::gather::loops::LoopOf;
 use crate::gather::peak::Rates;
 use crate::gather::sequence::{Found, Resolved, Sequence};
 use crate::gather::sessions::OpenSessions;
@@ -137,6 +138,24 @@ impl Gathered {
         if !found.blocking.is_empty() {
             self.order_blocking(found);
         }
+        if !found.loops.is_empty() {
+            self.order_loops(found);
+        }
+    }
+
+    fn order_loops(&mut self, found: &Found) {
+        let templates: HashedMap<u32> = self.templates.identities().zip(0..).collect();
+        let numbered = found.loops.iter().filter_map(|(of, loops)| {
+            let parent = of.parent.map(|id| templates.get(&id).copied());
+            let of = LoopOf {
+                in_transaction: of.in_transaction,
+                parent: parent.flatten(),
+                template: *templates.get(&of.template)?,
+            };
+            Some((of, *loops))
+        });
+        self.loops = numbered.collect();
+        self.loops.sort_unstable_by_key(|(of, _)| *of);
     }
 
     fn order_blocking(&mut self, found: &Found) {

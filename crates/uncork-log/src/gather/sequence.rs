@@ -12,14 +12,13 @@ use crate::gather::errors::Kind;
 use crate::gather::event::{Event, Ran, Statement, Waits, What};
 use crate::gather::example::Place;
 use crate::gather::histogram::Histogram;
+use crate::gather::loops::{LoopOf, Loops, REPETITION, Stretch};
 use crate::gather::times::Times;
 use crate::hash::HashedMap;
 use crate::read::prefix::Severity;
 use crate::read::time::Micros;
 use crate::template::control::Control;
 
-/// The fewest executions in a row that count as a repetition.
-const REPETITION: u32 = 10;
 /// A longer pause is not a network round trip: the client did something else, and its next statement is no
 /// repetition. In microseconds; a whole second, because `%t` logs no fractions.
 const PAUSE: u64 = 1_000_000;
@@ -42,6 +41,7 @@ struct Session {
     preparation: u64,
     failed: Option<(Box<Kind>, Place)>,
     run: Option<Run>,
+    stretch: Stretch,
     transaction: Option<Open>,
 }
 
@@ -117,7 +117,7 @@ pub struct Transactions {
     pub micros: u64,
     /// The part of that wait in which the client sent nothing for more than a second at a time.
     pub pauses: Times,
-    /// The part of that wait between repeated executions ([`Repetitions`]), in microseconds.
+    /// The part of that wait between repeated executions ([`Repetitions`], [`Loops`]), in microseconds.
     pub repeated: u64,
     /// Where the transaction with the most statements began; the first of several.
     pub place: Place,
@@ -151,6 +151,8 @@ pub(super) struct Sequence {
 pub(super) struct Found {
     /// By the identity of templates.
     pub(super) repetitions: HashedMap<Repetitions>,
+    /// By the identities of templates.
+    pub(super) loops: HashMap<LoopOf<u64>, Loops>,
     /// By the identity of origins.
     pub(super) transactions: HashedMap<Transactions>,
     /// By who waited and who held the lock.
@@ -309,6 +311,10 @@ impl Found {
                 }
             }
         }
+        let waited = self.repeats(&mut session.stretch, ran, micros, time, place);
+        if let Some(open) = &mut session.transaction {
+            open.repeated += waited;
+        }
         if let Some(open) = &mut session.transaction
             && ran.control != Control::Begin
         {
@@ -342,6 +348,28 @@ impl Found {
         }
     }
 
+    /// Follow what a session repeats; return how long the server waited for the client within loops that ended.
+    fn repeats(
+        &mut self,
+        stretch: &mut Stretch,
+        ran: Ran,
+        micros: u64,
+        time: Option<Micros>,
+        place: Place,
+    ) -> u64 {
+        let gap = between(stretch.ended(), time).saturating_sub(micros);
+        let mut waited = 0;
+        if ran.control != Control::None || stretch.is_over(gap) {
+            waited = stretch.end(&mut self.loops);
+            stretch.begin(ran.control == Control::Begin, time, place);
+        }
+        if ran.control == Control::None {
+            let gap = if gap > PAUSE { 0 } else { gap };
+            stretch.add(ran.template, micros, gap, time, place);
+        }
+        waited
+    }
+
     fn ended(&mut self, open: &Open, time: Option<Micros>) {
         let of = self.transactions.entry(open.origin).or_default();
         if open.statements > of.statements.max || of.statements.count == 0 {
@@ -355,10 +383,11 @@ impl Found {
         of.repeated += open.repeated;
     }
 
-    fn end(&mut self, session: Session) {
+    fn end(&mut self, mut session: Session) {
         if let Some(run) = session.run {
             repeated(&mut self.repetitions, &run);
         }
+        session.stretch.end(&mut self.loops);
     }
 }
 
@@ -390,4 +419,4 @@ fn between(first: Option<Micros>, last: Option<Micros>) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

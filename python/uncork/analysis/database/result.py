@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.advise.server import find_server_findings
+from uncork.analysis.database.plans import missing_plans, plans_of
 from uncork.analysis.database.schema import schema_facts
 from uncork.model.results.database import (
     IDLE,
@@ -70,6 +71,8 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
     templates = _templates(rows, whole, tables["database_templates"], statements)
     counting = _counts_statements(facts)
     counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
+    plans = tables["database_plans"].to_pylist()
+    over_time = activity.history(_weighed(sessions, shares, _WAITS, places), places, shares, begun, ended)
     result = DatabaseResult(
         run=run,
         answer="",
@@ -84,7 +87,7 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
         watch=_watch(watched, samples, shares, sum(row["execution_ns"] for row in own) if counting else None),
         tree=tree,
         background=activity.time_tree(others, whole, by_process=True),
-        history=activity.history(_weighed(sessions, shares, _WAITS, places), places, shares, begun, ended),
+        history=over_time,
         own_active=_own_count(counters, counter_facts, facts["snapshots"], samples, "active_time"),
         own_idle=_own_count(counters, counter_facts, facts["snapshots"], (), "idle_in_transaction_time"),
         counted_ns=sum(row["execution_ns"] for row in statements) if counting else None,
@@ -101,12 +104,14 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
             for row in tables["database_settings"].to_pylist()
             if row["source"] not in _NOBODYS
         ),
-        missing=find_missing(facts),
+        missing=(*find_missing(facts), *missing_plans(plans, facts["server"]["role"])),
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),
         writers=row_writers(by_process, whole, texts),
         system=system_use(tables),
+        busiest=activity.busiest(over_time),
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
+    result = replace(result, plans=plans_of(plans, result.tables))
     return replace(result, findings=find_server_findings(result))
 
 

@@ -129,7 +129,7 @@ class GateJudge:
             GateQuestion(place.gate, one.evidence, self._practical(place))
             for place, one in zip(places, shown, strict=True)
         ]
-        decisions = decide(asked, confidence=self._confidence, minimum_rounds=self._spec.stop.minimum_rounds)
+        decisions = decide(asked, confidence=self._confidence, minimum_rounds=self._spec.stop.verdict_rounds)
         found += [Judged(*one) for one in zip(places, shown, decisions, strict=True)]
         return found
 
@@ -179,7 +179,7 @@ class GateJudge:
     def _hopeless(self, one: Judged, rounds: int) -> bool:
         """Say whether more trials cannot decide a gate: nothing to judge, or precise enough."""
         evidence = one.shown.evidence
-        enough = rounds >= self._spec.stop.minimum_rounds
+        enough = rounds >= self._spec.stop.verdict_rounds
         if isinstance(evidence, Unknown):
             return enough or one.place.gate.bound == "unchanged"
         if self._precise is None or not isinstance(evidence, Effect):

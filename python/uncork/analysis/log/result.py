@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from uncork.advise.log_tails import waits_in_its_tail
 from uncork.analysis.log.activity import (
     checkpoint_work_of,
     filter_of,
@@ -22,6 +23,7 @@ from uncork.analysis.log.activity import (
     vacuum_work_of,
 )
 from uncork.analysis.log.blocking import blocking_of
+from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.pool import pool_facts
 from uncork.analysis.log.statement_kind import kind_of
 from uncork.model.results.log import (
@@ -126,6 +128,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         hours=hours_of(tables["log_hours"], tables["log_series"], facts["bucket_s"]),
         sessions=sessions_of(facts, tables["log_sessions"]),
         filters=filter_of(facts),
+        loops=loops_of(tables["log_loops"], columns["text"], columns["executions"]),
     )
 
 
@@ -228,6 +231,7 @@ def _templates(
             lists=_lists(row),
             rows=row["rows_sum"] / row["rows_plans"] if row["rows_plans"] else None,
             repetition=_repetition(row),
+            waits=_waits(row),
             applications=_of_one(origins[number], "application", row["sum_us"]),
             users=_of_one(origins[number], "user", row["sum_us"]),
             databases=_of_one(origins[number], "database", row["sum_us"]),
@@ -257,6 +261,19 @@ def _summed(table: pa.Table, name: str) -> list[Row]:
 
 def _ns(micros: int | None) -> int | None:
     return None if micros is None else micros * 1000
+
+
+def _waits(row: Row) -> bool:
+    lists = _lists(row)
+    return waits_in_its_tail(
+        kind_of(row["text"]),
+        row["executions"],
+        _ns(row["p50_us"]),
+        _ns(row["p95_us"]),
+        _ns(row["p99_us"]),
+        list_mean=None if lists is None else lists.mean,
+        list_max=None if lists is None else lists.max,
+    )
 
 
 def _lists(row: Row) -> Lists | None:

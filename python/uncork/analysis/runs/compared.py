@@ -9,7 +9,7 @@ from typing import Final, Literal
 from uncork.errors import UsageError
 from uncork.model.stored_run import BASELINE
 from uncork.model.units import parse_share
-from uncork.store.layout import find_run, read_manifest, read_names
+from uncork.store.layout import failure_reason, find_run, read_manifest, read_names
 
 __all__ = ["compared_runs", "comparison_kind", "practical_share"]
 
@@ -20,16 +20,29 @@ def compared_runs(runs: Path, wanted: Sequence[str], against: str | None = None)
     """Return the folder of the run to compare with (`against`, else the first), and those of the others.
 
     Raises:
-        UsageError: if there is none to compare with, or there are too many others.
+        UsageError: if there is none to compare with, the baseline failed, or there are too many others.
         SetupError: if one of them is not stored.
     """
     before, others = _sides(wanted, against, runs)
     folders = [find_run(runs, name) for name in others]
+    first = find_run(runs, before)
+    if against is None and len(wanted) == 1:
+        _refuse_failed_baseline(first)
     if len(folders) > _MOST:
         raise UsageError(
             f"{len(folders)} runs are too many to compare: the limit is {_MOST}; `uncork history` shows more"
         )
-    return find_run(runs, before), folders
+    return first, folders
+
+
+def _refuse_failed_baseline(folder: Path) -> None:
+    """Refuse a run named baseline that has failed: nobody named it in this command."""
+    manifest = read_manifest(folder)
+    if manifest.status == "failed":
+        raise UsageError(
+            f"the run named {BASELINE}, {manifest.id}, failed{failure_reason(manifest)}; name another: "
+            f"uncork runs name RUN {BASELINE}, or compare with this one all the same: --against {BASELINE}"
+        )
 
 
 def comparison_kind(before: Path, others: Sequence[Path]) -> Literal["figures", "logs", "stacks"]:

@@ -139,7 +139,7 @@ def find_past(
     warning = ""
     if named is not None and baseline is None and named not in without:
         warning = (
-            f"the run named {BASELINE}, {named}, was asked something else, ran elsewhere, was "
+            f"the run named {BASELINE}, {named}, was asked something else, ran elsewhere, failed, was "
             "found broken by a guard, or no longer exists: the other comparable runs are used instead"
         )
     return ComparablePast(tuple(found), baseline, warning, how, broken)

@@ -43,8 +43,8 @@ def finish_load(
     terminal = partial(render_load_terminal, statements=statements)
     form: BenchForm = "json" if options.as_json else "go-bench" if options.go_bench else "terminal"
     report(kind, folder, result, form, options.html, terminal=terminal)
-    if outcome is LoadOutcome.REFUSED:
-        console.note(result.answer)
+    if outcome is LoadOutcome.REFUSED and not (form == "terminal" and console.output.is_terminal):
+        console.note(result.answer)  # on a terminal, the report has shown it
     if outcome is LoadOutcome.INTERRUPTED:
         console.note("interrupted; what was measured until then is kept")
         raise typer.Exit(ExitStatus.INTERRUPTED)

@@ -23,7 +23,9 @@ def sweep_load(job: LoadJob | HttpJob, sweep: SweepRequest, options: SqlOptions 
     session = new_sweep(options.runs, job, sweep)
     console.note(f"run {session.folder.name}")
     unit = session.unit
-    status = session.sweep(lambda step: console.note(load_step_line(step, sweep.spec, unit)), console.note)
+    status = session.sweep(
+        lambda step: console.progress(load_step_line(step, sweep.spec, unit)), console.note
+    )
     if not (session.folder / "sweep_visits").is_dir():
         console.note("interrupted before anything was measured")
         raise typer.Exit(ExitStatus.INTERRUPTED)

@@ -12,6 +12,7 @@ from uncork.analysis.stacks.result import StackRun
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
+from uncork.cli.runs.last_run import note_skipped
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.report.stacks.terminal import render_stack_terminal
@@ -44,6 +45,7 @@ def profile_cpu(options: CpuOptions) -> None:
     )
     check_stacks(request)
     command = redacted_command(sys.argv[1:])
+    note_skipped(options.runs, options.against)
     run = profile_stacks(options.runs, request, command=command, against=options.against or "")
     _write_files(run, options)
     terminal = partial(_render, options)

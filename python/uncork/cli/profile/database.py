@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,17 +15,16 @@ from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
-from uncork.model.results.database import DatabaseResult
 from uncork.model.units import format_duration
-from uncork.report.database.graph import foreign_key_dot, foreign_key_svg
-from uncork.report.database.terminal import render_database_terminal
 from uncork.report.database.words import snapshot_line
 from uncork.requests.jobs import ServerOptions
 from uncork.requests.profile_options import DatabaseOptions
 from uncork.store.layout import write_atomically
-from uncork.workbench.documents.kinds import kind_named
-from uncork.workbench.profile.database_watch import ProgressSnapshot
 from uncork.workbench.profile.databases import check_rate, profile_database
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import DatabaseResult
+    from uncork.workbench.profile.database_watch import ProgressSnapshot
 
 __all__ = ["profile_db"]
 
@@ -64,6 +63,10 @@ def profile_db(options: DatabaseOptions) -> None:
     finally:
         if console.talk.is_terminal and not quiet:
             console.talk.file.write("\r\033[K")
+    # Imported after the watch, whose first sample comes sooner without.
+    from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
+    from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
+
     if options.graph is not None:
         _write_graph(options.graph, run.result)
     terminal = partial(render_database_terminal, top=options.top, full=options.full)
@@ -77,26 +80,24 @@ def profile_db(options: DatabaseOptions) -> None:
 
 
 def _write_graph(path: Path, result: DatabaseResult) -> None:
+    from uncork.report.database.graph import foreign_key_dot, foreign_key_svg  # noqa: PLC0415 -- seldom needed
+
     write_atomically(path, foreign_key_dot(result) if path.suffix == ".dot" else foreign_key_svg(result))
 
 
 def _progress(seconds: float) -> Callable[[ProgressSnapshot], None]:
     """Return a function that reports progress: a live line in a terminal, otherwise a line now and then."""
-    shown = time.monotonic()
     live = console.talk.is_terminal
 
     def show(snapshot: ProgressSnapshot) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if not live and now - shown < _EVERY_S:
+        if not live and snapshot.elapsed_ns < _EVERY_S * 1e9:
             return
-        shown = now
         left = max(0.0, seconds - snapshot.elapsed_ns / 1e9)
         line = snapshot_line(snapshot.sessions, snapshot.classes, left)
         if live:
             console.talk.file.write(f"\r\033[K{line[: console.talk.width - 1]}")
             console.talk.file.flush()
         else:
-            console.note(line)
+            console.progress(line)
 
     return show

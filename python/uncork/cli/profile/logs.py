@@ -126,20 +126,18 @@ def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | Non
 
 def _progress(size: int | None) -> Callable[[int, int], None]:
     """Return a function that reports progress: a live line in a terminal, otherwise a line now and then."""
-    begun = shown = time.monotonic()
+    begun = time.monotonic()
     live = console.talk.is_terminal
 
     def show(done: int, entries: int) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if not done or (not live and now - shown < _EVERY_S):
+        passed = time.monotonic() - begun
+        if not done or (not live and passed < _EVERY_S):
             return
-        shown = now
-        line = reading_line(done, entries, size, now - begun)
+        line = reading_line(done, entries, size, passed)
         if live:
             console.talk.file.write(f"\r\033[K{line}")
             console.talk.file.flush()
         else:
-            console.note(line)
+            console.progress(line)
 
     return show

@@ -12,6 +12,7 @@ import typer
 from uncork.analysis.runs.telemetry import run_telemetry
 from uncork.cli import console
 from uncork.cli.pages import check_page
+from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import UsageError
 from uncork.model.units import count_words
 from uncork.report.write.otlp import otlp_requests
@@ -34,6 +35,7 @@ def export(options: ExportOptions) -> None:
     if not by_network and options.otlp != "-":
         check_page(Path(options.otlp))
     headers = _headers(options.header or ()) if by_network else {}
+    note_skipped(options.runs, options.run)
     telemetry = run_telemetry(find_run(options.runs, options.run), options.service)
     requests = otlp_requests(telemetry)
     points = sum(len(metric.points) for metric in telemetry.metrics)

@@ -30,10 +30,12 @@ def tag(
     runs: places.RunsOfVerb = None,
 ) -> None:
     """Tag a run; tags filter lists and protect the run from pruning."""
-    from uncork.store.catalogue import set_tag, tags_of  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.cli.runs.last_run import note_skipped  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.store.catalogue import set_tag, tags_of  # noqa: PLC0415
     from uncork.store.layout import find_run  # noqa: PLC0415
 
     folder = find_run(runs or context.obj, run_id, files=False)
+    note_skipped(folder.parent, run_id)
     for one in tags:
         set_tag(folder, one, present=not remove)
     console.output.print(

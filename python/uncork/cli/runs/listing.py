@@ -93,8 +93,11 @@ def name(
     runs: places.RunsOfVerb = None,
 ) -> None:
     """Name a run, so that every command finds it; `uncork compare RUN` uses the run named baseline."""
+    from uncork.cli.runs.last_run import note_skipped  # noqa: PLC0415
     from uncork.store.layout import name_run  # noqa: PLC0415
 
-    id, before = name_run(runs or context.obj, run_id, called)
+    root = runs or context.obj
+    id, before = name_run(root, run_id, called)
+    note_skipped(root, run_id)
     moved = f" (before: {before})" if before not in (None, id) else ""
     console.output.print(f"{called}: {id}{moved}", markup=False, soft_wrap=True)

@@ -18,6 +18,7 @@ from psycopg.pq.abc import PGresult
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.postmaster import local_postmaster
 from uncork.engines.watch import snapshot_sql
+from uncork.engines.watch.generic_plans import GenericPlan, generic_plan
 from uncork.engines.watch.snapshot_sql import MARK
 from uncork.errors import ServerCrash, UsageError
 from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
@@ -29,8 +30,9 @@ Row = dict[str, Any]
 
 _SNAPSHOT_TIMEOUT: Final = "30s"
 _SAMPLE_TIMEOUT: Final = "5s"
+_PLAN_TIMEOUT: Final = "1s"
 _LOCK_TIMEOUT: Final = "1s"
-"""Timeouts of a snapshot's query and of a sample, and how long either may wait for a lock."""
+"""Timeouts of a snapshot's query, of a sample and of EXPLAIN, and how long any may wait for a lock."""
 
 _STATEMENT_COLUMNS: Final = tuple(
     column.name
@@ -158,10 +160,11 @@ class ServerWatch:
         facts = dict(zip(names, row, strict=True))
         return {**facts, "number": self.version, "statements": self._find_statements()}
 
-    def snapshot(self, *, sizes: bool) -> ServerSnapshot:
+    def snapshot(self, *, sizes: bool, between: Callable[[], None] | None = None) -> ServerSnapshot:
         """Read all counters. With `sizes`, also read sizes of tables and indexes, foreign keys and settings.
 
-        Whatever cannot be read is left out and listed in the snapshot's `failed`.
+        `between` is called after each query, so that samples can be taken meanwhile. Whatever
+        cannot be read is left out and listed in the snapshot's `failed`.
 
         Raises:
             ServerCrash: if the server went away.
@@ -169,14 +172,18 @@ class ServerWatch:
         begun = time.time_ns() // 1000
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         failed: dict[str, str] = {}
-        tables = {
-            "database_statements": self._statement_rows(failed),
-            "database_counters": self._counter_rows(failed),
-            "database_relations": self._rows(snapshot_sql.RELATIONS, _RELATION_COLUMNS, "tables", failed),
-            "database_indexes": self._rows(
-                snapshot_sql.indexes(self.version), _INDEX_COLUMNS, "indexes", failed
-            ),
+        relations, indexes = snapshot_sql.RELATIONS, snapshot_sql.indexes(self.version)
+        steps: dict[str, Callable[[], list[Row]]] = {
+            "database_statements": lambda: self._statement_rows(failed),
+            "database_counters": lambda: self._counter_rows(failed),
+            "database_relations": lambda: self._rows(relations, _RELATION_COLUMNS, "tables", failed),
+            "database_indexes": lambda: self._rows(indexes, _INDEX_COLUMNS, "indexes", failed),
         }
+        tables: dict[str, list[Row]] = {}
+        for name, step in steps.items():
+            tables[name] = step()
+            if between is not None:
+                between()
         if sizes:
             self._add_sizes(tables, failed)
             tables["database_foreign_keys"] = self._rows(
@@ -241,6 +248,21 @@ class ServerWatch:
         ((most, reserved),) = self._ask(snapshot_sql.CONNECTION_LIMITS)
         return most, reserved
 
+    def generic_plan(self, statement: str) -> GenericPlan | None:
+        """Return the generic plan of a statement with parameters; None if it is no statement with a plan.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        self._set_timeout(_PLAN_TIMEOUT)
+        try:
+            found = generic_plan(self._connection, self.version, statement)
+        except psycopg.Error as error:
+            raise _gone(error) from error
+        if self._connection.closed or self._connection.broken:
+            raise ServerCrash("the server went away: the connection was lost during EXPLAIN")
+        return found
+
     def texts(self, wanted: Iterable[int]) -> dict[int, str]:
         """Return the texts of statements by query id, as far as pg_stat_statements has them.
 
@@ -292,7 +314,10 @@ class ServerWatch:
             raise
 
     def _set_timeout(self, timeout: str) -> None:
-        self._connection.execute(f"SET {MARK} statement_timeout = '{timeout}'".encode())
+        try:
+            self._connection.execute(f"SET {MARK} statement_timeout = '{timeout}'".encode())
+        except psycopg.Error as error:
+            raise _gone(error) from error
 
     def _extended(self, query: str) -> sql.Composed:
         return _query(query).format(extension=sql.Identifier(self._extension or ""))

@@ -55,12 +55,12 @@ def budget_shortage(
         variants=variants,
         pairs=len(pairs),
         blocks=1,
-        minimum_rounds=spec.stop.minimum_rounds,
+        minimum_rounds=spec.stop.verdict_rounds,
     )
     found = replace(found, least_ns=math.ceil(_MARGIN * found.least_ns / 1e9) * 1e9)
     return feasibility_words(
         found,
-        minimum_rounds=spec.stop.minimum_rounds,
+        minimum_rounds=spec.stop.verdict_rounds,
         pairs=len(pairs),
         variants=variants,
         options=smaller_question(spec, found.pairs),

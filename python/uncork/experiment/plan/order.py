@@ -253,7 +253,7 @@ def plan_document(
         blocks_a_round=blocks,
         trials_a_round=len(all_cells)
         * sum(blocks_of[name] * len(arms(spec, name)) for name in spec.workloads),
-        rounds=(spec.stop.minimum_rounds, spec.stop.maximum_rounds),
+        rounds=(min(spec.stop.verdict_rounds, spec.stop.maximum_rounds), spec.stop.maximum_rounds),
         round_ns=round_ns,
         least_ns=least_ns(spec),
         worst_ns=spec.stop.budget,
@@ -297,19 +297,38 @@ def plan_warnings(spec: Spec) -> tuple[str, ...]:
     Each names the remedy. A comparison ends when its interval is as narrow as `precision`. An interval wider
     than `practical` cannot lie inside it, so "no practical difference" is never found.
     """
+    few = _few_rounds(spec)
     wide = [name for name in spec.workloads if spec.precision(name) > spec.practical(name)]
     if not wide:
-        return ()
+        return few
     where = f" on {', '.join(wide)}" if len(wide) < len(spec.workloads) else ""
     precision, practical = spec.precision(wide[0]), spec.practical(wide[0])
     points = " points" if spec.workloads[wide[0]].metric == "success" else " %"
     half = f"{practical * 50:.3g}%"
     option = "" if spec.workloads[wide[0]].precision else f" (--precision {half})"
     return (
+        *few,
         f"precision ({precision * 100:.3g}{points}) is wider than practical ({practical * 100:.3g}{points})"
         f'{where}: variants that do not differ are likely to end as "not enough evidence"; '
         f'set precision = "{half}"{option}, or raise practical',
     )
+
+
+def _few_rounds(spec: Spec) -> tuple[str, ...]:
+    """Warn of a stopping rule with fewer rounds than every verdict needs."""
+    stop = spec.stop
+    if stop.maximum_rounds < stop.verdict_rounds:
+        return (
+            f"maximum_rounds ({stop.maximum_rounds}) allows no verdict, because a verdict needs "
+            f"{stop.verdict_rounds} starts of the server (only on an existing server, --dsn, blocks count "
+            f"instead); set maximum_rounds to {stop.verdict_rounds} or more",
+        )
+    if stop.minimum_rounds < stop.verdict_rounds:
+        return (
+            f"minimum_rounds ({stop.minimum_rounds}) counts as {stop.verdict_rounds}, which every verdict "
+            f"needs; set minimum_rounds to {stop.verdict_rounds} or more",
+        )
+    return ()
 
 
 def least_ns(spec: Spec) -> int:

@@ -50,7 +50,7 @@ def too_slow(
     cut = found.outcome is Outcome.DEADLINE
     one_ns = found.elapsed_ns / max(found.started, 1)
     theirs_ns = baseline.elapsed_ns / max(baseline.started, 1)
-    trials = spec.stop.minimum_rounds  # a round has at least one block, and more if there is time
+    trials = spec.stop.verdict_rounds  # a round has at least one block, and more if there is time
     needed_ns = one_ns * trials * trial_operations(spec, cell, workload)
     if not cut and needed_ns * _LARGEST_SHARE <= spec.stop.budget:
         return None

@@ -133,7 +133,7 @@ class Ledger:
             precision=[self._spec.precision(workload) for _, workload, _ in found],
             practical=[self._spec.practical(workload) for _, workload, _ in found],
             confidence=self._spec.stop.confidence,
-            minimum_rounds=self._spec.stop.minimum_rounds,
+            minimum_rounds=self._spec.stop.verdict_rounds,
         )
         return {one for one, left in zip(found, done, strict=True) if left}
 
@@ -181,7 +181,7 @@ class Ledger:
             better=[METRICS[self._spec.workloads[workload].metric] for _, workload, _, _ in known],
             practical=[self._spec.practical(workload) for _, workload, _, _ in known],
             confidence=stop.confidence,
-            minimum_rounds=stop.minimum_rounds,
+            minimum_rounds=stop.verdict_rounds,
         )
         verdicts = {entry[:3]: judgement for entry, judgement in zip(known, judged, strict=True)}
         return [

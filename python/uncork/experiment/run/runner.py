@@ -165,9 +165,9 @@ class Runner:
                 break
             if self._over_budget():
                 reason = f"the budget of {format_duration(stop.budget)} is spent"
-                if number - 1 < stop.minimum_rounds:
+                if self._server.restartable and number - 1 < stop.verdict_rounds:
                     held = count_words(number - 1, "round")
-                    reason += f"; it was enough for {held}, but a verdict needs {stop.minimum_rounds}"
+                    reason += f"; it was enough for {held}, but a verdict needs {stop.verdict_rounds}"
                 break
             begun = self._clock.monotonic_ns()
             if number > self._first_round:

@@ -12,9 +12,20 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
+from uncork.errors import SpecError
 from uncork.model.units import count_words
 
-__all__ = ["Problem", "at", "from_validation", "hint", "in_order", "line_of", "toml_message"]
+__all__ = [
+    "Problem",
+    "at",
+    "from_validation",
+    "hint",
+    "in_order",
+    "line_of",
+    "refuse",
+    "toml_data",
+    "toml_message",
+]
 
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$")
 _WORD = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
@@ -23,15 +34,21 @@ _KEY = re.compile(rf"\s*({_WORD}(?:\s*\.\s*{_WORD})*)\s*=")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem at a key; the key is a path from the top of the file."""
+    """A problem at a key; the key is a path from the top of the file.
+
+    `line` is its line, if that is not the key's; with `file`, the line is in that file instead.
+    """
 
     key: tuple[str, ...]
     message: str
+    file: str | None = None
+    line: int | None = None
 
     def text(self, file: str, content: str) -> str:
         """Return the problem as text: ``case.toml:14: variants.uuid.value: unknown key ...``."""
         name = ".".join(self.key)
-        return f"{file}:{line_of(content, self.key)}: {name + ': ' if name else ''}{self.message}"
+        line = line_of(content, self.key) if self.line is None else self.line
+        return f"{self.file or file}:{line}: {name + ': ' if name else ''}{self.message}"
 
 
 def at(key: tuple[str, ...], message: str) -> PydanticCustomError:
@@ -52,7 +69,17 @@ def hint(name: str, known: Collection[str]) -> str:
 def in_order(problems: Iterable[Problem], content: str) -> list[Problem]:
     """Sort problems by line, and drop duplicates."""
     unique = dict.fromkeys(problems)
-    return sorted(unique, key=lambda problem: line_of(content, problem.key))
+
+    def order(problem: Problem) -> int:
+        return line_of(content, problem.key) if problem.line is None or problem.file else problem.line
+
+    return sorted(unique, key=order)
+
+
+def refuse(found: Iterable[Problem], file: str, content: str) -> None:
+    """Raise SpecError with every problem, one per line, in the order of the file, if there is any."""
+    if ordered := in_order(found, content):
+        raise SpecError("\n".join(problem.text(file, content) for problem in ordered))
 
 
 def from_validation(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
@@ -226,6 +253,14 @@ def line_of(content: str, key: tuple[str, ...]) -> int:
         ):
             best, best_depth = number, depth
     return best
+
+
+def toml_data(file: str, content: str) -> dict[str, Any]:
+    """Return the data of a TOML text. Raises SpecError if it is not valid TOML."""
+    try:
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(toml_message(file, content, error)) from error
 
 
 def toml_message(file: str, content: str, error: tomllib.TOMLDecodeError) -> str:

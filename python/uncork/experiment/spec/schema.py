@@ -6,13 +6,11 @@ Validation and the published JSON schema come from the same classes.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from uncork.errors import SpecError
 from uncork.experiment.spec import problems
 from uncork.experiment.spec.batches import BATCH, CHUNKED, Strategy
 from uncork.experiment.spec.checks import check_spec
@@ -31,7 +29,9 @@ from uncork.experiment.spec.growth import Growth
 from uncork.experiment.spec.guard import Guard
 from uncork.experiment.spec.http_workloads import HttpFacts
 from uncork.experiment.spec.inlining import inline_files, service_files
+from uncork.experiment.spec.limits import too_many_variants
 from uncork.experiment.spec.overrides import OwnSetup, OwnWorkload
+from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.experiment.spec.services import Database, OwnHttp, OwnService, Service
 from uncork.experiment.spec.single_variant import too_few, with_variant
 from uncork.experiment.spec.sources import BatchFacts, Generator, Parameter
@@ -516,12 +516,11 @@ def parse_spec(
     Raises:
         SpecError: lists every problem, one per line, each with file, line and key.
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(problems.toml_message(file, text, error)) from error
+    problems.refuse([*too_many_variants(text), *places_to_fill(text)], file, text)
+    data = problems.toml_data(file, text)
     if alone:
         data = with_variant(data)
+    problems.refuse(too_many_variants(data.get("variants", ())), file, text)
     found = [*inline_files(data, read), *too_few(data, alone=alone)]
     spec: Spec | None = None
     try:
@@ -536,8 +535,8 @@ def parse_spec(
         spec, more = _keep_levels(spec, overrides)
         found += more
         found += _make_time_zones(spec, time_zones)
-    if found or spec is None:
-        raise SpecError("\n".join(problem.text(file, text) for problem in problems.in_order(found, text)))
+    problems.refuse(found, file, text)
+    assert spec is not None  # noqa: S101 -- validation fails with at least one problem
     return spec
 
 

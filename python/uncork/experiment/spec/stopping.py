@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from uncork.experiment.spec.fields import Confidence, Nanoseconds, Section, Share
+from uncork.stats.compare import MINIMUM_ROUNDS
 
 __all__ = ["StoppingRule"]
 
@@ -30,11 +31,21 @@ class StoppingRule(Section):
         le=100,
         description="Blocks per comparison and round; an even number is balanced.",
     )
-    minimum_rounds: int = Field(default=5, ge=3, le=100, description="A verdict needs this many rounds.")
+    minimum_rounds: int = Field(
+        default=5,
+        ge=3,
+        le=100,
+        description="A verdict needs this many rounds, and at least 5; on an existing server, blocks.",
+    )
     maximum_rounds: int = Field(default=40, ge=3, le=1000)
     trial_timeout: Nanoseconds = Field(
         default=60 * 10**9, description="A trial that takes longer has failed."
     )
+
+    @property
+    def verdict_rounds(self) -> int:
+        """How many rounds a verdict needs; if the server is not restarted, how many blocks."""
+        return max(self.minimum_rounds, MINIMUM_ROUNDS)
 
     @model_validator(mode="after")
     def _order(self) -> Self:

@@ -21,6 +21,7 @@ __all__ = [
     "IDLE",
     "ActivityLayer",
     "BlockerFacts",
+    "Busiest",
     "CounterFacts",
     "DatabaseResult",
     "DatabaseRunFacts",
@@ -29,6 +30,8 @@ __all__ = [
     "IndexFacts",
     "Island",
     "Missing",
+    "PlanFacts",
+    "PlanNote",
     "SettingFacts",
     "StatementFacts",
     "TableFacts",
@@ -116,6 +119,15 @@ class History:
     start_us: int
     step_s: int
     layers: tuple[ActivityLayer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Busiest:
+    """The busiest `length_s` seconds of a watch, from `start_us` on: busy sessions on average."""
+
+    start_us: int
+    length_s: int
+    sessions: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +312,32 @@ class SettingFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanNote:
+    """What stands out in a plan: a sequential scan of a large table with a filter, or a sort of many rows.
+
+    `rows` are those of the table, or the planner's estimate of those sorted; `condition` is the filter.
+    """
+
+    kind: Literal["seq-scan", "sort"]
+    table: str
+    rows: float
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """The generic plan of a template's statement, in PostgreSQL's text format.
+
+    If the server did not plan it, `text` is empty and `reason` is the server's.
+    """
+
+    template: int
+    text: str
+    reason: str
+    notes: tuple[PlanNote, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CounterFacts:
     """The growth of one of the server's counters between the snapshots; times in milliseconds."""
 
@@ -328,6 +366,7 @@ class DatabaseResult:
     the server's own count (PostgreSQL 14 and later), to compare with the samples. `transactions` and
     `writers` describe what sessions do within transactions. `findings` are worth changing, the costliest
     first; a healthy server has none. `upkeep` is what tables and indexes need beyond what costs time now.
+    `busiest` is None if the watch was short. `plans` are generic plans of the templates with the most time.
     """
 
     run: DatabaseRunFacts
@@ -367,4 +406,6 @@ class DatabaseResult:
     writers: tuple[RowWriter, ...] = ()
     findings: tuple[DatabaseFinding, ...] = ()
     system: SystemUse | None = None
+    busiest: Busiest | None = None
+    plans: tuple[PlanFacts, ...] = ()
     version: int = DATABASE_RESULT_VERSION

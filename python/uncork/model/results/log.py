@@ -21,6 +21,7 @@ from uncork.model.results.log_activity import (
     SlowStatement,
     VacuumWork,
 )
+from uncork.model.results.log_loop import LogLoop
 
 __all__ = [
     "DURATION_PARTS",
@@ -190,7 +191,9 @@ class TemplateFacts:
     `identity` is the same in any log; None if the server's grammar rejects it. `failed` counts errors during
     its statements. `cut` counts executions whose text the log truncates. `timeline` counts executions in each
     bucket of `template_bucket_s` from `LogResult.timeline_us` on; `series` adds their time, but only for the
-    first hundred templates. `query_ids` are the server's, if the log has them (`%Q`, csvlog, jsonlog).
+    first hundred templates. `query_ids` are the server's, if the log has them (`%Q`, csvlog, jsonlog). `waits`
+    is true if it writes and is usually fast, so that its slow executions wait for something instead of
+    working.
     """
 
     number: int
@@ -223,6 +226,7 @@ class TemplateFacts:
     series: tuple[Point, ...]
     timeline: tuple[int, ...]
     query_ids: tuple[QueryId, ...] = ()
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +274,8 @@ class TransactionFacts:
 
     `working_ns` is the time of their statements, with parse, bind and the end of the transaction; for the
     rest of `elapsed_ns` they waited for the client. Of that rest, `repeated_wait_ns` lies within rows of
-    executions. In each of `pauses`, `pause_ns` in all, the client sent nothing for over a second.
+    executions and within loops. In each of `pauses`, `pause_ns` in all, the client sent nothing for over a
+    second.
     """
 
     application: str
@@ -378,6 +383,7 @@ class LogResult:
     largest comes first. `anonymous` means that data was removed, `events` where every entry was written.
     `untold` are durations without their statement in the log. `p50_ns`, `p95_ns` and
     `p99_ns` are of all executions. Entries that `filters` left out appear nowhere else.
+    `loops` repeat templates with other statements in between.
     """
 
     run: LogRunFacts
@@ -428,4 +434,5 @@ class LogResult:
     hours: tuple[HourFacts, ...] = ()
     sessions: SessionFacts | None = None
     filters: LogFilter | None = None
+    loops: tuple[LogLoop, ...] = ()
     version: int = LOG_RESULT_VERSION

@@ -110,6 +110,18 @@ DATABASE_TABLES = (
         ),
     ),
     Table(
+        "database_plans",
+        "Generic plans of the statements that took the most time; the server did not execute them.",
+        ("query_id",),
+        (
+            Column("query_id", "integer", "", "the server's number of the statement"),
+            _TEMPLATE,
+            Column("plan", "text", "", "EXPLAIN's text; null if the server did not plan the statement"),
+            Column("reason", "text", "", "the server's reason why there is no plan"),
+            Column("denied", "flag", "", "true if this role lacks a privilege on a table of the statement"),
+        ),
+    ),
+    Table(
         "database_counters",
         "The server's own counters, from its statistics views.",
         ("moment", "view", "object", "counter"),

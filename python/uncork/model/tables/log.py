@@ -215,7 +215,7 @@ LOG_TABLES = (
             Column("pauses", "integer", "", "pauses of over a second in which the client sent nothing"),
             Column("pause_sum_us", "integer", "µs", "total duration of these pauses"),
             Column("pause_max_us", "integer", "µs", "longest"),
-            Column("repeated_wait_us", "integer", "µs", "time between executions in rows of executions"),
+            Column("repeated_wait_us", "integer", "µs", "time before repeated executions"),
             _FILE,
             _OFFSET,
         ),
@@ -240,6 +240,34 @@ LOG_TABLES = (
             Column("waits", "integer", "", "waits"),
             Column("sum_us", "integer", "µs", "total duration of waits that ended"),
             Column("max_us", "integer", "µs", "longest duration"),
+        ),
+    ),
+    Table(
+        "log_loops",
+        "Templates that sessions execute ten times or more in a transaction, with other statements in "
+        "between; and outside of transactions, if another statement (the parent) runs at most a tenth as "
+        "often. Executions in a row are columns of log_templates.",
+        (),
+        (
+            Column("template", "integer", "", "the repeated template"),
+            Column("parent", "integer", "", "the template before the loop; empty if there is none"),
+            Column("in_transaction", "flag", "", "whether it is repeated within transactions"),
+            Column(
+                "stretches", "integer", "", "transactions, or stretches of statements without a long pause"
+            ),
+            Column("executions", "integer", "", "executions of the template in them, except those in a row"),
+            Column("parents", "integer", "", "executions of the parent in them"),
+            Column("squares", "real", "", "sum of squares of the executions after each of the parent's"),
+            Column("longest", "integer", "", "the most executions in one stretch"),
+            Column(
+                "elapsed_us",
+                "integer",
+                "µs",
+                "total time from the end of the statement before each execution to its own end",
+            ),
+            Column("sum_us", "integer", "µs", "durations within that time"),
+            _FILE,
+            _OFFSET,
         ),
     ),
     Table(

@@ -203,7 +203,12 @@ LOAD_TOTALS = Table(
     "Totals of one load; one row a run.",
     ("outcome",),
     (
-        Column("outcome", "text", "", "complete, deadline, connection lost, refused or interrupted"),
+        Column(
+            "outcome",
+            "text",
+            "",
+            "complete, deadline, connection lost, refused, interrupted or nothing succeeded",
+        ),
         Column("message", "text", "", "what went wrong"),
         Column("started", "integer", "", "operations begun: succeeded + failed"),
         Column("succeeded", "integer", "", "operations that succeeded"),

@@ -18,14 +18,13 @@ from uncork.model.results.database import (
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.database.findings import finding_headline
 from uncork.report.database.words import blocker_words, class_words, sessions_text
+from uncork.report.headline import capital, fitting, headline_template, join_sentences
 from uncork.report.quantity_words import instant_text, share_text
 from uncork.report.system_blocks import system_doubts
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words, series_words
 
-__all__ = [
-    "answer_database",
-]
+__all__ = ["answer_database", "uneven"]
 
 _TOLD: Final = 3
 _LEAST_SHARE: Final = 0.05
@@ -44,6 +43,9 @@ _SMALL: Final = 10_000
 _FREEZE: Final = 1_000_000_000
 """Transactions since a table's last freeze that need a mention; at 2 100 million the server refuses
 writes."""
+_BURST: Final = 2.0
+_BURST_SESSIONS: Final = 0.5
+"""How many times the average, and how many sessions more, the busiest seconds must have to be mentioned."""
 _AGAINST: Final = 0.2
 _LEAST_MISSED: Final = 0.5
 """Active sessions that samples may miss without a warning: as a fraction of the server's count, and in
@@ -51,26 +53,53 @@ sessions."""
 
 
 def _compose_database_answer(result: DatabaseResult) -> str:
-    """Return in one sentence where the time of the server's sessions goes."""
+    """Return where the time of the server's sessions goes: the template first, then the classes of time."""
     seconds = format_duration((result.watch.ended_us - result.watch.begun_us) * 1000)
     if not result.tree.sessions:
         seen = " that this role may see" if result.watch.hidden else ""
         samples = count_words(result.watch.samples, "sample")
         known = result.own_active if result.watch.hidden else None
-        count = f"; the server itself counted {sessions_text(known)} active ones" if known else ""
-        return f"No session{seen} was busy in the {seconds} watched ({samples}){count}."
+        count = f"the server itself counted {sessions_text(known)} active ones" if known else ""
+        return join_sentences(
+            (f"No session{seen} was busy in the {seconds} watched ({samples})", capital(count))
+        )
     parts = [_part(node) for node in result.tree.children[:_TOLD] if node.share >= _LEAST_SHARE]
     number = sessions_text(result.tree.sessions)
     verb = "session was" if number == "1.00" else "sessions were"
-    answer = f"{number} {verb} busy on average: {series_words(parts)}"
+    average = f"{number} {verb} busy on average{_burst(result)}"
+    answer = f"{average}: {series_words(parts)}" if parts else average
+    brief = f"{number} {verb} busy on average, {parts[0]}" if parts else answer
     top = next((one for one in result.templates if one.number >= 0 and one.sessions), None)
     if top is None:
-        return answer
+        return fitting(((answer, ""), (brief, answer)))
+    takes = f"{headline_template(top.text)} takes {share_text(top.share)} of the time"
+    busy = "1 busy session" if number == "1.00" else f"{number} busy sessions"
     blocked = _blocked(top, result)
-    return (
-        f"{answer}; one template takes {share_text(top.share)} of the time{blocked}: "
-        f"{short_template(top.text)}"
+    return fitting(
+        (
+            (f"{takes}{blocked}" if blocked else f"{takes} of {busy}", answer),
+            (takes, f"It is{blocked.removeprefix(',')}. {answer}" if blocked else answer),
+        )
     )
+
+
+def uneven(result: DatabaseResult) -> bool:
+    """Return whether the average hides a burst: some seconds are far busier than the rest."""
+    top = result.busiest
+    return (
+        top is not None
+        and top.sessions >= _BURST * result.tree.sessions
+        and top.sessions - result.tree.sessions >= _BURST_SESSIONS
+    )
+
+
+def _burst(result: DatabaseResult) -> str:
+    """Return the number of busy sessions in the busiest seconds, if the average hides them."""
+    top = result.busiest
+    if top is None or not uneven(result):
+        return ""
+    at = instant_text(top.start_us).rpartition(" ")[2]
+    return f", {sessions_text(top.sessions)} in the busiest {top.length_s} s (from {at} UTC)"
 
 
 def _part(node: TimeNode) -> str:

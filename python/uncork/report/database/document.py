@@ -24,6 +24,7 @@ from uncork.report.blocks import (
 )
 from uncork.report.database.findings import finding_step
 from uncork.report.database.graph import foreign_key_graph
+from uncork.report.database.plans import PLANS, plan_blocks, plan_items
 from uncork.report.database.tables import (
     background_table,
     blockers_table,
@@ -128,6 +129,9 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
         templates_table(result, _MOST, width=_LINE),
         statements_table(result, _MOST, width=_LINE),
     )
+    noted = tuple(plan_items(result))
+    if noted:
+        yield Section("plans", "What stands out in the plans", (Bullets(noted), Paragraph(PLANS)))
     usage = tuple(usage_tables(result))
     if usage:
         yield Section("origins", "Who used the time", (Beside(usage),))
@@ -225,6 +229,7 @@ def _detail(one: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
     ]
     if facts:
         yield Facts(tuple(facts))
+    yield from plan_blocks(one, result)
     figures = one.statements
     if figures is None:
         return

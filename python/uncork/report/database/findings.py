@@ -74,8 +74,17 @@ def _one_by_one(one: DatabaseFinding) -> str:
     number = f"{format_count(calls)} statements" if calls else f"{per} statements or more"
     return (
         f"Application {one.subject} sends {number} one by one within {'' if calls else 'each of its '}"
-        f"transactions, which {_cost(one)}{_template(one)}"
+        f"transactions{_in_turn(one)}, which {_cost(one)}{_template(one)}"
     )
+
+
+def _in_turn(one: DatabaseFinding) -> str:
+    """Say how many templates a loop sends in turn, and the ratio of the first one to BEGIN."""
+    templates, ratio = round(one.figures.get("templates", 1)), one.figures.get("calls_a_begin", 0.0)
+    if templates < 2:
+        return ""
+    calls = f", {format_count(round(ratio))} calls of the first for each BEGIN" if ratio >= 1.5 else ""
+    return f" ({templates} templates in turn{calls})"
 
 
 def _missing_index(one: DatabaseFinding) -> str:
@@ -216,6 +225,13 @@ def _batch(one: DatabaseFinding) -> Step:
 
 
 def _explain(one: DatabaseFinding) -> Step:
+    if one.figures.get("waits"):
+        return Step(
+            "This statement writes and waits for most of its time, which EXPLAIN does not show. Look at its "
+            "wait events in the tree: WALSync, WALWrite and SyncRep are the write-ahead log (a faster disk "
+            "for pg_wal, fewer commits), DataFileRead and DataFileWrite are blocks. Look at the checkpoints "
+            f"among the server's counters{_template(one)}"
+        )
     return Step(f"Run EXPLAIN (ANALYZE, BUFFERS) on the statement{_template(one)}")
 
 

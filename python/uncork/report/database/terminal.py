@@ -9,6 +9,7 @@ from typing import Final
 from rich.console import Console
 
 from uncork.model.results.database import DatabaseResult
+from uncork.report.database.answer import uneven
 from uncork.report.database.document import build_database_document
 from uncork.report.database.tables import (
     background_table,
@@ -26,10 +27,14 @@ from uncork.report.database.tables import (
     usage_tables,
     watch_table,
 )
+from uncork.report.database.words import sessions_text
+from uncork.report.draw.spark import spark_text
+from uncork.report.quantity_words import step_text
 from uncork.report.write.terminal_text import (
     TerminalPart,
-    as_text,
+    entry_width,
     wrapped,
+    write_entry,
     write_items,
     write_lines,
     write_report,
@@ -60,6 +65,8 @@ def render_database_terminal(
 
 
 def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Iterator[TerminalPart]:
+    if uneven(result):
+        yield partial(_write_shape, result)
     if result.tree.sessions:
         yield tree_table(result, width=width - _TREE, least=0.0 if full else _COARSE)
     most, waiters = (None, None) if full else (_ROOTS, _WAITERS)
@@ -77,6 +84,17 @@ def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Itera
         yield from (counters_table(result), watch_table(result), clocks_table(result))
 
 
+def _write_shape(result: DatabaseResult, console: Console) -> None:
+    """Print busy sessions over time as bars, because the average hides a burst."""
+    history = result.history
+    totals = [sum(values) for values in zip(*(one.sessions for one in history.layers), strict=True)]
+    write_title(console, f"Busy sessions over time, in steps of {step_text(history.step_s)}")
+    many = -(-len(totals) // max(_LEAST_TEXT, console.width - _INDENT))
+    bars = [max(totals[place : place + many]) for place in range(0, len(totals), many)]
+    write_lines(console, [f"{spark_text(bars)}  at most {sessions_text(max(totals))}"])
+    console.print()
+
+
 def _write_upkeep(result: DatabaseResult, console: Console) -> None:
     write_title(console, "Tables and indexes to check")
     write_items(console, result.upkeep)
@@ -84,15 +102,14 @@ def _write_upkeep(result: DatabaseResult, console: Console) -> None:
 
 def _write_templates(result: DatabaseResult, top: int, console: Console) -> None:
     """Print the costliest templates: a line of numbers, and the template on its own line."""
-    table = templates_table(result, top, width=console.width - _INDENT)
+    table = templates_table(result, top, width=entry_width(console, _INDENT))
     if table is None:
         return
     write_lines(console, wrapped(table.caption, console.width), "bold")
     console.print()
     for rank, sessions, share, mostly, *counted, template in table.rows:
-        calls = f"   {counted[0].text} × {counted[1].text}" if counted and counted[0].text else ""
+        calls = [f"{counted[0].text} × {counted[1].text}"] if counted and counted[0].text else []
         note = f" ({mostly.note})" if mostly.note else ""
-        line = f"{rank.text:>2}  {sessions.text:>5}  {share.text:>6}  {mostly.text}{note}{calls}"
-        console.print(as_text(console, line, "bold"), soft_wrap=True)
-        console.print(as_text(console, " " * _INDENT + template.text), soft_wrap=True)
+        line = f"{rank.text:>2}  {sessions.text:>5}  {share.text:>6}  {mostly.text}{note}"
+        write_entry(console, (line, *calls), (template.text,), _INDENT)
     console.print()

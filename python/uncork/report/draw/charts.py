@@ -23,6 +23,7 @@ from uncork.report.blocks import Chart, DotChart, ForestChart, LineChart, StackC
 from uncork.report.draw.chart_parts import (
     BAND,
     GRID,
+    INK,
     PAGE,
     SOFT,
     VARIABLES,
@@ -57,10 +58,11 @@ _NICE_RATIOS: Final = (
     *(0.95, 1.05, 0.97, 1.03, 0.98, 1.02, 0.99, 1.01),
 )
 """Ratios where ticks may be placed, the most preferred first."""
-_FOREST_WIDTH: Final = 680
+_FOREST_WIDTH: Final = 960
 _SMALL: Final = (340, 228)
 """Width and height of a small chart with its axes, which fits a page 400 pixels wide."""
-_WIDE: Final = (680, 250)
+_WIDE: Final = (960, 270)
+"""Size of a wide chart, which the page scales to its width: labels stay between 9 and 14 pixels high."""
 _MOST_MARKED: Final = 40
 """Maximum number of points over time that get marks; more would merge into a band."""
 
@@ -261,8 +263,9 @@ def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _D
     x_log = chart.axis == "factor" and min(r["x"] for r in rows) > 0 and _spread(rows, "x") >= 10
     y_log = not chart.from_zero and min(r["y"] for r in rows) > 0 and _spread(rows, "y") >= 3
     x_ticks, x_labels = _x_ticks(chart, rows)
-    most = max(chart.most, *(r["y"] for r in rows))
-    reach = (0.0, 1.05 * most or 1.0) if chart.from_zero else _y_reach(rows)
+    limits = [{"y": value, "text": name} for value, name in chart.limits]
+    most = max(chart.most, *(r["y"] for r in (*rows, *limits)))
+    reach = (0.0, 1.05 * most or 1.0) if chart.from_zero else _y_reach([*rows, *limits])
     y_ticks = log_ticks(*reach) if y_log else even_ticks(*reach)
     y_labels = [value_label(tick, chart.unit) for tick in y_ticks]
     base = alt.Chart(alt.NamedData(name=_ROWS)).encode(
@@ -292,7 +295,7 @@ def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _D
     shape = alt.Shape(
         "variant:N", scale=alt.Scale(domain=names, range=[palette.shape(n) for n in names]), legend=None
     )
-    layers: list[Any] = []
+    layers: list[Any] = [] if chart.shaded is None else [_band(*chart.shaded)]
     for point in chart.crossovers:
         layers += [_band(point.low, point.high), _upright(point.estimate, [2, 2])]
     dash = alt.StrokeDash(
@@ -306,10 +309,23 @@ def _lines(chart: LineChart, rows: list[dict[str, Any]], palette: Palette) -> _D
         layers.append(measured.mark_point(size=34, filled=True, opacity=1).encode(shape=shape))
         published = base.transform_filter("datum.style == 'published'")
         layers.append(published.mark_point(size=38, shape="diamond", strokeWidth=1.4, fill=PAGE, opacity=1))
+    layers += _limit_layers(limits)
     width, height = _WIDE if chart.wide else _SMALL
     return alt.layer(*layers).properties(
         width=width, height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
     )
+
+
+def _limit_layers(limits: list[dict[str, Any]]) -> list[alt.Chart]:
+    """Return a dashed line across the chart for each limit, with its name above the line's beginning."""
+    if not limits:
+        return []
+    base = alt.Chart(_data(limits)).encode(y=alt.Y("y:Q"))
+    name = base.mark_text(align="left", baseline="bottom", dx=4, dy=-3, fontSize=12, fill=INK)
+    return [
+        base.mark_rule(color=INK, strokeWidth=1.4, strokeDash=[6, 4]),
+        name.encode(text="text:N", x=alt.value(0)),
+    ]
 
 
 def _line_rows(chart: LineChart) -> list[dict[str, Any]]:

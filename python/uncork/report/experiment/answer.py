@@ -23,6 +23,7 @@ from uncork.report.experiment.kernel import kernel_words
 from uncork.report.experiment.regions import Dimension, Region, dimensions
 from uncork.report.experiment.requests import answer_words
 from uncork.report.experiment.view import improvement
+from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.words import (
     MEASURED,
     capitalised,
@@ -155,20 +156,45 @@ class _Scene:
         return f"({'; '.join(filter(None, (what, interval_words(comparison, metric, self.confidence))))})"
 
     def claim(
-        self, chosen: Sequence[Comparison], best: Comparison, after: str, known: frozenset[str] = frozenset()
+        self,
+        chosen: Sequence[Comparison],
+        best: Comparison,
+        *,
+        many: str = "",
+        region: str = "",
+        known: frozenset[str] = frozenset(),
     ) -> str:
-        """Return what `best` shows of its variant, as the largest effect among those `chosen`.
+        """Return what `best` shows of its variant, as the largest effect among those `chosen`, in sentences.
 
-        ``uuid is up to 46 % faster than char on select (mean time; 95 % interval: 44 % to 48 %)``: `after`
-        follows the baseline's name, and the place leaves out the dimensions in `known`.
+        ``uuid is up to 46 % faster than char on select (mean time; 95 % interval: 44 % to 48 %).``: how
+        `many` comparisons show it and in which `region` follow the baseline's name, and the place leaves out
+        the dimensions in `known`. A second sentence takes over what makes the first one too long.
         """
-        most = "up to " if len(chosen) > 1 else ""
-        phrase, joint = claim_words(best, self.metric(best), most)
-        text = f"{best.variant} {phrase} {joint} {self.baseline}{after}"
-        if len({comparison.difference is None for comparison in chosen}) > 1:
-            which = "better" if self.gain(best) > 0 else "worse"
-            text = f"{best.variant} does {which} than {self.baseline}{after}: it {phrase}"
-        return f"{text} {self.detail(best, known)}"
+        metric = self.metric(best)
+        what = " ".join(filter(None, (metric_noun(metric), self.place(best, known))))
+        interval = interval_words(best, metric, self.confidence)
+        effect = "largest effect" if len(chosen) > 1 else "effect"
+        phrase, joint = claim_words(best, metric, "up to " if len(chosen) > 1 else "")
+        claim = f"{best.variant} {phrase} {joint} {self.baseline}"
+        does = f"{best.variant} does {'better' if self.gain(best) > 0 else 'worse'} than {self.baseline}"
+        mixed = len({comparison.difference is None for comparison in chosen}) > 1
+
+        def candidate(after: str, figures: str, *rest: str) -> tuple[str, str]:
+            text = f"{does}{after}: it {phrase}" if mixed else f"{claim}{after}"
+            return f"{text}{f' ({figures})' if figures else ''}", join_sentences(rest)
+
+        holds = f"this holds{many}" if many else ""
+        figures = "; ".join(filter(None, (what, interval)))
+        noted, all_noted = f"the {effect} is {what}" if what else "", f"the {effect}: {figures}"
+        return fitting(
+            (
+                candidate(many + region, figures),
+                candidate(many + region, interval, capital(noted)),
+                candidate(region, interval, capital(holds), capital(noted)),
+                candidate(region, "", capital(all_noted), capital(holds)),
+                candidate("", interval, capital(f"this holds{many}{region}"), capital(noted)),
+            )
+        )
 
     def matters(self, comparison: Comparison) -> bool:
         """Return whether the estimated effect is large enough to matter in practice."""
@@ -190,11 +216,12 @@ def _one(scene: _Scene, comparison: Comparison) -> str:
     detail = scene.detail(comparison, known)
     if comparison.verdict is Verdict.NO_PRACTICAL_DIFFERENCE:
         return (
-            f"There is no practical difference between {variant} and {baseline}{there}: {variant} {phrase} "
+            f"There is no practical difference between {variant} and {baseline}{there}. {variant} {phrase} "
             f"{detail}, and differences under {_share(scene.practical)} do not matter."
         )
     if known_so_far(comparison) is not None:
-        return f"{scene.claim([comparison], comparison, f'{there} so far', known)}; {_size_open(comparison)}."
+        claim = scene.claim([comparison], comparison, region=f"{there} so far", known=known)
+        return f"{claim} {_size_open(comparison)}"
     if comparison.verdict is Verdict.NOT_ENOUGH_EVIDENCE:
         than = (
             "is faster or slower than"
@@ -202,15 +229,19 @@ def _one(scene: _Scene, comparison: Comparison) -> str:
             else "lets more or fewer requests succeed than"
         )
         return (
-            f"There is not enough evidence to say whether {variant} {than} {baseline}{there}: so far it "
+            f"There is not enough evidence to say whether {variant} {than} {baseline}{there}. So far it "
             f"{phrase} {detail}."
         )
-    small = "" if scene.matters(comparison) else f", less than the {_share(scene.practical)} that matters"
-    return f"{scene.claim([comparison], comparison, there, known)}{small}."
+    small = "" if scene.matters(comparison) else f" {_immaterial(scene)}"
+    return f"{scene.claim([comparison], comparison, region=there, known=known)}{small}"
+
+
+def _immaterial(scene: _Scene) -> str:
+    return f"This is less than the {_share(scene.practical)} that matters."
 
 
 def _size_open(comparison: Comparison) -> str:
-    return f"the size is not settled after {count_words(comparison.rounds, 'round')}"
+    return f"The size is not settled after {count_words(comparison.rounds, 'round')}."
 
 
 def _faster_than(comparisons: Sequence[Comparison]) -> str:
@@ -237,16 +268,16 @@ def _many(scene: _Scene, measured: Sequence[Comparison]) -> str:
     total = count_words(len(measured), "comparison")
     if len(same) == len(measured):
         return (
-            f"There is no practical difference between {baseline} and {others} in any of {total}: "
-            f"no difference reaches {_share(scene.practical)}."
+            f"There is no practical difference between {baseline} and {others} in any of {total}. "
+            f"No difference reaches {_share(scene.practical)}."
         )
     if not same:
         return (
-            f"There is not enough evidence yet in any of {total} to say whether {others} is faster or slower "
-            f"than {baseline}."
+            f"There is not enough evidence yet in any of {total}. It is open whether {others} is faster or "
+            f"slower than {baseline}."
         )
     return (
-        f"No difference between {baseline} and {others} has been shown: there is no practical difference in "
+        f"No difference between {baseline} and {others} has been shown. There is no practical difference in "
         f"{len(same)} of {total}, and not enough evidence in {len(measured) - len(same)}."
     )
 
@@ -275,7 +306,7 @@ def _leaning(scene: _Scene) -> str:
     own = [c for c in found if c.variant == best.variant]
     total = [c for c in scene.of(best.variant) if c.verdict in MEASURED]
     where = f" in {len(own)} of {count_words(len(total), 'comparison')}" if len(total) > 1 else ""
-    return f"{scene.claim(own, best, f' so far{where}')}; {_size_open(best)}."
+    return f"{scene.claim(own, best, many=where, region=' so far')} {_size_open(best)}"
 
 
 def _winner(scene: _Scene, variant: str) -> str:
@@ -294,10 +325,9 @@ def _winner(scene: _Scene, variant: str) -> str:
         many = f" in all {count_words(len(own), 'comparison')}"
     alone = len(wins) == 1 < len(own) and pure
     known = frozenset(dimension.name for dimension in scene.dimensions) if alone else region.fixed()
-    text = scene.claim(wins, best, f"{many}{region.on()}{region.where()}", known)
+    sentences = [scene.claim(wins, best, many=many, region=f"{region.on()}{region.where()}", known=known)]
     if not any(scene.matters(c) for c in wins):
-        text += f", less than the {_share(scene.practical)} that matters"
-    sentences = [f"{text}."]
+        sentences.append(_immaterial(scene))
     if losses:
         sentences.append(_lost(scene, losses, own))
     sentences += _rest(scene, rest, region.elsewhere(own) if pure and not losses else "")
@@ -344,7 +374,7 @@ def _losers(scene: _Scene, slower: Sequence[Comparison]) -> str:
     many = "" if len(own) == 1 else f" in {len(lost)} of {count_words(len(own), 'comparison')}"
     phrase = claim_words(worst, scene.metric(worst), "up to " if len(lost) > 1 else "")[0]
     sentences = [
-        f"Nothing {_faster_than(own)} {scene.baseline}: {worst.variant} {phrase}{many}"
+        f"Nothing {_faster_than(own)} {scene.baseline}. {worst.variant} {phrase}{many}"
         f"{region.on()}{region.where()} {scene.detail(worst, region.fixed())}."
     ]
     if len(names) > 1:
@@ -510,6 +540,7 @@ def _quoted(comparisons: Sequence[Comparison], word: str) -> Iterable[str]:
 def _refusal(scene: _Scene, refused: Sequence[Comparison]) -> str:
     names = [name for name in scene.others if any(c.variant == name for c in refused)]
     parts = []
+    whose = "its answer differs" if len(names) == 1 else "their answers differ"
     for name in names:
         own, wrong = scene.of(name), [c for c in refused if c.variant == name]
         if len(wrong) == 1:
@@ -517,8 +548,14 @@ def _refusal(scene: _Scene, refused: Sequence[Comparison]) -> str:
         else:
             share = f"in {len(wrong)} of {count_words(len(own), 'comparison')}"
             parts.append(f"{name} is refused{Region.around(scene.dimensions, own, wrong).on()} {share}")
-    whose = "its answer differs" if len(names) == 1 else "their answers differ"
-    return f"{'; '.join(parts)}: {whose} from {scene.baseline}'s."
+    why = f"{whose} from {scene.baseline}'s"
+    verb = "is" if len(names) == 1 else "are"
+    return fitting(
+        (
+            (f"{'; '.join(parts)}: {why}", ""),
+            (f"{series_words(names)} {verb} refused: {why}", "; ".join(parts)),
+        )
+    )
 
 
 def _share(practical: float) -> str:

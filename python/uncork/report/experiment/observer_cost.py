@@ -19,6 +19,7 @@ from uncork.model.results.observer_cost import (
 )
 from uncork.model.trial import Cell
 from uncork.model.units import format_bytes
+from uncork.report.headline import join_sentences
 from uncork.report.words import count_words, series_words
 
 __all__ = ["compose_cost_answer", "render_costs"]
@@ -52,10 +53,10 @@ def compose_cost_answer(found: ObserverCosts) -> str:
     if bounded:
         many = "costs" if len(bounded) == 1 else "cost"
         parts.append(
-            f"judged by processor time, {series_words(bounded)} {many} less than {limit} of throughput if "
+            f"Judged by processor time, {series_words(bounded)} {many} less than {limit} of throughput if "
             "the load has all processors"
         )
-    return "; ".join(parts) + "." if parts else "Nothing was measured."
+    return join_sentences(parts or ["Nothing was measured"])
 
 
 def _tells(one: ObserverCost, verdict: CostVerdict) -> bool:

@@ -28,9 +28,11 @@ from uncork.report.words import (
 from uncork.report.write.terminal_text import (
     draw_table,
     wrapped,
+    write_answer,
     write_items,
     write_lines,
     write_paragraph,
+    write_rows,
     write_steps,
     write_title,
 )
@@ -46,7 +48,7 @@ def render_terminal(result: RunResult, console: Console) -> None:
     document = build_document(result)
     view = View(result)
     write_paragraph(console, document.question, "italic")
-    write_paragraph(console, document.answer, "bold")
+    write_answer(console, document.answer)
     write_items(console, document.reasons)
     for table, drawn in _verdicts(view, console):
         write_lines(console, wrapped(table.caption, console.width), "bold")
@@ -79,7 +81,7 @@ def _write_growth(view: View, console: Console) -> None:
     write_title(console, f"How time grows with {growth.factor}")
     write_paragraph(console, growth_words(growth))
     if growth.lines:
-        console.print(draw_table(growth_table(view, growth), console))
+        write_rows(console, growth_table(view, growth))
         console.print()
 
 

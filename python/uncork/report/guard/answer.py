@@ -21,12 +21,15 @@ from uncork.model.units import format_count
 from uncork.report.blocks import Step
 from uncork.report.guard.words import (
     by_urgency,
+    check_claim,
     check_sentence,
+    check_support,
     interval_clause,
     metric_name,
     side_words,
     undecided_words,
 )
+from uncork.report.headline import capital, fitting
 from uncork.report.words import count_words, effect_text, points_text, series_words
 
 __all__ = ["acknowledgement_words", "answer_guard", "guard_steps"]
@@ -58,6 +61,13 @@ class _Reference:
 
     def sentence(self, check: GateCheck) -> str:
         return check_sentence(check, self.baseline, self.against, self.confidence)
+
+    def answer(self, before: str, check: GateCheck, after: str = "") -> Iterator[tuple[str, str]]:
+        """Yield answers with what a check found: with its interval in the headline, or after it."""
+        for confidence in (self.confidence, None):
+            claim = check_claim(check, self.baseline, self.against, confidence)
+            support = check_support(check, self.confidence, stated=confidence is not None)
+            yield f"{before}{claim}", capital(f"{support}{after}")
 
 
 def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
@@ -123,28 +133,32 @@ def _answer(found: Sequence[GateCheck], reference: _Reference) -> str:
     of = {outcome: [one for one in found if one.outcome is outcome] for outcome in GateOutcome}
     broken, undecided = of[GateOutcome.BROKEN], of[GateOutcome.UNDECIDED]
     if broken:
-        many = (
-            f"{format_count(len(broken))} of {count_words(len(found), 'gate')}. Worst: "
-            if len(broken) > 1
-            else ""
-        )
-        return f"Broken: {many}{reference.sentence(_worst(broken))}."
+        return _broken(_worst(broken), len(broken), len(found), reference)
     if undecided:
-        many = f"{format_count(len(undecided))} of {count_words(len(found), 'gate')}. First: "
-        first = f"{reference.sentence(undecided[0])}{undecided_words(undecided[0])}"
-        return f"Not decided: {many if len(found) > 1 else ''}{first}."
+        many = f"{format_count(len(undecided))} of {count_words(len(found), 'gate')}; first "
+        before = f"Not decided: {many if len(found) > 1 else ''}"
+        return fitting(reference.answer(before, undecided[0], undecided_words(undecided[0])))
     known = of[GateOutcome.ACKNOWLEDGED]
     if known:
         kept = f"Kept: {len(of[GateOutcome.KEPT])} of {count_words(len(found), 'gate')}"
         others = "the other one is" if len(known) == 1 else f"the other {len(known)} are"
         return f"{kept}; {others} broken, as acknowledged."
-    if len(found) == 1:
-        return (
-            f"Kept: {reference.sentence(found[0])}."
-            if _has_number(found[0])
-            else (f"Kept: {found[0].gate.text}.")
-        )
-    return f"Kept: all {count_words(len(found), 'gate')}{_closest(found, reference.confidence)}."
+    return _kept(found, reference)
+
+
+def _kept(found: Sequence[GateCheck], reference: _Reference) -> str:
+    if len(found) > 1:
+        return f"Kept: all {count_words(len(found), 'gate')}{_closest(found, reference.confidence)}."
+    if _has_number(found[0]):
+        return fitting(reference.answer("Kept: ", found[0]))
+    return f"Kept: {found[0].gate.text}."
+
+
+def _broken(worst: GateCheck, broken: int, checked: int, reference: _Reference) -> str:
+    if broken == 1:
+        return fitting(reference.answer("Broken: ", worst))
+    many = f"Broken: {format_count(broken)} of {count_words(checked, 'gate')}"
+    return fitting((*reference.answer(f"{many}; ", worst), (many, f"Worst: {reference.sentence(worst)}")))
 
 
 def _has_number(check: GateCheck) -> bool:

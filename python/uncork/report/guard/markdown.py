@@ -24,6 +24,7 @@ from uncork.report.guard.document import (
 )
 from uncork.report.guard.why import settings_lines
 from uncork.report.guard.words import OUTCOME_SIGNS
+from uncork.report.headline import split_answer
 from uncork.report.words import count_words
 from uncork.report.write.markdown import block_lines, code_text, escape
 
@@ -50,7 +51,8 @@ def guard_markdown(result: GuardResult) -> str:
     """Return the guard as GitHub-flavoured Markdown of at most `MOST` characters."""
     worst = next((one for one in OUTCOME_SIGNS if any(c.outcome is one for c in result.checks)), None)
     sign = f"{OUTCOME_SIGNS[worst]} " if worst else ""
-    head = [f"{sign}**{escape(_short(result.answer))}**", "", guard_marker(result), "", *_head(result)]
+    headline, lead = (escape(_short(text)) for text in split_answer(result.answer))
+    head = [f"{sign}**{headline}**{f' {lead}' if lead else ''}", "", guard_marker(result), "", *_head(result)]
     foot = _foot(result)
     text = "\n".join(map(_short, head))
     if len(text) + len(foot) > MOST:  # hundreds of gates with long names

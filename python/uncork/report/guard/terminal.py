@@ -12,10 +12,11 @@ from uncork.report.guard.document import explanations, gates_table
 from uncork.report.guard.why import settings_lines
 from uncork.report.write.terminal_text import (
     as_text,
-    draw_table,
+    write_answer,
     write_items,
     write_lines,
     write_paragraph,
+    write_rows,
     write_steps,
     write_title,
 )
@@ -35,11 +36,11 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
 
     The console sets colour and width; every outcome is also stated in words.
     """
-    write_paragraph(console, result.answer, "bold")
+    write_answer(console, result.answer)
     asked = (f"Question: {result.question}",) if result.question else ()
     write_items(console, (*result.reasons, *asked))
     if result.checks:
-        console.print(draw_table(gates_table(result.checks, narrow=True), console))
+        write_rows(console, gates_table(result.checks, narrow=True))
         console.print()
     found = explanations(result)
     for one in found[:_MOST]:

@@ -25,8 +25,10 @@ __all__ = [
     "OUTCOME_SIGNS",
     "beside_words",
     "by_urgency",
+    "check_claim",
     "check_place",
     "check_sentence",
+    "check_support",
     "confirmation_text",
     "effect_figures",
     "interval_clause",
@@ -86,7 +88,22 @@ def check_sentence(check: GateCheck, baseline: GuardSide, against: str, confiden
 
     `confidence` is that of the interval.
     """
-    parts = [_found(check, baseline, against, confidence), f"gate: {check.gate.text}"]
+    return f"{_found(check, baseline, against, confidence)}; {_gate_words(check)}"
+
+
+def check_claim(check: GateCheck, baseline: GuardSide, against: str, confidence: float | None) -> str:
+    """Return what a check found: the effect, with its interval unless `confidence` is None."""
+    return _found(check, baseline, against, confidence)
+
+
+def check_support(check: GateCheck, confidence: float, *, stated: bool) -> str:
+    """Return what supports a check: its interval unless `stated`, its gate, and whether it was confirmed."""
+    interval = "" if stated else interval_clause(check, confidence).strip(" ()")
+    return "; ".join(filter(None, (interval, _gate_words(check))))
+
+
+def _gate_words(check: GateCheck) -> str:
+    parts = [f"gate: {check.gate.text}"]
     if check.outcome in (GateOutcome.BROKEN, GateOutcome.ACKNOWLEDGED):
         second = " by a second measurement" if check.confirmed else ""
         parts.append(f"{confirmation_text(check)}{second}")
@@ -174,7 +191,7 @@ def beside_words(side: GuardSide, against: str, *, of: bool = False) -> str:
 # ---- what was found ----
 
 
-def _found(check: GateCheck, baseline: GuardSide, against: str, confidence: float) -> str:
+def _found(check: GateCheck, baseline: GuardSide, against: str, confidence: float | None) -> str:
     name = metric_name(check.gate.metric)
     subject = " of ".join(filter(None, (name, check.workload)))
     cell = _cell(check.cell)
@@ -190,13 +207,15 @@ def _found(check: GateCheck, baseline: GuardSide, against: str, confidence: floa
     if check.ratio is not None and check.gate.bound != "value":
         change = _change(check)
         of = not change.endswith((" than", " as"))
-        side, interval = beside_words(baseline, against, of=of), interval_clause(check, confidence)
+        side = beside_words(baseline, against, of=of)
+        interval = "" if confidence is None else interval_clause(check, confidence)
         if interval and side.endswith(")"):
             side, interval = side.removesuffix(")"), interval.replace(" (", "; ", 1)
         return f"{subject} {verb}{early} {change} {side}{interval}"
     if check.candidate is not None:
         value = value_text(check.candidate, check.unit)
-        return f"{subject} {verb} {value}{interval_clause(check, confidence)}"
+        interval = "" if confidence is None else interval_clause(check, confidence)
+        return f"{subject} {verb} {value}{interval}"
     return f"{subject} {verb} unknown"
 
 

@@ -9,6 +9,9 @@ from typing import Final
 from uncork.model.load import LoadOutcome, Stalls
 from uncork.model.results.load import HttpFacts, LoadResult
 from uncork.model.units import format_count, format_duration
+from uncork.report.headline import capital, fitting, join_sentences
+from uncork.report.load.bottlenecks import limit_words
+from uncork.report.load.slowest import slowest_words
 from uncork.report.load.words import (
     clients_words,
     code_name,
@@ -39,7 +42,7 @@ _STOLEN: Final = 0.01
 
 
 def _compose_load_answer(result: LoadResult) -> str:
-    """Return the result of a load in one sentence: throughput, latency, failures."""
+    """Return the result of a load: throughput, p99 and failures first, then the other numbers."""
     counts, elapsed = result.counts, result.run.elapsed_ns
     outcome = result.run.outcome
     if outcome is LoadOutcome.REFUSED:
@@ -49,14 +52,25 @@ def _compose_load_answer(result: LoadResult) -> str:
         LoadOutcome.INTERRUPTED: "Interrupted: ",
         LoadOutcome.CONNECTION_LOST: "Connection lost: ",
         LoadOutcome.DEADLINE: "Stopped at its deadline: ",
+        LoadOutcome.NOTHING_SUCCEEDED: f"Ended early, after {format_duration(elapsed)}: ",
     }.get(outcome, "")
     if not counts.succeeded:
         failed = f"none of {count_words(counts.started, word)} succeeded"
-        reason = f": {counts.first_error}" if counts.first_error else ""
-        return _sentence(f"{opening}{failed if counts.started else f'no {word} was started'}{reason}")
-    rate = f"{rate_text(result.operations_per_second)} {word}s a second over {format_duration(elapsed)}"
-    text = f"{opening}{rate} by {_by(result)}; {_latency(result)}; {_errors(result)}"
-    return _sentence(text)
+        headline = f"{opening}{failed if counts.started else f'no {word} was started'}"
+        return join_sentences(
+            (capital(headline), f"First error: {counts.first_error}" if counts.first_error else "")
+        )
+    who = "server" if result.http is None else "service"
+    rate = f"{opening}the {who} handled {rate_text(result.operations_per_second)} {word}s a second"
+    most = f"p99 {format_duration(result.operation.p99_ns or 0)}"
+    trouble = _worst_trouble(result)
+    clients = f" from {clients_words(result.settings)}" if not result.settings.open_loop else ""
+    rest = f"Over {format_duration(elapsed)}, by {_by(result)}: {_latency(result)}{_errors(result)}"
+    end = f"with {most} and {trouble or 'no errors'}"
+    limit = f", limited by {limit_words(result.bottlenecks[0].resource)}" if result.bottlenecks else ""
+    parts = ((clients, limit), ("", limit), (clients, ""), ("", ""))
+    rest = join_sentences((rest, capital(slowest_words(result))))
+    return fitting((capital(f"{rate}{by} {end}{by_what}"), rest) for by, by_what in parts)
 
 
 def _compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
@@ -73,7 +87,21 @@ def _refused(result: LoadResult) -> str:
         f"{count_words(refused, 'connection')} could not be opened" if refused else "no connection was opened"
     )
     reason = result.run.message or result.counts.first_error or codes_words(result.counts.connect_errors)
-    return _sentence(f"Nothing was measured, because {many}: {reason}")
+    return join_sentences((f"Nothing was measured, because {many}", capital(reason)))
+
+
+def _worst_trouble(result: LoadResult) -> str:
+    """Return what went wrong most gravely, as it follows *with*; empty if nothing did."""
+    counts = result.counts
+    arrivals = counts.arrivals or counts.started
+    if counts.failed:
+        return f"{share_text(counts.failed, counts.started)} failures"
+    if counts.unsent:
+        return f"{share_text(counts.unsent, arrivals)} of arrivals never sent"
+    if counts.skipped:
+        return f"{share_text(counts.skipped, arrivals)} of arrivals skipped"
+    refused = sum(counts.connect_errors.values())
+    return count_words(refused, "refused connection") if refused else ""
 
 
 def _by(result: LoadResult) -> str:
@@ -105,16 +133,17 @@ def _errors(result: LoadResult) -> str:
     refused = sum(counts.connect_errors.values())
     if refused:
         parts.append(f"{count_words(refused, 'connection')} {'was' if refused == 1 else 'were'} refused")
-    return ", ".join(parts) if parts else "no errors"
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def _went_wrong(result: LoadResult) -> Iterator[str]:
     """Yield the failures of operations and connections."""
     counts = result.counts
-    if result.run.outcome is not LoadOutcome.COMPLETE and result.run.message and counts.started:
+    known = (LoadOutcome.COMPLETE, LoadOutcome.NOTHING_SUCCEEDED)  # the answer says it
+    if result.run.outcome not in known and result.run.message and counts.started:
         yield f"the load ended early ({result.run.outcome}): {result.run.message}"
     if counts.errors:
-        first = f"; first message: {counts.first_error}" if counts.first_error else ""
+        first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""
         what = f"failed {operation_word(result)}s by {code_name(result)}"
         yield f"{what}: {codes_words(counts.errors)}{first}"
     cut = counts.failed - sum(counts.errors.values())

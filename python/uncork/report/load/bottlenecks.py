@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from uncork.report.blocks import Bullets
 
-__all__ = ["bottleneck_lines"]
+__all__ = ["bottleneck_lines", "limit_words"]
+
+_LIMITS: Final = {
+    "generator": "the load generator",
+    "listen backlog": "the listen backlog",
+    "connection limit": "the connection limit",
+    "cpu quota": "the CPU quota",
+    "pool": "the connection pool",
+    "commit": "commits",
+    "database cpu": "the database's CPU",
+    "service cpu": "the service's CPU",
+    "machine cpu": "the machine's CPU",
+}
+
+
+def limit_words(resource: str) -> str:
+    """Return a resource as it follows *limited by*: ``the connection pool``, ``locks``."""
+    return _LIMITS.get(resource, resource)
 
 
 def bottleneck_lines(found: Iterable[tuple[str, str, str, str]]) -> Bullets:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from uncork.model.load import LoadOutcome
 from uncork.model.results.load import LoadResult
@@ -46,6 +48,10 @@ from uncork.report.system_blocks import system_blocks
 
 __all__ = ["build_load_document"]
 
+_OTHER_PROTOCOL = "other protocol"
+"""The kind of failure if the server speaks HTTP/2 only."""
+_LENGTH: Final = re.compile(r" -[cTt] \d+")
+"""Options of a load that a sweep sets for each of its steps."""
 _STEADY_SHARE = 0.7
 """Fraction of a closed loop's throughput at which to measure latency: below the limit, but busy."""
 
@@ -103,8 +109,15 @@ def _steps(result: LoadResult) -> Iterator[Step]:
             command,
         )
         return
+    if _OTHER_PROTOCOL in result.counts.errors:
+        yield Step("Send the requests by HTTP/2:", f"{command} --h2")
     for one in result.bottlenecks[:1]:
         yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
+    if result.http is None and not (result.bottlenecks or settings.open_loop) and result.counts.succeeded:
+        yield Step(
+            "Find the bottleneck: raise the load step by step until the server is saturated:",
+            f"{_LENGTH.sub('', command)} --sweep clients",
+        )
     if result.counts.unsent:
         yield Step("Find the rate that the server keeps up with: lower -R until nothing stays unsent.")
     elif not settings.open_loop and result.counts.succeeded:
@@ -128,6 +141,12 @@ def _facts(result: LoadResult) -> Iterator[tuple[str, str]]:
 
 
 def _sections(result: LoadResult) -> Iterable[Section]:
+    if result.bottlenecks:
+        lines = bottleneck_lines((one.resource, "", one.sentence, one.remedy) for one in result.bottlenecks)
+        yield Section("bottlenecks", "Bottlenecks", (lines,))
+    sent = tuple(_sent(result))
+    if sent:
+        yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
     distribution = distribution_chart(result)
     latency: list[Block] = [] if result.operation.count == 0 else [latency_table(result)]
     if distribution is not None:
@@ -144,9 +163,6 @@ def _sections(result: LoadResult) -> Iterable[Section]:
         series += [Legend(statuses.variants), statuses]
     if series:
         yield Section("series", "Over time", tuple(series))
-    if result.bottlenecks:
-        lines = bottleneck_lines((one.resource, "", one.sentence, one.remedy) for one in result.bottlenecks)
-        yield Section("bottlenecks", "Bottlenecks", (lines,))
     answers = answers_table(result)
     if answers is not None:
         yield Section("answers", "Answers", (answers,))
@@ -154,10 +170,6 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if errors:
         yield Section("errors", "Errors", tuple(errors))
     yield Section("counts", "Counts", (counts_table(result),))
-    scripts = (scripts_table(result), statements_table(result)) if result.operation.count else ()
-    sent = tuple(table for table in scripts if table is not None)
-    if sent:
-        yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
     yield Section("connections", "Connections", (connections_table(result),))
     yield Section("use", "Resources used", (use_table(result),))
     if result.system is not None:
@@ -210,6 +222,12 @@ def _definitions(result: LoadResult) -> Iterator[Block]:
         (f"new connection for each {operation_word(result)}", "yes" if settings.connect_each else ""),
     ]
     yield _pairs("Settings", tuple((name, text) for name, text in pairs if text))
+
+
+def _sent(result: LoadResult) -> Iterator[Block]:
+    """Yield the scripts with their statements, and their text."""
+    tables = (scripts_table(result), statements_table(result)) if result.operation.count else ()
+    yield from (table for table in tables if table is not None)
     for script in result.scripts:
         summary = f"{script.name}, {script.share * 100:.3g} % of the {operation_word(result)}s"
         yield Fold(

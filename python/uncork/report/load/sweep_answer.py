@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.sweep import FEWEST_ROUNDS, LevelFacts, SweepResult
-from uncork.model.units import count_words, format_duration, format_percent
+from uncork.model.units import count_words, format_duration, format_percent, series_words
+from uncork.report.headline import capital, fitting, join_sentences
+from uncork.report.load.bottlenecks import limit_words
 from uncork.report.load.words import rate_text
 
 __all__ = [
@@ -31,10 +33,12 @@ _FULL: Final = 0.85
 
 
 def _compose_sweep_answer(result: SweepResult) -> str:
-    """Return the result of a sweep in one sentence: knee, throughput, bottleneck, objectives, cliff."""
-    parts = [_knee(result), *_bottleneck(result), *_objectives(result), *_break(result)]
-    text = "; ".join(part for part in parts if part)
-    return f"{text[:1].upper()}{text[1:]}."
+    """Return the result of a sweep: what it handles, and then knee, bottleneck, objectives and cliff."""
+    headlines = [capital(text) for text in _headlines(result)]
+    knee = _top(result) if headlines and headlines[0].startswith("No knee") else _knee(result)
+    parts = [knee, *_bottleneck(result), *_objectives(result), *_break(result)]
+    rest = join_sentences(capital(part) for part in parts)
+    return fitting((text, rest) for text in headlines) if headlines else rest
 
 
 def _compose_sweep_warnings(result: SweepResult) -> tuple[str, ...]:
@@ -51,13 +55,66 @@ def level_words(result: SweepResult, level: float | None) -> str:
     return f"{rate_text(level)} {noun.removesuffix('s') if one else noun}{of}"
 
 
+def _headlines(result: SweepResult) -> Iterator[str]:
+    """Yield headlines, the fullest first; none if the first sentence of the answer is short already."""
+    knee, saturation = result.knee, result.saturation
+    if knee is None or not any(level.works for level in result.levels):
+        return
+    who = _who(result)
+    limit = f", limited by {limit_words(result.bottlenecks[0].resource)}" if result.bottlenecks else ""
+    held = [one for one in result.objectives if one.holds is not None]
+    failed = next((one for one in result.objectives if one.holds is None and one.fails is not None), None)
+    if failed is not None:
+        where = level_words(result, failed.fails)
+        if failed.fails == result.levels[0].level:
+            yield f"{failed.text} already fails at {where}, the lowest level{limit}"
+        yield f"{failed.text} fails at {where}{limit}"
+        yield f"{failed.text} fails at {where}"
+    elif held and len(held) == len(result.objectives):
+        least = min(one.holds for one in held if one.holds is not None)
+        what = series_words(one.text for one in held)
+        holds = f"{what} {'holds' if len(held) == 1 else 'hold'} up to {level_words(result, least)}"
+        rate = f", at {rate_text(_of(result, least).throughput)} {result.operation}s a second"
+        yield f"{holds}{rate}{limit}"
+        yield f"{holds}{limit}"
+        yield holds
+    elif is_undecided(result):
+        yield f"the knee is not known yet after only {count_words(knee.rounds, 'round')}"
+    elif saturation is not None:
+        at = level_words(result, saturation.level)
+        yield f"{who} is saturated from {at} on, at {_rate(result, saturation.level)}{limit}"
+    elif knee.high is None:
+        top = result.levels[-1].level
+        handles = f"{who} handles {_rate(result, top)}{limit}"
+        yield f"no knee is proven up to {level_words(result, top)}, where {handles}"
+    else:
+        at = level_words(result, knee.level)
+        yield f"{who} handles {_rate(result, knee.level)} at its knee of {at}{limit}"
+
+
+def _who(result: SweepResult) -> str:
+    return "the server" if result.operation == "transaction" else "the service"
+
+
+def _rate(result: SweepResult, level: float) -> str:
+    return f"{rate_text(_of(result, level).throughput)} {result.operation}s a second"
+
+
+def _top(result: SweepResult) -> str:
+    """Return what follows a headline that no level is the knee: the latency at the highest level."""
+    top = result.levels[-1]
+    where = f"at {level_words(result, top.level)}, the highest level"
+    p99 = "" if top.p99_ns is None else f", 99 % took under {format_duration(top.p99_ns)}"
+    return f"{where}{p99}{_most(result, top.level)}" if p99 else ""
+
+
 def _knee(result: SweepResult) -> str:
     if not any(level.works for level in result.levels):
         return f"nothing worked, not even at {level_words(result, result.levels[0].level)}"
     if result.knee is None:
-        return f"{result.run.status} before the first round of all levels finished: the knee is not known"
+        return f"{result.run.status} before the first round of all levels finished. The knee is not known"
     knee, top = result.knee, result.levels[-1].level
-    who = "the server" if result.operation == "transaction" else "the service"
+    who = _who(result)
     saturation = result.saturation
     if saturation is not None:
         only_wait = (
@@ -107,7 +164,7 @@ def is_undecided(result: SweepResult) -> bool:
 def _performance(result: SweepResult, level: float) -> str:
     """Return the throughput and latency of a level."""
     at = _of(result, level)
-    rate = f"{rate_text(at.throughput)} {result.operation}s a second"
+    rate = _rate(result, level)
     return rate if at.p99_ns is None else f"{rate}, 99 % under {format_duration(at.p99_ns)}"
 
 

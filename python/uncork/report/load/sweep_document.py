@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.results.sweep import LawFacts, LevelFacts, SweepResult
-from uncork.model.units import format_duration
+from uncork.model.results.sweep import LawFacts, LevelFacts, ObjectiveFacts, SweepResult
+from uncork.model.sweep import parse_objectives
+from uncork.model.units import format_duration, series_words
 from uncork.report.blocks import (
     Block,
     Bullets,
@@ -65,6 +66,8 @@ def levels_table(result: SweepResult, *, brief: bool = False) -> Table:
         columns.append(Column("cpus" if brief else f"{whose} processors", number=True))
     if not brief:
         columns += [Column("generator's processors", number=True), Column("load steps", number=True)]
+    if not brief:
+        columns += [Column(one.text) for one in result.objectives]
     columns.append(Column(""))
     caption = f"Levels: {result.operation}s a second ({rate}), latency, share failed or never sent"
     if visible:
@@ -89,12 +92,45 @@ def _row(result: SweepResult, level: LevelFacts, visible: bool, brief: bool) -> 
         Value(wrong, tone="plain" if level.works else "refused"),
         *([Value(server)] if visible else []),
         *([] if brief else [Value(f"{level.client_cpus:.2f}"), Value(str(level.steps))]),
-        Value("; ".join(_marks(result, level))),
+        *([] if brief else [_held(one, level.level) for one in result.objectives]),
+        Value("; ".join(_marks(result, level, brief))),
     )
 
 
-def _marks(result: SweepResult, level: LevelFacts) -> Iterator[str]:
-    """Yield the remarks on a level."""
+def _held(objective: ObjectiveFacts, level: float) -> Value:
+    """Return whether a level holds an objective."""
+    if objective.fails is not None and level >= objective.fails:
+        return Value("fails", tone="slower")
+    if objective.holds is not None and level <= objective.holds:
+        return Value("holds", tone="faster")
+    return Value("not known", tone="unsure")
+
+
+def _limits(result: SweepResult) -> tuple[tuple[float, str], ...]:
+    """Return the objectives on latency as lines of a chart."""
+    wanted = (parse_objectives(one.text)[0] for one in result.objectives)
+    return tuple((one.limit, one.text) for one in wanted if one.quantity != "errors")
+
+
+def _shaded(result: SweepResult) -> tuple[float, float] | None:
+    """Return the levels that hold every objective; None if there are none."""
+    held = [one.holds for one in result.objectives if one.holds is not None]
+    if not held or len(held) < len(result.objectives):
+        return None
+    return result.levels[0].level, min(held)
+
+
+def _shade_note(result: SweepResult) -> str:
+    shaded = _shaded(result)
+    if shaded is None:
+        return ""
+    holds = "holds" if len(result.objectives) == 1 else "hold"
+    what = series_words(one.text for one in result.objectives)
+    return f"shaded: {what} {holds}, up to {level_words(result, shaded[1])}"
+
+
+def _marks(result: SweepResult, level: LevelFacts, brief: bool) -> Iterator[str]:
+    """Yield the remarks on a level; in a `brief` table also those on objectives, which have no columns."""
     if result.knee is not None and result.knee.level == level.level:
         yield "knee" if result.knee.high is not None else "best so far"
     if result.saturation is not None and result.saturation.level == level.level:
@@ -103,7 +139,7 @@ def _marks(result: SweepResult, level: LevelFacts) -> Iterator[str]:
         yield "peak"
     if not level.works:
         yield "broken"
-    for one in result.objectives:
+    for one in result.objectives if brief else ():
         if one.holds == level.level:
             yield f"{one.text} holds"
         if one.fails == level.level:
@@ -151,8 +187,10 @@ def _throughput(result: SweepResult) -> LineChart | None:
         unit="number",
         lines=tuple(lines),
         variants=tuple(line.variant for line in lines),
+        note=_shade_note(result),
         wide=True,
         from_zero=True,
+        shaded=_shaded(result),
     )
 
 
@@ -173,7 +211,10 @@ def _latency(result: SweepResult) -> LineChart | None:
             Line(MOST, tuple((level.level, level.p99_ns or 0.0) for level in works)),
         ),
         variants=(HALF, MOST),
+        note=_shade_note(result),
         wide=True,
+        limits=_limits(result),
+        shaded=_shaded(result),
     )
 
 

@@ -140,7 +140,8 @@ def errors_table(result: LoadResult) -> Table | None:
     if not rows:
         return None
     name = code_name(result)
-    first = f"; first message: {counts.first_error}" if counts.first_error else ""
+    # If nothing succeeded, the answer has the message.
+    first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""
     caption = f"Errors by {name}{first}"
     return Table(caption, (Column("what", header=True), Column(name), Column("count", number=True)), rows)
 

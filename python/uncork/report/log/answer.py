@@ -8,8 +8,10 @@ from typing import Final
 
 from uncork.model.results.log import LogResult, TemplateFacts, TransactionFacts
 from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.headline import headline_template, join_sentences
 from uncork.report.log.blocking import blocking_reasons
 from uncork.report.log.filters import filter_words
+from uncork.report.log.loops import loop_reasons
 from uncork.report.log.pool import pool_answer, pool_reasons
 from uncork.report.log.shares import (
     LEAST_SHARE,
@@ -34,15 +36,15 @@ _SHOWN: Final = 3
 
 
 def _compose_log_answer(result: LogResult) -> str:
-    """Return in one sentence where the time went; without durations, the most frequent error."""
+    """Return where the time went: the template first; without durations, the most frequent error."""
     if not result.executions.count and result.pool is not None:
         return pool_answer(result.pool)
     if not result.executions.count:
         return _without_durations(result)
     total = format_duration(result.executions.sum_ns)
     top = result.templates[0]
-    of_total = f"of the {total} of statement time"
-    rest = f"in {_often(top)}: {short_template(top.text)}"
+    headline = f"{headline_template(top.text)} took {share_text(top.share)} of {total} of statement time"
+    rest = [f"It had {_often(top)}"]
     application = next(iter(result.applications), None)
     if (
         application is not None
@@ -50,12 +52,8 @@ def _compose_log_answer(result: LogResult) -> str:
         and application.name
         and len(result.applications) > 1
     ):
-        share = share_text(application.share)
-        return (
-            f"Application {application.name} took {share} {of_total}; one template took "
-            f"{share_text(top.share)}, {rest}"
-        )
-    return f"One template took {share_text(top.share)} {of_total}, {rest}"
+        rest.append(f"Application {application.name} took {share_text(application.share)} of the time")
+    return join_sentences((headline, *rest))
 
 
 def _often(one: TemplateFacts) -> str:
@@ -65,12 +63,13 @@ def _often(one: TemplateFacts) -> str:
 
 
 def _without_durations(result: LogResult) -> str:
-    hint = "The log has no durations (set log_min_duration_statement = 0 to log them)"
+    hint = "Set log_min_duration_statement = 0 to log durations"
     if result.errors:
         top = result.errors[0]
         times = "once" if top.count == 1 else f"{format_count(top.count)} times"
-        return f"{hint}; the most frequent error occurred {times}: {top.message}"
-    return f"{hint}, and no errors."
+        found = f"The most frequent error occurred {times}: {top.message}"
+        return join_sentences(("The log has no durations, so only its errors are known", found, hint))
+    return join_sentences(("The log has no durations and no errors", hint))
 
 
 def compose_log_reasons(result: LogResult) -> tuple[str, ...]:
@@ -80,6 +79,7 @@ def compose_log_reasons(result: LogResult) -> tuple[str, ...]:
 
 def _reasons(result: LogResult) -> Iterator[str]:
     yield from _repetitions(result)
+    yield from loop_reasons(result)
     yield from _lists(result)
     yield from _locks(result)
     yield from _files(result)

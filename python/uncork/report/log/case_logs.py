@@ -41,17 +41,17 @@ _INDENT: Final = 4
 
 
 def _compose_case_logs_answer(result: CaseLogs) -> str:
-    """Return in one sentence who sent the queries of the spike, and how the fix changed the batch."""
+    """Return who sent the queries of the spike, and how the fix changed the batch."""
     found = result.comparison.application(result.updater)
     if found is None:
-        return f"Neither log has a query of {result.updater}: there is nothing to compare."
+        return f"Neither log has a query of {result.updater}, so there is nothing to compare."
     before, after = found.before, found.after
     lengths = (result.before.length_us * 1000, result.after.length_us * 1000)
     return (
-        f"{result.updater} sent {share_text(before.of_executions)} of the queries in the spike "
-        f"({format_count(before.executions)} of {format_count(result.comparison.before.executions)}), which "
-        f"took {share_text(before.of_time)} of the time; sent differently ({result.after.title}), the same "
-        f"{count_words(result.rows, 'row')} are {_queries(after.executions)}, and the batch took "
+        f"{result.updater} sent {share_text(before.of_executions)} of the queries in the spike, which "
+        f"took {share_text(before.of_time)} of the time. These were {format_count(before.executions)} of "
+        f"{format_count(result.comparison.before.executions)}. Sent differently ({result.after.title}), the "
+        f"same {count_words(result.rows, 'row')} are {_queries(after.executions)}, and the batch took "
         f"{format_duration(lengths[1])} instead of {format_duration(lengths[0])} "
         f"({effect_text(lengths[1] / lengths[0])})."
     )

@@ -39,11 +39,11 @@ def _compose_comparison_answer(comparison: LogComparison) -> str:
     """Return in one sentence how statement time changed, and whether by number or by duration."""
     before, after = comparison.before, comparison.after
     if before.mean_ns is None or after.mean_ns is None:
-        return "One of the logs has no durations: there is nothing to compare."
+        return "One of the logs has no durations, so there is nothing to compare."
     busy, rate = _effect(before.busy, after.busy), _effect(before.rate, after.rate)
     mean = _effect(before.mean_ns, after.mean_ns)
     return (
-        f"Statement time went from {_seconds(before.busy)} to {_busy(after.busy)} ({busy}): executions "
+        f"Statement time went from {_seconds(before.busy)} to {_busy(after.busy)} ({busy}). Executions "
         f"went from {format_count(before.rate)} to {format_count(after.rate)} a second ({rate}), and their "
         f"mean from {format_duration(before.mean_ns)} to {format_duration(after.mean_ns)} ({mean})."
     )

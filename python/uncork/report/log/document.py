@@ -11,6 +11,8 @@ from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, S
 from uncork.report.log.activity import hours_table, overall_facts, session_tables, slowest_table
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
+from uncork.report.log.first_step import first_step
+from uncork.report.log.loops import costly_loops
 from uncork.report.log.pool import pool_tables
 from uncork.report.log.shares import LEAST_SHARE, repetition_share
 from uncork.report.log.tables import (
@@ -72,11 +74,8 @@ def _steps(result: LogResult) -> Iterator[Step]:
         yield Step("Make the server log durations for a while, then profile the log again:", _LOG_ALL)
         return
     if result.executions.count:
-        yield Step(
-            "Start with the first template: its section in the page shows when it ran, for whom, and its "
-            "slowest execution. Run EXPLAIN (ANALYZE, BUFFERS) on that statement to see what takes the time."
-        )
-    if any(
+        yield first_step(result)
+    if costly_loops(result) or any(
         one.repetition is not None and repetition_share(result, one.repetition) >= LEAST_SHARE
         for one in result.templates
     ):

@@ -23,15 +23,15 @@ def pool_answer(pool: PoolFacts) -> str:
     if not pool.reports:
         opened = sum(one.count for one in pool.connections if one.side == "client" and not one.ended)
         came = count_words(opened, "client")
-        return f"PgBouncer accepted {came}, but logged no statistics (set log_stats = 1)."
+        return f"PgBouncer accepted {came}, but logged no statistics. To log them, set log_stats = 1."
     rate = f"{format_count(round(pool.queries_s))} queries a second, {format_duration(pool.query_ns)} each"
     if _waits(pool):
         return (
-            f"PgBouncer's clients waited for a server connection: on average {_clients(pool.waiting)} of the "
+            f"PgBouncer's clients waited for a server connection. On average {_clients(pool.waiting)} of the "
             f"{_clients(pool.working)} clients in a transaction were waiting ({rate}, waiting included)."
         )
     return (
-        f"PgBouncer's clients hardly waited for a server connection: on average {_clients(pool.waiting)} of "
+        f"PgBouncer's clients hardly waited for a server connection. On average {_clients(pool.waiting)} of "
         f"the {_clients(pool.working)} clients in a transaction were waiting ({rate})."
     )
 

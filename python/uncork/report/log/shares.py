@@ -1,7 +1,7 @@
 """Shares of time for the findings of a report on a log.
 
 The whole is the time of all statements plus the time the server waited for clients: between the executions of
-a sequence, and between the statements of a transaction.
+a sequence or a loop, and between the statements of a transaction.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from uncork.model.results.log import LogResult, Repetition, TransactionFacts
+from uncork.model.results.log_loop import LogLoop
 
 __all__ = [
     "LEAST_SHARE",
@@ -16,6 +17,7 @@ __all__ = [
     "files_share",
     "has_durations",
     "locks_share",
+    "loop_share",
     "repetition_share",
     "transactions_share",
 ]
@@ -29,13 +31,21 @@ def repetition_share(result: LogResult, one: Repetition) -> float:
     return _share(one.sum_ns + one.waiting_ns, _accounted_ns(result))
 
 
+def loop_share(result: LogResult, one: LogLoop) -> float:
+    """Return the share of time of the templates that a loop repeats, including the waits before them."""
+    return _share(sum(each.sum_ns + each.waiting_ns for each in one.templates), _accounted_ns(result))
+
+
 def transactions_share(result: LogResult, one: TransactionFacts) -> float:
-    """Return the share of time for which transactions waited for the client, except within sequences."""
+    """Return the share of time for which transactions waited for the client.
+
+    Waits within sequences and loops do not count.
+    """
     return _share(between_statements_ns(one), _accounted_ns(result))
 
 
 def between_statements_ns(one: TransactionFacts) -> int:
-    """Return how long transactions waited for the client, except within sequences of executions."""
+    """Return how long transactions waited for the client, except within sequences and loops of executions."""
     return max(0, one.elapsed_ns - one.working_ns - one.repeated_wait_ns)
 
 
@@ -57,6 +67,7 @@ def has_durations(result: LogResult) -> bool:
 
 def _accounted_ns(result: LogResult) -> int:
     repeated = sum(one.repetition.waiting_ns for one in result.templates if one.repetition is not None)
+    repeated += sum(each.waiting_ns for one in result.loops for each in one.templates)
     return result.executions.sum_ns + repeated + sum(map(between_statements_ns, result.transactions))
 
 

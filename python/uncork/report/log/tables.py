@@ -19,6 +19,7 @@ from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
 from uncork.report.log.activity import checkpoint_tables, vacuum_tables
 from uncork.report.log.blocking import blocking_table
+from uncork.report.log.loops import loop_notes
 from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
@@ -54,6 +55,7 @@ def templates_table(result: LogResult, most: int, *, width: int) -> Table:
     """Return the costliest templates, each on a line of `width` characters."""
     executed = [one for one in result.templates if one.executions]
     shown = executed[:most]
+    repeated = loop_notes(result)
     left = len(executed) + result.templates_more - len(shown)
     more = f"; {count_words(left, 'other template')} not shown" if left else ""
     return Table(
@@ -67,7 +69,12 @@ def templates_table(result: LogResult, most: int, *, width: int) -> Table:
                 count_cell(one.executions),
                 duration_cell(one.mean_ns),
                 *(duration_cell(value) for value in (one.p50_ns, one.p95_ns, one.p99_ns, one.max_ns)),
-                Value(short_template(one.text, width), note=_notes(one), code=True, link=template_id(one)),
+                Value(
+                    short_template(one.text, width),
+                    note=_notes(one, repeated.get(one.number, "")),
+                    code=True,
+                    link=template_id(one),
+                ),
             )
             for rank, one in enumerate(shown, 1)
         ),
@@ -80,12 +87,14 @@ def template_id(one: TemplateFacts) -> str:
     return f"template-{one.number}"
 
 
-def _notes(one: TemplateFacts) -> str:
+def _notes(one: TemplateFacts, repeated: str) -> str:
     parts = []
     if one.lists is not None and one.lists.max > 1:
         parts.append(f"lists of {format_count(round(one.lists.mean))}")
     if one.repetition is not None:
         parts.append(f"one by one, up to {format_count(one.repetition.longest)}")
+    if repeated:
+        parts.append(repeated)
     if one.failed:
         parts.append(f"{format_count(one.failed)} failed")
     return ", ".join(parts)

@@ -26,7 +26,10 @@ from uncork.report.quantity_words import instant_text
 from uncork.report.write.terminal_text import (
     TerminalPart,
     as_text,
+    entry_width,
     wrapped,
+    write_answer,
+    write_entry,
     write_items,
     write_lines,
     write_paragraph,
@@ -54,7 +57,7 @@ def render_log_live(result: LogResult, console: Console, state: str, *, top: int
     """Replace the screen with what the log shows so far, as much as fits."""
     with console.capture() as captured:
         write_paragraph(console, state, "italic")
-        write_paragraph(console, result.answer, "bold")
+        write_answer(console, result.answer)
         write_items(console, (*result.warnings, *result.reasons))
         if result.executions.count:
             _write_templates(result, console, top)
@@ -65,7 +68,7 @@ def render_log_live(result: LogResult, console: Console, state: str, *, top: int
 
 def _write_templates(result: LogResult, console: Console, top: int) -> None:
     """Print the costliest templates: a line of numbers, and the template on its own line."""
-    table = templates_table(result, top, width=console.width - _INDENT)
+    table = templates_table(result, top, width=entry_width(console, _INDENT))
     write_lines(console, wrapped(table.caption, console.width), "bold")
     console.print()
     figures = [row[1:-1] for row in table.rows]
@@ -77,10 +80,8 @@ def _write_templates(result: LogResult, console: Console, top: int) -> None:
         )
         names = ("p50", "p95", "p99", "longest")
         shown = "  ".join(f"{name} {value}" for name, value in zip(names, quantiles, strict=True))
-        line = f"{rank.text:>2}  {time}  {share}  {count} × {mean}   {shown}"
-        console.print(as_text(console, line, "bold"), soft_wrap=True)
-        for text in filter(None, (template.text, template.note)):
-            console.print(as_text(console, " " * _INDENT + text), soft_wrap=True)
+        numbers = f"{rank.text:>2}  {time}  {share}  {count} × {mean}"
+        write_entry(console, (numbers, shown), filter(None, (template.text, template.note)), _INDENT)
     console.print()
 
 

@@ -19,6 +19,7 @@ from uncork.model.results.run_comparison import (
 )
 from uncork.model.stored_run import BASELINE
 from uncork.model.units import format_count, format_duration, format_percent
+from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.words import count_words, effect_text, interval_ends, interval_text, series_words
 from uncork.stats.run_comparison import KNOWN_RUNS
 
@@ -86,7 +87,7 @@ def side_name(side: RunSide) -> str:
 
 
 def _compose_runs_answer(result: RunComparison) -> str:
-    """Return the result in one sentence that begins with the verdict."""
+    """Return the result in sentences, of which the first begins with the verdict."""
     if len(result.pairs) == 1:
         return _answer(result, result.pairs[0])
     return _answers(result)
@@ -109,26 +110,32 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
     before = side_name(result.before)
     found = claimed(pair)
     if found:
-        words = _effects(_failures_first(found)[:_LISTED], result.confidence, found)
+        first = _failures_first(found)[:_LISTED]
+        words = _effects(first, result.confidence, found)
         left = len(found) - _LISTED
         more = f"; and {count_words(left, 'more metric')}" if left > 0 else ""
-        return f"{_headline(found)} {before}: {'; '.join(words)}{more}."
+        whole = f"{_headline(found)} {before}"
+        brief = [f"{figure_name(one)} {_effect_only(one)}" for one in first]
+        return fitting(
+            (f"{whole}: {'; '.join(brief[:many])}", capital(f"{'; '.join(words)}{more}"))
+            for many in (3, 2, 1)
+        )
     head = sorted(_judged(pair), key=figure_order)[:2]
     shown = "; ".join(_effects(head, result.confidence))
     unknown, alike = _unknown(pair), _alike(pair)
     if unknown:
-        return f"No verdict against {before}: {unknown}. Measured: {shown}."
+        return join_sentences((f"No verdict against {before}", capital(unknown), f"Measured: {shown}"))
     if alike:
         named = series_words(figure_name(one) for one in alike[:_LISTED])
-        return f"No practical difference from {before} in {named}; no metric differs clearly."
+        return f"No practical difference from {before} in {named}. No metric differs clearly."
     if not shown:
         sizes = _counted_words(pair)
         return (
-            f"Sizes differ from {before}: {sizes}."
+            f"Sizes differ from {before}. {capital(sizes)}."
             if sizes
             else f"The same as {before} in every metric that both have."
         )
-    return f"Not enough evidence of a difference from {before}: {shown}."
+    return f"Not enough evidence of a difference from {before}. {capital(shown)}."
 
 
 def _answers(result: RunComparison) -> str:
@@ -140,14 +147,15 @@ def _answers(result: RunComparison) -> str:
         shown = f" ({'; '.join(effects)})" if effects else ""
         verdict = _verdict_words(found) if found else _open_words(pair)
         runs_of.setdefault(verdict, []).append(f"{side_name(pair.after)}{shown}")
-    parts = "; ".join(f"{verdict}: {series_words(runs)}" for verdict, runs in runs_of.items())
-    return f"{_capital(parts)}; all compared with {side_name(result.before)}."
+    counts = series_words(f"{len(runs)} {verdict}" for verdict, runs in runs_of.items())
+    parts = [f"{capital(verdict)}: {series_words(runs)}" for verdict, runs in runs_of.items()]
+    return join_sentences((f"Compared with {side_name(result.before)}: {counts}", *parts))
 
 
 def _headline(found: list[FigureComparison]) -> str:
     """Return the verdict on a run as a whole, up to the name of the run that it is compared with."""
     verdict = _verdict_words(found)
-    return f"{_capital(verdict)} {'from' if verdict == _OTHER else 'than'}"
+    return f"{capital(verdict)} {'from' if verdict == _OTHER else 'than'}"
 
 
 def _verdict_words(found: list[FigureComparison]) -> str:
@@ -198,10 +206,6 @@ def _open_words(pair: RunPair) -> str:
     return "no practical difference" if _alike(pair) else "not enough evidence"
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _alike(pair: RunPair) -> list[FigureComparison]:
     """Return metrics without a practical difference, except counted costs, which hardly ever differ."""
     found = [one for one in pair.figures if one.verdict is RunVerdict.NO_PRACTICAL_DIFFERENCE]
@@ -234,6 +238,11 @@ def _effect(one: FigureComparison, level: str | None = None) -> str:
     if level is None:
         return f"{effect_text(one.ratio)} {interval_text(one.low, one.high)}"
     return f"{effect_text(one.ratio)} ({level}{interval_ends(one.low, one.high)})"
+
+
+def _effect_only(one: FigureComparison) -> str:
+    """Return an effect without its interval."""
+    return effect_text(one.ratio) if one.ratio is not None and one.scale != "share" else _effect(one)
 
 
 def _counts(one: FigureComparison) -> tuple[tuple[int, int], tuple[int, int]]:

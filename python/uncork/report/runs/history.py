@@ -29,10 +29,10 @@ from uncork.report.figures import figure_value
 from uncork.report.runs.history_answer import chance_words, day
 from uncork.report.words import effect_text
 from uncork.report.write.terminal_text import (
-    draw_table,
+    write_answer,
     write_items,
     write_lines,
-    write_paragraph,
+    write_rows,
     write_steps,
     write_title,
 )
@@ -55,7 +55,7 @@ _FLOOR: Final = 0.15
 def render_history_terminal(history: History, console: Console) -> None:
     """Print a history: the answer, its warnings, all runs as bars, the changes, and the newest runs."""
     document = build_history_document(history)
-    write_paragraph(console, document.answer, "bold")
+    write_answer(console, document.answer)
     if document.reasons:
         write_items(console, document.reasons)
     if len(history.runs) > 1:
@@ -67,7 +67,7 @@ def render_history_terminal(history: History, console: Console) -> None:
     if history.runs:
         table = _runs_table(history, history.runs[-_LAST:])
         write_lines(console, [table.caption], "bold")
-        console.print(draw_table(table, console))
+        write_rows(console, table)
         console.print()
     write_steps(console, document.steps)
 

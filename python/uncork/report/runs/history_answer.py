@@ -9,6 +9,7 @@ from typing import Final
 from uncork.model.results.history import History, HistoryChange
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.figures import figure_value
+from uncork.report.headline import capital, join_sentences
 from uncork.report.words import count_words, effect_text
 from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH
 
@@ -23,21 +24,24 @@ _SURE: Final = 1e-4
 
 
 def _compose_history_answer(history: History) -> str:
-    """Return how the metric changed over the runs, in one sentence."""
+    """Return how the metric changed over the runs: what changed first, then since when and how surely."""
     name = f"{history.metric} of {history.subject}" if history.subject else history.metric
     over = f"over {count_words(len(history.runs), 'run')}"
     if len(history.runs) > 1:
         over += f" from {day(history.runs[0].started_at)} to {day(history.runs[-1].started_at)}"
     if len(history.runs) < LEAST_POINTS:
-        return f"{name} {over}: too few runs to tell a change from noise; {LEAST_POINTS} are needed."
+        there = "There is" if len(history.runs) == 1 else "There are"
+        few = f"{name} has too few runs to tell a change from noise"
+        needed = f"{there} {count_words(len(history.runs), 'run')}; {LEAST_POINTS} are needed"
+        return join_sentences((few, needed))
     known = [one for one in history.changes if not one.suspected]
     suspected = len(known) < len(history.changes)
     if not known:
-        only = ", but the last runs may be a change" if suspected else ""
-        return f"{name} did not change beyond noise {over}{only}."
+        only = "the last runs may be a change" if suspected else ""
+        return join_sentences((f"{name} did not change beyond noise {over}", capital(only)))
     many = "the only change" if len(known) == 1 else f"the last of {len(known)} changes"
     early = " The last runs may be another change." if suspected else ""
-    return f"{name} {change_words(history, known[-1])}. This is {many} {over}.{early}"
+    return f"{name} {change_words(history, known[-1])} This is {many} {over}.{early}"
 
 
 def _compose_history_warnings(history: History) -> tuple[str, ...]:
@@ -46,8 +50,8 @@ def _compose_history_warnings(history: History) -> tuple[str, ...]:
 
 
 def change_words(history: History, change: HistoryChange) -> str:
-    """Return a change in words: its size, its first run and commit, and how likely noise alone shows it."""
-    commit = f", commit {change.commit[:12]}" if change.commit else ""
+    """Return a change in two sentences: its size and first run; its time, and how likely noise shows it."""
+    commit = f" with commit {change.commit[:12]}" if change.commit else ""
     before, after = (figure_value(value, history.unit) for value in (change.before, change.after))
     effect = "" if change.ratio is None else effect_text(change.ratio)
     if change.verdict in (RunVerdict.FASTER, RunVerdict.SLOWER) and effect.endswith("%"):
@@ -55,8 +59,8 @@ def change_words(history: History, change: HistoryChange) -> str:
     else:
         became = f"changed{f' by {effect}' if effect else ''} ({change.verdict.value})"
     return (
-        f"{became}, {before} → {after}, since {change.since} ({day(change.started_at)}{commit}); the chance "
-        f"that noise alone shows such a change is {chance_words(change.chance)}"
+        f"{became}, {before} → {after}, since {change.since}. That run started {day(change.started_at)}"
+        f"{commit}. The chance that noise alone shows such a change is {chance_words(change.chance)}."
     )
 
 

@@ -13,7 +13,7 @@ from uncork.model.units import format_count
 from uncork.report.blocks import Column, Document, Section, Step, Table, Value
 from uncork.report.figures import figure_value
 from uncork.report.words import count_words
-from uncork.report.write.terminal_text import draw_table, write_paragraph, write_steps
+from uncork.report.write.terminal_text import write_answer, write_rows, write_steps
 
 __all__ = [
     "build_import_document",
@@ -24,8 +24,8 @@ __all__ = [
 def render_import_terminal(run: RunFigures, console: Console) -> None:
     """Print the metrics of an imported result."""
     document = build_import_document(run)
-    write_paragraph(console, document.answer, "bold")
-    console.print(draw_table(_table(run), console))
+    write_answer(console, document.answer)
+    write_rows(console, _table(run))
     console.print()
     write_steps(console, document.steps)
 
@@ -35,8 +35,8 @@ def build_import_document(run: RunFigures) -> Document:
     many = count_words(len(run.figures), "metric")
     return Document(
         title=run.id,
-        question="",
-        answer=f"{run.question}: {many}, measured at {run.started_at[:16].replace('T', ' ')} and imported.",
+        question=run.question,
+        answer=f"Imported {many}, measured at {run.started_at[:16].replace('T', ' ')}.",
         reasons=(),
         steps=(
             Step("See how a metric changed over comparable runs:", _history(run)),

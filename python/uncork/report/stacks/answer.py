@@ -8,6 +8,7 @@ from typing import Final
 
 from uncork.model.results.stacks import FrameFacts, MeasureFacts, StackResult
 from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.report.headline import capital, headline_template, join_sentences
 from uncork.report.quantity_words import share_text
 from uncork.report.template_words import short_template
 from uncork.report.words import series_words
@@ -63,40 +64,55 @@ def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
 
 
 def _compose_stack_answer(result: StackResult) -> str:
-    """Return in one sentence where processor time goes, or whatever was counted."""
+    """Return where processor time goes, or whatever was counted: the template first, then the function."""
     measure = shown_measure(result)
     if measure is None:
         watched = format_duration(result.method.watched_ns)
         if result.user_ns is not None:
             return f"Nothing ran in {watched}: the processes used no processor time."
-        reason = f": {result.method.cannot_see[0]}" if result.method.cannot_see else ""
-        return f"Nothing was seen running in {watched}{reason}."
+        reason = capital(result.method.cannot_see[0]) if result.method.cannot_see else ""
+        return join_sentences((f"Nothing was seen running in {watched}", reason))
     if result.method.tool == "/proc":
         used = (result.user_ns or 0) + (result.system_ns or 0)
         system = result.system_share or 0.0
         return (
             f"The processes used {format_duration(used)} of CPU in "
-            f"{format_duration(result.method.watched_ns)}: {share_text(1 - system)} in user code, "
-            f"{share_text(system)} in the kernel; the functions cannot be seen here."
+            f"{format_duration(result.method.watched_ns)}, {share_text(system)} of it in the kernel. "
+            "The rest ran in user code. The functions cannot be seen here."
         )
+    top = next((one for one in measure.templates if one.name and one.share >= _LEAST), None)
     if result.method.tool == "sessions":
-        top = next((one for one in measure.templates if one.name), None)
-        most = f": {share_text(top.share)} of their time goes into {short_template(top.name)}" if top else ""
-        return f"The server's processes cannot be seen from here, only what its sessions do{most}."
-    leading = leading_frame(measure)
+        most = (
+            ""
+            if top is None
+            else f"{headline_template(top.name)} takes {share_text(top.share)} of the sessions' time"
+        )
+        return join_sentences(
+            (most, "The server's processes cannot be seen from here, only what its sessions do")
+        )
+    leading, what = leading_frame(measure), measure_words(measure)
     parts = []
-    if leading is not None and leading.own < leading.total:
-        share, what = share_text(leading.total), measure_words(measure)
-        parts.append(f"{share} of {what} is in {frame_text(leading)} and the functions it calls")
+    calls = leading is not None and leading.own < leading.total
+    if top is not None and leading is not None:
+        function = frame_text(leading)
+        parts.append(
+            f"{headline_template(top.name)} takes {share_text(top.share)} of {what}, and {function} "
+            f"{share_text(leading.total)}"
+        )
+        parts.append(f"the share of {function} includes the functions it calls" if calls else "")
+    elif leading is not None and calls:
+        parts.append(
+            f"{share_text(leading.total)} of {what} is in {frame_text(leading)} and the functions it calls"
+        )
     own = [one for one in sorted(measure.frames, key=lambda one: -one.own) if one.own >= _LEAST][:_TOLD]
     if own:
         most = series_words([f"{frame_text(one)} {share_text(one.own)}" for one in own])
-        parts.append(f"hottest frames: {most}")
+        parts.append(f"{'hottest frames' if parts else f'the hottest frames of {what}'}: {most}")
     kernel = result.system_share if measure.name == "cpu" else None
     if kernel is not None:
         parts.append(f"the kernel takes {share_text(kernel)}")
-    text = "; ".join(parts) or f"{amount_text(measure.total, measure.unit)} of {measure.name}, in many frames"
-    return f"{text[0].upper()}{text[1:]}."
+    many = f"{amount_text(measure.total, measure.unit)} of {measure.name}, in many frames"
+    return join_sentences(capital(text) for text in parts or [many])
 
 
 def _compose_stack_reasons(result: StackResult) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from uncork.report.blocks import (
 )
 from uncork.report.quantity_words import share_text
 from uncork.report.stacks.answer import amount_text, measure_words, shown_measure
+from uncork.report.stacks.symbols import symbol_warning
 from uncork.report.stacks.tables import (
     changes_table,
     entries_table,
@@ -66,7 +67,9 @@ def _question(result: StackResult) -> str:
 
 
 def _warnings(result: StackResult) -> Iterator[str]:
-    method = result.method
+    method, measure = result.method, shown_measure(result)
+    if measure is not None and method.tool in ("perf", "import"):
+        yield from symbol_warning(measure, measure_words(measure))
     if method.tool == "perf" and 0 < method.samples < _FEW:
         yield f"Only {method.samples} samples: shares are rough. Record for longer, or under load."
     if method.tool == "perf" and method.samples and method.frames < _SHALLOW:

@@ -43,7 +43,7 @@ def _document(document: Document) -> Iterable[str]:
     if document.question:
         yield f"_{escape(document.question)}_"
         yield ""
-    yield f"**{escape(document.answer)}**"
+    yield f"**{escape(document.headline)}**{f' {escape(document.lead)}' if document.lead else ''}"
     yield ""
     yield from _bullets(document.reasons)
     if document.tally:

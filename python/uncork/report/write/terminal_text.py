@@ -7,23 +7,28 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, OverflowMethod
+from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from uncork.report.blocks import Document, Step, Table, Tone, Value
+from uncork.report.blocks import Column, Document, Step, Table, Tone, Value
+from uncork.report.headline import split_answer
 from uncork.report.words import hold_together
 
 __all__ = [
     "TerminalPart",
     "as_text",
     "draw_table",
+    "entry_width",
     "wrapped",
+    "write_answer",
+    "write_entry",
     "write_item",
     "write_items",
     "write_lines",
     "write_paragraph",
     "write_report",
+    "write_rows",
     "write_steps",
     "write_table",
     "write_title",
@@ -41,6 +46,8 @@ _STYLES: Final[dict[Tone, str]] = {
 }
 _NOTE_WIDTH: Final = 26
 """Width of notes: the longest verdict with its sign fits, and longer reasons wrap."""
+_LEAST_ENTRY: Final = 76
+"""Texts of a list are not shortened below this, however narrow the console."""
 _ASCII: Final = str.maketrans(
     {"✓": "+", "✗": "x", "–": "-", "−": "-", "×": "x", "÷": "/", "→": "->", "µ": "u", "±": "+-", "∞": "inf"}
     | {"•": "*", "·": "-", "←": "<-", "…": "..."}
@@ -56,7 +63,7 @@ def write_report(
     console: Console, document: Document, parts: Iterable[TerminalPart], *, facts: bool = False
 ) -> None:
     """Print a document: its answer, reasons and question, then `parts`, its facts, and its steps."""
-    write_paragraph(console, document.answer, "bold")
+    write_answer(console, document.answer)
     if document.reasons:
         write_items(console, document.reasons)
     write_paragraph(console, document.question, "italic")
@@ -73,8 +80,56 @@ def write_report(
 def write_table(console: Console, table: Table) -> None:
     """Print a table under its caption, and an empty line."""
     write_lines(console, wrapped(table.caption, console.width), "bold")
-    console.print(draw_table(table, console))
+    write_rows(console, table)
     console.print()
+
+
+def write_rows(console: Console, table: Table) -> None:
+    """Print a table without its caption; if its words do not fit side by side, a paragraph for each row."""
+    if sum(_least_widths(table)) + len(table.columns) - 1 <= console.width:
+        console.print(draw_table(table, console))
+        return
+    for row in table.rows:
+        parts = [
+            f"{column.title} {', '.join(filter(None, (value.text, value.note, value.more)))}".strip()
+            for column, value in zip(table.columns, row, strict=True)
+            if value.text
+        ]
+        first, *rest = wrapped("; ".join(parts), console.width - 2)
+        write_lines(console, [first, *(f"  {line}" for line in rest)])
+
+
+def write_entry(console: Console, figures: Sequence[str], texts: Iterable[str], indent: int) -> None:
+    """Print an entry of a list: its figures, in one line if there is room, then its texts, indented."""
+    space = " " * indent
+    line = "   ".join(figures)
+    lines = [line]
+    if len(line) > console.width:
+        first, *rest = wrapped(figures[0].lstrip(), console.width - indent)
+        gap = " " * (len(figures[0]) - len(figures[0].lstrip()))
+        more = [one for text in figures[1:] for one in wrapped(text, console.width - indent)]
+        lines = [f"{gap}{first}", *(f"{space}{one}" for one in (*rest, *more))]
+    write_lines(console, lines, "bold")
+    for text in texts:
+        write_lines(console, [f"{space}{one}" for one in wrapped(text, console.width - indent)])
+
+
+def entry_width(console: Console, indent: int) -> int:
+    """Return the length to which a list shortens its texts: a line, or two lines of a narrow console."""
+    return max(_LEAST_ENTRY, console.width - indent)
+
+
+def _least_widths(table: Table) -> list[int]:
+    """Return the least width of each column: its longest word, or its longest number with its unit."""
+
+    def least(column: Column, value: Value) -> int:
+        whole = column.number or column.whole
+        return max(map(len, [value.text] if whole else value.text.split(" ")), default=0)
+
+    return [
+        max(*map(len, column.title.split(" ")), *(least(column, row[place]) for row in table.rows), 0)
+        for place, column in enumerate(table.columns)
+    ]
 
 
 def draw_table(table: Table, console: Console) -> RichTable:
@@ -85,14 +140,12 @@ def draw_table(table: Table, console: Console) -> RichTable:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    # A word too long for its column ends in an ellipsis, which ASCII does not have.
-    overflow: OverflowMethod = "ellipsis" if _is_unicode(console) else "fold"
     for column in table.columns:
         found.add_column(
             as_text(console, column.title),
             justify="right" if column.number else "left",
             no_wrap=column.whole,
-            overflow=overflow,
+            overflow="fold",
         )
     for row in table.rows:
         found.add_row(*(_value(console, value) for value in row))
@@ -118,6 +171,12 @@ def write_paragraph(console: Console, text: str, style: str = "") -> None:
     if text:
         write_lines(console, wrapped(text, console.width), style)
         console.print()
+
+
+def write_answer(console: Console, answer: str) -> None:
+    """Print an answer: its headline in bold, then its other sentences."""
+    for text, style in zip(split_answer(answer), ("bold", ""), strict=True):
+        write_paragraph(console, text, style)
 
 
 def write_items(console: Console, items: Iterable[str]) -> None:

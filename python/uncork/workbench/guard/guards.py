@@ -27,7 +27,7 @@ def carry_out_guard(
         raise UsageError(f"--acknowledged {wanted.acknowledged}: no such file")
     if wanted.resume:
         _refuse_beside_resume(wanted)
-        folder = find_run(runs, wanted.target)
+        folder = find_run(runs, wanted.target, failed=True)
         return resume_guard(folder, wanted, measure, notify), folder
     path = Path(wanted.target)
     if path.suffix != ".toml" and not path.is_file():

@@ -139,7 +139,7 @@ def _cost(
         and row["observer_ns"] is not None
     ]
     elapsed = sum(row["elapsed_ns"] for row in watched)
-    enough = bound is not None and bound.rounds >= spec.stop.minimum_rounds
+    enough = bound is not None and bound.rounds >= spec.stop.verdict_rounds
     total = _with_own(_ratio(processor.effect(cell, workload, name)), watched)
     return ObserverCost(
         name=name,
@@ -155,7 +155,7 @@ def _cost(
         service_cpu=found["service_cpu"],
         processor=total,
         processor_verdict=processor_verdict(
-            total, spec.stop.practical, enough=total is not None and total.rounds >= spec.stop.minimum_rounds
+            total, spec.stop.practical, enough=total is not None and total.rounds >= spec.stop.verdict_rounds
         ),
         observer_share=sum(row["observer_ns"] for row in watched) / elapsed if elapsed else None,
     )

@@ -6,9 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
-
-import pyarrow as pa
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from uncork.engines.watch.connection import MARK, Look, ServerSnapshot, ServerWatch
 from uncork.errors import ServerCrash
@@ -17,11 +16,15 @@ from uncork.model.system import SERVER, SystemSeries, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.profile.deltas import statement_deltas, statement_key
 from uncork.profile.server_templates import TemplateBook
-from uncork.store.evidence import rows_table
-from uncork.store.system import system_tables
+from uncork.workbench.profile.database_plans import find_plans, plans_table
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["ProgressSnapshot", "Samples", "Watched", "next_tick", "sample_sessions", "watch"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Modules that build tables are imported where they are needed: the first sample comes sooner.
+
+__all__ = ["ProgressSnapshot", "Samples", "Watched", "next_tick", "sample_sessions", "take_due", "watch"]
 
 Row = dict[str, Any]
 Status = Literal["complete", "interrupted", "failed"]
@@ -56,7 +59,10 @@ class Watched:
 
 @dataclass(slots=True)
 class Samples:
-    """The samples so far. Each row has the server's id of a statement, or the number of its template."""
+    """The samples so far. Each row has the server's id of a statement, or the number of its template.
+
+    `due_ns` is when the next sample is due, after the beginning.
+    """
 
     begun_ns: int
     begun_us: int
@@ -66,6 +72,7 @@ class Samples:
     packed: list[pa.Table] = field(default_factory=list)
     texts: dict[int, str] = field(default_factory=dict)
     missed: int = 0
+    due_ns: int = 0
     longest_ns: int = 0
     cpu_ns: int = 0
 
@@ -103,11 +110,15 @@ class Samples:
 
     def pack(self) -> None:
         """Pack rows, to use less memory."""
+        from uncork.store.evidence import rows_table  # noqa: PLC0415
+
         self.packed.append(rows_table("database_activity", self.rows))
         self.rows = []
 
     def activity(self) -> pa.Table:
         """Return all rows, with templates for statements that have an id."""
+        import pyarrow as pa  # noqa: PLC0415
+
         self.pack()
         table = pa.concat_tables(self.packed)
         numbers = [
@@ -142,23 +153,28 @@ def watch(
     Raises:
         ServerCrash: if the server goes away before the first sample.
     """
+    server.begin_sampling()
+    found, period_ns = Samples(time.monotonic_ns(), time.time_ns() // 1000), round(1e9 / rate_hz)
+    # The first sample comes before everything else, and further ones whenever they are due.
+    take_due(server, found, period_ns)
+    due = partial(take_due, server, found, period_ns)
     facts: dict[str, Any] = {"server": server.facts()}
-    before = server.snapshot(sizes=False)
+    before = server.snapshot(sizes=False, between=due)
     after: ServerSnapshot | None = None
     changed: list[_Change] = []
     own: set[int] = set()
+    plans: list[Row] = []
     texts: dict[int, str] = {}
     system: SystemSeries | None = None
     postmaster = server.postmaster()
     facts["system"] = {"server_here": postmaster is not None}
     server.begin_sampling()
     sampler = None if postmaster is None else Sampler([Watch(SERVER, postmaster, children=True)], memory=True)
-    found = Samples(time.monotonic_ns(), time.time_ns() // 1000)
     status: Status = "complete"
     trouble = ""
     try:
         try:
-            sample_sessions(server, found, round(seconds * 1e9), round(1e9 / rate_hz), show)
+            sample_sessions(server, found, round(seconds * 1e9), period_ns, show)
         except KeyboardInterrupt:
             status = "interrupted"
         ended_us = found.now_us()
@@ -169,6 +185,7 @@ def watch(
                 changed = _changed(before, after)
                 texts = server.texts({*(row["query_id"] for _, row in changed), *found.texts})
                 own = {query_id for query_id, text in texts.items() if MARK in text}
+                plans = find_plans(server, facts["server"]["database"], changed, texts, own)
         except KeyboardInterrupt:
             status = "interrupted"  # the signal came after the block: nothing is missing
     except ServerCrash as error:
@@ -194,11 +211,32 @@ def watch(
     }
     if sampler is not None:
         system = sampler.stop() or system
+    from uncork.store.system import system_tables  # noqa: PLC0415
+
     tables = {
         **_tables(found, before, after, changed),
+        "database_plans": plans_table(found.book, plans),
         **system_tables([] if system is None else [({}, system)]),
     }
     return Watched(status, facts, tables, trouble)
+
+
+def take_due(server: ServerWatch, found: Samples, period_ns: int) -> None:
+    """Take a sample if one is due, between other queries.
+
+    Raises:
+        ServerCrash: if the server goes away.
+    """
+    elapsed = time.monotonic_ns() - found.begun_ns
+    if elapsed < found.due_ns:
+        return
+    look = server.look(found.texts.keys(), blockers=True)
+    if look is None:
+        found.missed += 1
+    else:
+        found.add(look, blockers=True)
+    found.missed += max(0, (elapsed - found.due_ns) // period_ns)
+    found.due_ns = (elapsed // period_ns + 1) * period_ns
 
 
 def sample_sessions(
@@ -215,7 +253,7 @@ def sample_sessions(
     Raises:
         ServerCrash: if the server goes away.
     """
-    cpu, tick, asked_ns, shown_ns = time.process_time_ns(), 0, -_BLOCKERS_NS, 0
+    cpu, tick, asked_ns, shown_ns = time.process_time_ns(), found.due_ns // period_ns, -_BLOCKERS_NS, 0
     recent: Counter[str] = Counter()
     looks = 0
     try:
@@ -266,6 +304,8 @@ def _tables(
     found: Samples, before: ServerSnapshot, after: ServerSnapshot | None, changed: list[_Change]
 ) -> dict[str, pa.Table]:
     """Return everything observed as stored tables."""
+    from uncork.store.evidence import rows_table  # noqa: PLC0415
+
     book = found.book
     statements = [
         {**row, "moment": moment, "template": book.number(row["query_id"], None)}

@@ -8,18 +8,19 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from uncork.analysis.database.result import database_result, database_run_facts
 from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UsageError
-from uncork.model.results.database import DatabaseResult
-from uncork.report.database.answer import answer_database
 from uncork.workbench.load.progress_log import logged
-from uncork.workbench.profile.database_watch import ProgressSnapshot, watch
+from uncork.workbench.profile.database_watch import ProgressSnapshot, Watched, watch
 from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.run_record import draft, start_run
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import DatabaseResult
+    from uncork.store.layout import Manifest
 
 __all__ = ["DatabaseRun", "check_rate", "profile_database"]
 
@@ -84,11 +85,17 @@ def profile_database(
                 time.monotonic_ns() - started,
                 watched.facts,
                 watched.tables,
-                lambda manifest: answer_database(
-                    database_result(database_run_facts(manifest), watched.facts, watched.tables)
-                ),
+                lambda manifest: _result(manifest, watched),
             )
     return DatabaseRun(run.folder, result, watched.trouble)
+
+
+def _result(manifest: Manifest, watched: Watched) -> DatabaseResult:
+    # Imported after the watch, whose first sample comes sooner without.
+    from uncork.analysis.database.result import database_result, database_run_facts  # noqa: PLC0415
+    from uncork.report.database.answer import answer_database  # noqa: PLC0415
+
+    return answer_database(database_result(database_run_facts(manifest), watched.facts, watched.tables))
 
 
 def _word(name: str) -> str:

@@ -11,6 +11,25 @@ fn connection(requests: &[bool]) -> Http1 {
     http1
 }
 
+#[test]
+fn a_frame_of_http_2_is_told_from_garbage() {
+    let settings = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x80";
+    let goaway = b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
+    let empty_settings = b"\0\0\0\x04\0\0\0\0\0";
+    for (bytes, kind) in [
+        (&settings[..], Kind::OtherProtocol),
+        (&goaway[..], Kind::OtherProtocol),
+        (&empty_settings[..], Kind::OtherProtocol),
+        (&b"\0\0\x05\x04\0\0\0\0\0\0\0\0\0\0"[..], Kind::Garbage),
+        (&b"\0\x01garbage\r\n\r\n"[..], Kind::Garbage),
+    ] {
+        for piece in [1, 4, bytes.len()] {
+            let fault = read(&mut connection(&[false]), bytes, piece).unwrap_err();
+            assert_eq!(fault.kind, kind, "{bytes:?} in pieces of {piece}");
+        }
+    }
+}
+
 /// Parse bytes in pieces of this size, as a connection would.
 fn read(http1: &mut Http1, bytes: &[u8], piece: usize) -> Result<Vec<SinkCall>, Fault> {
     let (mut saw, mut pending) = (RecordingSink::default(), Vec::new());

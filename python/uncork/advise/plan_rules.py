@@ -1,0 +1,48 @@
+"""What stands out in a generic plan. Pure.
+
+A generic plan has the planner's estimates for unknown parameters. It does not show how long a node took, nor
+whether a sort or a hash needed temporary files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from uncork.advise import server_thresholds as at
+from uncork.model.results.database import PlanNote
+
+__all__ = ["plan_notes"]
+
+_NODE: Final = re.compile(
+    r"^ *(?:-> +)?(?P<name>\S.*?) +\(cost=[\d.]+\.\.[\d.]+ rows=(?P<rows>\d+) width=\d+\)"
+)
+_SCAN: Final = re.compile(r"^(?:Parallel )?Seq Scan on (?P<table>(?:\"[^\"]+\"|\S)+)")
+_FILTER: Final = re.compile(r"^ *Filter: (?P<condition>.*)$")
+_SORT: Final = re.compile(r"^(?:Incremental )?Sort$")
+
+
+def plan_notes(plan: str, rows: Mapping[str, float]) -> tuple[PlanNote, ...]:
+    """Return what stands out, from the top of the plan down.
+
+    `rows` has the rows of each table, by its name without the schema.
+    """
+    return tuple(_notes(plan.splitlines(), rows))
+
+
+def _notes(lines: list[str], rows: Mapping[str, float]) -> Iterator[PlanNote]:
+    scanned = ""
+    for line in lines:
+        node = _NODE.match(line)
+        if node is None:
+            condition = _FILTER.match(line)
+            if condition is not None and scanned:
+                yield PlanNote("seq-scan", scanned, rows[scanned], condition["condition"])
+                scanned = ""
+            continue
+        scan = _SCAN.match(node["name"])
+        table = "" if scan is None else scan["table"].strip('"')
+        scanned = table if rows.get(table, 0.0) >= at.LARGE_TABLE_ROWS else ""
+        if _SORT.match(node["name"]) and int(node["rows"]) >= at.LARGE_TABLE_ROWS:
+            yield PlanNote("sort", "", float(node["rows"]), "")

@@ -1,0 +1,213 @@
+"""Write an experiment file about one statement, from the evidence of a stored run. Pure.
+
+`experiment_text` takes what is known and returns the file. Whatever is not known becomes a marked place
+(`spec.placeholders`), which `uncork plan` reports until it is filled in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from uncork.experiment.made_rows import literal, quoted, table_sql
+from uncork.experiment.spec.placeholders import fill_in
+from uncork.model.source_table import SourceTable
+
+__all__ = ["Draft", "DraftParameter", "DraftTable", "experiment_text"]
+
+MOST_ROWS: Final = 200_000
+"""Rows of the largest table. Larger tables are scaled down together."""
+_WIDTH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DraftParameter:
+    """A parameter of the statement.
+
+    `samples` are values that the run stored. `column` and `table` name what it is compared with, if
+    known; `equals` is true for = and IN. With `least` and `most`, it is a random whole number.
+    """
+
+    name: str
+    samples: tuple[str | None, ...] = ()
+    column: str | None = None
+    table: str | None = None
+    equals: bool = False
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTable:
+    """A table that the statement uses. `source` is its definition, if known; `notes` become comments."""
+
+    name: str
+    source: SourceTable | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is known about a statement.
+
+    `statement` has ``:name`` for each parameter; None if the run does not hold the statement in a form that
+    can be sent; then `seen` shows the form that it holds. `origin` are sentences about where everything comes
+    from. `changes` are the variants to compare with the present state: SQL after the set-up, by name.
+    """
+
+    name: str
+    question: str
+    seen: str
+    statement: str | None
+    origin: Sequence[str] = ()
+    parameters: Sequence[DraftParameter] = ()
+    tables: Sequence[DraftTable] = ()
+    changes_rows: bool = False
+    changes: Mapping[str, str] = field(default_factory=dict)
+
+
+def experiment_text(draft: Draft) -> str:
+    """Return the experiment file."""
+    made = _made_tables(draft)
+    parts = [
+        _comment(*draft.origin),
+        f"[experiment]\nname = {_toml(draft.name)}\nquestion = {_toml(draft.question)}\n",
+        *_variants(draft),
+        _setup(draft, made),
+        _workload(draft, made),
+        '[stop]\nprecision = "3%"\npractical = "3%"\nbudget = "2min"\n',
+    ]
+    return "\n".join(parts)
+
+
+# ---- variants ----
+
+
+def _variants(draft: Draft) -> list[str]:
+    column = next((one for one in draft.parameters if one.column and one.table), None)
+    example = "CREATE INDEX ON orders (customer_id);"
+    if column is not None and column.table is not None and column.column is not None:
+        example = f"CREATE INDEX ON {_name(column.table)} ({quoted(column.column)});"
+    changes = draft.changes or {"changed": f"-- {fill_in(f'the change to test, such as {example}')}"}
+    return [
+        "# Each variant adds its SQL after the set-up. The baseline is the present state.\n"
+        '[variants.current]\nbaseline = true\nvalues = { change = "" }\n',
+        *(f"[variants.{name}]\nvalues = {{ change = {_toml(sql)} }}\n" for name, sql in changes.items()),
+        "# A variant can also send another statement, which must return the same rows:\n"
+        "# [variants.rewritten]\n"
+        '# values = { change = "" }\n'
+        '# workloads.statement.sql = "SELECT ..."\n',
+    ]
+
+
+# ---- set-up ----
+
+
+def _made_tables(draft: Draft) -> dict[str, str]:
+    """Return the SQL of each table that can be made from its definition, with comments, by its name."""
+    sources = {one.name: one.source for one in draft.tables if one.source is not None}
+    largest = max((one.rows for one in sources.values()), default=0)
+    scale = min(1.0, MOST_ROWS / largest) if largest else 1.0
+    found = {}
+    for name, source in sources.items():
+        rows = max(1, round(source.rows * scale)) if source.rows else 1000
+        sql = table_sql(source, rows, {one.column for one in draft.parameters if one.column})
+        if sql is not None:
+            of = f" instead of about {_grouped(source.rows)}" if source.rows > rows else ""
+            found[name] = f"-- {name}: {_grouped(rows)} made-up rows{of}\n{sql}"
+    return found
+
+
+def _setup(draft: Draft, made: Mapping[str, str]) -> str:
+    lines = []
+    for table in draft.tables:
+        lines += [made[table.name]] if table.name in made else _unknown_table(table)
+    if not draft.tables:
+        lines.append(f"-- {fill_in('the tables that the statement uses, with rows')}")
+    lines.append(":change")
+    return f"[setup]\nsql = {_multiline(chr(10).join(lines))}\n"
+
+
+def _unknown_table(table: DraftTable) -> list[str]:
+    reason = "" if table.source is None or table.source.unknown is None else f" ({table.source.unknown})"
+    if table.source is not None and table.source.unknown is None:
+        reason = " (it has a type that uncork cannot make values of)"
+    what = f"CREATE TABLE {_name(table.name)} and INSERT with realistic rows{reason}"
+    return [f"-- {fill_in(what)}", *(f"-- {note}" for note in table.notes)]
+
+
+# ---- workload ----
+
+
+def _workload(draft: Draft, made: Mapping[str, str]) -> str:
+    statement = draft.statement
+    if statement is None:
+        statement = f"-- {fill_in('the statement, with :name for each value')}\n-- {draft.seen}"
+    state = (
+        'state = "reset"                 # undo what each trial changes\n'
+        if draft.changes_rows
+        else 'state = "keep"\n'
+    )
+    if re.search(r"\blimit\b", statement, re.IGNORECASE):
+        state += '# answer = "may differ"        # if LIMIT chooses among rows that sort equally\n'
+    lines = [f"[workloads.statement]\nsql = {_multiline(statement)}\n{state}"]
+    for parameter in draft.parameters:
+        lines.append(_parameter(parameter, made))
+    return "".join(lines)
+
+
+def _parameter(one: DraftParameter, made: Mapping[str, str]) -> str:
+    """Return a parameter's line: numbers, values of the set-up's rows, stored values, or a place to fill in.
+
+    Made-up rows do not contain the stored values, so that = would find nothing: there the rows decide. They
+    are sorted, because every variant must draw the same values whatever its indexes are.
+    """
+    key = f"parameters.{one.name}"
+    if one.least is not None and one.most is not None:
+        return f'{key} = {{ generator = {{ kind = "uniform", min = {one.least}, max = {one.most} }} }}\n'
+    samples = tuple(dict.fromkeys(one.samples))
+    drawn = None
+    if one.column is not None and one.table is not None:
+        name = quoted(one.column)
+        drawn = f"SELECT {name} FROM {_name(one.table)} WHERE {name} IS NOT NULL ORDER BY 1"  # noqa: S608
+    if drawn is not None and (not samples or (one.equals and one.table in made)):
+        return f"{key} = {{ query = {_toml(drawn)} }}\n"
+    if samples:
+        rows = ", ".join(f"({'NULL' if value is None else literal(value)})" for value in samples)
+        return f"{key} = {{ query = {_toml(f'VALUES {rows}')} }}\n"
+    what = fill_in(f"a query that returns the values of :{one.name}, such as VALUES (1), (2)")
+    return f"{key} = {{ query = {_toml(f'-- {what}')} }}\n"
+
+
+# ---- words ----
+
+
+def _grouped(count: int) -> str:
+    return f"{count:,}".replace(",", " ")
+
+
+def _name(table: str) -> str:
+    return ".".join(map(quoted, table.split(".")))
+
+
+def _comment(*sentences: str) -> str:
+    return "".join(
+        f"# {line}\n" for one in sentences for line in textwrap.wrap(" ".join(one.split()), _WIDTH)
+    )
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _multiline(text: str) -> str:
+    """Return TOML text over several lines; escapes only what must be escaped, so that it stays readable."""
+    safe = text.replace("\\", "\\\\").replace('"""', '""\\"')
+    safe = re.sub(
+        r"[\x00-\x08\x0b-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", safe.replace("\r\n", "\n")
+    )
+    return f'"""\n{safe}\n"""'

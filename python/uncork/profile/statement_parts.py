@@ -1,0 +1,241 @@
+"""Take a statement apart with the grammar: its tables, and the values that become parameters. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+__all__ = ["StatementPart", "StatementParts", "logged_values", "statement_parts"]
+
+_VALUES_IN: Final = frozenset(
+    {"where_clause", "having_clause", "quals", "values_lists", "on_conflict_clause"}
+)
+"""Parts of a statement whose literals differ from execution to execution. A LIMIT, for example, stays."""
+_CONSTANTS: Final = frozenset({"SCONST", "ICONST", "FCONST", "PARAM"})
+_LOGGED: Final = re.compile(r"\$(\d+) = (?:(NULL)|'((?:[^']|'')*)')")
+_LONGEST_LIST: Final = 10
+"""The literals of longer lists stay in the statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPart:
+    """A value of a statement: the parameter's name, and its text if it is a literal (`value`).
+
+    `column` and `table` name what it is compared with, if the statement tells; `equals` is true for = and IN.
+    `number` is the n of ``$n``.
+    """
+
+    name: str
+    value: str | None
+    number: int | None
+    column: str | None
+    table: str | None
+    equals: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StatementParts:
+    """A statement with ``:name`` for each part.
+
+    `tables` are their names without quotes (``shop.orders``); `changes` is true if it changes rows.
+    """
+
+    text: str
+    parts: tuple[StatementPart, ...]
+    tables: tuple[str, ...]
+    changes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A constant or ``$n`` at a byte of the statement."""
+
+    start: int
+    value: str | None
+    number: int | None
+    column: tuple[str, ...] = ()
+    equals: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    varies: bool = False
+    column: tuple[str, ...] = ()
+    equals: bool = False
+
+
+def statement_parts(text: str, *, template: bool = False) -> StatementParts | None:
+    """Take one statement apart; None if the grammar rejects it, or it is not a query or a change of rows.
+
+    With `template`, the text has ``?`` for each value.
+    """
+    import postgast  # noqa: PLC0415 -- loads a parser of 14 MB, which most commands do not need
+
+    if template:
+        numbers = iter(range(1, text.count("?") + 1))
+        text = re.sub(r"\?", lambda _: f"${next(numbers)}", text)
+    text = text.strip().rstrip(";").rstrip()
+    try:
+        parsed = postgast.parse(text)
+        tokens = postgast.scan(text).tokens
+    except (postgast.PgQueryError, ValueError):
+        return None
+    if len(parsed.stmts) != 1:
+        return None
+    node = parsed.stmts[0].stmt
+    kind = node.WhichOneof("node")
+    if kind not in ("select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"):
+        return None
+    names = postgast.pg_query_pb2.Token.Name
+    ends = {token.start: token.end for token in tokens if names(token.token) in _CONSTANTS}
+    aliases = _aliases(node)
+    constants = {one.start: one for one in _walk(node, _Context()) if one.start in ends}
+    found = [constants[start] for start in sorted(constants)]
+    parts, sources = _named(found, aliases)
+    whole, end, pieces = text.encode(), 0, []
+    for one, part in zip(found, sources, strict=True):
+        pieces += [whole[end : one.start].decode(), f":{part}"]
+        end = ends[one.start]
+    return StatementParts(
+        text="".join([*pieces, whole[end:].decode()]),
+        parts=parts,
+        tables=tuple(dict.fromkeys(aliases.values())),
+        changes=kind != "select_stmt",
+    )
+
+
+def logged_values(text: str) -> dict[int, str | None]:
+    """Return the values of a log's ``$1 = '...', $2 = NULL``, by number; truncated values are left out."""
+    found = {}
+    for number, null, value in _LOGGED.findall(text):
+        if null or not value.endswith("..."):
+            found[int(number)] = None if null else value.replace("''", "'")
+    return found
+
+
+def _aliases(node: Any) -> dict[str, str]:
+    """Return the tables of a statement by the name that its columns use."""
+    found: dict[str, str] = {}
+    inner: set[str] = set()
+    for name, message in _messages(node):
+        if name == "RangeVar":
+            table = f"{message.schemaname}.{message.relname}" if message.schemaname else message.relname
+            found[message.alias.aliasname or message.relname] = table
+        elif name == "CommonTableExpr":
+            inner.add(message.ctename)
+    return {alias: table for alias, table in found.items() if table not in inner}
+
+
+def _messages(message: Any) -> Iterator[tuple[str, Any]]:
+    yield message.DESCRIPTOR.name, message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for one in value if _many(value) else (value,):
+                yield from _messages(one)
+
+
+def _many(value: Any) -> bool:
+    return not hasattr(value, "ListFields")
+
+
+def _walk(message: Any, context: _Context) -> Iterator[_Found]:
+    """Yield the constants that vary, and every ``$n``."""
+    name = message.DESCRIPTOR.name
+    if name == "ParamRef":
+        yield _Found(message.location, None, message.number, context.column, context.equals)
+    elif name == "A_Const":
+        if context.varies and message.WhichOneof("val") in ("ival", "fval", "sval"):
+            yield _Found(message.location, _value(message), None, context.column, context.equals)
+    elif name == "InsertStmt" and message.select_stmt.select_stmt.values_lists:
+        yield from _inserted(message, context)
+    elif not _is_typed_literal(name, message):
+        own = _inside(name, message, context)
+        for field, value in message.ListFields():
+            if field.message_type is not None:
+                inside = _of_field(name, field.name, message, own)
+                for one in value if _many(value) else (value,):
+                    yield from _walk(one, inside)
+
+
+def _is_typed_literal(name: str, message: Any) -> bool:
+    """Return whether this is ``interval '1 day'`` or similar: a literal that must stay a literal."""
+    cast = name == "TypeCast" and message.arg.WhichOneof("node") == "a_const"
+    return bool(cast and 0 <= message.type_name.location < message.arg.a_const.location)
+
+
+def _inside(name: str, message: Any, context: _Context) -> _Context:
+    """Return the context of the parts of a message."""
+    if name == "A_Expr":
+        return _compared(message, context)
+    items = {"A_ArrayExpr": "elements", "List": "items"}.get(name)
+    if items is not None and len(getattr(message, items)) > _LONGEST_LIST:
+        return replace(context, varies=False)
+    return context
+
+
+def _of_field(name: str, field: str, message: Any, context: _Context) -> _Context:
+    """Return the context of one field of a message."""
+    if field in _VALUES_IN or (name == "UpdateStmt" and field == "target_list"):
+        return replace(context, varies=True)
+    if name == "SelectStmt":
+        return _Context()
+    if name == "ResTarget" and context.varies and message.name:
+        return replace(context, column=(message.name,))
+    return context
+
+
+def _inserted(message: Any, context: _Context) -> Iterator[_Found]:
+    columns = [target.res_target.name for target in message.cols]
+    for part in ("on_conflict_clause", "returning_clause", "with_clause"):
+        if message.HasField(part):
+            yield from _walk(getattr(message, part), replace(context, varies=part == "on_conflict_clause"))
+    for row in message.select_stmt.select_stmt.values_lists:
+        for place, value in enumerate(row.list.items):
+            column = (columns[place],) if place < len(columns) else ()
+            yield from _walk(value, replace(context, varies=True, column=column))
+
+
+def _compared(expression: Any, context: _Context) -> _Context:
+    """Return the context of an expression's operands: the column that they are compared with."""
+    operator = expression.name[-1].string.sval if expression.name else ""
+    for side in (expression.lexpr, expression.rexpr):
+        if side.WhichOneof("node") == "column_ref":
+            fields = tuple(field.string.sval for field in side.column_ref.fields if field.HasField("string"))
+            return replace(context, column=fields, equals=operator == "=")
+    return replace(context, column=(), equals=False)
+
+
+def _value(constant: Any) -> str:
+    kind = constant.WhichOneof("val")
+    inner = getattr(constant, kind)
+    return str(getattr(inner, kind))
+
+
+def _named(found: list[_Found], aliases: dict[str, str]) -> tuple[tuple[StatementPart, ...], list[str]]:
+    """Return the parameters without duplicates, and the name of the parameter of each constant."""
+    parts: dict[str, StatementPart] = {}
+    numbers: dict[int, str] = {}
+    names: list[str] = []
+    for one in found:
+        if one.number is not None and one.number in numbers:
+            names.append(numbers[one.number])
+            continue
+        column = one.column[-1] if one.column else None
+        table = None
+        if len(one.column) > 1:
+            table = aliases.get(one.column[-2])
+        elif column is not None and len(set(aliases.values())) == 1:
+            table = next(iter(aliases.values()))
+        base = re.sub(r"\W", "_", column or "p", flags=re.ASCII)[:34]
+        base = base if base[:1].isascii() and base[:1].isalpha() and base.lower() != "change" else f"p_{base}"
+        name, copies = base, 1
+        while name in parts:
+            copies += 1
+            name = f"{base}{copies}"
+        parts[name] = StatementPart(name, one.value, one.number, column, table, one.equals)
+        if one.number is not None:
+            numbers[one.number] = name
+        names.append(name)
+    return tuple(parts.values()), names

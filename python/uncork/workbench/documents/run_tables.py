@@ -1,0 +1,29 @@
+"""The tables of a run for queries: the stored ones, and those computed from its result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from uncork.analysis.experiment.comparisons import COMPARISONS, comparisons_table
+from uncork.store.query import RunReader
+from uncork.workbench.documents.experiments import read_experiment
+
+__all__ = ["run_tables"]
+
+
+def run_tables(folder: Path) -> RunReader:
+    """Return a reader of a run's tables; an experiment also has `comparisons`, its verdicts.
+
+    Raises:
+        StoreError: if the run is damaged.
+    """
+    reader = RunReader(folder)
+    if reader.manifest.kind == "experiment":
+        reader.add_computed(COMPARISONS, lambda: _comparisons(folder))
+    return reader
+
+
+def _comparisons(folder: Path) -> pa.Table:
+    return comparisons_table(read_experiment(folder).comparisons)
