@@ -94,7 +94,7 @@ def test_the_blocks_of_the_guide_on_python_run_one_after_the_other(tmp_path):
 @pytest.mark.postgres
 def test_the_example_of_a_test_is_that_of_the_guide_and_passes(tmp_path):
     example = EXAMPLES / "pytest" / "test_orders.py"
-    (block,) = blocks("pytest.md")
+    block, *_ = blocks("pytest.md")
     assert example.read_text().split('"""', 2)[2].strip() == block.strip()
     shutil.copytree(EXAMPLES / "pytest", tmp_path / "tests")
     plugin = ["-p", "no:uncork", "-p", "uncork.api.pytest_plugin"]  # also where it is installed

@@ -97,7 +97,7 @@ def _reference(root: Path, metric: str, subject: str | None, like: str | None) -
     if like is not None:
         run = remembered_figures(find_run(root, like))
         return run, _chosen(run, metric, subject)
-    find_run(root, "last")  # reports if there is none
+    find_run(root, "last", failed=True)  # reports if there is none
     newest: RunFigures | None = None
     for run in _figured(root):
         newest = newest or run

@@ -191,9 +191,9 @@ class TemplateFacts:
     `identity` is the same in any log; None if the server's grammar rejects it. `failed` counts errors during
     its statements. `cut` counts executions whose text the log truncates. `timeline` counts executions in each
     bucket of `template_bucket_s` from `LogResult.timeline_us` on; `series` adds their time, but only for the
-    first hundred templates. `query_ids` are the server's, if the log has them (`%Q`, csvlog, jsonlog). `waits`
-    is true if it writes and is usually fast, so that its slow executions wait for something instead of
-    working.
+    first hundred templates. `query_ids` are the server's, if the log has them (`%Q`, csvlog, jsonlog).
+    `waits` is true if it writes and is usually fast, so that its slow executions wait for something instead
+    of working.
     """
 
     number: int

@@ -1,20 +1,22 @@
+use std::fmt::Write;
+
 use crate::Gathered;
 use crate::gather::sequence;
 
 /// A log of one session: each statement with the pause before it, in milliseconds. Every one takes a millisecond.
 fn read(statements: &[(u32, &str)]) -> Gathered {
     let mut millis = 0;
-    let log: String = statements
-        .iter()
-        .map(|(pause, text)| {
-            millis += pause + 1;
-            let (minutes, seconds) = (millis / 60_000, millis / 1_000 % 60);
-            format!(
-                "2026-01-01 00:{minutes:02}:{seconds:02}.{:03} UTC [1] u@d app LOG:  duration: 1.000 ms  statement: {text}\n",
-                millis % 1_000
-            )
-        })
-        .collect();
+    let mut log = String::new();
+    for (pause, text) in statements {
+        millis += pause + 1;
+        let (minutes, seconds) = (millis / 60_000, millis / 1_000 % 60);
+        writeln!(
+            log,
+            "2026-01-01 00:{minutes:02}:{seconds:02}.{:03} UTC [1] u@d app LOG:  duration: 1.000 ms  statement: {text}",
+            millis % 1_000
+        )
+        .expect("a string takes any text");
+    }
     sequence::tests::read(&log)
 }
 
