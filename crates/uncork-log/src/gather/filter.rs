@@ -160,7 +160,7 @@ pub struct LeftOut {
     pub entries: u64,
 }
 
-/// Tests entries, and counts those that do not pass.
+/// Tests entries, and counts the entries that do not pass.
 #[derive(Debug, Clone)]
 pub(crate) struct Sieve {
     filter: Arc<Filter>,

@@ -1,4 +1,4 @@
-//! Merges templates: rare ones to limit memory, and those that turn out to be the same.
+//! Merges templates: rare ones to limit memory, and templates that turn out to be the same.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -84,7 +84,7 @@ struct Member {
     template: u64,
     /// The place of the member that ran before its first execution.
     before: Option<usize>,
-    /// All executions, and those that are in no row of [`REPETITION`] or more.
+    /// All executions, and the executions in no row of [`REPETITION`] or more.
     all: u32,
     executions: u32,
     elapsed: u64,

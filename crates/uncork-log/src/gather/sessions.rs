@@ -12,7 +12,7 @@ const SPANS: usize = 1_000_000;
 /// Sessions by the number of their origin.
 #[derive(Debug, Clone, Default)]
 pub struct Sessions {
-    /// Number of sessions that began, and the durations of those that ended, in microseconds.
+    /// Number of sessions that began, and the durations of ended sessions, in microseconds.
     pub by: HashMap<u32, (u64, Times)>,
 }
 
@@ -156,7 +156,7 @@ impl OpenSessions {
     }
 }
 
-/// Return how many spans overlap at most, and from when on. `None` without any, or if not all were remembered.
+/// Return how many spans overlap at most, and from when on. `None` if there are none, or if not all were remembered.
 fn most_of(spans: &[(Micros, Micros)]) -> Option<(u64, Option<Micros>)> {
     if spans.len() >= SPANS {
         return None;

@@ -17,7 +17,7 @@ use crate::template::skeleton::skeleton;
 
 /// How many statements are cached by their skeletons; others are stripped again.
 const SKELETONS: usize = 200_000;
-/// The template of statements without any words: empty ones, and those that are only a comment.
+/// The template of statements without words: empty statements, and comments alone.
 const EMPTY: &[u8] = b"(empty statement)";
 /// Up to this number, origins are searched linearly.
 const FEW_ORIGINS: usize = 32;

@@ -148,7 +148,7 @@ def _session_tallies(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[Sess
 
 
 def checkpoint_work_of(points: Mapping[str, Any]) -> CheckpointWork | None:
-    """Return the work of checkpoints; None without any, or for a run of a version that did not count it."""
+    """Return the work of checkpoints; None if there were none, or if an older version stored the run."""
     completed = points["all"]["count"]
     if not completed or "wal_added" not in points:
         return None

@@ -243,7 +243,7 @@ class LoadResult:
     `answer` is the first sentence a reader sees; `warnings` are one sentence each. `operation` is latency
     from the intended start, `service` from the actual start; in a closed loop both are the same. `lateness`
     is None in a closed loop. `bottlenecks` are the resources that limited the load, the gravest first, if the
-    components behind the load were observed; `missing` lists those that could not be.
+    components behind the load were observed; `missing` lists the others.
     """
 
     run: LoadRunFacts

@@ -89,7 +89,7 @@ class HourFacts:
 
 @dataclass(frozen=True, slots=True)
 class SessionTally:
-    """Sessions of one name: how many began and ended in the log, and how long those that ended lasted."""
+    """Sessions of one name: how many began and ended in the log, and how long the ended ones lasted."""
 
     name: str
     begun: int
@@ -125,10 +125,10 @@ class SessionFacts:
 class CheckpointWork:
     """The work of completed checkpoints, summed up.
 
-    `timed` counts checkpoints that checkpoint_timeout started, `wal` those that max_wal_size started, and
-    `requested` all others. `buffers_share` is the mean share of shared buffers that a checkpoint wrote; None
-    if the log does not show it. Distance is the WAL from one checkpoint to the next, `estimate` the server's
-    estimate of it; both are means in bytes.
+    `timed` counts checkpoints that checkpoint_timeout started, `wal` checkpoints that max_wal_size started,
+    and `requested` all others. `buffers_share` is the mean share of shared buffers that a checkpoint wrote;
+    None if the log does not show it. Distance is the WAL from one checkpoint to the next, `estimate` the
+    server's estimate of it; both are means in bytes.
     """
 
     completed: int

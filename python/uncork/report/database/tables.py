@@ -111,7 +111,7 @@ def template_id(one: TemplateActivity) -> str:
 
 
 def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
-    """Return templates by the time of busy sessions, with what they mostly did; None without any."""
+    """Return templates by the time of busy sessions, with what they mostly did; None if there are none."""
     found = [one for one in result.templates if one.sessions]
     if not found:
         return None
@@ -300,7 +300,7 @@ def _amount(counter: str, value: float) -> Value:
 
 
 def tables_table(result: DatabaseResult, most: int, *, brief: bool = False) -> Table | None:
-    """Return tables, the largest first, with their activity; None without any.
+    """Return tables, the largest first, with their activity; None if there are none.
 
     `brief` leaves columns out for a narrow screen.
     """
@@ -391,7 +391,7 @@ def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) 
 
 
 def islands_table(result: DatabaseResult) -> Table | None:
-    """Return the islands of tables joined by foreign keys; None without any."""
+    """Return the islands of tables joined by foreign keys; None if there are none."""
     if not result.islands:
         return None
     alone = [one for one in result.tables if one.kind != "partitioned table"]
@@ -417,7 +417,7 @@ def islands_table(result: DatabaseResult) -> Table | None:
 
 
 def foreign_keys_table(result: DatabaseResult) -> Table | None:
-    """Return foreign keys without an index; None without any."""
+    """Return foreign keys without an index; None if there are none."""
     bare = [one for one in result.foreign_keys if not one.indexed]
     if not bare:
         return None
@@ -433,7 +433,7 @@ def foreign_keys_table(result: DatabaseResult) -> Table | None:
 
 
 def settings_table(result: DatabaseResult) -> Table | None:
-    """Return settings that differ from PostgreSQL's defaults; None without any."""
+    """Return settings that differ from PostgreSQL's defaults; None if there are none."""
     if not result.settings:
         return None
     return Table(

@@ -46,7 +46,7 @@ def overall_words(result: LogResult) -> str:
 
 
 def slowest_table(result: LogResult, most: int) -> Table | None:
-    """Return the slowest single statements; None without any."""
+    """Return the slowest single statements; None if there are none."""
     if not result.slowest:
         return None
     return Table(

@@ -148,12 +148,12 @@ def histogram_table(result: LogResult) -> Table | None:
 
 
 def errors_table(errors: Sequence[ErrorFacts], most: int) -> Table | None:
-    """Return errors and warnings by kind, the most frequent first; None without any."""
+    """Return errors and warnings by kind, the most frequent first; None if there are none."""
     return _messages("Errors and warnings by kind", errors, most)
 
 
 def notices_table(notices: Sequence[ErrorFacts], most: int) -> Table | None:
-    """Return other messages by kind; None without any."""
+    """Return other messages by kind; None if there are none."""
     return _messages("Other messages", notices, most)
 
 
@@ -348,7 +348,7 @@ def lines_words(result: LogResult) -> str:
 
 
 def rejected_table(result: LogResult) -> Table | None:
-    """Return the first lines that belong to no entry; None without any."""
+    """Return the first lines that belong to no entry; None if there are none."""
     if not result.rejected_lines:
         return None
     return Table(
