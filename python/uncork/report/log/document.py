@@ -119,8 +119,13 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
         yield Section(
             "templates",
             "Where the time went",
-            (templates_table(result, len(result.templates), width=_LINE), *_slowest(result)),
+            (templates_table(result, len(result.templates), width=_LINE),),
         )
+        slowest = slowest_table(result, _SLOWEST)
+        if slowest is not None:
+            longest = format_duration(result.slowest[0].duration_ns)
+            fold = Fold(f"The slowest {len(slowest.rows)}, up to {longest}", (slowest,))
+            yield Section("slowest", "Slowest single statements", (fold,))
         yield Section("time", "Over time, and by duration", tuple(_over_time(result)))
         yield Section("origins", "Who used the time", (Beside(tuple(contributions_tables(result))),))
     transactions = transactions_table(result)
@@ -146,13 +151,6 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
     details = tuple(template_folds(result, parts))
     if details:
         yield Section("details", "Template by template", details)
-
-
-def _slowest(result: LogResult) -> Iterator[Block]:
-    table = slowest_table(result, _SLOWEST)
-    if table is not None:
-        longest = format_duration(result.slowest[0].duration_ns)
-        yield Fold(f"Slowest single statements, up to {longest}", (table,))
 
 
 def _over_time(result: LogResult) -> Iterator[Block]:
