@@ -204,7 +204,7 @@ class ExperimentRun(Run):
     def _reader(self) -> RunReader:
         """Return a reader of the stored tables, and of `comparisons`, which holds the verdicts."""
         reader = super()._reader()
-        reader.add_computed(COMPARISONS, lambda: comparisons_table(self.comparisons))
+        reader.add_computed(COMPARISONS, comparisons_table(()), lambda: comparisons_table(self.comparisons))
         return reader
 
     def expect(self, *expectations: str) -> None:

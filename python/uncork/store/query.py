@@ -43,7 +43,7 @@ class RunReader:
         self.manifest: Manifest = read_manifest(folder) if manifest is None else manifest
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._known: set[str] = set()
-        self._computed: dict[str, Callable[[], pa.Table]] = {}
+        self._computed: dict[str, tuple[pa.Table, Callable[[], pa.Table]]] = {}
 
     def close(self) -> None:
         """Close the database connection."""
@@ -284,20 +284,24 @@ class RunReader:
             words = set(re.findall(r"\w+", query.lower()))
             known = TABLES.keys() | self._computed.keys()
             for name in known & words or known:
-                if name not in self._known:
-                    self._add(self._connection, name)
-                    self._known.add(name)
+                if name in self._known:
+                    continue
+                if name in self._computed and name not in words:  # SHOW TABLES needs its columns only
+                    self._connection.register(name, self._computed[name][0])
+                    continue
+                self._add(self._connection, name)
+                self._known.add(name)
         except duckdb.Error as error:
             raise StoreError(f"{self.folder}: damaged: {error}") from error
         return self._connection
 
-    def add_computed(self, name: str, compute: Callable[[], pa.Table]) -> None:
-        """Add a table that is computed when a query names it, or no table."""
-        self._computed[name] = compute
+    def add_computed(self, name: str, empty: pa.Table, compute: Callable[[], pa.Table]) -> None:
+        """Add a table that is computed when a query names it; `empty` has its columns."""
+        self._computed[name] = (empty, compute)
 
     def _add(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
         if name in self._computed:
-            connection.register(name, self._computed[name]())
+            connection.register(name, self._computed[name][1]())
             return
         files = sorted(str(path) for path in (self.folder / name).glob("*.parquet"))
         if name == LOG_EVENTS.name and not files:

@@ -21,7 +21,7 @@ def run_tables(folder: Path) -> RunReader:
     """
     reader = RunReader(folder)
     if reader.manifest.kind == "experiment":
-        reader.add_computed(COMPARISONS, lambda: _comparisons(folder))
+        reader.add_computed(COMPARISONS, comparisons_table(()), lambda: _comparisons(folder))
     return reader
 
 
