@@ -268,7 +268,7 @@ def test_a_server_out_of_reach_is_a_result(uncork):
     assert result["run"]["outcome"] == "refused"
     assert sum(result["counts"]["connect_errors"].values()) >= 1
     assert set(result["counts"]["connect_errors"]) == {"08001"}
-    assert uncork("report", "last").returncode == 0
+    assert uncork("report", uncork.runs[0].name).returncode == 0
 
 
 def test_a_wrong_password_is_a_result_that_holds_no_password(uncork, server):
