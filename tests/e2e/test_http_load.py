@@ -59,8 +59,9 @@ def result_of(folder: Path) -> dict:
 def test_a_load_is_answered_counted_and_kept(uncork, load):
     done = load("plain", "/small.txt", "-n", 500, "-c", 4, "-t", 2)
     assert done.returncode == 0, done.stderr
+    # A bottleneck takes the place of the connections.
     assert re.match(
-        r"The service handled [\d ,.]+ requests a second from 4 connections with p99", done.stdout
+        r"The service handled [\d ,.]+ requests a second( from 4 connections)? with p99", done.stdout
     )
     assert re.search(r"Over .* by 4 connections: half took under", done.stdout)
     assert "no errors" in done.stdout
