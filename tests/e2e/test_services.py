@@ -92,7 +92,7 @@ def changed(*pairs):
 
 
 def report(uncork):
-    return json.loads(uncork("report", "last", "--json").stdout)
+    return json.loads(uncork("report", uncork.runs[-1].name, "--json").stdout)
 
 
 def test_a_pool_of_one_is_slower_and_the_report_says_what_it_costs(services):
