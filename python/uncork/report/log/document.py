@@ -88,6 +88,11 @@ def _steps(result: LogResult) -> Iterator[Step]:
             "Query every entry with SQL, here or with any tool that reads Parquet:",
             f'uncork sql {result.run.id} "{_COUNT_KINDS}"',
         )
+    if result.executions.count:
+        yield Step(
+            "Prove a change before you ship it: write an experiment about the first template:",
+            f"uncork new slow.toml --from {result.run.id}",
+        )
     yield Step("After a change, look at the same templates in a new log:", result.run.reproduce)
 
 
