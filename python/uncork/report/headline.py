@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from uncork.report.template_words import short_template
+from uncork.model.template_words import short_template
 
 __all__ = [
     "MOST_NUMBERS",

@@ -15,13 +15,13 @@ from uncork.model.results.database import (
     TemplateActivity,
     TimeNode,
 )
+from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.database.findings import finding_headline
 from uncork.report.database.words import blocker_words, class_words, sessions_text
 from uncork.report.headline import capital, fitting, headline_template, join_sentences
 from uncork.report.quantity_words import instant_text, share_text
 from uncork.report.system_blocks import system_doubts
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words, series_words
 
 __all__ = ["answer_database", "uneven"]

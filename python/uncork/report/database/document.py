@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.model.results.database import DatabaseResult, TemplateActivity
+from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import (
     Beside,
@@ -47,7 +48,6 @@ from uncork.report.database.tables import (
 from uncork.report.database.words import class_words, sessions_text
 from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
 from uncork.report.system_blocks import system_blocks
-from uncork.report.template_words import short_template
 
 __all__ = ["build_database_document"]
 

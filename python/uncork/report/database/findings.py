@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from uncork.model.results.database_finding import DatabaseFinding, Rule
+from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Step
 from uncork.report.database.words import sessions_text
 from uncork.report.quantity_words import share_text
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["SHOW_BLOCKED", "finding_headline", "finding_step"]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.model.results.database import DatabaseResult, PlanNote, TemplateActivity
+from uncork.model.template_words import short_template
 from uncork.model.units import format_count
 from uncork.report.blocks import Block, Bullets, Code, Paragraph
-from uncork.report.template_words import short_template
 
 __all__ = ["PLANS", "plan_blocks", "plan_items"]
 

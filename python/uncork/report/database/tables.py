@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from uncork.model.results.database import IDLE, DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
+from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
 from uncork.report.database.words import blocker_words, class_words, node_words, sessions_text
 from uncork.report.quantity_words import share_text
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = [
@@ -115,6 +115,7 @@ def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table |
     found = [one for one in result.templates if one.sessions]
     if not found:
         return None
+    texts = short_templates([one.text for one in found[:most]], width)
     left = len(found) - most
     more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
     counted = result.counted_ns is not None
@@ -137,9 +138,9 @@ def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table |
                 share_cell(one.share),
                 Value(class_words(one.classes[0].name), note=_others(one)),
                 *(_calls(one) if counted else ()),
-                Value(short_template(one.text, width), code=True, link=links.get(one.number, "")),
+                Value(text, code=True, link=links.get(one.number, "")),
             )
-            for rank, one in enumerate(found[:most], 1)
+            for rank, (one, text) in enumerate(zip(found[:most], texts, strict=True), 1)
         ),
         sortable=True,
     )
@@ -168,6 +169,7 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
     if not counted:
         return None
     counted.sort(key=lambda item: -item[1].execution_ns)
+    texts = short_templates([one.text for one, _ in counted[:most]], width)
     left = len(counted) - most
     more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
     block = result.block_bytes
@@ -192,9 +194,9 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
                 bytes_cell(figures.wal_bytes),
                 duration_cell(figures.planning_ns if figures.plans else None),
                 duration_cell(figures.jit_ns if figures.jit_functions else None),
-                Value(short_template(one.text, width), code=True, link=links.get(one.number, "")),
+                Value(text, code=True, link=links.get(one.number, "")),
             )
-            for one, figures in counted[:most]
+            for (one, figures), text in zip(counted[:most], texts, strict=True)
         ),
         sortable=True,
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from uncork.model.results.database import CPU, IDLE, BlockerFacts, TimeNode
-from uncork.report.template_words import short_template
+from uncork.model.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["blocker_words", "class_words", "node_words", "sessions_text", "snapshot_line"]

@@ -7,11 +7,11 @@ from typing import Final
 
 from uncork.model.results.log import LogResult, ServerFacts
 from uncork.model.results.log_activity import HourFacts, SessionFacts, SessionTally, VacuumWork
+from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell
 from uncork.report.quantity_words import instant_text, share_text, step_text
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = [

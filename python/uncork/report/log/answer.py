@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.log import LogResult, TemplateFacts, TransactionFacts
+from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.headline import headline_template, join_sentences
 from uncork.report.log.blocking import blocking_reasons
@@ -23,7 +24,6 @@ from uncork.report.log.shares import (
     transactions_share,
 )
 from uncork.report.quantity_words import share_text
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["answer_log", "compose_log_reasons"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from uncork.model.results.log import Blocking
+from uncork.model.template_words import short_template
 from uncork.model.units import format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import count_cell, duration_cell
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["blocking_reasons", "blocking_table"]

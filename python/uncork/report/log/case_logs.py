@@ -11,11 +11,11 @@ from rich.console import Console
 
 from uncork.model.results.case_logs import CaseLogs, LogFigure
 from uncork.model.results.log_comparison import TemplateChange
+from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Bullets, Column, Document, Section, Step, Table, Value
 from uncork.report.log.comparison import answer_log_comparison, comparison_tables
 from uncork.report.quantity_words import share_text
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words, effect_text
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text

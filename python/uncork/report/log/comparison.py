@@ -17,10 +17,10 @@ from uncork.model.results.log_comparison import (
     Period,
     TemplateChange,
 )
+from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Document, Section, Step, Table, Tone, Value
 from uncork.report.quantity_words import share_text
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words, effect_text
 from uncork.report.write.terminal_text import TerminalPart, as_text, wrapped, write_lines, write_report
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from uncork.model.results.log import DURATION_PARTS, Contribution, Example, LogResult, TemplateFacts
+from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Column, Facts, Fold, Paragraph, Spark, Table, Value
 from uncork.report.cells import count_cell, share_cell
 from uncork.report.log.tables import template_id
 from uncork.report.quantity_words import instant_text, share_text, step_text
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words, series_words
 
 __all__ = ["template_folds"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.model.results.log import LogResult
+from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
 from uncork.report.log.activity import hours_table, overall_facts, session_tables, slowest_table
@@ -28,7 +29,6 @@ from uncork.report.log.tables import (
     transactions_table,
 )
 from uncork.report.quantity_words import span_text
-from uncork.report.template_words import short_template
 
 __all__ = ["PARTS_OF_MARKDOWN", "build_log_document"]
 

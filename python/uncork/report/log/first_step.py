@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from uncork.model.results.log import LogResult, TemplateFacts
+from uncork.model.template_words import short_template
 from uncork.model.units import format_duration
 from uncork.report.blocks import Step
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["first_step"]

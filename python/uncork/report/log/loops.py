@@ -7,10 +7,10 @@ from typing import Final
 
 from uncork.model.results.log import LogResult
 from uncork.model.results.log_loop import LogLoop
+from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
 from uncork.report.log.shares import LEAST_SHARE, loop_share
 from uncork.report.quantity_words import share_text
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = ["costly_loops", "loop_notes", "loop_reasons"]

@@ -14,13 +14,13 @@ from uncork.model.results.log import (
     Tally,
     TemplateFacts,
 )
+from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import format_count
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
 from uncork.report.log.activity import checkpoint_tables, vacuum_tables
 from uncork.report.log.blocking import blocking_table
 from uncork.report.log.loops import loop_notes
-from uncork.report.template_words import short_template
 from uncork.report.words import count_words
 
 __all__ = [
@@ -55,6 +55,7 @@ def templates_table(result: LogResult, most: int, *, width: int) -> Table:
     """Return the costliest templates, each on a line of `width` characters."""
     executed = [one for one in result.templates if one.executions]
     shown = executed[:most]
+    texts = short_templates([one.text for one in shown], width)
     repeated = loop_notes(result)
     left = len(executed) + result.templates_more - len(shown)
     more = f"; {count_words(left, 'other template')} not shown" if left else ""
@@ -70,13 +71,13 @@ def templates_table(result: LogResult, most: int, *, width: int) -> Table:
                 duration_cell(one.mean_ns),
                 *(duration_cell(value) for value in (one.p50_ns, one.p95_ns, one.p99_ns, one.max_ns)),
                 Value(
-                    short_template(one.text, width),
+                    text,
                     note=_notes(one, repeated.get(one.number, "")),
                     code=True,
                     link=template_id(one),
                 ),
             )
-            for rank, one in enumerate(shown, 1)
+            for rank, (one, text) in enumerate(zip(shown, texts, strict=True), 1)
         ),
         sortable=True,
     )

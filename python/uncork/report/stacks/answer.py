@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.stacks import FrameFacts, MeasureFacts, StackResult
+from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.headline import capital, headline_template, join_sentences
 from uncork.report.quantity_words import share_text
-from uncork.report.template_words import short_template
 from uncork.report.words import series_words
 
 __all__ = [

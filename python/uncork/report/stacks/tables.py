@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from uncork.model.results.stacks import FrameFacts, LabelShare, MeasureFacts, StackResult
+from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.quantity_words import share_text
 from uncork.report.stacks.answer import frame_text, measure_words
-from uncork.report.template_words import short_template
 
 __all__ = [
     "changes_table",
