@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from uncork.api.profiles import profile_cpu as profile_cpu
     from uncork.api.profiles import profile_db as profile_db
     from uncork.api.profiles import profile_logs as profile_logs
+    from uncork.api.profiles import profile_service as profile_service
     from uncork.api.stored import compare as compare
     from uncork.api.stored import history as history
     from uncork.api.stored import name as name
@@ -51,7 +52,7 @@ _HOMES = {
     "api.experiments": ("doctor", "plan", "run", "run_case"),
     "api.guards": ("guard",),
     "api.loads": ("load_http", "load_sql", "sweep_http", "sweep_sql"),
-    "api.profiles": ("profile_cpu", "profile_db", "profile_logs"),
+    "api.profiles": ("profile_cpu", "profile_db", "profile_logs", "profile_service"),
     "api.stored": ("compare", "history", "name", "open", "runs", "sql"),
     "errors": ("UncorkError",),
 }
@@ -71,6 +72,7 @@ __all__ = [
     "profile_cpu",
     "profile_db",
     "profile_logs",
+    "profile_service",
     "run",
     "run_case",
     "runs",

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, cast
 
-from uncork.api.runs import CpuRun, DatabaseRun, LogRun, open_folder
+from uncork.api.runs import CpuRun, DatabaseRun, LogRun, ServiceRun, open_folder
 from uncork.api.signature import documented
 from uncork.api.words import Place, Progress, Quantity, call_text, calling, runs_folder, teller
 from uncork.errors import RunError, UsageError
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import CpuOptions, DatabaseOptions, LogOptions
+from uncork.requests.service_options import ServiceOptions
 
 if TYPE_CHECKING:
     from uncork.workbench.profile.database_watch import ProgressSnapshot
 
-__all__ = ["profile_cpu", "profile_db", "profile_logs"]
+__all__ = ["profile_cpu", "profile_db", "profile_logs", "profile_service"]
 
 
 class LogKeywords(TypedDict, total=False):
@@ -43,6 +45,23 @@ class DatabaseKeywords(TypedDict, total=False):
 
     lasting: Quantity
     rate: float
+
+
+class ServiceKeywords(TypedDict, total=False):
+    """Keywords of `profile_service`, declared in `ServiceOptions`."""
+
+    postgres: str | None
+    pids: Sequence[int] | None
+    no_code: bool
+    watch_only: bool
+    lasting: Quantity
+    clients: int
+    method: str | None
+    header: Mapping[str, str] | None
+    body: str | bytes | None
+    var: Mapping[str, str] | None
+    h2: bool
+    insecure: bool
 
 
 class CpuKeywords(TypedDict, total=False):
@@ -192,6 +211,41 @@ def profile_cpu(
         done = profile_stacks(runs_folder(runs), request, command=call_text("profile_cpu", options, command))
     _check(done.folder, done.result.run.status, done.trouble)
     return cast("CpuRun", open_folder(done.folder))
+
+
+@documented(ServiceOptions, ServiceKeywords)
+def profile_service(
+    *urls: str, progress: Progress = None, runs: Place | None = None, **options: Unpack[ServiceKeywords]
+) -> ServiceRun:
+    """Find the bottleneck of a service: send requests, and watch service, database and machine at once.
+
+    Args:
+        urls: Where to send requests; ``{name}`` stands for a variable, and ``@3`` at the end is a weight.
+        options: see below.
+        progress: Function that takes a line now and then, or True for standard error.
+        runs: Where runs are stored.
+
+    Raises:
+        UsageError, ConnectError: if an option is invalid, a request fails, or the database is out of reach.
+        RunError: if the service or the database goes away; what was recorded is kept.
+        KeyboardInterrupt: on Ctrl-C; what was recorded is kept.
+    """
+    from uncork.requests.service_options import service_job  # noqa: PLC0415 -- as above
+    from uncork.workbench.profile.services import profile_service as profiled  # noqa: PLC0415
+
+    with calling():
+        if not urls:
+            raise UsageError("name a service: an address, such as http://127.0.0.1:8080/")
+        read = from_values(ServiceOptions, {**options, "urls": urls})
+        job = service_job(
+            read,
+            read=lambda name: Path(name).read_bytes(),
+            seed=secrets.randbits(63),
+            command=call_text("profile_service", options, urls),
+        )
+        folder, status, reason = profiled(runs_folder(runs), job, teller(progress))
+    _check(folder, status, reason if status == "failed" else "")
+    return cast("ServiceRun", open_folder(folder))
 
 
 def _check(folder: Path, status: str, trouble: str) -> None:

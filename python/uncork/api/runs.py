@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from uncork.model.results.guard import GateCheck, GuardResult
     from uncork.model.results.load import LoadResult
     from uncork.model.results.log import LogResult
+    from uncork.model.results.service import ServiceResult
     from uncork.model.results.stacks import StackResult
     from uncork.model.results.sweep import SweepResult
     from uncork.model.stored_run import StoredRun
@@ -317,6 +318,22 @@ class CpuRun(Run):
         return self.result.answer
 
 
+class ServiceRun(Run):
+    """A profile of a service with its database."""
+
+    @cached_property
+    def result(self) -> ServiceResult:
+        """The result with everything that the report shows, as typed values."""
+        from uncork.workbench.documents.services import read_service  # noqa: PLC0415 -- as above
+
+        return read_service(self.folder).result
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+
 class ImportedRun(Run):
     """A result of another tool."""
 
@@ -423,6 +440,7 @@ _KINDS: Final[dict[str, type[Run]]] = {
     "log": LogRun,
     "database": DatabaseRun,
     "cpu": CpuRun,
+    "service": ServiceRun,
     "import": ImportedRun,
     "guard": GuardRun,
 }

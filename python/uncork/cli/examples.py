@@ -20,6 +20,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         'uncork new slow.toml --from last --template "from orders" '
         '--change index="CREATE INDEX ON orders (customer_id)"',
     ),
+    "profile service": (
+        "uncork profile service http://127.0.0.1:8080/ --postgres postgresql:///shop",
+        'uncork profile service http://127.0.0.1:8080/items/{id} /search --var "id=1..1000" -c 16 --for 30s',
+        "uncork profile service http://127.0.0.1:8080/ --postgres postgresql:///shop --watch-only --for 60s",
+    ),
     "profile logs": (
         "uncork profile logs /var/log/postgresql/",
         "uncork profile logs today.log --against yesterday.log --html changes.html",

@@ -37,6 +37,11 @@ class Verb:
 
 
 _PROFILE: Final = {
+    "service": Verb(
+        "Find the bottleneck of a service: send requests, and watch service, database and machine at once.",
+        "uncork.cli.profile.service:profile_service_command",
+        "uncork.requests.service_options:ServiceOptions",
+    ),
     "logs": Verb(
         "Report where the time went, from PostgreSQL's logs: templates, applications, errors, locks, files.",
         "uncork.cli.profile.logs:profile_logs",

@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 
 from uncork.errors import ConnectError
-from uncork.model.application import WATCH_APPLICATION
+from uncork.model.server import WATCH_APPLICATION
 
 __all__ = ["connect_error", "connect_to_watch"]
 

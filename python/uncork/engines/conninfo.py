@@ -24,8 +24,8 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
 from uncork.errors import ConnectError, UsageError
-from uncork.model.application import LOAD_APPLICATION
 from uncork.model.extras import install_command
+from uncork.model.server import LOAD_APPLICATION
 
 __all__ = ["Address", "resolve"]
 

@@ -32,7 +32,7 @@ from psycopg import errors, sql
 
 from uncork.engines.connecting import connect_error
 from uncork.errors import ConnectError, SetupError, UsageError
-from uncork.model.application import LOAD_APPLICATION
+from uncork.model.server import LOAD_APPLICATION
 
 __all__ = ["ACCOUNTS", "STEPS", "Initialised", "Progress", "Step", "initialise", "scale_of"]
 

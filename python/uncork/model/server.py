@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from uncork.model.engine import POSTGRESQL
 
-__all__ = ["ExecutedPlan", "Relation", "Snapshot", "Target", "is_local"]
+__all__ = [
+    "LOAD_APPLICATION",
+    "WATCH_APPLICATION",
+    "ExecutedPlan",
+    "Relation",
+    "Snapshot",
+    "Target",
+    "is_local",
+]
+
+LOAD_APPLICATION: Final = "uncork"
+"""A connection that sends load or prepares data. This work is the user's own, so every report shows it."""
+WATCH_APPLICATION: Final = "uncork watch"
+"""A connection that only observes: samples, snapshots, short queries. Reports on the server leave it out."""
 
 
 @dataclass(frozen=True, slots=True)

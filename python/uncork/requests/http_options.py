@@ -28,7 +28,7 @@ from uncork.requests.load_options import (
 )
 from uncork.requests.option import Kind, choice, duration, number, opt, pair, whole
 
-__all__ = ["HttpOptions"]
+__all__ = ["HEADER", "VARIABLE", "HttpOptions"]
 
 _what, _how, _when, _sweep = (partial(opt, panel=panel) for panel in (WHAT, HOW, WHEN, SWEEP))
 _check, _watch = partial(opt, panel="Expected responses"), partial(opt, panel="Other processes to watch")
@@ -78,8 +78,8 @@ def _digest(text: str, option: str) -> str:
 _STATUS = whole(200, 599)
 _TIME, _TIMEOUT, _LATENCY = duration("s"), duration("s", zero=True), duration("ms")
 _RATE = number(0, 1e9, refusal="{option} must be above 0 requests a second; found {value}")
-_HEADER = pair(":", "-H \"{name}\": write -H 'NAME: VALUE'")
-_VARIABLE = pair(
+HEADER = pair(":", "-H \"{name}\": write -H 'NAME: VALUE'")
+VARIABLE = pair(
     "=",
     '--var "{value}": write NAME=1..1000, NAME=a,b,c or NAME=@FILE',
     name="[A-Za-z_][A-Za-z0-9_]*",
@@ -102,7 +102,7 @@ class HttpOptions:
     )
     method: str | None = _what("-X, --method METHOD", "Request method. Default: GET, or POST with a body.")
     header: list[tuple[str, str]] | None = _what(
-        "-H, --header 'NAME: VALUE'", "Add a request header.", _HEADER, python="Request headers."
+        "-H, --header 'NAME: VALUE'", "Add a request header.", HEADER, python="Request headers."
     )
     data: str | None = _what("-d, --data FILE", "Send the content of FILE as the body.")
     body: str | bytes | None = _what("--body TEXT", "Send TEXT as the body.", python="Request body.")
@@ -110,7 +110,7 @@ class HttpOptions:
         "--var NAME=VALUES",
         "Values of {NAME}: 1..1000, a,b,c or @FILE with one a line. They are drawn at random, or used in "
         "turn if VALUES begins with +.",
-        _VARIABLE,
+        VARIABLE,
         python='Values of ``{name}``: ``{"id": "1..1000"}``, ``"a,b,c"`` or ``"@FILE"``.',
     )
     expect_status: tuple[int, ...] | None = _check(

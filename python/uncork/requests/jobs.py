@@ -12,7 +12,16 @@ from uncork.model.http import HttpSpec
 from uncork.model.load import LoadSpec
 from uncork.model.sweep import SweepSpec
 
-__all__ = ["HttpJob", "LoadJob", "ServerOptions", "SweepRequest", "TablesJob", "TablesOptions", "Vacuum"]
+__all__ = [
+    "HttpJob",
+    "LoadJob",
+    "ServerOptions",
+    "ServiceJob",
+    "SweepRequest",
+    "TablesJob",
+    "TablesOptions",
+    "Vacuum",
+]
 
 
 Vacuum = Literal["none", "usual", "all"]
@@ -96,6 +105,23 @@ class HttpJob:
     command: str
     service_pids: tuple[int, ...] = ()
     postgres: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceJob:
+    """Profile a service for `seconds` with the load `spec`, or with the traffic that is there (`send` False).
+
+    `postgres` is the database behind it. `pids` are the service's processes; if empty, they are found by its
+    port. `code`: also record functions. `command` repeats the profile and holds no secret.
+    """
+
+    spec: HttpSpec
+    postgres: Address | None
+    pids: tuple[int, ...]
+    seconds: float
+    send: bool
+    code: bool
+    command: str
 
 
 @dataclass(frozen=True, slots=True)

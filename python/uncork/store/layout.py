@@ -23,6 +23,8 @@ Runs of other kinds have these files:
 - ``log``: facts.json and the tables log_*/.
 - ``database``: facts.json and the tables database_*/.
 - ``cpu``: facts.json and the tables stacks/ and stack_*/.
+- ``service``: facts.json, the tables service_*/, and parts/, which holds a load, a watch of the database and
+  stacks as runs of their own.
 - ``import`` (a result of another tool): the table figures/. Other facts from the tool are in the manifest's
   options.
 - ``guard`` (of a stored run): guard.json, its result. With two targets also legs/, which holds each turn as
@@ -70,7 +72,7 @@ MANIFEST_VERSION = 1
 NAMES: Final = ".names"
 """The folder of names, with a file for each: if two people set different names at once, both are kept."""
 
-RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu", "import", "guard"]
+RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu", "service", "import", "guard"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ __all__ = [
     "find_service",
     "listening_inodes",
     "overflows_in",
+    "process_tree",
 ]
 
 _LISTENS: Final = "0A"
@@ -70,11 +71,11 @@ def find_service(wanted: Sequence[int], host: str, port: int) -> tuple[Service |
             for pid in wanted
             if not Path(f"/proc/{pid}").is_dir()
         )
-        pids = _tree(pid for pid in wanted if Path(f"/proc/{pid}").is_dir())
+        pids = process_tree(pid for pid in wanted if Path(f"/proc/{pid}").is_dir())
         return (Service(pids, port if here else None) if pids else None), missing
     if not here:
         return None, ()
-    found = _tree(pid for pid in _listeners(port) if pid != os.getpid())
+    found = process_tree(pid for pid in _listeners(port) if pid != os.getpid())
     if found:
         return Service(found, port), ()
     return None, ()
@@ -107,7 +108,7 @@ class ServiceWatch:
     def look(self) -> None:
         """Read the number of open files, and the length of the accept queue."""
         if time.monotonic_ns() - self._looked_ns >= _CHILDREN_NS:
-            self._pids, self._looked_ns = _tree(self._service.pids), time.monotonic_ns()
+            self._pids, self._looked_ns = process_tree(self._service.pids), time.monotonic_ns()
         for pid in self._pids:
             with suppress(OSError):
                 limit = _limit(pid)
@@ -146,12 +147,12 @@ class ThreadTimes:
     def __init__(self, pids: Iterable[int]) -> None:
         self._roots = tuple(pids)
         self._begun_ns = time.monotonic_ns()
-        self._before = dict(_thread_times(_tree(self._roots)))
+        self._before = dict(_thread_times(process_tree(self._roots)))
         self._last = dict(self._before)
 
     def look(self) -> None:
         """Read the times of threads that may soon end."""
-        self._last.update(_thread_times(_tree(self._roots)))
+        self._last.update(_thread_times(process_tree(self._roots)))
 
     def end(self) -> tuple[tuple[float, ...], float]:
         """Return the busy fraction of each thread, and how many threads waited for a processor on average.
@@ -224,7 +225,7 @@ def _all() -> list[int]:
     return [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()]
 
 
-def _tree(roots: Iterable[int]) -> tuple[int, ...]:
+def process_tree(roots: Iterable[int]) -> tuple[int, ...]:
     """Return processes and all their descendants, parents before children."""
     wanted = list(dict.fromkeys(roots))
     if not wanted:

@@ -24,7 +24,7 @@ from uncork.errors import ServerCrash, UsageError
 from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
 from uncork.model.tables.register import TABLES
 
-__all__ = ["MARK", "Connections", "Look", "ServerSnapshot", "ServerWatch", "check_conninfo"]
+__all__ = ["MARK", "Connections", "Look", "ServerSnapshot", "ServerWatch", "StatementCount", "check_conninfo"]
 
 Row = dict[str, Any]
 
@@ -53,7 +53,8 @@ _FOREIGN_KEY_COLUMNS: Final = ("oid", "name", "table_oid", "referred_oid", "colu
 _ACTIVITY: Final[tuple[tuple[str, Callable[[str], int | str]], ...]] = (
     *(("pid", int), ("backend", str), ("state", str), ("wait_class", str), ("wait_event", str)),
     *(("query_id", int), ("application", str), ("user", str), ("database", str), ("leader_pid", int)),
-    *(("transaction_us", int), ("state_us", int), ("held_age", int), ("blocked_by", str), ("text", str)),
+    *(("transaction_us", int), ("state_us", int), ("held_age", int), ("blocked_by", str)),
+    *(("comment", str), ("text", str)),
 )
 _SAMPLE: Final = b"uncork_sample"
 _CANCELED: Final = b"57014"
@@ -63,6 +64,8 @@ _HIDDEN: Final = "<insufficient privilege>"
 @dataclass(frozen=True, slots=True)
 class Look:
     """One sample: `rows` have the columns of the table database_activity, plus the text of new statements.
+
+    Instead of the column `origin`, a row has the statement's `comment`.
 
     `begun_ns` and `ended_ns` are readings of the monotonic clock. `hidden` counts the sessions that this role
     is not allowed to see.
@@ -80,6 +83,15 @@ class Connections:
 
     many: int
     idle_us: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementCount:
+    """How often a statement was executed, for how long in total, and how many rows it returned or changed."""
+
+    calls: int
+    execution_ns: float
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +274,35 @@ class ServerWatch:
         if self._connection.closed or self._connection.broken:
             raise ServerCrash("the server went away: the connection was lost during EXPLAIN")
         return found
+
+    def statement_counts(self) -> dict[int, StatementCount]:
+        """Return what pg_stat_statements counted since its reset, by query id; empty unless it counts.
+
+        Call `facts` first: it finds out where the extension is.
+
+        Raises:
+            ServerCrash: if the server went away, or did not answer in time.
+        """
+        if self._statements is None:
+            return {}
+        toplevel = " AND s.toplevel" if "s.toplevel" in self._statements else ""
+        query = snapshot_sql.STATEMENT_COUNTS.format(extension="{extension}", toplevel=toplevel)
+        try:
+            rows = self._ask(self._extended(query))
+        except psycopg.Error as error:
+            raise _gone(error) from error
+        return {number: StatementCount(calls, float(ns), many) for number, calls, ns, many in rows}
+
+    def session_ports(self) -> set[int]:
+        """Return the client's port of each connection over TCP.
+
+        Raises:
+            ServerCrash: if the server went away, or did not answer in time.
+        """
+        try:
+            return {port for (port,) in self._ask(snapshot_sql.SESSION_PORTS)}
+        except psycopg.Error as error:
+            raise _gone(error) from error
 
     def texts(self, wanted: Iterable[int]) -> dict[int, str]:
         """Return the texts of statements by query id, as far as pg_stat_statements has them.

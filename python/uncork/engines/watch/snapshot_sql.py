@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from uncork.model.application import WATCH_APPLICATION
+from uncork.model.server import WATCH_APPLICATION
 
 __all__ = [
     "CONNECTIONS",
@@ -20,10 +20,12 @@ __all__ = [
     "MARK",
     "RELATIONS",
     "SERVER",
+    "SESSION_PORTS",
     "SETTINGS",
     "SIZES",
     "STATEMENTS_INFO",
     "STATEMENT_COLUMNS",
+    "STATEMENT_COUNTS",
     "STATEMENT_TEXTS",
     "WIDTHS",
     "activity",
@@ -52,6 +54,13 @@ The server reads states first and wait events later. A short statement, such as 
 its session then shows a wait for the client that the statement did not have. What the statement did wait for
 is unknown. A COPY that waits for its client has been active for longer than 20 ms."""
 
+_COMMENT: Final = """pg_catalog.left(coalesce(
+         pg_catalog.substring(a.query, '/[*]([^*]*)[*]/[[:space:];]*$'),
+         pg_catalog.substring(a.query, '^[[:space:]]*/[*]([^*]*)[*]/')), 500)"""
+"""The comment at the end or the beginning of a statement, in which libraries such as sqlcommenter name the
+code that sent it. The server cuts long statements (track_activity_query_size), so a comment at the end can be
+missing."""
+
 _ACTIVITY: Final = f"""
 SELECT {MARK} a.pid, a.backend_type, a.state, CASE WHEN NOT {_ENDED} THEN a.wait_event_type END,
        CASE WHEN NOT {_ENDED} THEN a.wait_event END, {{query_id}},
@@ -61,6 +70,7 @@ SELECT {MARK} a.pid, a.backend_type, a.state, CASE WHEN NOT {_ENDED} THEN a.wait
        greatest(pg_catalog.age(a.backend_xid), pg_catalog.age(a.backend_xmin)),
        CASE WHEN $2::boolean AND a.wait_event_type = 'Lock'
             THEN pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ',') END,
+       {_COMMENT},
        CASE WHEN {{unknown}} THEN a.query END
   FROM pg_catalog.pg_stat_activity AS a
  WHERE a.pid <> pg_catalog.pg_backend_pid() AND a.state IS DISTINCT FROM 'idle'
@@ -90,6 +100,24 @@ SELECT {MARK} pg_catalog.current_setting('max_connections')::int,
        pg_catalog.current_setting('superuser_reserved_connections')::int
        + coalesce(pg_catalog.current_setting('reserved_connections', true), '0')::int
 """
+
+
+STATEMENT_COUNTS: Final = f"""
+SELECT {MARK} s.queryid, pg_catalog.sum(s.calls)::bigint, pg_catalog.sum(s.total_exec_time) * 1e6,
+       pg_catalog.sum(s.rows)::bigint
+  FROM {{extension}}.pg_stat_statements(false) AS s
+ WHERE s.queryid IS NOT NULL{{toplevel}}
+ GROUP BY s.queryid
+"""
+"""Executions of each statement, by any role in any database; `{{extension}}` is its schema."""
+
+SESSION_PORTS: Final = f"""
+SELECT {MARK} a.client_port
+  FROM pg_catalog.pg_stat_activity AS a
+ WHERE a.client_port > 0 AND a.pid <> pg_catalog.pg_backend_pid()
+   AND a.application_name IS DISTINCT FROM '{WATCH_APPLICATION}'
+"""
+"""The client's end of each connection over TCP."""
 
 
 def activity(version: int) -> str:

@@ -56,6 +56,7 @@ DATABASE_TABLES = (
                 "transactions begun since the oldest whose dead rows VACUUM must keep for it",
             ),
             Column("blocked_by", "text", "", "processes that block it, comma-separated; null if not asked"),
+            Column("origin", "text", "", "the route or action that its statement's comment names, if any"),
         ),
     ),
     Table(

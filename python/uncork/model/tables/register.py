@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.tables.log import HISTOGRAM_COLUMNS, LOG_EVENTS, LOG_TABLES
+from uncork.model.tables.service import SERVICE_TABLES
 from uncork.model.tables.stacks import EVIDENCE, STACK_TABLES
 from uncork.model.tables.sweep import SWEEP_VISITS
 from uncork.model.tables.system import SYSTEM_TABLES
@@ -343,6 +344,7 @@ TABLES: dict[str, Table] = {
         *DATABASE_TABLES,
         *SYSTEM_TABLES,
         *STACK_TABLES,
+        *SERVICE_TABLES,
         EVIDENCE,
     )
 }

@@ -14,6 +14,7 @@ _PREFIXES: Final = {
     "log": ("log: ", "log "),
     "database": ("database: ", "database "),
     "cpu": ("stacks: ", "CPU of "),
+    "service": ("service: ", "service at "),
 }
 """How the stored question of each kind begins, and how the title begins instead."""
 _LONGEST: Final = 80

@@ -14,6 +14,7 @@ from uncork.model.results.load import LOAD_RESULT_VERSION, LoadResult
 from uncork.model.results.log import LOG_RESULT_VERSION, LogResult
 from uncork.model.results.log_comparison import LOG_COMPARISON_VERSION, LogComparison
 from uncork.model.results.run_comparison import RUN_COMPARISON_VERSION, RunComparison
+from uncork.model.results.service import SERVICE_RESULT_VERSION, ServiceResult
 from uncork.model.results.stacks import STACK_RESULT_VERSION, StackResult
 from uncork.model.results.sweep import SWEEP_RESULT_VERSION, SweepResult
 from uncork.report.write.json_document import schema_of
@@ -27,6 +28,7 @@ RESULTS: Final[dict[str, tuple[type, str]]] = {
     "log-result": (LogResult, f"uncork log, version {LOG_RESULT_VERSION}"),
     "database-result": (DatabaseResult, f"uncork database, version {DATABASE_RESULT_VERSION}"),
     "stack-result": (StackResult, f"uncork stacks, version {STACK_RESULT_VERSION}"),
+    "service-result": (ServiceResult, f"uncork service, version {SERVICE_RESULT_VERSION}"),
     "guard": (GuardResult, f"uncork guard, version {GUARD_VERSION}"),
     "run-figures": (RunFigures, "uncork figures of a run"),
     "run-comparison": (RunComparison, f"uncork comparison of runs, version {RUN_COMPARISON_VERSION}"),

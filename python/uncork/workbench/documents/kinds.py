@@ -74,6 +74,7 @@ _ROWS: Final = {
     "log": "logs",
     "database": "databases",
     "cpu": "stacks",
+    "service": "services",
     "import": "imports",
     "guard": "guards",
 }

@@ -20,6 +20,7 @@ from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
 from uncork.model.results.log_comparison import LogComparison
 from uncork.model.results.run_comparison import RunComparison
+from uncork.model.results.service import ServiceResult
 from uncork.model.results.stacks import StackResult
 from uncork.model.results.sweep import SweepResult
 from uncork.report.blocks import Document
@@ -47,7 +48,15 @@ __all__ = [
 ]
 
 StoredResult = (
-    RunResult | LoadResult | SweepResult | LogResult | DatabaseResult | StackResult | RunFigures | GuardResult
+    RunResult
+    | LoadResult
+    | SweepResult
+    | LogResult
+    | DatabaseResult
+    | StackResult
+    | ServiceResult
+    | RunFigures
+    | GuardResult
 )
 """The result of a run, by its kind."""
 ComparedResult = RunComparison | LogComparison | StackResult

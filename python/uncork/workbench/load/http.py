@@ -13,7 +13,7 @@ from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.http import check_http, http_plan, run_http, without_secrets
 from uncork.load.sql import build_facts
 from uncork.model.http import HttpSpec
-from uncork.model.load import LoadOutcome, LoadProgress
+from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress
 from uncork.model.redaction import redact
 from uncork.requests.jobs import HttpJob
 from uncork.store.layout import Manifest, RunKind
@@ -82,12 +82,16 @@ def http_manifest(job: HttpJob, kind: RunKind, name: str, question: str) -> Mani
 
 
 class HttpSession:
-    """One load by HTTP. `run` carries it out; the run's folder exists from the start."""
+    """One load by HTTP. `run` carries it out; the run's folder exists from the start.
+
+    Afterwards, `measured` is what was measured; None before.
+    """
 
     def __init__(self, record: RunRecord, job: HttpJob) -> None:
         self.record = record
         self.folder = record.folder
         self.job = job
+        self.measured: LoadMeasurement | None = None
 
     @contextmanager
     def driven(self, notify: Notify) -> Iterator[HttpTarget]:
@@ -121,6 +125,7 @@ class HttpSession:
             record.manifest = replace(record.manifest, options=options)
             with Monitor(components) as monitor:
                 measured = run_http(spec, watch=components.watches(), progress=logged(self.folder, progress))
+                self.measured = measured
             with uninterrupted():
                 seen = seen_of(measured, monitor.noticed, spec.threads, indirect=True)
                 write_pressed(self.folder, [Pressed(None, seen, monitor.noticed.missing)])

@@ -16,6 +16,7 @@ from uncork.model.system import SERVER, SystemSeries, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.profile.deltas import statement_deltas, statement_key
 from uncork.profile.server_templates import TemplateBook
+from uncork.profile.statement_origin import origin
 from uncork.workbench.profile.database_plans import find_plans, plans_table
 from uncork.workbench.signals import uninterrupted
 
@@ -83,6 +84,7 @@ class Samples:
             text, query_id = row.pop("text"), row["query_id"]
             if query_id is not None and text:
                 self.texts[query_id] = text
+            row["origin"] = origin(row.pop("comment"))
             row["template"] = self.book.number(None, text) if query_id is None else None
             row["sample"] = number
         self.rows += look.rows
@@ -145,10 +147,12 @@ def watch(
     seconds: float,
     rate_hz: float,
     show: Callable[[ProgressSnapshot], None] | None = None,
+    *,
+    ended: Callable[[], bool] = lambda: False,
 ) -> Watched:
-    """Watch a server for `seconds` or until Ctrl-C; call `show` with a snapshot every second.
+    """Watch a server for `seconds`, until Ctrl-C, or until `ended` returns True.
 
-    If the server goes away, the samples so far are kept.
+    `show` is called with a snapshot every second. If the server goes away, the samples so far are kept.
 
     Raises:
         ServerCrash: if the server goes away before the first sample.
@@ -174,7 +178,7 @@ def watch(
     trouble = ""
     try:
         try:
-            sample_sessions(server, found, round(seconds * 1e9), period_ns, show)
+            sample_sessions(server, found, round(seconds * 1e9), period_ns, show, ended=ended)
         except KeyboardInterrupt:
             status = "interrupted"
         ended_us = found.now_us()

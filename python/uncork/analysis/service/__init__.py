@@ -1,0 +1,1 @@
+"""Read stored profiles of services, and build their results."""

@@ -1,0 +1,101 @@
+"""Divide the requests in flight among the places where they pass their time. Pure.
+
+The generator knows how many requests are in flight; the database's sessions show how many of them are there
+and what they wait for; the processor times of both show how many compute. What is left waits in the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from uncork.model.bottleneck import Component, Seen
+from uncork.model.results.database import CPU, IDLE
+from uncork.model.results.service import PlaceKind, TimePlace
+
+__all__ = ["foreign_share", "time_places"]
+
+_COMMIT_EVENTS: Final = frozenset(
+    {"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"}
+)
+_KINDS: Final[Mapping[str, PlaceKind]] = {
+    "Lock": "locks",
+    "IO": "storage",
+    "LWLock": "internal locks",
+    "BufferPin": "internal locks",
+    "IPC": "internal locks",
+    IDLE: "idle in transaction",
+}
+
+
+def _kind_of_wait(of_class: str, event: str) -> PlaceKind:
+    """Return the place of a busy session by its wait, `of_class` as in `profile.activity.wait_class`."""
+    if event in _COMMIT_EVENTS:
+        return "commit"
+    return _KINDS.get(of_class, "database other")
+
+
+def time_places(seen: Seen) -> tuple[TimePlace, ...]:
+    """Return where the requests in flight are, the most frequent place first.
+
+    Without a load of uncork's own, the requests are the busy sessions.
+    """
+    found = dict(_places(seen))
+    flying = seen.load.in_flight or sum(found.values())
+    mean = seen.load.mean_ns
+    places = [
+        TimePlace(kind, many, many / flying, mean * many / flying if mean else None)
+        for kind, many in found.items()
+        if many > 0 and flying
+    ]
+    return tuple(sorted(places, key=lambda one: -one.requests))
+
+
+def _places(seen: Seen) -> Iterator[tuple[PlaceKind, float]]:
+    sessions = seen.sessions
+    sums: dict[PlaceKind, float] = {}
+    computing = 0.0
+    for (of_class, event), many in ({} if sessions is None else sessions.waits).items():
+        if of_class == CPU:
+            computing += many
+        else:
+            kind = _kind_of_wait(of_class, event)
+            sums[kind] = sums.get(kind, 0.0) + many
+    flying = seen.load.in_flight
+    busy = computing + sum(sums.values())
+    if flying and busy > flying:  # other clients' sessions are not this load's requests
+        scale = flying / busy
+        computing *= scale
+        sums = {kind: many * scale for kind, many in sums.items()}
+        busy = flying
+    running = computing if seen.database is None else min(computing, seen.database.cpus)
+    yield "database cpu", running
+    yield "database queue", computing - running
+    held = sums.pop("idle in transaction", 0.0)
+    yield from sums.items()
+    yield from _service(seen.service, held, max(0.0, flying - busy))
+
+
+def _service(service: Component | None, held: float, outside: float) -> Iterator[tuple[PlaceKind, float]]:
+    """Divide the requests that are in the service. `held` of them keep a transaction open meanwhile.
+
+    Computing and waiting for processors take their parts of both groups alike.
+    """
+    whole = held + outside
+    if not whole:
+        return
+    running = 0.0 if service is None else min(service.cpus, whole)
+    queued = 0.0 if service is None or service.waiting is None else min(service.waiting, whole - running)
+    rest = whole - running - queued
+    yield "service cpu", running
+    yield "service queue", queued
+    yield "idle in transaction", rest * held / whole
+    yield "service wait", rest * outside / whole
+
+
+def foreign_share(seen: Seen) -> float:
+    """Return the fraction of the machine's busy processors that programs other than these components use."""
+    busy = (seen.machine.busy or 0.0) * seen.machine.processors
+    components = (seen.database, seen.service, seen.generator)
+    used = sum(one.cpus for one in components if one is not None)
+    return max(0.0, busy - used) / busy if busy else 0.0

@@ -1,0 +1,127 @@
+"""Join requests with the statements that they send, from slices of each request alone. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from uncork.model.results.service import SentTemplate
+from uncork.model.tables.service import ALL, NONE
+from uncork.stats.load.per_request import Rise, background_rate, per_request
+
+__all__ = ["Join", "join_requests"]
+
+Row = Mapping[str, Any]
+_LEAST_CALLS = 0.01
+"""Executions for each request below which a template does not belong to it."""
+
+
+class Join:
+    """The statements of each request, and how well they explain the time when all were sent together."""
+
+    def __init__(self, templates: Mapping[str, tuple[SentTemplate, ...]], explained: float | None) -> None:
+        self.templates = templates
+        self.explained = explained
+
+
+def join_requests(
+    slices: Sequence[Row], counts: Sequence[Row], texts: Mapping[int, str], sent: Mapping[str, int]
+) -> Join:
+    """Return the statements of each request by its name.
+
+    `slices` and `counts` are rows of the tables ``service_slices`` and ``service_counts``; `sent` is how
+    often each request was sent while all were sent together.
+
+    The execution time of a template in that time is divided among requests in proportion to their executions,
+    each weighed with the mean execution time that it had for that request alone.
+    """
+    by_slice: dict[int, dict[int, Row]] = defaultdict(dict)
+    for row in counts:
+        by_slice[row["slice"]][row["template"]] = row
+    alone: dict[str, list[Row]] = defaultdict(list)
+    for one in slices:
+        if one["kind"] == "one":
+            alone[one["request"]].append(one)
+    idle = [one for one in slices if one["kind"] == NONE]
+    together = [one for one in slices if one["kind"] == ALL]
+    totals = _sums(by_slice[one["slice"]] for one in together)
+    found: dict[str, dict[int, tuple[Any, ...]]] = defaultdict(dict)
+    weights: dict[int, float] = defaultdict(float)
+    expected: dict[int, float] = defaultdict(float)
+    background = {template: background_rate(_rises(idle, by_slice, template)) for template in texts}
+    for name, of in alone.items():
+        sums = _sums(by_slice[one["slice"]] for one in of)
+        for template, (calls, execution_ns, rows) in sums.items():
+            estimate = per_request(_rises(of, by_slice, template), background[template])
+            if estimate is None or estimate.mean < _LEAST_CALLS:
+                continue
+            call_ns = execution_ns / calls
+            found[name][template] = (estimate, rows / calls, call_ns)
+            expected[template] += estimate.mean * sent.get(name, 0)
+            weights[template] += estimate.mean * sent.get(name, 0) * call_ns
+    templates = {
+        name: tuple(
+            sorted(
+                (
+                    SentTemplate(
+                        template,
+                        texts[template],
+                        estimate.mean,
+                        estimate.low,
+                        estimate.high,
+                        rows,
+                        call_ns,
+                        _ns(estimate.mean * call_ns, weights[template], totals.get(template)),
+                    )
+                    for template, (estimate, rows, call_ns) in of.items()
+                ),
+                key=lambda one: -one.ns,
+            )
+        )
+        for name, of in found.items()
+    }
+    return Join(templates, _explained(together, totals, expected, background))
+
+
+def _ns(alone_ns: float, weight: float, total: tuple[int, float, int] | None) -> float:
+    """Return a template's time for each request when all were sent; without such a time, its time alone."""
+    return alone_ns if total is None or not weight else alone_ns * total[1] / weight
+
+
+def _explained(
+    together: Sequence[Row],
+    totals: Mapping[int, tuple[int, float, int]],
+    expected: Mapping[int, float],
+    background: Mapping[int, float],
+) -> float | None:
+    """Return the fraction of executions that requests and background account for, 1 if all are."""
+    seconds = sum(one["elapsed_ns"] for one in together) / 1e9
+    seen = sum(calls for calls, _, _ in totals.values())
+    if not seen:
+        return None
+    unlike: float = sum(
+        abs(calls - expected.get(template, 0.0) - background.get(template, 0.0) * seconds)
+        for template, (calls, _, _) in totals.items()
+    )
+    return max(0.0, 1.0 - unlike / seen)
+
+
+def _sums(of: Any) -> dict[int, tuple[int, float, int]]:
+    sums: dict[int, tuple[int, float, int]] = {}
+    for rows in of:
+        for template, row in rows.items():
+            calls, ns, many = sums.get(template, (0, 0.0, 0))
+            sums[template] = (calls + row["calls"], ns + row["execution_ns"], many + row["rows"])
+    return sums
+
+
+def _rises(slices: Sequence[Row], by_slice: Mapping[int, Mapping[int, Row]], template: int) -> list[Rise]:
+    return [
+        Rise(
+            one["started"],
+            one["elapsed_ns"] / 1e9,
+            float(by_slice[one["slice"]][template]["calls"]) if template in by_slice[one["slice"]] else 0.0,
+        )
+        for one in slices
+    ]

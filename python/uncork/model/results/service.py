@@ -1,0 +1,200 @@
+"""A profiled service, as in the report and the JSON document; times are nanoseconds.
+
+While uncork sends requests, each request in flight is at every moment in one place: in a session of the
+database that works or waits, or in the service. Throughput times mean latency is the average number of
+requests in flight (Little's law), so the average number of requests in a place, divided by the number in
+flight, is the fraction of a request's time that passes there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from uncork.model.bottleneck import Bottleneck
+from uncork.model.results.database import DatabaseResult
+from uncork.model.results.load import LoadResult
+from uncork.model.results.stacks import StackResult
+
+__all__ = [
+    "SERVICE_RESULT_VERSION",
+    "OriginFacts",
+    "PlaceKind",
+    "RequestFacts",
+    "Runtime",
+    "SentTemplate",
+    "ServiceFinding",
+    "ServiceResult",
+    "ServiceRunFacts",
+    "TimePlace",
+    "WorkerFacts",
+]
+
+SERVICE_RESULT_VERSION = 1
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
+
+Runtime = Literal["python", "go", "node", "java", "ruby", "php", ".net", "erlang", "native"]
+PlaceKind = Literal[
+    "database cpu",
+    "database queue",
+    "locks",
+    "commit",
+    "storage",
+    "internal locks",
+    "database other",
+    "idle in transaction",
+    "service cpu",
+    "service queue",
+    "service wait",
+]
+"""Where a request can be. A *queue* is a wait for a processor; *service wait* is everything else in the
+service: for a connection of its pool, a free worker, an interpreter lock, another service, or the network."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRunFacts:
+    """Which run this is and how it went. `server` is the service's address."""
+
+    id: str
+    status: str
+    started_at: str
+    elapsed_ns: int
+    server: str
+    database: str
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimePlace:
+    """The average number of requests in one place; `share` is the fraction of all requests in flight.
+
+    `ns` is the time that an average request passes there, None if uncork sent no requests.
+    """
+
+    kind: PlaceKind
+    requests: float
+    share: float
+    ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SentTemplate:
+    """What one request sends of one template.
+
+    `calls` is the mean number of executions for each request, with its 95 % interval if it is known.
+    `rows` is the mean number of rows that one execution returns or changes, and `call_ns` its mean execution
+    time. `ns` is the execution time for each request, while all requests were sent together.
+    """
+
+    template: int
+    text: str
+    calls: float
+    calls_low: float | None
+    calls_high: float | None
+    rows: float
+    call_ns: float
+    ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """One kind of request.
+
+    `sent`, `failed` and the latencies are from the time in which all requests were sent together; `alone_ns`
+    is its mean latency in the slices in which only it was sent. `statements`, `rows` and `database_ns` are
+    for each request; None without pg_stat_statements. `templates` come with the longest time first.
+    """
+
+    name: str
+    sent: int
+    failed: int
+    mean_ns: float | None
+    p99_ns: int | None
+    alone_ns: float | None
+    statements: float | None
+    rows: float | None
+    database_ns: float | None
+    templates: tuple[SentTemplate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """One process of the service, and what it used while it was watched for `elapsed_ns`.
+
+    `waited_ns` is how long its threads were ready to run and waited for a processor. `busiest` is the
+    processor time of its busiest thread as a fraction of the time. `sessions` counts its connections to the
+    database over TCP; None if unknown.
+    """
+
+    pid: int
+    parent: int
+    command: str
+    runtime: Runtime
+    user_ns: int
+    system_ns: int
+    waited_ns: int
+    threads: int
+    busiest: float
+    sessions: int | None
+    elapsed_ns: int
+
+    @property
+    def cpus(self) -> float:
+        """Return the processors that the process used on average."""
+        return (self.user_ns + self.system_ns) / max(1, self.elapsed_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class OriginFacts:
+    """Busy sessions by the route that comments in their statements name, on average, and their share."""
+
+    origin: str
+    sessions: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFinding:
+    """What costs time, and what to do about it.
+
+    `share` is the fraction of the requests' time that it explains, 0 to 1, or above 1 if it refuses requests.
+    `request` and `template` are where it is, if they are known.
+    """
+
+    name: Literal["n+1", "statement", "bottleneck", "idle processes", "idle in transaction", "service code"]
+    sentence: str
+    remedy: str
+    share: float
+    request: str = ""
+    template: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceResult:
+    """A profiled service.
+
+    `time` are the places where requests pass their time, the longest first. `explained` is the fraction of
+    the statements seen while all requests were sent together that the requests' own statements account for;
+    near 1 if the requests send the same alone and together. `missing` holds a sentence for each source that
+    could not be read. `load`, `database` and `code` are complete reports of their own; None if not measured.
+    """
+
+    run: ServiceRunFacts
+    answer: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    findings: tuple[ServiceFinding, ...]
+    bottlenecks: tuple[Bottleneck, ...]
+    in_flight: float | None
+    mean_ns: float | None
+    time: tuple[TimePlace, ...]
+    requests: tuple[RequestFacts, ...]
+    explained: float | None
+    workers: tuple[WorkerFacts, ...]
+    origins: tuple[OriginFacts, ...]
+    missing: tuple[str, ...]
+    load: LoadResult | None
+    database: DatabaseResult | None
+    code: StackResult | None
+    version: int = SERVICE_RESULT_VERSION

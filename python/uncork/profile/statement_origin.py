@@ -1,0 +1,37 @@
+"""Find out from a statement's comment which route or action of an application sent it. Pure.
+
+Two formats are common: sqlcommenter's (https://google.github.io/sqlcommenter/spec/), which Django,
+SQLAlchemy, Rails and OpenTelemetry write, with URL-encoded values in quotes:
+``route='%2Forders',db_driver='psycopg'``; and Marginalia's, the older format of Rails:
+``controller:orders,action:index``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import unquote
+
+__all__ = ["origin"]
+
+_QUOTED: Final = re.compile(r"([A-Za-z_][\w.%-]*)\s*=\s*'((?:[^'\\]|\\.)*)'")
+_PLAIN: Final = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*):([^,]*)")
+_ROUTES: Final = ("http.route", "route", "endpoint", "path", "url")
+_MOST: Final = 120
+
+
+def origin(comment: str | None) -> str | None:
+    """Return the route that a comment names, else its controller and action; None if it names neither.
+
+    A route is returned as ``/orders/{id}``, a controller and action as ``orders#index``.
+    """
+    if not comment:
+        return None
+    pairs = {unquote(key): unquote(value.replace("\\'", "'")) for key, value in _QUOTED.findall(comment)}
+    if not pairs:
+        pairs = {key: value.strip() for key, value in _PLAIN.findall(comment)}
+    for name in _ROUTES:
+        if pairs.get(name):
+            return pairs[name][:_MOST]
+    parts = [pairs[name] for name in ("controller", "action") if pairs.get(name)]
+    return "#".join(parts)[:_MOST] or None

@@ -1,0 +1,162 @@
+"""The answer of a profiled service: its bottleneck in one sentence, and where the sources disagree. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from uncork.model.results.service import PlaceKind, RequestFacts, ServiceFinding, ServiceResult
+from uncork.model.units import format_duration
+from uncork.report.headline import capital, fitting, headline_template, join_sentences
+from uncork.report.load.bottlenecks import limit_words
+from uncork.report.service.words import many_text, percent_text
+
+__all__ = ["answer_service"]
+
+_EXPLAINED: Final = 0.9
+"""Fraction of the statements that requests must account for; below, they send other statements together."""
+_REASONS: Final = 4
+_AGREES: Final[dict[str, tuple[PlaceKind, ...]]] = {
+    "locks": ("locks",),
+    "commit": ("commit",),
+    "storage": ("storage",),
+    "internal locks": ("internal locks",),
+    "database cpu": ("database cpu", "database queue", "service queue"),
+    "service cpu": ("service cpu", "service queue", "service wait", "idle in transaction"),
+    "pool": ("service wait",),
+}
+"""For each bottleneck, the places where requests wait for it."""
+_PLACES: Final[dict[PlaceKind, str]] = {
+    "database cpu": "computing in the database",
+    "database queue": "waiting for a processor in the database",
+    "locks": "waiting for locks",
+    "commit": "waiting for commits",
+    "storage": "waiting for storage",
+    "internal locks": "waiting for each other in the database",
+    "database other": "waiting in the database",
+    "idle in transaction": "between statements of open transactions",
+    "service cpu": "in the service's code",
+    "service queue": "waiting for a processor in the service",
+    "service wait": "waiting in the service",
+}
+
+
+def answer_service(result: ServiceResult) -> ServiceResult:
+    """Return the result with its answer, its reasons and its warnings."""
+    return replace(
+        result,
+        answer=_answer(result),
+        reasons=(*_details(result), *_disagreement(result)),
+        warnings=tuple(_warnings(result)),
+    )
+
+
+def _answer(result: ServiceResult) -> str:
+    if not result.time:
+        return "Nothing was measured: no request succeeded, and no session of the database was busy."
+    rest = _rest(result)
+    if not result.findings:
+        place = result.time[0]
+        share = percent_text(place.share)
+        headline = f"Nothing stands out: requests pass {share} of their time {_PLACES[place.kind]}"
+        return join_sentences((headline, rest))
+    return fitting((headline, rest) for headline in _headlines(result, result.findings[0]))
+
+
+def _headlines(result: ServiceResult, found: ServiceFinding) -> Iterator[str]:
+    """Yield headlines about the costliest finding, the most informative first."""
+    request = next((one for one in result.requests if one.name == found.request), None)
+    if found.name == "n+1" and request is not None:
+        yield from _repeated(request)
+    elif found.name == "statement" and request is not None:
+        yield from _statement(result, found, request)
+    elif found.name == "idle in transaction":
+        place = _share_of(result, "idle in transaction")
+        yield f"Requests pass {place} of their time between statements of open transactions"
+    elif found.name == "service code":
+        share = percent_text(found.share)
+        yield f"The service's own code is the bottleneck, with {share} of the requests' time"
+    elif found.name == "idle processes":
+        yield f"The service's processes work unevenly: {found.sentence.partition(': ')[2]}"
+        yield "The service's processes work unevenly, so requests wait for the busy ones"
+    if result.bottlenecks and found.name == "bottleneck":
+        first = result.bottlenecks[0]
+        yield f"The bottleneck is {limit_words(first.resource)}: {first.sentence}"
+        yield f"The bottleneck is {limit_words(first.resource)}"
+    yield capital(found.sentence)
+
+
+def _repeated(request: RequestFacts) -> Iterator[str]:
+    many, most = many_text(request.statements), request.templates
+    largest = max(most, key=lambda one: one.calls)
+    where = f"{request.name} sends {many} statements for each request (N+1)"
+    yield f"{where}, most of them {headline_template(largest.text)}"
+    yield where
+
+
+def _statement(result: ServiceResult, found: ServiceFinding, request: RequestFacts) -> Iterator[str]:
+    template = next((one for one in request.templates if one.template == found.template), None)
+    if template is None:
+        return
+    places = [
+        one for one in result.time if one.kind in _PLACES and not one.kind.startswith(("service", "idle"))
+    ]
+    doing = _PLACES[places[0].kind] if places else "in the database"
+    text = headline_template(template.text)
+    took = f"{percent_text(found.share)} of the requests' time"
+    yield f"{text} of {request.name} takes {took}, mostly {doing}"
+    yield f"{text} of {request.name} takes {took}"
+    yield f"One statement of {request.name} takes {took}, mostly {doing}"
+
+
+def _share_of(result: ServiceResult, kind: PlaceKind) -> str:
+    return percent_text(next((one.share for one in result.time if one.kind == kind), 0.0))
+
+
+def _rest(result: ServiceResult) -> str:
+    """Return the sentence after the headline: how long a request takes, and where that time goes."""
+    parts = ", ".join(f"{percent_text(one.share)} {_PLACES[one.kind]}" for one in result.time[:3])
+    if result.mean_ns:
+        return f"A request takes {format_duration(result.mean_ns)} on average: {parts}"
+    return f"Busy sessions pass their time so: {parts}"
+
+
+def _details(result: ServiceResult) -> Iterator[str]:
+    for one in result.findings[:_REASONS]:
+        yield f"{capital(one.sentence)} ({percent_text(min(1.0, one.share))} of the requests' time)."
+
+
+def _disagreement(result: ServiceResult) -> Iterator[str]:
+    """Say which source is right if the saturated resource is not where requests pass most of their time."""
+    if not result.bottlenecks or not result.time:
+        return
+    first, place = result.bottlenecks[0], result.time[0]
+    agreeing = _AGREES.get(first.resource)
+    if agreeing is None or place.kind in agreeing:
+        return
+    waiting = sum(one.share for one in result.time if one.kind in agreeing)
+    if waiting >= place.share:
+        return
+    yield (
+        f"The load names {limit_words(first.resource)} as saturated ({first.sentence}), but requests pass "
+        f"only {percent_text(waiting)} of their time there and {percent_text(place.share)} "
+        f"{_PLACES[place.kind]}: change that first."
+    )
+
+
+def _warnings(result: ServiceResult) -> Iterator[str]:
+    for text in result.missing:
+        yield f"Missing: {text.rstrip('.')}."
+    if result.explained is not None and result.explained < _EXPLAINED:
+        yield (
+            f"Only {percent_text(result.explained)} of the statements seen with all requests together are "
+            "those that the requests sent alone: caches, background work or other clients add or save "
+            "statements, so the statements of each request are estimates."
+        )
+    failed = sum(one.failed for one in result.requests)
+    if failed:
+        sent = sum(one.sent for one in result.requests)
+        yield f"{failed} of {sent} requests failed: see the load below."
+    if result.run.status != "complete":
+        yield "The profile ended early: it covers only the time until then."

@@ -1,0 +1,117 @@
+"""Build the document of a profiled service: the bottleneck first, then what shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from uncork.model.results.service import ServiceResult
+from uncork.model.units import format_duration
+from uncork.report.blocks import Block, Code, Document, Flame, Fold, Section, Step
+from uncork.report.database.document import build_database_document
+from uncork.report.headline import capital
+from uncork.report.load.document import build_load_document
+from uncork.report.service.tables import (
+    origins_table,
+    places_table,
+    request_id,
+    requests_table,
+    templates_table,
+    workers_table,
+)
+from uncork.report.service.words import percent_text
+from uncork.report.stacks.document import build_stack_document
+
+__all__ = ["build_service_document"]
+
+_LINE: Final = 100
+_MOST_STEPS: Final = 3
+_LEFT_OUT: Final = frozenset({"reproduce", "environment", "machine"})
+"""Sections of the load's report that the profile's report has itself, or the database's part repeats."""
+
+
+def build_service_document(result: ServiceResult, flames: Sequence[Flame] = ()) -> Document:
+    """Return the report on a profiled service, without empty sections."""
+    load = None if result.load is None else build_load_document(result.load)
+    return Document(
+        title=result.run.id,
+        question=_question(result),
+        answer=result.answer,
+        reasons=(*result.reasons, *result.warnings),
+        steps=tuple(_steps(result)),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=() if load is None else load.variants,
+        baseline="",
+        sections=(*_sections(result), *_parts(result, load, flames), *_end(result)),
+        version=result.run.uncork_version,
+        heading="What to know",
+    )
+
+
+def _question(result: ServiceResult) -> str:
+    behind = f" with the database {result.run.database}" if result.run.database else ""
+    return f"What is the bottleneck of {result.run.server}{behind}?"
+
+
+def _steps(result: ServiceResult) -> Iterator[Step]:
+    for remedy in list(dict.fromkeys(one.remedy for one in result.findings))[:_MOST_STEPS]:
+        yield Step(f"{capital(remedy)}.")
+    if result.findings:
+        yield Step("After a change, profile the service again:", result.run.reproduce)
+
+
+def _facts(result: ServiceResult) -> Iterator[tuple[str, str]]:
+    yield "run", result.run.id
+    yield "started", result.run.started_at[:16].replace("T", " ")
+    yield "took", format_duration(result.run.elapsed_ns)
+    yield "service", result.run.server
+    if result.run.database:
+        yield "database", result.run.database
+    if result.in_flight:
+        yield "requests in flight", f"{result.in_flight:.1f}"
+    if result.explained is not None:
+        yield "statements explained by the requests", percent_text(result.explained)
+
+
+def _sections(result: ServiceResult) -> Iterator[Section]:
+    yield from _section("time", "Where the time goes", places_table(result))
+    folds: list[Block] = []
+    for place, request in enumerate(result.requests):
+        table = templates_table(request, width=_LINE)
+        if table is not None:
+            folds.append(
+                Fold(f"Statements of {request.name}", (table,), open=place == 0, id=request_id(place))
+            )
+    yield from _section("requests", "Requests", requests_table(result), *folds)
+    yield from _section("processes", "Processes", workers_table(result))
+    yield from _section("routes", "Routes", origins_table(result))
+
+
+def _parts(result: ServiceResult, load: Document | None, flames: Sequence[Flame]) -> Iterator[Section]:
+    """Yield the sections of the reports on the functions, the database and the load."""
+    if result.code is not None:
+        yield from _of("code", "Functions", build_stack_document(result.code, flames).sections)
+    if result.database is not None:
+        yield from _of("database", "Database", build_database_document(result.database).sections)
+    if load is not None:
+        sections = (one for one in load.sections if one.id not in _LEFT_OUT)
+        yield from _of("load", "Load", sections)
+
+
+def _of(name: str, title: str, sections: Sequence[Section] | Iterator[Section]) -> Iterator[Section]:
+    for one in sections:
+        shown = f"{title}: {one.title[:1].lower()}{one.title[1:]}"
+        yield replace(one, id=f"{name}-{one.id}", title=shown)
+
+
+def _end(result: ServiceResult) -> Iterator[Section]:
+    if result.run.reproduce:
+        yield Section("reproduce", "How to repeat this profile", (Code(result.run.reproduce, "sh"),))
+
+
+def _section(name: str, title: str, *blocks: Block | None) -> Iterator[Section]:
+    found = tuple(one for one in blocks if one is not None)
+    if found:
+        yield Section(name, title, found)

@@ -1,0 +1,153 @@
+"""Tables of the report on a profiled service."""
+
+from __future__ import annotations
+
+from uncork.model.results.service import RequestFacts, ServiceResult
+from uncork.model.template_words import short_templates
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Column, Table, Value
+from uncork.report.service.words import PLACES, many_text, percent_text
+
+__all__ = ["origins_table", "places_table", "requests_table", "templates_table", "workers_table"]
+
+
+def places_table(result: ServiceResult) -> Table | None:
+    """Return where the requests pass their time; None if nothing was measured."""
+    if not result.time:
+        return None
+    timed = result.mean_ns is not None
+    rows = tuple(
+        (
+            Value(PLACES[one.kind]),
+            Value(percent_text(one.share), sort=one.share, bar=min(1.0, one.share)),
+            *((Value(_time(one.ns), sort=one.ns),) if timed else ()),
+            Value(many_text(one.requests), sort=one.requests),
+        )
+        for one in result.time
+        if one.share >= 0.001
+    )
+    columns = (
+        Column("place", header=True),
+        Column("share", number=True),
+        *((Column("each request", number=True),) if timed else ()),
+        Column("requests there" if timed else "sessions", number=True),
+    )
+    return Table("Where the requests pass their time", columns, rows)
+
+
+def requests_table(result: ServiceResult) -> Table | None:
+    """Return the requests with what each sends to the database; None if uncork sent none."""
+    if not result.requests:
+        return None
+    counted = any(one.statements is not None for one in result.requests)
+    rows = tuple(
+        (
+            Value(one.name, link=request_id(place) if one.templates else ""),
+            Value(format_count(one.sent), sort=one.sent),
+            Value(_time(one.mean_ns), sort=one.mean_ns),
+            *((Value(_time(one.p99_ns), sort=one.p99_ns),)),
+            *(
+                (
+                    Value(_time(one.database_ns), sort=one.database_ns),
+                    Value(many_text(one.statements), sort=one.statements),
+                    Value(many_text(one.rows), sort=one.rows),
+                )
+                if counted
+                else ()
+            ),
+        )
+        for place, one in enumerate(result.requests)
+    )
+    columns = (
+        *(Column("request", header=True), Column("sent", number=True), Column("mean", number=True)),
+        Column("p99", number=True),
+        *(
+            (
+                Column("in statements", number=True),
+                Column("statements", number=True),
+                Column("rows", number=True),
+            )
+            if counted
+            else ()
+        ),
+    )
+    return Table("Requests, and what each sends to the database", columns, rows, sortable=True)
+
+
+def request_id(place: int) -> str:
+    """Return the link target of a request's statements."""
+    return f"request-{place + 1}"
+
+
+def templates_table(request: RequestFacts, *, width: int) -> Table | None:
+    """Return the statements that one kind of request sends; None if they are unknown."""
+    if not request.templates:
+        return None
+    texts = short_templates([one.text for one in request.templates], width)
+    rows = tuple(
+        (
+            Value(many_text(one.calls), note=_interval(one.calls_low, one.calls_high), sort=one.calls),
+            Value(many_text(one.rows), sort=one.rows),
+            Value(_time(one.call_ns), sort=one.call_ns),
+            Value(_time(one.ns), sort=one.ns),
+            Value(text, code=True),
+        )
+        for one, text in zip(request.templates, texts, strict=True)
+    )
+    columns = (
+        *(Column("calls", number=True), Column("rows a call", number=True), Column("a call", number=True)),
+        *(Column("each request", number=True), Column("statement", header=True)),
+    )
+    return Table(f"Statements of each request: {request.name}", columns, rows, sortable=True)
+
+
+def workers_table(result: ServiceResult) -> Table | None:
+    """Return the service's processes; None if they were not watched."""
+    if not result.workers:
+        return None
+    rows = tuple(
+        (
+            Value(str(one.pid), sort=one.pid),
+            Value(one.command),
+            Value(one.runtime),
+            Value(many_text(one.cpus), sort=one.cpus, bar=min(1.0, one.cpus)),
+            Value(many_text(one.waited_ns / max(1, one.elapsed_ns)), sort=one.waited_ns),
+            Value(percent_text(one.busiest), sort=one.busiest),
+            Value(format_count(one.threads), sort=one.threads),
+            Value("" if one.sessions is None else format_count(one.sessions), sort=one.sessions),
+        )
+        for one in result.workers
+    )
+    columns = (
+        *(Column("process", header=True), Column("command"), Column("runtime")),
+        *(Column("processors used", number=True), Column("waiting for one", number=True)),
+        *(Column("busiest thread", number=True), Column("threads", number=True)),
+        Column("database connections", number=True),
+    )
+    return Table("Processes of the service", columns, rows, sortable=True)
+
+
+def origins_table(result: ServiceResult) -> Table | None:
+    """Return busy sessions by the route that their statements name; None if none does."""
+    if not result.origins:
+        return None
+    rows = tuple(
+        (
+            Value(one.origin),
+            Value(many_text(one.sessions), sort=one.sessions),
+            Value(percent_text(one.share), sort=one.share, bar=one.share),
+        )
+        for one in result.origins
+    )
+    columns = (Column("route", header=True), Column("sessions", number=True), Column("share", number=True))
+    return Table("Busy sessions by the route that comments in their statements name", columns, rows)
+
+
+def _time(ns: float | None) -> str:
+    return "" if ns is None else format_duration(ns)
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None or high - low < 0.05 * max(1.0, high):
+        return ""
+    return f"{many_text(low)} to {many_text(high)}"

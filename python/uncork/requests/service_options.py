@@ -1,0 +1,114 @@
+"""The options of `uncork profile service`, and the profile that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from uncork.errors import UsageError
+from uncork.model.stored_run import DEFAULT_RUNS
+from uncork.requests.http import read_http
+from uncork.requests.http_options import HEADER, VARIABLE, HttpOptions
+from uncork.requests.jobs import ServerOptions, ServiceJob
+from uncork.requests.load_options import HOW, WHAT
+from uncork.requests.option import duration, opt, whole
+from uncork.requests.shared_options import AsJson, Full, Html, Markdown, Quiet, Runs
+
+__all__ = ["ServiceOptions", "service_job"]
+
+_what, _how, _watch = partial(opt, panel=WHAT), partial(opt, panel=HOW), partial(opt, panel="What to watch")
+_TWENTY_S: Final = 20_000_000_000
+_LEAST_NS: Final = 4_000_000_000
+_CLIENTS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """Find the bottleneck of a service: send requests, and watch service, database and machine at once.
+
+    Reports which request sends which statements, where the requests pass their time, and which process and
+    function works. It changes nothing in the database. The run is stored; `uncork report` shows it again.
+    """
+
+    urls: list[str] = opt(
+        "URL[@W]...",
+        "Where to send requests; {name} stands for a variable, W is a weight.",
+        required=True,
+    )
+    postgres: str | None = _watch(
+        "--postgres CONNINFO",
+        "The PostgreSQL server behind the service.",
+        python="Connection string of the PostgreSQL server behind the service.",
+    )
+    pids: list[int] | None = _watch(
+        "--pid PID",
+        "A process of the service, with its children. Default: local processes that listen on the port.",
+        whole(1, 2**22),
+        python="Processes of the service. Default: local processes that listen on its port.",
+    )
+    no_code: bool = _watch("--no-code", "Do not record the functions of the service.", default=False)
+    watch_only: bool = _watch(
+        "--watch-only", "Send no requests: only watch the traffic that is there.", default=False
+    )
+    lasting: int = opt("--for TIME", "Duration of the profile. Default: 20s.", duration(), default=_TWENTY_S)
+    clients: int = _how("-c, --clients NUM", "Number of connections. Default: 8.", whole(1), default=_CLIENTS)
+    method: str | None = _what("-X, --method METHOD", "Request method. Default: GET, or POST with a body.")
+    header: list[tuple[str, str]] | None = _what(
+        "-H, --header 'NAME: VALUE'", "Add a request header.", HEADER, python="Request headers."
+    )
+    body: str | bytes | None = _what("--body TEXT", "Send TEXT as the body.", python="Request body.")
+    var: list[tuple[str, str]] | None = _what(
+        "--var NAME=VALUES",
+        "Values of {NAME}: 1..1000, a,b,c or @FILE with one a line.",
+        VARIABLE,
+        python='Values of ``{name}``: ``{"id": "1..1000"}``, ``"a,b,c"`` or ``"@FILE"``.',
+    )
+    h2: bool = _how("--h2", "Use HTTP/2; without TLS, with prior knowledge (h2c).", default=False)
+    insecure: bool = _how("-k, --insecure", "Do not verify the server's certificate.", default=False)
+    top: int = opt("--top N", "Number of functions to show in the terminal. Default: 5.", default=5)
+    full: Full = False
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
+    quiet: Quiet = False
+    runs: Runs = DEFAULT_RUNS
+
+
+def service_job(
+    options: ServiceOptions, *, read: Callable[[str], bytes], seed: int, command: str
+) -> ServiceJob:
+    """Return the profile that the options ask for; `command` repeats it, `read` reads a file.
+
+    Raises:
+        UsageError: if an option is invalid or contradicts another.
+    """
+    if options.lasting < _LEAST_NS:
+        raise UsageError("--for: a profile needs at least 4s, to send each request alone and all together")
+    if options.watch_only and options.postgres is None:
+        raise UsageError("--watch-only: name the database to watch with --postgres")
+    spec = read_http(
+        HttpOptions(
+            urls=options.urls,
+            method=options.method,
+            header=options.header,
+            body=options.body,
+            var=options.var,
+            clients=options.clients,
+            h2=options.h2,
+            insecure=options.insecure,
+            duration=options.lasting,
+        ),
+        read=read,
+        seed=seed,
+    )
+    return ServiceJob(
+        spec=spec,
+        postgres=None if options.postgres is None else ServerOptions(database=options.postgres).address(),
+        pids=tuple(dict.fromkeys(options.pids or ())),
+        seconds=options.lasting / 1e9,
+        send=not options.watch_only,
+        code=not options.no_code,
+        command=command,
+    )

@@ -1,0 +1,82 @@
+"""How profiles of services are read and reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from uncork.analysis.service.result import ServiceParts, stored_service_result
+from uncork.analysis.stacks.result import StackRun
+from uncork.model.results.service import ServiceResult
+from uncork.model.tables.database import DATABASE_TABLES
+from uncork.report.blocks import Document
+from uncork.report.service.answer import answer_service
+from uncork.report.service.document import build_service_document
+from uncork.report.service.terminal import render_service_terminal
+from uncork.store.evidence import read_evidence
+from uncork.store.seen import read_pressed
+from uncork.workbench.documents.databases import read_database
+from uncork.workbench.documents.flames import stack_flames
+from uncork.workbench.documents.kinds import Kind
+from uncork.workbench.documents.loads import read_load
+from uncork.workbench.documents.stacks import read_stacks
+from uncork.workbench.profile.services import PARTS
+
+__all__ = ["KIND", "ServiceRun", "read_service"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRun:
+    """A stored profile of a service: its result, and the stacks of its functions for flame graphs."""
+
+    result: ServiceResult
+    code: StackRun | None
+
+
+def read_service(folder: Path) -> ServiceRun:
+    """Return a stored profile of a service, with its sentences.
+
+    Raises:
+        StoreError: if its files are damaged, or it has no result.
+    """
+    load, database, code = (_part(folder, name) for name in ("load", "database", "code"))
+    stacks = None if code is None else read_stacks(code)
+    pressed = () if load is None else read_pressed(load)
+    activity = None
+    if database is not None:
+        activity = read_evidence(database, DATABASE_TABLES)[1]["database_activity"]
+    parts = ServiceParts(
+        load=None if load is None else read_load(load),
+        database=None if database is None else read_database(database),
+        code=None if stacks is None else stacks.result,
+        seen=pressed[0].seen if pressed else None,
+        activity=activity,
+    )
+    return ServiceRun(answer_service(stored_service_result(folder, parts)), stacks)
+
+
+def _part(folder: Path, name: str) -> Path | None:
+    place = folder / PARTS / name
+    return place if (place / "manifest.json").is_file() else None
+
+
+def _document(_: Path, run: ServiceRun) -> Document:
+    return build_service_document(run.result, () if run.code is None else stack_flames(run.code))
+
+
+def _brief(run: ServiceRun) -> Document:
+    return build_service_document(run.result)
+
+
+def _terminal(run: ServiceRun, console: Console) -> None:
+    render_service_terminal(run.result, console)
+
+
+def _result(run: ServiceRun) -> ServiceResult:
+    return run.result
+
+
+KIND: Final = Kind(read_service, _document, _brief, _terminal, _result)

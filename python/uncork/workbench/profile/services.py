@@ -1,0 +1,323 @@
+"""Profile a service: send requests to it, and watch service, database and machine at the same time.
+
+Three steps follow each other. First every kind of request is sent alone, in short slices, which counts the
+statements that each sends. Then all are sent together while the database's sessions and the service's
+processes are watched. Then they are sent once more while a sampler records the service's functions, so that
+its cost does not distort the latencies of the second step.
+
+The load, the watch of the database, and the stacks are complete runs of their own, in ``parts/`` of the run's
+folder.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.engines.conninfo import Address
+from uncork.engines.services.workers import WorkerWatch
+from uncork.engines.watch.connection import ServerWatch
+from uncork.errors import ConnectError, LoadError, UncorkError, UsageError
+from uncork.load.http import run_http
+from uncork.model.http import HttpSpec
+from uncork.model.load import LoadOutcome
+from uncork.model.redaction import redact
+from uncork.model.results.experiment import RunStatus
+from uncork.model.results.service import WorkerFacts
+from uncork.model.tables.service import ALL
+from uncork.requests.jobs import HttpJob, ServiceJob
+from uncork.store.evidence import rows_table, write_evidence
+from uncork.store.layout import Manifest
+from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
+from uncork.workbench.load.monitor import Components, find_components
+from uncork.workbench.profile.database_watch import Watched, watch
+from uncork.workbench.profile.seen import store_evidence
+from uncork.workbench.profile.service_code import record_code
+from uncork.workbench.profile.service_slices import (
+    Counted,
+    StatementCounter,
+    check_requests,
+    measure_slices,
+    plan_slices,
+)
+from uncork.workbench.profile.stack_recording import Recorded
+from uncork.workbench.run_record import RunRecord, draft, start_run
+from uncork.workbench.signals import uninterrupted
+
+__all__ = ["PARTS", "profile_service"]
+
+PARTS: Final = "parts"
+_ALONE: Final = 0.35
+_CODE: Final = 0.25
+"""Fractions of the time for sending each request alone, and for recording functions."""
+_LONGEST_CODE_S: Final = 15.0
+_RATE_HZ: Final = 10.0
+"""Samples a second for the report on the database; the load samples sessions too, for its bottleneck."""
+_LEAD_S: Final = 1.0
+"""How much longer the load of the last step lasts than its recording."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was recorded so far."""
+
+    counted: Counted = field(default_factory=Counted)
+    texts: dict[int, str] = field(default_factory=dict)
+    workers: tuple[WorkerFacts, ...] = ()
+    missing: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+    status: RunStatus = "complete"
+    reason: str = ""
+
+    def end(self, status: RunStatus, reason: str) -> None:
+        """Record how the profile ended, unless it had already ended early."""
+        if self.status == "complete":
+            self.status, self.reason = status, reason
+
+
+def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) -> tuple[Path, RunStatus, str]:
+    """Profile a service, and store what was observed; return the run's folder, how it ended, and why.
+
+    `told` receives messages about the progress. Ctrl-C ends the profile early and keeps what was recorded.
+
+    Raises:
+        UsageError: if a request cannot be sent, or fails.
+        ConnectError: if the database cannot be reached, or refuses the connection.
+        SetupError: if the run's folder cannot be written.
+        StoreError: if the result cannot be written.
+    """
+    conninfo = None if job.postgres is None else job.postgres.conninfo()
+    check_http_job(HttpJob(job.spec, job.command, job.pids, conninfo))
+    components = find_components(job.pids, job.spec.server.host, job.spec.server.port, conninfo)
+    if conninfo is not None and components.conninfo is None:
+        raise ConnectError(next(text for text in components.missing if text.startswith("--postgres")))
+    if job.send:
+        _check(job)
+    place = "" if job.postgres is None else _place(job.postgres)
+    manifest = draft(
+        kind="service",
+        name=f"service-{job.spec.server.host}",
+        question=f"service: {job.spec.server.place}",
+        server=job.spec.server.place,
+        seed=job.spec.seed,
+        options={"command": job.command},
+    )
+    begun = time.monotonic_ns()
+    with start_run(root, manifest, undone="nothing was stored") as run:
+        found = _Found(missing=list(components.missing))
+        _record(run.folder, job, components, found, told)
+        facts: dict[str, Any] = {
+            "database": place,
+            "sent": job.send,
+            "seconds": job.seconds,
+            "missing": found.missing,
+            "parts": found.parts,
+            "trouble": found.reason,
+        }
+        tables = found.counted.tables(found.texts)
+        rows = {**tables, "service_processes": [asdict(one) for one in found.workers]}
+        with uninterrupted():
+            write_evidence(run.folder, facts, {name: rows_table(name, of) for name, of in rows.items()})
+            run.end(found.status, found.reason or found.status, time.monotonic_ns() - begun)
+    return run.folder, found.status, found.reason
+
+
+def _check(job: ServiceJob) -> None:
+    try:
+        trouble = check_requests(job.spec)
+    except LoadError as error:
+        raise UsageError(str(error)) from error
+    if trouble:
+        raise UsageError(f"{trouble}; nothing was profiled, because each request must succeed once")
+
+
+def _record(
+    folder: Path, job: ServiceJob, components: Components, found: _Found, told: Callable[[str], None]
+) -> None:
+    """Carry out the three steps; each adds to `found`."""
+    code_s = min(_LONGEST_CODE_S, _CODE * job.seconds) if job.code and components.service else 0.0
+    server = None if components.conninfo is None else ServerWatch(components.conninfo)
+    counting = False
+    try:
+        if server is not None:
+            counting = server.facts()["statements"] == "counting"
+            if not counting:
+                found.missing.append(
+                    "which statements each request sends: the database does not count statements "
+                    "(shared_preload_libraries = 'pg_stat_statements', then CREATE EXTENSION "
+                    "pg_stat_statements)"
+                )
+        left = job.seconds - code_s
+        if job.send and counting and server is not None:
+            alone = _ALONE * job.seconds
+            plan = plan_slices(len(job.spec.requests), alone)
+            measure_slices(job.spec, server, plan, found.counted, told)
+            if found.counted.interrupted:
+                found.end("interrupted", "interrupted")
+            elif found.counted.trouble:
+                found.end("failed", found.counted.trouble)
+            left -= alone
+        if found.status == "complete":
+            _watch_all(folder, job, components, server if counting else None, left, found, told)
+        if found.status == "complete" and code_s:
+            _record_code(folder, job, code_s, found, told)
+        if server is not None and counting:
+            found.texts = server.texts(found.counted.query_ids())
+    except UncorkError as error:
+        found.end("failed", str(error))
+    finally:
+        if server is not None:
+            server.close()
+
+
+# ---- all requests together ----
+
+
+def _watch_all(
+    folder: Path,
+    job: ServiceJob,
+    components: Components,
+    counter: ServerWatch | None,
+    seconds: float,
+    found: _Found,
+    told: Callable[[str], None],
+) -> None:
+    what = "all requests together" if job.send else "the traffic that is there"
+    told(f"{what}: {seconds:.0f} s")
+    over = threading.Event()
+    workers = None if components.service is None else WorkerWatch(components.service.pids)
+    counts = None if counter is None else StatementCounter(counter)
+    measured = None
+    started = time.monotonic_ns()
+    with ThreadPoolExecutor(1, "uncork-database") as pool:
+        watching = None
+        if components.conninfo is not None:
+            watching = pool.submit(_watch_database, components.conninfo, seconds, over)
+        try:
+            if job.send:
+                session = _load_part(folder, job, components, seconds)
+                outcome = session.run(None, lambda _: None)
+                found.parts.append("load")
+                measured = session.measured
+                if outcome is LoadOutcome.INTERRUPTED:
+                    found.end("interrupted", "interrupted")
+            else:
+                time.sleep(seconds)
+        except KeyboardInterrupt:
+            found.end("interrupted", "interrupted")
+        finally:
+            over.set()
+        with uninterrupted():
+            if counts is not None:
+                counts.add(found.counted, ALL, "", measured)
+            if workers is not None:
+                ports = None if counter is None else counter.session_ports()
+                found.workers = workers.end(ports)
+            _store_database(folder, job, watching, time.monotonic_ns() - started, found)
+
+
+def _watch_database(conninfo: str, seconds: float, over: threading.Event) -> Watched:
+    with closing(ServerWatch(conninfo)) as server:
+        return watch(server, seconds, _RATE_HZ, ended=over.is_set)
+
+
+def _store_database(
+    folder: Path, job: ServiceJob, watching: Future[Watched] | None, elapsed_ns: int, found: _Found
+) -> None:
+    if watching is None or job.postgres is None:
+        return
+    try:
+        watched = watching.result()
+    except UncorkError as error:
+        found.missing.append(f"what the database's sessions did: {error}")
+        return
+    manifest = draft(
+        kind="database",
+        name="database",
+        question=f"database: {job.postgres.database}, {_RATE_HZ:g} samples a second",
+        server=f"existing: {_place(job.postgres)}",
+        options={"command": job.command},
+    )
+    record = _part(folder, "database", manifest)
+    store_evidence(record, watched.status, elapsed_ns, watched.facts, watched.tables, lambda _: None)
+    found.parts.append("database")
+    if watched.trouble:
+        found.missing.append(f"what the database's sessions did until the end: {watched.trouble}")
+
+
+def _load_part(folder: Path, job: ServiceJob, components: Components, seconds: float) -> HttpSession:
+    spec = _lasting(job.spec, seconds)
+    pids = () if components.service is None else components.service.pids[:1]
+    part = HttpJob(spec, job.command, job.pids or pids, components.conninfo)
+    manifest = http_manifest(part, "load", "load", "all requests together, in the profile of a service")
+    return HttpSession(_part(folder, "load", manifest), part)
+
+
+def _lasting(spec: HttpSpec, seconds: float) -> HttpSpec:
+    return replace(spec, duration_ns=round(seconds * 1e9), operations=None, warmup_ns=0)
+
+
+def _part(folder: Path, name: str, manifest: Manifest) -> RunRecord:
+    place = folder / PARTS / name
+    place.mkdir(parents=True, exist_ok=True)
+    return RunRecord(place, manifest)
+
+
+# ---- functions ----
+
+
+def _record_code(
+    folder: Path, job: ServiceJob, seconds: float, found: _Found, told: Callable[[str], None]
+) -> None:
+    if not found.workers:
+        return
+    started = time.monotonic_ns()
+    sending = threading.Thread(target=_send, args=(job, seconds + _LEAD_S), daemon=True)
+    if job.send:
+        sending.start()
+    try:
+        recorded, missing = record_code(found.workers, job.spec.server, seconds, told)
+        if missing:
+            found.missing.append(missing)
+        if recorded.status == "interrupted":
+            found.end("interrupted", "interrupted")
+        _store_code(folder, job, recorded, found.workers, time.monotonic_ns() - started, found)
+    except KeyboardInterrupt:
+        found.end("interrupted", "interrupted")
+    except UncorkError as error:
+        found.missing.append(f"functions of the service: {error}")
+    finally:
+        if job.send:
+            sending.join()
+
+
+def _send(job: ServiceJob, seconds: float) -> None:
+    run_http(_lasting(job.spec, seconds))
+
+
+def _store_code(
+    folder: Path,
+    job: ServiceJob,
+    recorded: Recorded,
+    workers: Sequence[WorkerFacts],
+    elapsed_ns: int,
+    found: _Found,
+) -> None:
+    target = f"{workers[0].command} ({workers[0].pid})"
+    manifest = draft(
+        kind="cpu", name="code", question=f"stacks: {target}", server=target, options={"command": job.command}
+    )
+    facts = {**recorded.facts, "against": ""}
+    record = _part(folder, "code", manifest)
+    store_evidence(record, recorded.status, elapsed_ns, facts, recorded.tables, lambda _: None)
+    found.parts.append("code")
+
+
+def _place(address: Address) -> str:
+    return redact(f"{address.user}@{address.host}:{address.port}/{address.database}")

@@ -1,0 +1,44 @@
+"""Which sampler records the functions of a service."""
+
+import pytest
+
+from uncork.model.results.service import WorkerFacts
+from uncork.workbench.profile.service_code import choose_sampler
+from uncork.workbench.profile.service_slices import plan_slices
+
+
+def worker(pid, runtime, cpu_ns=10**8):
+    return WorkerFacts(pid, 1, "shop", runtime, cpu_ns, 0, 0, 1, 0.1, None, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("workers", "py_spy", "pprof", "mapped", "tool", "missing"),
+    [
+        ([worker(5, "python")], "/bin/py-spy", "", False, "py-spy", ""),
+        ([worker(5, "python")], None, "", False, "perf", "functions of Python"),
+        ([worker(5, "python")], None, "", True, "perf", ""),
+        ([worker(5, "go")], None, "http://here/debug/pprof/profile", False, "pprof", ""),
+        ([worker(5, "go")], None, "", False, "perf", ""),
+        ([worker(5, "node")], None, "", False, "perf", "--perf-basic-prof"),
+        ([worker(5, "node")], None, "", True, "perf", ""),
+        ([worker(5, "native")], "/bin/py-spy", "", False, "perf", ""),
+        # A shell starts the service: what works decides, and the tree is recorded from its root.
+        ([worker(5, "native", 0), worker(6, "python")], "/bin/py-spy", "", False, "py-spy", ""),
+    ],
+)
+def test_the_sampler_fits_the_runtime(workers, py_spy, pprof, mapped, tool, missing):
+    found = choose_sampler(workers, py_spy=py_spy, pprof=pprof, mapped=lambda _: mapped)
+    assert found.tool == tool
+    assert found.pid == 5
+    assert missing in found.missing
+    assert bool(found.missing) == bool(missing)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "seconds", "rounds"), [(1, 7.0, 3), (3, 7.0, 3), (9, 7.0, 2), (60, 7.0, 1)]
+)
+def test_slices_use_the_time_that_is_there(kinds, seconds, rounds):
+    plan = plan_slices(kinds, seconds)
+    assert plan.rounds == rounds
+    assert plan.slice_s >= 0.3
+    assert plan.rounds * (kinds + 1) * plan.slice_s <= max(seconds, 0.3 * (kinds + 1)) + 1e-9
