@@ -67,6 +67,8 @@ _UNEVEN: Final = 0.5
 _BUSY_WORKER: Final = 0.5
 _LOCKED: Final = 0.8
 """Fraction of the time that a Python process computes, from which on its threads wait for the interpreter."""
+_OWN: Final = 0.5
+"""A finding about the service is mostly explained by an N+1 if less than this fraction of it is left."""
 _TEXT: Final = 70
 
 
@@ -204,7 +206,7 @@ def _held(time: Sequence[TimePlace], left: float) -> Iterator[ServiceFinding]:
     yield ServiceFinding(
         "idle in transaction",
         f"requests pass {_percent(place.share)} of their time between the statements of an open transaction"
-        f"{each}: the service works or waits while it holds a connection and its locks",
+        f"{each}: the service works or waits while it holds a connection and its locks{_explained(left)}",
         "send fewer statements for each transaction, and do other work before it begins or after it ends",
         place.share * left,
     )
@@ -244,7 +246,7 @@ def _service(
             sentence = f"{threads.sentence}{named}"
         yield ServiceFinding(
             "service code",
-            sentence,
+            f"{sentence}{_explained(left)}",
             "make that function cheaper, or run more processes of the service"
             if hottest is not None
             else "find what it computes, and make that cheaper, or run more processes of the service",
@@ -253,7 +255,8 @@ def _service(
     if waiting:
         yield ServiceFinding(
             "bottleneck",
-            f"requests wait {_percent(waiting)} of their time in the service, where it does not compute",
+            f"requests wait {_percent(waiting)} of their time in the service, where it does not compute"
+            f"{_explained(left)}",
             "look for a full pool of connections, too few workers, a lock of the interpreter, or a call to "
             "another service",
             waiting * left,
@@ -279,6 +282,11 @@ def _idle_workers(workers: Sequence[WorkerFacts], time: Sequence[TimePlace]) -> 
         "keep-alive connections to each process",
         waiting * (1.0 - idlest.cpus / busiest.cpus) / 2,
     )
+
+
+def _explained(left: float) -> str:
+    """Say that an N+1 explains most of a finding, if only the fraction `left` of it remains."""
+    return "; the statements that are sent one by one explain most of it" if left < _OWN else ""
 
 
 def _percent(share: float) -> str:

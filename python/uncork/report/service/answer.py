@@ -88,10 +88,10 @@ def _headlines(result: ServiceResult, found: ServiceFinding) -> Iterator[str]:
 
 
 def _repeated(request: RequestFacts) -> Iterator[str]:
-    many, most = many_text(request.statements), request.templates
-    largest = max(most, key=lambda one: one.calls)
-    where = f"{request.name} sends {many} statements for each request (N+1)"
-    yield f"{where}, most of them {headline_template(largest.text)}"
+    largest = max(request.templates, key=lambda one: one.calls)
+    where = f"{request.name} sends {many_text(request.statements)} statements for each request (N+1)"
+    most = "most of them" if largest.calls > (request.statements or 0.0) / 2 else "such as"
+    yield f"{where}, {most} {headline_template(largest.text)}"
     yield where
 
 
@@ -124,7 +124,9 @@ def _rest(result: ServiceResult) -> str:
 
 def _details(result: ServiceResult) -> Iterator[str]:
     for one in result.findings[:_REASONS]:
-        yield f"{capital(one.sentence)} ({percent_text(min(1.0, one.share))} of the requests' time)."
+        stated = " of their time" in one.sentence
+        share = "" if stated else f" ({percent_text(min(1.0, one.share))} of the requests' time)"
+        yield f"{capital(one.sentence)}{share}."
 
 
 def _disagreement(result: ServiceResult) -> Iterator[str]:

@@ -27,8 +27,10 @@ __all__ = ["build_service_document"]
 
 _LINE: Final = 100
 _MOST_STEPS: Final = 3
-_LEFT_OUT: Final = frozenset({"reproduce", "environment", "machine"})
-"""Sections of the load's report that the profile's report has itself, or the database's part repeats."""
+_LEFT_OUT: Final = frozenset(
+    {"code-reproduce", "database-reproduce", "database-machine", "load-reproduce", "load-environment"}
+)
+"""Sections of the parts' reports that the profile's report has itself, or that its parts would repeat."""
 
 
 def build_service_document(result: ServiceResult, flames: Sequence[Flame] = ()) -> Document:
@@ -92,16 +94,17 @@ def _sections(result: ServiceResult) -> Iterator[Section]:
 def _parts(result: ServiceResult, load: Document | None, flames: Sequence[Flame]) -> Iterator[Section]:
     """Yield the sections of the reports on the functions, the database and the load."""
     if result.code is not None:
-        yield from _of("code", "Functions", build_stack_document(result.code, flames).sections)
+        yield from _of("code", "Functions", build_stack_document(result.code, flames))
     if result.database is not None:
-        yield from _of("database", "Database", build_database_document(result.database).sections)
+        yield from _of("database", "Database", build_database_document(result.database))
     if load is not None:
-        sections = (one for one in load.sections if one.id not in _LEFT_OUT)
-        yield from _of("load", "Load", sections)
+        yield from _of("load", "Load", load)
 
 
-def _of(name: str, title: str, sections: Sequence[Section] | Iterator[Section]) -> Iterator[Section]:
-    for one in sections:
+def _of(name: str, title: str, document: Document) -> Iterator[Section]:
+    for one in document.sections:
+        if f"{name}-{one.id}" in _LEFT_OUT:
+            continue
         shown = f"{title}: {one.title[:1].lower()}{one.title[1:]}"
         yield replace(one, id=f"{name}-{one.id}", title=shown)
 

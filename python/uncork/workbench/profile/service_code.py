@@ -104,7 +104,7 @@ def record_code(
                 imports = (str(folder / "stacks.folded"),)
                 return record_stacks(replace(request, imports=imports, format="folded")), sampler.missing
         return record_stacks(replace(request, pids=(sampler.pid,))), f"functions of Python: py-spy: {reason}"
-    graph: CallGraph | None = "fp" if go else None
+    graph: CallGraph = "dwarf" if workers[0].runtime in ("native", "python") else "fp"
     return record_stacks(replace(request, pids=(sampler.pid,), call_graph=graph)), sampler.missing
 
 
