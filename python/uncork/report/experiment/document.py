@@ -18,6 +18,7 @@ from uncork.report.experiment.evidence import evidence_sections
 from uncork.report.experiment.explanation import explanation_sections
 from uncork.report.experiment.growth import growth_sections
 from uncork.report.experiment.machine import machine_sections
+from uncork.report.experiment.next_bottleneck import next_bottleneck_steps
 from uncork.report.experiment.request_charts import request_chart_sections
 from uncork.report.experiment.requests import request_sections
 from uncork.report.experiment.view import View
@@ -100,6 +101,7 @@ def next_steps(result: RunResult) -> Iterable[Step]:
     if not found:
         yield Step("Nothing was measured. Run the experiment:", run.reproduce)
     elif Verdict.FASTER in found:
+        yield from next_bottleneck_steps(result)
         yield Step("Before production, measure with your own data, and measure the cost of the migration.")
     elif set(found) <= {Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.SLOWER}:
         yield Step("Keep the baseline: no variant brings a gain that matters.")
