@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -24,7 +25,8 @@ __all__ = ["CallGraph", "Choice", "PerfLack", "Recording", "choose_call_graph", 
 
 CallGraph = Literal["dwarf", "fp"]
 
-_PROBE_S: Final = 1.0
+_METHODS: Final[tuple[CallGraph, ...]] = ("dwarf", "fp")
+_PROBE_S: Final = 0.4
 _PROBE_HZ: Final = 199
 _STACK_BYTES: Final = 16_384
 """Bytes of stack to copy with each sample for DWARF. PostgreSQL's executor uses stacks of 2 to 8 kB."""
@@ -80,17 +82,21 @@ def find_perf() -> str:
 
 
 def choose_call_graph(perf: str, pids: Sequence[int]) -> Choice:
-    """Record processes for a second with each method, and choose the one with complete stacks.
+    """Record processes with each method at the same time, and choose the one with complete stacks.
 
     Raises:
         PerfLack: if perf may not observe the processes.
     """
-    depths: dict[CallGraph, float] = {}
-    for method in ("dwarf", "fp"):
-        recorded = record(perf, method, _PROBE_HZ, pids=pids, seconds=_PROBE_S)
-        if len(recorded.samples) >= _FEW:
-            depths[method] = _user_depth(recorded.samples)
-    return decide(depths)
+
+    def probe(method: CallGraph) -> Recording:
+        return record(perf, method, _PROBE_HZ, pids=pids, seconds=_PROBE_S)
+
+    with ThreadPoolExecutor(len(_METHODS), "uncork-probe") as pool:
+        probes = {method: pool.submit(probe, method) for method in _METHODS}
+    recorded = {method: probe.result() for method, probe in probes.items()}
+    return decide(
+        {method: _user_depth(one.samples) for method, one in recorded.items() if len(one.samples) >= _FEW}
+    )
 
 
 def decide(depths: dict[CallGraph, float]) -> Choice:

@@ -162,6 +162,16 @@ def test_nothing_seen_is_an_answer():
     assert result.answer == "Nothing was seen running in 10.0 s."
 
 
+def test_nearly_idle_processes_are_called_idle_without_naming_functions():
+    stacks = {"main;[kernel]_[k]": 3, "main;read": 1}
+    method = {**facts()["method"], "samples": 4}
+    result = stack_result(RUN, facts(method=method, cpu_ns=(30_000_000, 10_000_000)), tables(stacks), None)
+    assert result.answer.startswith("The processes were nearly idle: they used 40.0 ms of CPU in 10.0 s.")
+    assert result.reasons == ()
+    busy = stack_result(RUN, facts(method=method, cpu_ns=(3_000_000_000, 0)), tables(stacks), None)
+    assert "idle" not in busy.answer
+
+
 def test_the_json_fits_its_schema():
     jsonschema.validate(json.loads(json_text(told())), result_schema("stack-result"))
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from fakes.results import small_result
-
 from uncork.model.evidence import EvidenceFacts, WaitShare
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.next_bottleneck import next_bottleneck_steps

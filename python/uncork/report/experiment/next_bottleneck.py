@@ -67,6 +67,6 @@ def _step(result: RunResult, comparison: Comparison, found: EvidenceFacts, top: 
         what = f"waiting ({top.name})"
     remedy = _REMEDIES.get(top.name.partition(":")[0], "look at the waits in this report")
     return Step(
-        f"With {comparison.variant} on {comparison.workload}{where}, the next bottleneck is {what}: {each} of "
-        f"each operation, {share} of its sessions' time. To go on, {remedy}."
+        f"With {comparison.variant} on {comparison.workload}{where}, the next bottleneck is {what}: {each} "
+        f"of each operation, {share} of its sessions' time. To go on, {remedy}."
     )

@@ -25,6 +25,10 @@ __all__ = [
 _HALF: Final = 0.5
 _TOLD: Final = 3
 _LEAST: Final = 0.05
+_IDLE: Final = 0.01
+"""Processors used on average, below which processes are nearly idle."""
+_FEW: Final = 30
+"""Samples below which the frames of nearly idle processes say nothing."""
 
 
 def shown_measure(result: StackResult) -> MeasureFacts | None:
@@ -72,8 +76,12 @@ def _compose_stack_answer(result: StackResult) -> str:
             return f"Nothing ran in {watched}: the processes used no processor time."
         reason = capital(result.method.cannot_see[0]) if result.method.cannot_see else ""
         return join_sentences((f"Nothing was seen running in {watched}", reason))
+    if is_idle(result):
+        little, watched = format_duration(_used_ns(result)), format_duration(result.method.watched_ns)
+        idle = f"The processes were nearly idle: they used {little} of CPU in {watched}"
+        return join_sentences((idle, "Profile them while they work: send a load at the same time"))
     if result.method.tool == "/proc":
-        used = (result.user_ns or 0) + (result.system_ns or 0)
+        used = _used_ns(result)
         system = result.system_share or 0.0
         return (
             f"The processes used {format_duration(used)} of CPU in "
@@ -115,8 +123,22 @@ def _compose_stack_answer(result: StackResult) -> str:
     return join_sentences(capital(text) for text in parts or [many])
 
 
+def is_idle(result: StackResult) -> bool:
+    """Return whether processes were watched that used hardly any processor time, seen in few samples."""
+    method = result.method
+    if method.tool not in ("perf", "/proc") or result.user_ns is None or method.samples >= _FEW:
+        return False
+    return _used_ns(result) < _IDLE * method.watched_ns
+
+
+def _used_ns(result: StackResult) -> int:
+    return (result.user_ns or 0) + (result.system_ns or 0)
+
+
 def _compose_stack_reasons(result: StackResult) -> tuple[str, ...]:
-    """Return the other findings."""
+    """Return the other findings; none if the processes were nearly idle."""
+    if is_idle(result):
+        return ()
     return tuple([*(one.text for one in result.findings), *_changes(result), *_others(result)])
 
 

@@ -20,7 +20,7 @@ from uncork.report.blocks import (
     Table,
 )
 from uncork.report.quantity_words import share_text
-from uncork.report.stacks.answer import amount_text, measure_words, shown_measure
+from uncork.report.stacks.answer import amount_text, is_idle, measure_words, shown_measure
 from uncork.report.stacks.symbols import symbol_warning
 from uncork.report.stacks.tables import (
     changes_table,
@@ -108,7 +108,7 @@ def _facts(result: StackResult) -> Iterator[tuple[str, str]]:
 
 
 def _steps(result: StackResult) -> Iterator[Step]:
-    if not result.measures:
+    if not result.measures or is_idle(result):
         yield Step("Record under load, or for longer:", result.run.reproduce)
         return
     for finding in result.findings:

@@ -280,7 +280,7 @@ def _record_processes(
         elif request.call_graph is not None:
             choice = perf.Choice(request.call_graph, "as requested")
         else:
-            request.told("trying out methods of unwinding stacks, 2 s")
+            request.told("trying out methods of unwinding stacks")
             choice = perf.choose_call_graph(tool, sorted(tree(pids)))
         request.told(
             f"recording with perf ({choice.method}: {choice.reason}); Ctrl-C ends it and shows the report"
