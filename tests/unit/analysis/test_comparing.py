@@ -18,6 +18,7 @@ from fakes.terminals import shown
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.load import Arrivals, LoadScript
 from uncork.model.results.run_comparison import RunVerdict
+from uncork.report.blocks import Fold, Table
 from uncork.report.runs.comparison import build_runs_document, render_runs_terminal
 from uncork.report.runs.comparison_answer import answer_runs
 from uncork.report.write.html import html_page
@@ -258,7 +259,8 @@ def test_every_form_says_the_same(root, known):
         assert name in text
         assert name in " ".join(terminal(result, width=140).split())
     for width in (60, 80, 200):
-        assert max(map(len, terminal(result, width).splitlines())) <= max(width, 140)
+        lines = [one for one in terminal(result, width).splitlines() if "for turn in" not in one]
+        assert max(map(len, lines)) <= max(width, 140)
 
 
 def test_what_is_counted_without_noise_is_told_apart_from_verdicts(root):
@@ -331,3 +333,22 @@ def test_damaged_names_are_told(root):
     (root / ".names" / "baseline").write_text("")
     with pytest.raises(StoreError, match="damaged"):
         find_run(root, "last-one")
+
+
+def test_what_differs_comes_first_and_the_rest_is_folded(root):
+    for number in range(8):
+        store_load(root, number, USUAL[number])
+    result = compare_runs(root, store_load(root, 8), [store_load(root, 9, 1.6)])
+    (section,) = [one for one in build_runs_document(result).sections if one.id == "figures"]
+    verdicts = [one.verdict for one in result.pairs[0].figures]
+    tables = [block for block in section.blocks if isinstance(block, Table)]
+    folds = [block for block in section.blocks if isinstance(block, Fold)]
+    assert any("slower" in value.text for value in tables[0].rows[0])
+    assert len(tables[0].rows) + sum(len(fold.blocks[0].rows) for fold in folds) == len(verdicts)
+
+
+def test_the_advice_to_repeat_one_command_in_turns_waits_for_the_switch(root):
+    result = compare_runs(root, store_load(root, 1), [store_load(root, 2, 1.6)])
+    (step,) = [one for one in result.steps if "for turn in" in one.command]
+    assert "switch what" in step.text
+    assert step.command.count("read -rp") == 2

@@ -62,14 +62,16 @@ _SIGNS: Final = {
 }
 _VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdict.SLOWER}
 _MOST_ROWS: Final = 40
-"""Metrics of a pair that the terminal lists."""
+"""Metrics of a pair that the terminal lists at most, if all of them differ."""
+_MOST_SHORT: Final = 12
+"""Metrics of a pair that are listed even if none of them differs."""
 _MOST_MARKS: Final = 24
 _MOST_GLANCED: Final = 30
 
 
 def render_runs_terminal(result: RunComparison, console: Console) -> None:
     """Print the comparison: the answer, the caveats, the metrics, and how to compare the runs properly."""
-    tables = (_figures_table(result.before, pair, most=_MOST_ROWS) for pair in result.pairs)
+    tables = (_figures_table(result.before, pair) for pair in result.pairs)
     write_report(console, build_runs_document(result), tables)
 
 
@@ -110,7 +112,7 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
     if many:
         yield Section("glance", "At a glance", (_glance(result),))
     for place, pair in enumerate(result.pairs, start=1):
-        blocks: list[Block] = [_figures_table(result.before, pair)]
+        blocks: list[Block] = list(_figures_blocks(result.before, pair))
         chart = _chart(result, pair)
         if chart is not None:
             blocks = [Legend((pair.after.id,)), chart, *blocks]
@@ -212,13 +214,33 @@ def _shown(one: FigureComparison, value: float, count: int, of: int) -> str:
     return figure_value(value, one.unit)
 
 
-def _figures_table(before: RunSide, pair: RunPair, most: int | None = None) -> Table:
-    ordered = sorted(pair.figures, key=figure_order)
-    if most is not None and len(ordered) > most:
-        ordered.sort(key=_rank)
-    shown = ordered[:most]
-    left = len(ordered) - len(shown)
-    more = f"; {count_words(left, 'more metric')} in the HTML report" if left else ""
+def _figures_blocks(before: RunSide, pair: RunPair) -> Iterator[Block]:
+    """Yield the metrics that differ, and the others in a fold; all in one table if there are few."""
+    ordered = _ordered(pair)
+    decided = sum(_rank(one) == 0 for one in ordered)
+    if decided and len(ordered) > _MOST_SHORT:
+        yield _table(before, pair, ordered[:decided])
+        rest = count_words(len(ordered) - decided, "metric")
+        yield Fold(f"{rest} without a clear difference", (_table(before, pair, ordered[decided:]),))
+    else:
+        yield _table(before, pair, ordered)
+
+
+def _ordered(pair: RunPair) -> list[FigureComparison]:
+    """Return the metrics, those with a verdict of a difference first."""
+    return sorted(sorted(pair.figures, key=figure_order), key=_rank)
+
+
+def _figures_table(before: RunSide, pair: RunPair) -> Table:
+    """Return the metrics that differ and the most important others, for the terminal."""
+    ordered = _ordered(pair)
+    decided = sum(_rank(one) == 0 for one in ordered)
+    return _table(before, pair, ordered[: max(_MOST_SHORT, min(decided, _MOST_ROWS))], len(ordered))
+
+
+def _table(before: RunSide, pair: RunPair, shown: Sequence[FigureComparison], of: int = 0) -> Table:
+    left = of - len(shown)
+    more = f"; {count_words(left, 'more metric')} in the HTML report" if left > 0 else ""
     subjects, bounded = any(one.subject for one in shown), any(_interval(one) for one in shown)
     columns = (
         *((Column("of", header=True),) if subjects else ()),
@@ -234,7 +256,7 @@ def _figures_table(before: RunSide, pair: RunPair, most: int | None = None) -> T
 
 
 def _rank(one: FigureComparison) -> int:
-    """Return a sort key that puts metrics with a verdict first, for a table that is cut."""
+    """Return a sort key that puts metrics with a verdict first."""
     return 0 if one.verdict not in (RunVerdict.NOT_ENOUGH_EVIDENCE, RunVerdict.SAME) else 1
 
 

@@ -35,6 +35,9 @@ __all__ = [
 _CLAIMS: Final = (RunVerdict.SLOWER, RunVerdict.FASTER, RunVerdict.MORE, RunVerdict.LESS)
 _FIRST: Final = ("throughput", "p99", "mean", "p50")
 _LISTED: Final = 3
+_SWITCHED: Final = frozenset({"server", "commit"})
+"""Sections of differences that a person can switch between two runs."""
+_NAMED: Final = 3
 _TURNS: Final = " ".join(map(str, range(1, KNOWN_RUNS + 1)))
 _SUBJECT: Final = 40
 _COMMIT: Final = 12
@@ -383,15 +386,32 @@ def _steps(result: RunComparison) -> Iterator[NextStep]:
     commands = list(dict.fromkeys(side.command for side in _sides(result)))[:3]
     if kind in ("load", "database") and all(command.startswith("uncork ") for command in commands):
         repeat = "Or repeat both runs" if kind == "load" else "Repeat both runs"
-        yield NextStep(
-            f"{repeat} in turns, five times each, to learn how much such runs vary:",
-            f"for turn in {_TURNS}; do {'; '.join(commands)}; done",
-        )
+        if len(commands) > 1:
+            yield NextStep(
+                f"{repeat} in turns, five times each, to learn how much such runs vary:",
+                f"for turn in {_TURNS}; do {'; '.join(commands)}; done",
+            )
+        else:
+            yield _switched(result, f"{repeat} in turns, five times each, to learn how much such runs vary")
     if not result.before.names:
         yield NextStep(
             "Name the run to compare others with; uncork compare RUN then uses it:",
             shlex.join(["uncork", "runs", "name", result.before.id, BASELINE]),
         )
+
+
+def _switched(result: RunComparison, repeat: str) -> NextStep:
+    """Return the step that repeats one command in turns, with what must be switched before each run."""
+    known = [one for one in result.pairs[0].differences if one.section in _SWITCHED]
+    words = "; ".join(_change(one.section, one.name, one.before, one.after) for one in known[:_NAMED])
+    what = f"switch what differs ({words})" if words else "switch what you changed between them"
+    command = result.before.command
+    sides = (("as it was before", command), ("as it is now", command))
+    turns = "; ".join(f"read -rp '{side}, then Enter: '; {one}" for side, one in sides)
+    return NextStep(
+        f"{repeat}. Before each run, {what}; the commands wait for you:",
+        f"for turn in {_TURNS}; do {turns}; done",
+    )
 
 
 def answer_runs(result: RunComparison) -> RunComparison:
