@@ -24,8 +24,10 @@ TESTS = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def shop():
-    """A shop, and the connection string of its database."""
-    server = EmbeddedServer({"shared_buffers": "64MB", "shared_preload_libraries": "pg_stat_statements"})
+    """A shop, the connection string of its database, and the server's log."""
+    settings = {"shared_buffers": "64MB", "shared_preload_libraries": "pg_stat_statements"}
+    settings |= {"log_min_duration_statement": 0, "log_line_prefix": "%m [%p] "}
+    server = EmbeddedServer(settings)
     server.start()
     try:
         fill(server.conninfo())
@@ -42,7 +44,7 @@ def shop():
         with subprocess.Popen(command, env=environment) as process:
             try:
                 _wait_for(f"http://127.0.0.1:{port}/product/1", process)
-                yield f"http://127.0.0.1:{port}", server.conninfo()
+                yield f"http://127.0.0.1:{port}", server.conninfo(), server.logs[0]
             finally:
                 process.kill()
     finally:
@@ -62,7 +64,7 @@ def _wait_for(url, process):
 
 
 def test_statements_of_each_request_are_counted_and_the_n_plus_one_is_named(shop, uncork):
-    url, dsn = shop
+    url, dsn, _ = shop
     done = uncork(
         *("profile", "service", f"{url}/orders/transaction", "/orders/autocommit@1", "/product/{n}"),
         *("--var", "n=1..1000", "--postgres", dsn, "-c", 4, "--for", "8s", "--json", "--html", "page.html"),
@@ -99,20 +101,21 @@ def test_statements_of_each_request_are_counted_and_the_n_plus_one_is_named(shop
 
 
 def test_a_lock_that_all_requests_need_is_named_with_its_statement(shop, uncork):
-    url, dsn = shop
-    done = uncork(
-        "profile", "service", f"{url}/visit", "--postgres", dsn, "--for", "5s", "--no-code", "--json"
-    )
+    url, dsn, log = shop
+    arguments = (f"{url}/visit", "--postgres", dsn, "--for", "5s", "--no-code", "--json", "--logs", log)
+    done = uncork("profile", "service", *arguments)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["findings"][0]["name"] == "statement"
     assert found["answer"].startswith('"update visits set many = many + ? where id = ?" of /visit takes')
     assert found["time"][0]["kind"] == "locks"
     assert found["code"] is None
+    assert found["log"]["templates"]
+    assert any(one.startswith("From the logs:") for one in found["reasons"])
 
 
 def test_traffic_that_is_there_is_watched_and_ctrl_c_keeps_what_was_seen(shop, uncork):
-    url, dsn = shop
+    url, dsn, _ = shop
     sender = [
         sys.executable,
         "-m",
@@ -145,7 +148,7 @@ def test_traffic_that_is_there_is_watched_and_ctrl_c_keeps_what_was_seen(shop, u
 
 
 def test_what_cannot_be_profiled_is_refused_in_one_sentence(shop, uncork):
-    url, dsn = shop
+    url, dsn, _ = shop
     attempts = {
         (f"{url}/nowhere", "--postgres", dsn): "404",
         (f"http://127.0.0.1:{free_port()}/", "--postgres", dsn): "efused",

@@ -52,6 +52,7 @@ class ServiceKeywords(TypedDict, total=False):
 
     postgres: str | None
     pids: Sequence[int] | None
+    logs: Sequence[Place] | None
     no_code: bool
     watch_only: bool
     lasting: Quantity

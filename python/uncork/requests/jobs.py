@@ -112,7 +112,8 @@ class ServiceJob:
     """Profile a service for `seconds` with the load `spec`, or with the traffic that is there (`send` False).
 
     `postgres` is the database behind it. `pids` are the service's processes; if empty, they are found by its
-    port. `code`: also record functions. `command` repeats the profile and holds no secret.
+    port. `code`: also record functions. `logs` are the database's logs, read for the time of the profile.
+    `command` repeats the profile and holds no secret.
     """
 
     spec: HttpSpec
@@ -122,6 +123,7 @@ class ServiceJob:
     send: bool
     code: bool
     command: str
+    logs: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

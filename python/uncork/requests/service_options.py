@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from uncork.errors import UsageError
@@ -47,6 +48,11 @@ class ServiceOptions:
         "A process of the service, with its children. Default: local processes that listen on the port.",
         whole(1, 2**22),
         python="Processes of the service. Default: local processes that listen on its port.",
+    )
+    logs: list[Path] | None = _watch(
+        "--logs FILE",
+        "A log of the database, for the time of the profile: a file, glob or folder; repeatable.",
+        python="Logs of the database, for the time of the profile: files, globs and folders.",
     )
     no_code: bool = _watch("--no-code", "Do not record the functions of the service.", default=False)
     watch_only: bool = _watch(
@@ -111,4 +117,5 @@ def service_job(
         send=not options.watch_only,
         code=not options.no_code,
         command=command,
+        logs=tuple(options.logs or ()),
     )

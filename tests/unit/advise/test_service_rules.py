@@ -157,6 +157,7 @@ def result(time, requests, bottlenecks=(), workers=(), **changes):
         load=None,
         database=None,
         code=None,
+        log=None,
     )
     return answer_service(replace(built, **changes))
 

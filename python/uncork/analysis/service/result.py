@@ -17,6 +17,7 @@ from uncork.analysis.service.requests import join_requests
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
+from uncork.model.results.log import LogResult
 from uncork.model.results.service import (
     OriginFacts,
     RequestFacts,
@@ -42,6 +43,7 @@ class ServiceParts:
     load: LoadResult | None
     database: DatabaseResult | None
     code: StackResult | None
+    log: LogResult | None
     seen: Seen | None
     activity: pa.Table | None
 
@@ -85,6 +87,7 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
         load=parts.load,
         database=parts.database,
         code=parts.code,
+        log=parts.log,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from uncork.model.bottleneck import Bottleneck
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
+from uncork.model.results.log import LogResult
 from uncork.model.results.stacks import StackResult
 
 __all__ = [
@@ -177,7 +178,8 @@ class ServiceResult:
     `time` are the places where requests pass their time, the longest first. `explained` is the fraction of
     the statements seen while all requests were sent together that the requests' own statements account for;
     near 1 if the requests send the same alone and together. `missing` holds a sentence for each source that
-    could not be read. `load`, `database` and `code` are complete reports of their own; None if not measured.
+    could not be read. `load`, `database`, `code` and `log` are complete reports of their own; None if not
+    measured.
     """
 
     run: ServiceRunFacts
@@ -197,4 +199,5 @@ class ServiceResult:
     load: LoadResult | None
     database: DatabaseResult | None
     code: StackResult | None
+    log: LogResult | None
     version: int = SERVICE_RESULT_VERSION

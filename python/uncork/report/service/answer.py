@@ -8,7 +8,7 @@ from typing import Final
 
 from uncork.model.results.service import PlaceKind, RequestFacts, ServiceFinding, ServiceResult
 from uncork.model.units import format_duration
-from uncork.report.headline import capital, fitting, headline_template, join_sentences
+from uncork.report.headline import capital, fitting, headline_template, join_sentences, split_answer
 from uncork.report.load.bottlenecks import limit_words
 from uncork.report.service.words import many_text, percent_text
 
@@ -47,7 +47,7 @@ def answer_service(result: ServiceResult) -> ServiceResult:
     return replace(
         result,
         answer=_answer(result),
-        reasons=(*_details(result), *_disagreement(result)),
+        reasons=(*_details(result), *_disagreement(result), *_logged(result)),
         warnings=tuple(_warnings(result)),
     )
 
@@ -145,6 +145,11 @@ def _disagreement(result: ServiceResult) -> Iterator[str]:
         f"only {percent_text(waiting)} of their time there and {percent_text(place.share)} "
         f"{_PLACES[place.kind]}: change that first."
     )
+
+
+def _logged(result: ServiceResult) -> Iterator[str]:
+    if result.log is not None:
+        yield f"From the logs: {split_answer(result.log.answer)[0]}"
 
 
 def _warnings(result: ServiceResult) -> Iterator[str]:

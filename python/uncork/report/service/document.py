@@ -12,6 +12,7 @@ from uncork.report.blocks import Block, Code, Document, Flame, Fold, Section, St
 from uncork.report.database.document import build_database_document
 from uncork.report.headline import capital
 from uncork.report.load.document import build_load_document
+from uncork.report.log.document import build_log_document
 from uncork.report.service.tables import (
     origins_table,
     places_table,
@@ -28,7 +29,10 @@ __all__ = ["build_service_document"]
 _LINE: Final = 100
 _MOST_STEPS: Final = 3
 _LEFT_OUT: Final = frozenset(
-    {"code-reproduce", "database-reproduce", "database-machine", "load-reproduce", "load-environment"}
+    {
+        *("code-reproduce", "database-reproduce", "log-reproduce", "load-reproduce"),
+        *("database-machine", "load-environment"),
+    }
 )
 """Sections of the parts' reports that the profile's report has itself, or that its parts would repeat."""
 
@@ -97,6 +101,8 @@ def _parts(result: ServiceResult, load: Document | None, flames: Sequence[Flame]
         yield from _of("code", "Functions", build_stack_document(result.code, flames))
     if result.database is not None:
         yield from _of("database", "Database", build_database_document(result.database))
+    if result.log is not None:
+        yield from _of("log", "Log", build_log_document(result.log))
     if load is not None:
         yield from _of("load", "Load", load)
 

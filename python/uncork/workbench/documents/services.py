@@ -22,6 +22,7 @@ from uncork.workbench.documents.databases import read_database
 from uncork.workbench.documents.flames import stack_flames
 from uncork.workbench.documents.kinds import Kind
 from uncork.workbench.documents.loads import read_load
+from uncork.workbench.documents.logs import read_log
 from uncork.workbench.documents.stacks import read_stacks
 from uncork.workbench.profile.services import PARTS
 
@@ -42,7 +43,7 @@ def read_service(folder: Path) -> ServiceRun:
     Raises:
         StoreError: if its files are damaged, or it has no result.
     """
-    load, database, code = (_part(folder, name) for name in ("load", "database", "code"))
+    load, database, code, log = (_part(folder, name) for name in ("load", "database", "code", "log"))
     stacks = None if code is None else read_stacks(code)
     pressed = () if load is None else read_pressed(load)
     activity = None
@@ -52,6 +53,7 @@ def read_service(folder: Path) -> ServiceRun:
         load=None if load is None else read_load(load),
         database=None if database is None else read_database(database),
         code=None if stacks is None else stacks.result,
+        log=None if log is None else read_log(log),
         seen=pressed[0].seen if pressed else None,
         activity=activity,
     )

@@ -31,12 +31,14 @@ from uncork.model.redaction import redact
 from uncork.model.results.experiment import RunStatus
 from uncork.model.results.service import WorkerFacts
 from uncork.model.tables.service import ALL
+from uncork.profile.logs import LogRequest, read_logs
 from uncork.requests.jobs import HttpJob, ServiceJob
 from uncork.store.evidence import rows_table, write_evidence
 from uncork.store.layout import Manifest
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.monitor import Components, find_components
 from uncork.workbench.profile.database_watch import Watched, watch
+from uncork.workbench.profile.log_files import expand
 from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.profile.service_code import record_code
 from uncork.workbench.profile.service_slices import (
@@ -108,10 +110,13 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
         seed=job.spec.seed,
         options={"command": job.command},
     )
-    begun = time.monotonic_ns()
+    logs = tuple(expand(list(job.logs)))
+    begun, begun_us = time.monotonic_ns(), time.time_ns() // 1000
     with start_run(root, manifest, undone="nothing was stored") as run:
         found = _Found(missing=list(components.missing))
         _record(run.folder, job, components, found, told)
+        if logs:
+            _read_logs(run.folder, job, LogRequest(logs, begin_us=begun_us), found)
         facts: dict[str, Any] = {
             "database": place,
             "sent": job.send,
@@ -267,6 +272,27 @@ def _part(folder: Path, name: str, manifest: Manifest) -> RunRecord:
     place = folder / PARTS / name
     place.mkdir(parents=True, exist_ok=True)
     return RunRecord(place, manifest)
+
+
+# ---- logs ----
+
+
+def _read_logs(folder: Path, job: ServiceJob, request: LogRequest, found: _Found) -> None:
+    """Store what the logs show of the time of the profile as a part."""
+    started = time.monotonic_ns()
+    try:
+        reading = read_logs(request)
+    except UncorkError as error:
+        found.missing.append(f"what the logs show: {error}")
+        return
+    if not reading.facts["entries"]:
+        found.missing.append("what the logs show: they have no entry of the time of the profile")
+        return
+    manifest = draft(kind="log", name="log", question="log", server="", options={"command": job.command})
+    record = _part(folder, "log", manifest)
+    elapsed = time.monotonic_ns() - started
+    store_evidence(record, "complete", elapsed, reading.facts, reading.tables, lambda _: None)
+    found.parts.append("log")
 
 
 # ---- functions ----
