@@ -26,7 +26,7 @@ from uncork.model.bottleneck import Bottleneck
 from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.results.load import Distribution
 from uncork.report.blocks import Fold, Legend
-from uncork.report.draw.charts import Palette
+from uncork.report.draw.palette import Palette
 from uncork.report.load.answer import answer_load
 from uncork.report.load.charts import (
     SERIES,

@@ -11,7 +11,7 @@ from fakes.log_results import BEGIN_US, NAMES, STEP_S, log_result, template
 from uncork.report.blocks import Beside, Code, Fold, Spark, Table
 from uncork.report.draw.chart_parts import clock_ticks, clock_title
 from uncork.report.draw.spark import spark_path, spark_text
-from uncork.report.draw.stack_chart import layer_number, stack_rows
+from uncork.report.draw.stack_chart import layer_number, stack_bounds
 from uncork.report.log.charts import busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
 from uncork.report.log.document import PARTS_OF_MARKDOWN, build_log_document
@@ -146,10 +146,7 @@ def test_the_layers_of_a_stack_add_up_to_the_whole():
         read = [(one.sum_ns if scale > 1 else one.count) / scale / STEP_S for one in result.series]
         sums = [sum(layer.values[step] for layer in chart.layers) for step in range(12)]
         assert sums == pytest.approx(read)
-        tops = [
-            row["high"] for row in stack_rows(chart) if row["number"] == layer_number(chart, chart.layers[-1])
-        ]
-        assert tops == pytest.approx([*read, read[-1]])
+        assert [top for _, top in stack_bounds(chart)[-1]] == pytest.approx(read)
 
 
 def test_seven_templates_and_the_rest_are_told_apart_by_number():

@@ -1,10 +1,8 @@
-"""Parts shared by drawings: placeholder colours, ticks and their labels."""
+"""Parts shared by drawings: colours, ticks and their labels."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,20 +14,17 @@ __all__ = [
     "INK",
     "PAGE",
     "SOFT",
-    "VARIABLES",
     "clock_ticks",
     "clock_title",
     "colour",
     "even_ticks",
     "log_ticks",
     "short_number",
-    "tick_labels",
     "value_label",
 ]
 
-INK, SOFT, GRID, BAND, PAGE = "#010101", "#010102", "#010103", "#010104", "#010105"
-VARIABLES: Final = {INK: "ink", SOFT: "soft", GRID: "grid", BAND: "band", PAGE: "card"}
-"""Placeholder colours of a drawing, each with the CSS variable that replaces it in a page."""
+INK, SOFT, GRID, BAND, PAGE = "var(--ink)", "var(--soft)", "var(--grid)", "var(--band)", "var(--card)"
+"""Colours of a drawing: variables of the page's style sheet, so that one drawing serves light and dark."""
 
 _DAY_S: Final = 86_400
 _STEPS_S: Final = (
@@ -41,8 +36,8 @@ _MOST_TIMES: Final = 8
 
 
 def colour(number: int) -> str:
-    """Return the placeholder for one of the page's eight colours, which its CSS variable replaces."""
-    return f"#0201{number:02d}"
+    """Return one of the page's eight colours."""
+    return f"var(--v{number})"
 
 
 def clock_ticks(start_s: float, length_s: float) -> tuple[list[float], list[str]]:
@@ -91,18 +86,6 @@ def even_ticks(low: float, high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= rough)
     return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def tick_labels(ticks: Sequence[float], texts: Sequence[str]) -> str:
-    """Return a Vega expression that maps each tick to its text.
-
-    It allows for small differences, because the numbers pass through JSON.
-    """
-    choices = "".join(
-        f"abs(datum.value - ({tick!r})) <= {max(abs(tick), 1e-9) * 1e-6!r} ? {json.dumps(text)} : "
-        for tick, text in zip(ticks, texts, strict=True)
-    )
-    return f"{choices}''"
 
 
 def value_label(value: float, unit: str) -> str:

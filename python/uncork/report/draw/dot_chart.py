@@ -3,90 +3,66 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Final
-
-import altair as alt
+from typing import Final
 
 from uncork.report.blocks import DotChart
-from uncork.report.draw.chart_parts import even_ticks, log_ticks, tick_labels, value_label
+from uncork.report.draw.axes import Axis, Plot, bands, plot_within, x_axis, y_labels
+from uncork.report.draw.chart_parts import GRID, even_ticks, log_ticks, value_label
+from uncork.report.draw.marks import cut, group, line, symbol
+from uncork.report.draw.palette import Palette
 
-__all__ = ["dot_drawing", "dot_rows"]
+__all__ = ["dot_axis", "draw_dots"]
 
+_WIDTH: Final = 340
+_LABEL_WIDTH: Final = 110
 _FAR: Final = 20.0
 """Values that differ by more than this factor get a logarithmic axis."""
 _ROW: Final = 9
 """Height of a variant in a row, in pixels."""
 
 
-def dot_rows(chart: DotChart) -> list[dict[str, Any]]:
-    """Return one row per mark; a mark without an interval has equal ends."""
-    return [
-        {
-            "label": mark.label,
-            "variant": mark.variant,
-            "x": mark.value,
-            "low": mark.value if mark.low is None else mark.low,
-            "high": mark.value if mark.high is None else mark.high,
-        }
-        for mark in chart.marks
-    ]
-
-
-def dot_drawing(
-    chart: DotChart,
-    rows: Sequence[dict[str, Any]],
-    name: str,
-    width: int,
-    colours: Sequence[str],
-    shapes: Sequence[str],
-) -> alt.LayerChart | alt.FacetChart:
-    """Return the drawing of a chart whose rows are the data set `name`.
-
-    `colours` and `shapes` belong to its variants, in the same order.
-    """
+def draw_dots(chart: DotChart, palette: Palette) -> tuple[Plot, str]:
+    """Return the plot area and what is drawn in it."""
     labels = list(dict.fromkeys(mark.label for mark in chart.marks))
     names = list(chart.variants)
-    logarithmic, reach = _reach(chart, rows)
-    ticks = log_ticks(*reach) if logarithmic else even_ticks(*reach)
-    axis = alt.Axis(
-        title=None, values=ticks, labelExpr=tick_labels(ticks, [_label(tick, chart.unit) for tick in ticks])
-    )
-    scale = alt.Scale(
-        type="log" if logarithmic else "linear", domain=list(reach), nice=False, zero=False, padding=6
-    )
-    of_variants = alt.Scale(domain=names, range=list(colours))
-    colour = alt.Color("variant:N", scale=of_variants, legend=None)
-    shape = alt.Shape("variant:N", scale=alt.Scale(domain=names, range=list(shapes)), legend=None)
-    base = alt.Chart(alt.NamedData(name=name)).encode(
-        y=alt.Y(
-            "label:N",
-            sort=labels,
-            axis=alt.Axis(title=None, labelLimit=110, grid=True, tickBand="extent"),
-            scale=alt.Scale(paddingInner=0.2),
-        ),
-        yOffset=alt.YOffset("variant:N", sort=names, scale=alt.Scale(domain=names, paddingOuter=0.3)),
-    )
-    return alt.layer(
-        base.mark_rule(strokeWidth=1.6).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
-        base.mark_point(size=34, strokeWidth=1.2, opacity=1).encode(
-            x=alt.X("x:Q", scale=scale, axis=axis),
-            stroke=alt.Stroke("variant:N", scale=of_variants, legend=None),
-            fill=alt.Fill("variant:N", scale=of_variants, legend=None),
-            shape=shape,
-        ),
-    ).properties(
-        width=width,
-        height=len(labels) * max(26, _ROW * len(names) + 8),
-        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-    )
+    axis = dot_axis(chart)
+    height = len(labels) * max(26, _ROW * len(names) + 8)
+    plot = plot_within(axis, [cut(label, _LABEL_WIDTH) for label in labels], _WIDTH, inner=height)
+    rows, row = bands(len(labels), height, inner=0.2, outer=0.1)
+    within, step = bands(len(names), row, outer=0.3)
+    x = plot.x(axis)
+    lines, symbols = [], []
+    for mark in chart.marks:
+        y = rows[labels.index(mark.label)] + within[names.index(mark.variant)] + step / 2
+        colour = palette.colour(mark.variant)
+        if mark.low is not None and mark.high is not None:
+            lines.append(line(x(mark.low), y, x(mark.high), y, colour, 1.6))
+        facts = f'fill="{colour}" stroke="{colour}" stroke-width="1.2"'
+        symbols.append(symbol(palette.shape(mark.variant), x(mark.value), y, 34, facts))
+    edges = (round(height * place / len(labels)) + 0.5 for place in range(len(labels)))
+    parts = [
+        x_axis(axis, plot),
+        group("rule", (line(0.5, y, plot.width + 0.5, y, GRID) for y in edges)),
+        y_labels(labels, [start + row / 2 for start in rows], _LABEL_WIDTH),
+        group("rule", lines),
+        group("symbol", symbols),
+    ]
+    return plot, "".join(parts)
 
 
-def _reach(chart: DotChart, rows: Sequence[dict[str, Any]]) -> tuple[bool, tuple[float, float]]:
+def dot_axis(chart: DotChart) -> Axis:
+    """Return the axis of a chart's values."""
+    logarithmic, (low, high) = _reach(chart)
+    ticks = log_ticks(low, high) if logarithmic else even_ticks(low, high)
+    return Axis(low, high, ticks, [_label(tick, chart.unit) for tick in ticks], logarithmic, padding=6)
+
+
+def _reach(chart: DotChart) -> tuple[bool, tuple[float, float]]:
     """Return whether the axis is logarithmic, and its ends. Shares always run from 0 to 1."""
     if chart.unit == "share":
         return False, (0.0, 1.0)
-    low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
+    low = min(mark.value if mark.low is None else mark.low for mark in chart.marks)
+    high = max(mark.value if mark.high is None else mark.high for mark in chart.marks)
     if low <= 0 or high <= low * _FAR:
         return False, (0.0, 1.05 * high or 1.0)
     room = math.exp(0.04 * math.log(high / low))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
-
-import altair as alt
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from uncork.report.blocks import Layer, StackChart
+from uncork.report.draw.axes import Axis, Plot, plot_within, x_axis, y_lines
 from uncork.report.draw.chart_parts import (
     INK,
     PAGE,
@@ -16,10 +15,11 @@ from uncork.report.draw.chart_parts import (
     colour,
     even_ticks,
     short_number,
-    tick_labels,
 )
+from uncork.report.draw.line_chart import WIDE
+from uncork.report.draw.marks import group, number, text
 
-__all__ = ["REST_OPACITY", "layer_number", "stack_drawing", "stack_rows"]
+__all__ = ["REST_OPACITY", "draw_stack", "layer_number", "stack_bounds"]
 
 _LEAST_THICK: Final = 0.07
 """Share of the axis that a layer must fill somewhere to show its number."""
@@ -32,78 +32,63 @@ def layer_number(chart: StackChart, layer: Layer) -> int:
     return 0 if layer.rest else 1 + [one for one in chart.layers if not one.rest].index(layer)
 
 
-def stack_rows(chart: StackChart) -> list[dict[str, Any]]:
-    """Return the ends of each layer at each step, one row each, with the last step repeated."""
+def stack_bounds(chart: StackChart) -> list[list[tuple[float, float]]]:
+    """Return the lower and upper end of each layer at each step."""
     floor = [0.0] * len(chart.layers[0].values)
-    rows: list[dict[str, Any]] = []
-    for layer in chart.layers:
-        number, opacity = layer_number(chart, layer), REST_OPACITY if layer.rest else 1
-        tops = [low + value for low, value in zip(floor, layer.values, strict=True)]
-        ends = list(zip(floor, tops, strict=True))
-        rows += (
-            {"x": place * chart.step_s, "low": low, "high": high, "number": number, "opacity": opacity}
-            for place, (low, high) in enumerate([*ends, ends[-1]])
-        )
-        floor = tops
-    return rows
-
-
-def stack_drawing(
-    chart: StackChart, rows: Sequence[dict[str, Any]], name: str, size: tuple[int, int]
-) -> alt.LayerChart | alt.FacetChart:
-    """Return the drawing of a stack whose rows are the data set `name`, `size` pixels wide and high."""
-    length = len(chart.layers[0].values) * chart.step_s
-    most = 1.05 * max(row["high"] for row in rows) or 1.0
-    x_ticks, x_labels = clock_ticks(chart.start_s, length)
-    y_ticks = even_ticks(0.0, most)
-    x = alt.X(
-        "x:Q",
-        scale=alt.Scale(domain=[0, length], nice=False),
-        axis=alt.Axis(
-            title=clock_title(chart.start_s, length),
-            values=x_ticks,
-            labelExpr=tick_labels(x_ticks, x_labels),
-            labelOverlap=False,
-            grid=False,
-        ),
-    )
-    y_axis = alt.Axis(
-        title=None, values=y_ticks, labelExpr=tick_labels(y_ticks, [short_number(tick) for tick in y_ticks])
-    )
-    y = alt.Y("low:Q", scale=alt.Scale(domain=[0, most], nice=False), axis=y_axis)
-    numbers = [layer_number(chart, layer) for layer in chart.layers]
-    areas = (
-        alt.Chart(alt.NamedData(name=name))
-        .mark_area(interpolate="step-after", stroke=PAGE, strokeWidth=0.7)
-        .encode(
-            x=x,
-            y=y,
-            y2="high:Q",
-            fill=alt.Fill(
-                "number:N",
-                scale=alt.Scale(domain=numbers, range=[colour(number) for number in numbers]),
-                legend=None,
-            ),
-            fillOpacity=alt.FillOpacity("opacity:Q", scale=None),
-        )
-    )
-    marks = alt.Chart(alt.InlineData(values=_places(chart, rows, most))).encode(
-        x="x:Q", y="y:Q", text="text:N"
-    )
-    return alt.layer(
-        areas,
-        marks.mark_text(fontSize=12, fontWeight="bold", stroke=PAGE, strokeWidth=3, fill=PAGE),
-        marks.mark_text(fontSize=12, fontWeight="bold", fill=INK),
-    ).properties(width=size[0], height=size[1], autosize=alt.AutoSizeParams(type="fit", contains="padding"))
-
-
-def _places(chart: StackChart, rows: Sequence[dict[str, Any]], most: float) -> list[dict[str, Any]]:
-    """Return the positions of the layers' numbers: the middle of the thickest step, if there is room."""
     found = []
-    for number in range(1, len(chart.layers) + 1):
-        steps = [row for row in rows if row["number"] == number][:-1]
-        thick = max(steps, key=lambda row: row["high"] - row["low"], default=None)
-        if thick is not None and thick["high"] - thick["low"] >= _LEAST_THICK * most:
-            middle = (thick["low"] + thick["high"]) / 2
-            found.append({"x": thick["x"] + chart.step_s / 2, "y": middle, "text": str(number)})
+    for layer in chart.layers:
+        tops = [low + value for low, value in zip(floor, layer.values, strict=True)]
+        found.append(list(zip(floor, tops, strict=True)))
+        floor = tops
     return found
+
+
+def draw_stack(chart: StackChart) -> tuple[Plot, str]:
+    """Return the plot area and what is drawn in it."""
+    bounds = stack_bounds(chart)
+    length = len(chart.layers[0].values) * chart.step_s
+    most = 1.05 * max(high for ends in bounds for _, high in ends) or 1.0
+    ticks, labels = clock_ticks(chart.start_s, length)
+    across = Axis(0, length, ticks, labels, title=clock_title(chart.start_s, length), grid=False, thin=False)
+    y_ticks = even_ticks(0.0, most)
+    up = Axis(0.0, most, y_ticks, [short_number(tick) for tick in y_ticks])
+    plot = plot_within(across, up.labels, WIDE[0], height=WIDE[1])
+    areas = (
+        _area(ends, layer_number(chart, layer), REST_OPACITY if layer.rest else 1, plot, across, up)
+        for layer, ends in zip(chart.layers, bounds, strict=True)
+    )
+    parts = [
+        y_lines(up, plot),
+        x_axis(across, plot),
+        group("area", areas),
+        group("text", _numbers(chart, bounds, plot, across, up)),
+    ]
+    return plot, "".join(parts)
+
+
+def _area(
+    ends: Sequence[tuple[float, float]], layer: int, opacity: float, plot: Plot, across: Axis, up: Axis
+) -> str:
+    """Return the area of a layer, which has one step per value."""
+    step, y = plot.x(across)(across.high / len(ends)), plot.y(up)
+    tops = "".join(f"V{number(y(high))}H{number(step * (at + 1))}" for at, (_, high) in enumerate(ends))
+    lows = "".join(f"V{number(y(ends[at][0]))}H{number(step * at)}" for at in reversed(range(len(ends))))
+    return (
+        f'<path d="M0,{number(y(ends[0][1]))}{tops}{lows}Z" fill="{colour(layer)}" '
+        f'fill-opacity="{opacity:g}" stroke="{PAGE}" stroke-width="0.7"/>'
+    )
+
+
+def _numbers(
+    chart: StackChart, bounds: Sequence[Sequence[tuple[float, float]]], plot: Plot, across: Axis, up: Axis
+) -> Iterator[str]:
+    """Yield the layers' numbers, each in the middle of its thickest step, if there is room."""
+    x, y = plot.x(across), plot.y(up)
+    halo = f'font-weight="bold" stroke="{PAGE}" stroke-width="3" paint-order="stroke"'
+    for layer, ends in zip(chart.layers, bounds, strict=True):
+        shown = layer_number(chart, layer)
+        thickness = [high - low for low, high in ends]
+        thick = thickness.index(max(thickness))
+        if shown and thickness[thick] >= _LEAST_THICK * up.high:
+            middle = y(sum(ends[thick]) / 2) + 4
+            yield text(str(shown), x((thick + 0.5) * chart.step_s), middle, INK, facts=halo)

@@ -16,8 +16,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from uncork.report.blocks import Block, Chart, Column, Document, Flame, ForestChart, Graph, Table, Value
-from uncork.report.draw.charts import SHAPES, Palette, draw
+from uncork.report.draw.charts import draw
 from uncork.report.draw.graph_drawing import draw_graph
+from uncork.report.draw.marks import SHAPES
+from uncork.report.draw.palette import Palette
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
 from uncork.report.draw.stack_chart import REST_OPACITY, layer_number
 from uncork.report.words import SYMBOLS, baseline_text, floor_text, hold_together
@@ -34,7 +36,7 @@ MARKS: Final = {
     "cross": "M17.5 1.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
     "wedge": "M19 1.5l2.5 9h-5z",
 }
-"""SVG paths of Vega's shapes for legends."""
+"""SVG paths of the shapes of variants, for legends."""
 _TALL_TABLE: Final = 40
 """A sortable table with more rows than this scrolls within the page."""
 _FEW_COLUMNS: Final = 4

@@ -24,8 +24,9 @@ from uncork.report.blocks import (
     LineChart,
     StackChart,
 )
-from uncork.report.draw.charts import Palette, draw
+from uncork.report.draw.charts import draw
 from uncork.report.draw.graph_drawing import draw_graph
+from uncork.report.draw.palette import Palette
 from uncork.report.draw.stack_chart import REST_OPACITY, layer_number
 from uncork.report.words import baseline_text
 from uncork.report.write.html import MARKS, forest_key, source

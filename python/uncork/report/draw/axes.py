@@ -1,0 +1,155 @@
+"""The plot area of a chart: where values are on its axes, and the axes with their ticks and labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from uncork.report.draw.chart_parts import GRID, SOFT
+from uncork.report.draw.marks import cut, group, line, text, text_width
+
+__all__ = ["Axis", "Plot", "Scale", "bands", "plot_within", "x_axis", "y_labels", "y_lines"]
+
+_PADDING: Final = 6.0
+"""Space around a chart, and between an axis and its labels, in pixels."""
+_TICK: Final = 5
+_LABEL_Y: Final = 16
+"""From the x axis down to the baseline of its labels."""
+_TITLE_Y: Final = 31
+_LABELS_HEIGHT: Final = 19.0
+_TITLE_HEIGHT: Final = 34.0
+"""Height of what is below the plot area, without and with a title."""
+_RISE: Final = 4
+"""From the middle of a text down to its baseline."""
+_APART: Final = 0.0
+"""Least space between two labels of the x axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Ticks with their labels, and the values at the ends of the axis.
+
+    `padding` is the space between the ends and the edges of the plot, in pixels. If `thin`, labels that would
+    overlap a neighbour are left out.
+    """
+
+    low: float
+    high: float
+    ticks: Sequence[float] = ()
+    labels: Sequence[str] = ()
+    logarithmic: bool = False
+    padding: float = 0.0
+    title: str = ""
+    grid: bool = True
+    thin: bool = True
+
+
+Scale = Callable[[float], float]
+"""Map a value to its coordinate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """The plot area of a chart of `outer_width` × `outer_height` pixels, whose corner is at `left`, `top`."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    outer_width: float
+    outer_height: float
+
+    def x(self, axis: Axis) -> Scale:
+        """Return the scale of a horizontal axis."""
+        return _scale(axis, axis.padding, self.width - axis.padding)
+
+    def y(self, axis: Axis) -> Scale:
+        """Return the scale of a vertical axis."""
+        return _scale(axis, self.height - axis.padding, axis.padding)
+
+
+def _scale(axis: Axis, start: float, end: float) -> Scale:
+    transform: Scale = math.log if axis.logarithmic else float
+    low, high = transform(axis.low), transform(axis.high)
+    if high == low:
+        return lambda _value: (start + end) / 2
+    factor = (end - start) / (high - low)
+    return lambda value: start + (transform(value) - low) * factor
+
+
+def plot_within(
+    axis: Axis, labels: Sequence[str], width: float, *, height: float = 0.0, inner: float = 0.0
+) -> Plot:
+    """Return the plot area that leaves room for the x axis and for the `labels` of the y axis.
+
+    The chart is `width` pixels wide. Its height is `height`, or what a plot `inner` pixels high needs.
+    """
+    left = math.ceil(_PADDING + max((text_width(label) for label in labels), default=0.0) + _PADDING)
+    top, below = _PADDING, (_TITLE_HEIGHT if axis.title else _LABELS_HEIGHT) + _PADDING
+    right = _PADDING
+    high = height - top - below if height else inner
+    for _ in range(3):  # the labels' positions depend on the width, and the width on how far they reach
+        plot = Plot(left, top, math.floor(width - left - right), high, width, top + high + below)
+        place = plot.x(axis)
+        reach = [
+            place(tick) + text_width(label) / 2
+            for tick, label in zip(axis.ticks, axis.labels, strict=True)
+            if label
+        ]
+        over = max((at - plot.width for at in reach), default=0.0)
+        if over <= right - _PADDING:
+            break
+        right = _PADDING + max(0.0, over)
+    return plot
+
+
+def x_axis(axis: Axis, plot: Plot) -> str:
+    """Return the horizontal axis below the plot: grid, line, ticks, labels and title."""
+    place, bottom = plot.x(axis), plot.height + 0.5
+    ticks = [(round(place(tick)) + 0.5, label) for tick, label in zip(axis.ticks, axis.labels, strict=True)]
+    rules = [line(x, 0.5, x, bottom, GRID) for x, _ in ticks] if axis.grid else []
+    rules += [line(x, bottom, x, bottom + _TICK, GRID) for x, _ in ticks]
+    rules.append(line(0.5, bottom, plot.width + 0.5, bottom, GRID))
+    shown, reach = [], -math.inf
+    for x, label in ticks:
+        half = text_width(label) / 2
+        if label and not (axis.thin and x - half < reach + _APART):
+            shown.append(text(label, x, bottom + _LABEL_Y, SOFT))
+            reach = x + half
+    if axis.title:
+        shown.append(text(axis.title, plot.width / 2, bottom + _TITLE_Y, SOFT))
+    return group("rule", rules) + group("text", shown)
+
+
+def y_lines(axis: Axis, plot: Plot) -> str:
+    """Return the grid and the labels of a vertical axis, which has no line of its own."""
+    place = plot.y(axis)
+    rules = []
+    for tick in axis.ticks:
+        y = round(place(tick)) + 0.5
+        rules.append(line(0.5, y, plot.width + 0.5, y, GRID))
+    middles = [place(tick) for tick in axis.ticks]
+    return group("rule", rules) + y_labels(axis.labels, middles, math.inf)
+
+
+def y_labels(labels: Sequence[str], middles: Sequence[float], most: float) -> str:
+    """Return labels to the left of the plot, each at its middle and at most `most` pixels wide."""
+    return group(
+        "text",
+        (
+            text(cut(label, most), -_PADDING, y + _RISE + 0.5, SOFT, "end")
+            for label, y in zip(labels, middles, strict=True)
+        ),
+    )
+
+
+def bands(number: int, length: float, *, inner: float = 0.0, outer: float) -> tuple[list[float], float]:
+    """Divide a length among `number` bands; return where each begins, and how wide each is.
+
+    `inner` and `outer` are the space between bands and at the ends, as a share of the distance from one band
+    to the next.
+    """
+    step = length / (number - inner + 2 * outer)
+    return [(outer + place) * step for place in range(number)], step * (1 - inner)
