@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-__all__ = ["BASELINE", "DEFAULT_RUNS", "RunFilter", "StoredRun", "select"]
+__all__ = ["BASELINE", "DEFAULT_RUNS", "RunFilter", "RunStatus", "StoredRun", "select"]
 
 DEFAULT_RUNS: Final = Path(".uncork/runs")
 """Where runs are stored by default."""
 BASELINE: Final = "baseline"
 """The name of the run that others are compared with by default."""
+RunStatus = Literal["running", "complete", "interrupted", "failed"]
+"""How a run went, as its manifest says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ A writer may leave out a kind of block that it cannot show (a terminal draws no 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from uncork.model.results.experiment import CrossoverPoint
 from uncork.model.verdict import Verdict
 from uncork.report.headline import split_answer
+
+if TYPE_CHECKING:
+    from uncork.model.results.experiment import CrossoverPoint
 
 __all__ = [
     "Beside",

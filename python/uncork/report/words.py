@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from uncork.model.results.experiment import Comparison, FactorFacts, Levels
 from uncork.model.units import count_words, format_count, format_percent, series_words
 from uncork.model.verdict import Direction, Verdict
+
+if TYPE_CHECKING:
+    from uncork.model.results.experiment import Comparison, FactorFacts, Levels
 
 __all__ = [
     "MEASURED",

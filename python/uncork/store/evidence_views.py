@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from uncork.errors import StoreError
 from uncork.model.tables.stacks import EVIDENCE, STACK_TABLES
 from uncork.model.trial import Cell
+
+if TYPE_CHECKING:
+    import duckdb
 
 __all__ = ["add_evidence"]
 
@@ -24,6 +25,8 @@ def add_evidence(connection: duckdb.DuckDBPyConnection, folder: Path) -> frozens
     Raises:
         StoreError: if the run's files are damaged.
     """
+    import duckdb  # noqa: PLC0415 -- see `store.query`
+
     places = list(_newest(folder / "evidence"))
     if not places:
         return frozenset()

@@ -46,8 +46,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from uncork.errors import SetupError, StoreError, UsageError
-from uncork.model.results.experiment import RunStatus
-from uncork.model.stored_run import BASELINE
+from uncork.model.stored_run import BASELINE, RunStatus
 from uncork.store.remote import mirrors
 
 __all__ = [

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import duckdb
-
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.engine import EngineOverhead
 from uncork.model.tables.log import LOG_EVENTS
@@ -19,6 +17,7 @@ from uncork.store.layout import Manifest, read_manifest, stored_file, unreadable
 from uncork.store.remote.mirrors import fetch
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 __all__ = ["DUCKDB_TYPES", "RunReader", "arrow_of"]
@@ -207,6 +206,8 @@ class RunReader:
         Raises:
             UsageError: if DuckDB rejects the query; the message says where.
         """
+        import duckdb  # noqa: PLC0415 -- loading it takes 70 ms, and many runs are read without it
+
         connection = self._open(query)
         try:
             cursor = connection.execute(query)
@@ -234,6 +235,8 @@ class RunReader:
         Raises:
             UsageError: if DuckDB rejects the query; the message says where.
         """
+        import duckdb  # noqa: PLC0415 -- as in `ask`
+
         connection = self._open(query)
         try:
             return arrow_of(connection, query)
@@ -263,6 +266,8 @@ class RunReader:
         )
 
     def _rows(self, query: str) -> list[dict[str, Any]]:
+        import duckdb  # noqa: PLC0415 -- as in `ask`
+
         try:
             cursor = self._open(query).execute(query)
             names = [column[0] for column in cursor.description or ()]
@@ -276,6 +281,8 @@ class RunReader:
         Raises:
             StoreError: if a file of these tables is damaged.
         """
+        import duckdb  # noqa: PLC0415 -- as in `ask`
+
         try:
             if self._connection is None:
                 self._connection = duckdb.connect()
@@ -339,6 +346,8 @@ DUCKDB_TYPES: Final = {
 
 def _add_events(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Add the entries of a log, if they were stored and still exist."""
+    import duckdb  # noqa: PLC0415 -- as in `ask`
+
     facts = folder / "facts.json"
     if not facts.is_file():
         return

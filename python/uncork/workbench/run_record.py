@@ -20,7 +20,7 @@ from uncork import __version__
 from uncork.engines import process
 from uncork.engines.checkout import current_commit
 from uncork.errors import SetupError, StoreError, UncorkError
-from uncork.model.results.experiment import RunStatus
+from uncork.model.stored_run import RunStatus
 from uncork.store.layout import Manifest, RunKind, closed, new_run_folder, write_atomically, write_manifest
 from uncork.workbench.clock import now_text
 from uncork.workbench.signals import uninterrupted

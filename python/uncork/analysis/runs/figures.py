@@ -1,36 +1,30 @@
-"""The metrics of a stored run, for comparisons and histories."""
+"""The metrics of a stored run, for comparisons and histories.
+
+The code that reads a kind of run is loaded when a run of that kind is read: loading all kinds takes longer
+than reading one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from uncork.analysis.database.result import stored_database_result
-from uncork.analysis.experiment.figures import experiment_figures
-from uncork.analysis.load.figures import asked_of_load, asked_of_sweep, load_figures, sweep_figures
-from uncork.analysis.load.result import build_measured_result
-from uncork.analysis.load.sweep import build_sweep_result
-from uncork.analysis.log.result import stored_log_result
 from uncork.errors import UncorkError, UsageError
-from uncork.model.results.database import DatabaseResult, TimeNode
 from uncork.model.results.figure import Figure, PlanShape, RunFigures
-from uncork.model.results.log import LogResult
 from uncork.store.figures import recall_figures, remember_figures
-from uncork.store.imports import read_figures
 from uncork.store.layout import Manifest, read_manifest
-from uncork.store.loads import LoadReader
-from uncork.store.query import RunReader
-from uncork.store.sweeps import SweepReader
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import DatabaseResult, TimeNode
+    from uncork.model.results.log import LogResult
 
 __all__ = ["ASKED_FILES", "FIGURED", "asked_of", "remember", "remembered_figures", "run_figures"]
 
-FIGURED: Final = ("experiment", "load", "sweep", "log", "database", "import")
-"""The kinds of run that have metrics."""
 _MOST_TEMPLATES: Final = 20
 _COMPLETE: Final = "complete"
 ASKED_FILES: Final = ("plan.json", "sweep.json", "experiment.toml", "files")
@@ -50,31 +44,12 @@ def run_figures(folder: Path) -> RunFigures:
         StoreError: if its files are damaged, or it has no result.
     """
     manifest = read_manifest(folder)
-    environment: Mapping[str, Mapping[str, str]] = {}
-    plans: tuple[PlanShape, ...] = ()
-    figures: Iterator[Figure]
-    if manifest.kind == "load":
-        load = build_measured_result(folder, manifest)
-        figures, environment = load_figures(load), load.environment
-    elif manifest.kind == "experiment":
-        with closing(RunReader(folder)) as reader:
-            found, plans = experiment_figures(reader)
-            figures, environment = iter(found), reader.environment()
-    elif manifest.kind == "sweep":
-        swept = build_sweep_result(folder)
-        figures, environment = sweep_figures(swept), swept.environment
-    elif manifest.kind == "log":
-        figures = _log_figures(stored_log_result(folder))
-    elif manifest.kind == "database":
-        watched = stored_database_result(folder)
-        figures, environment = _database_figures(watched), {"server": _server_facts(watched)}
-    elif manifest.kind == "import":
-        figures, environment = iter(read_figures(folder)), dict(manifest.options.get("environment", {}))
-    else:
+    if manifest.kind not in _READERS:
         raise UsageError(
             f"{manifest.id} is a run of kind {manifest.kind}, which has no metrics to compare; "
             f"these kinds have some: {', '.join(FIGURED)}"
         )
+    figures, environment, plans = _READERS[manifest.kind](folder, manifest)
     return RunFigures(
         id=manifest.id,
         kind=manifest.kind,
@@ -89,6 +64,68 @@ def run_figures(folder: Path) -> RunFigures:
         figures=tuple(figures),
         plans=plans,
     )
+
+
+# ---- kinds ----
+
+Read = tuple[Iterable[Figure], Mapping[str, Mapping[str, str]], tuple[PlanShape, ...]]
+"""What was read of a run: its metrics, environment and plans."""
+
+
+def _read_load(folder: Path, manifest: Manifest) -> Read:
+    from uncork.analysis.load.figures import load_figures  # noqa: PLC0415 -- see the module
+    from uncork.analysis.load.result import build_measured_result  # noqa: PLC0415
+
+    load = build_measured_result(folder, manifest)
+    return load_figures(load), load.environment, ()
+
+
+def _read_experiment(folder: Path, _manifest: Manifest) -> Read:
+    from uncork.analysis.experiment.figures import experiment_figures  # noqa: PLC0415 -- see the module
+    from uncork.store.query import RunReader  # noqa: PLC0415
+
+    with closing(RunReader(folder)) as reader:
+        found, plans = experiment_figures(reader)
+        return found, reader.environment(), plans
+
+
+def _read_sweep(folder: Path, _manifest: Manifest) -> Read:
+    from uncork.analysis.load.figures import sweep_figures  # noqa: PLC0415 -- see the module
+    from uncork.analysis.load.sweep import build_sweep_result  # noqa: PLC0415
+
+    swept = build_sweep_result(folder)
+    return sweep_figures(swept), swept.environment, ()
+
+
+def _read_log(folder: Path, _manifest: Manifest) -> Read:
+    from uncork.analysis.log.result import stored_log_result  # noqa: PLC0415 -- see the module
+
+    return _log_figures(stored_log_result(folder)), {}, ()
+
+
+def _read_database(folder: Path, _manifest: Manifest) -> Read:
+    from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415 -- see the module
+
+    watched = stored_database_result(folder)
+    return _database_figures(watched), {"server": _server_facts(watched)}, ()
+
+
+def _read_import(folder: Path, manifest: Manifest) -> Read:
+    from uncork.store.imports import read_figures  # noqa: PLC0415 -- see the module
+
+    return read_figures(folder), dict(manifest.options.get("environment", {})), ()
+
+
+_READERS: Final[dict[str, Callable[[Path, Manifest], Read]]] = {
+    "experiment": _read_experiment,
+    "load": _read_load,
+    "sweep": _read_sweep,
+    "log": _read_log,
+    "database": _read_database,
+    "import": _read_import,
+}
+FIGURED: Final = tuple(_READERS)
+"""The kinds of run that have metrics."""
 
 
 def remembered_figures(folder: Path) -> RunFigures:
@@ -133,12 +170,20 @@ def asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
 
 def _asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
     if manifest.kind == "load":
+        from uncork.analysis.load.figures import asked_of_load  # noqa: PLC0415 -- see the module
+        from uncork.store.loads import LoadReader  # noqa: PLC0415
+
         with closing(LoadReader(folder, manifest, ASKED_FILES)) as reader:
             return asked_of_load(reader.plan())
     if manifest.kind == "sweep":
+        from uncork.analysis.load.figures import asked_of_sweep  # noqa: PLC0415 -- see the module
+        from uncork.store.sweeps import SweepReader  # noqa: PLC0415
+
         with closing(SweepReader(folder, manifest, ASKED_FILES)) as sweep:
             return asked_of_sweep(sweep.plan(), sweep.sweep())
     if manifest.kind == "experiment":
+        from uncork.store.query import RunReader  # noqa: PLC0415 -- see the module
+
         with closing(RunReader(folder, manifest, ASKED_FILES)) as reader:
             text = reader.specification()
         files = sorted((folder / "files").glob("*"))

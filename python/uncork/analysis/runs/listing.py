@@ -9,8 +9,7 @@ from typing import Final, get_args
 from uncork.analysis.runs.status import status_of
 from uncork.errors import StoreError, UsageError
 from uncork.experiment.spec.problems import hint
-from uncork.model.results.experiment import RunStatus
-from uncork.model.stored_run import StoredRun
+from uncork.model.stored_run import RunStatus, StoredRun
 from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
 from uncork.store.layout import RunKind, names_of_runs
 

@@ -11,7 +11,6 @@ import typer
 
 from uncork.cli import console
 from uncork.cli.load.finish import check_outputs, finish_load
-from uncork.cli.load.sweep import sweep_load
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
@@ -19,7 +18,6 @@ from uncork.requests.http import read_http, sweep_of_http
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import HttpJob
 from uncork.requests.sweep import sweep_request
-from uncork.workbench.event_words import progress_line
 from uncork.workbench.load.http import new_http_load
 
 __all__ = ["load_http"]
@@ -33,6 +31,8 @@ def load_http(options: HttpOptions) -> None:
     job = HttpJob(spec, redacted_command(sys.argv[1:]), pids, options.postgres)
     check_outputs(options)
     if sweep is not None:
+        from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415 -- only for sweeps
+
         sweep_load(job, sweep, options)
         return
     session = new_http_load(options.runs, job)
@@ -43,6 +43,8 @@ def load_http(options: HttpOptions) -> None:
 
 
 def _progress(*, open_loop: bool) -> Callable[[LoadProgress], None]:
+    from uncork.workbench.event_words import progress_line  # noqa: PLC0415 -- only with -P
+
     def report(progress: LoadProgress) -> None:
         typer.echo(progress_line(progress, open_loop=open_loop, http=True), err=True)
 

@@ -14,7 +14,6 @@ import typer
 
 from uncork.cli import console
 from uncork.cli.load.finish import check_outputs, finish_load
-from uncork.cli.load.sweep import sweep_load
 from uncork.cli.stored_command import redacted_command
 from uncork.engines.tpcb import Progress
 from uncork.errors import UsageError
@@ -24,7 +23,6 @@ from uncork.requests.jobs import LoadJob, TablesJob
 from uncork.requests.sql import read_request, sweep_of_sql
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import sweep_request
-from uncork.workbench.event_words import progress_line
 from uncork.workbench.load.sql import make_tables, new_load
 
 __all__ = ["load_sql"]
@@ -53,6 +51,8 @@ def load_sql(options: SqlOptions) -> None:
         return
     if sweep.spec.axis == "clients":  # an embedded server has room for the highest level
         job = replace(job, spec=replace(job.spec, clients=int(sweep.spec.end)))
+    from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415 -- only for sweeps
+
     sweep_load(job, sweep, options)
 
 
@@ -112,6 +112,8 @@ def _read(name: str) -> str:
 
 
 def _progress(options: SqlOptions) -> Callable[[LoadProgress], None]:
+    from uncork.workbench.event_words import progress_line  # noqa: PLC0415 -- only with -P
+
     open_loop = options.rate is not None or options.arrivals is not None
     limited = open_loop and options.latency_limit is not None
     tries = options.max_tries not in (None, 1)

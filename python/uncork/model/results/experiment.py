@@ -11,6 +11,7 @@ from typing import Literal
 
 from uncork.model.evidence import EvidenceFacts, Levels
 from uncork.model.results.growth import GrowthFacts
+from uncork.model.stored_run import RunStatus
 from uncork.model.system import SystemUse
 from uncork.model.verdict import Direction, Verdict
 
@@ -34,7 +35,6 @@ __all__ = [
     "RequestCounts",
     "RunFacts",
     "RunResult",
-    "RunStatus",
     "SizeFacts",
     "SliceCheckFacts",
     "VariantFacts",
@@ -43,8 +43,6 @@ __all__ = [
 
 RESULT_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
-
-RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
 @dataclass(frozen=True, slots=True)

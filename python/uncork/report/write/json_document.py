@@ -7,8 +7,6 @@ import json
 import math
 from typing import Any
 
-from pydantic import TypeAdapter
-
 __all__ = ["json_text", "schema_of"]
 
 
@@ -21,6 +19,8 @@ def json_text(value: Any) -> str:
 
 def schema_of(kind: type, title: str) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a dataclass in its JSON form."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 -- slow to load, and only schemas need it
+
     found = TypeAdapter(kind).json_schema(mode="serialization")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 from uncork.errors import StoreError
 from uncork.report.write.json_document import json_text
 from uncork.store.layout import read_manifest
-from uncork.workbench.guard.store import read_guard
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,7 +88,11 @@ def kind_of(folder: Path) -> Kind[Any]:
     kind = read_manifest(folder).kind
     if kind not in _ROWS:
         raise StoreError(f"{folder}: this uncork does not know runs of kind {kind}; update uncork")
-    return kind_named("guard" if kind == "experiment" and read_guard(folder) is not None else kind)
+    if kind == "experiment":
+        from uncork.workbench.guard.store import read_guard  # noqa: PLC0415 -- other kinds do without
+
+        kind = kind if read_guard(folder) is None else "guard"
+    return kind_named(kind)
 
 
 def kind_named(name: str) -> Kind[Any]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uncork.engines.conninfo import Address, resolve
 from uncork.engines.embedded import EmbeddedServer
@@ -20,18 +20,19 @@ from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.run import INTERVAL_NS, check_load, hdr_log, load_plan, run_load, without_password
 from uncork.load.sql import build_facts
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadScript, LoadSpec, LoadTotals
-from uncork.model.results.experiment import RunStatus
+from uncork.model.stored_run import RunStatus
 from uncork.model.units import format_duration
 from uncork.requests.jobs import LoadJob, TablesOptions
 from uncork.store.layout import Manifest, RunKind, write_atomically
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.clock import now_text
-from uncork.workbench.load.monitor import Components
 from uncork.workbench.load.progress_log import logged
-from uncork.workbench.load.targets import SqlTarget
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
+
+if TYPE_CHECKING:
+    from uncork.workbench.load.targets import SqlTarget
 
 __all__ = [
     "LoadSession",
@@ -169,6 +170,9 @@ class LoadSession:
     @contextmanager
     def driven(self, notify: Notify) -> Iterator[SqlTarget]:
         """Yield a target that sends this load at any level: see `uncork.workbench.load.targets`."""
+        from uncork.workbench.load.monitor import Components  # noqa: PLC0415 -- only sweeps watch the server
+        from uncork.workbench.load.targets import SqlTarget  # noqa: PLC0415
+
         with self.served(notify) as (address, pid):
             load = self.prepared(address, notify)
             yield SqlTarget(load, asdict(address), pid, Components(address.conninfo(), pid, indirect=False))

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from uncork.experiment.plan.sweep import findings, next_step, stress_level
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
-from uncork.model.results.experiment import RunStatus
+from uncork.model.stored_run import RunStatus
 from uncork.model.sweep import LoadStep, SweepSpec
 from uncork.model.system import DATABASE, SERVICE
 from uncork.model.units import format_duration

@@ -11,7 +11,7 @@ from uncork.workbench.signals import uninterrupted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from uncork.model.results.experiment import RunStatus
+    from uncork.model.stored_run import RunStatus
     from uncork.store.layout import Manifest
     from uncork.workbench.run_record import RunRecord
 

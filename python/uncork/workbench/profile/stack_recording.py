@@ -19,8 +19,8 @@ import pyarrow as pa
 from uncork.engines.conninfo import Address
 from uncork.engines.processes import find_processes
 from uncork.errors import UncorkError, UsageError
-from uncork.model.results.experiment import RunStatus
 from uncork.model.results.stacks import ProfileFormat
+from uncork.model.stored_run import RunStatus
 from uncork.model.tables.register import TABLES
 from uncork.profile import perf
 from uncork.profile.fetch import fetch
