@@ -57,16 +57,18 @@ def group(templates: Sequence[Sequence[bytes]]) -> Grouping:
 
 def identify(template: bytes, statement: bytes) -> str | None:
     """Return an identity that all statements of a template share; None if the grammar rejects it."""
-    import postgast  # noqa: PLC0415 -- loads a parser of 14 MB, which no other command needs
+    from uncork.profile.fingerprint import fingerprint  # noqa: PLC0415 -- loads a parser of 14 MB
 
     if len(statement) > _LONGEST or b"\0" in statement:
         return None
     try:
-        fingerprint = postgast.fingerprint(statement.decode()).hex
-    except (postgast.PgQueryError, UnicodeDecodeError):
+        found = fingerprint(statement.decode())
+    except UnicodeDecodeError:
+        return None
+    if found is None:
         return None
     names = sorted(set(_NUMBERED.findall(template)))
-    return " ".join([fingerprint, *(name.decode(errors="replace") for name in names)])
+    return " ".join([found, *(name.decode(errors="replace") for name in names)])
 
 
 def template_text(statement: str) -> str:

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import postgast
 import pytest
 
+from uncork.profile.fingerprint import fingerprint
 from uncork.profile.grammar import group
 
 
@@ -42,3 +47,20 @@ def test_an_identity_is_the_same_in_any_log():
     other = group([(b"commit", b"COMMIT"), (b"select ? from t_7", b"SELECT $1 FROM t_7")]).identities
     assert one == [other[1], None]
     assert other[1].endswith(" t_7")
+
+
+def test_templates_are_grouped_without_the_messages_of_parse_trees():
+    code = (
+        "import sys\n"
+        "from uncork.profile.grammar import group\n"
+        "print(group([(b'select ?', b'SELECT 1'), (b'select ?', b'SELECT 2'), (b'selec', b'SELEC')]).groups)\n"
+        "print([name for name in ('postgast', 'google.protobuf') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["[0, 0, 2]", "[]"]
+
+
+def test_the_fingerprint_is_postgasts():
+    statement = "SELECT a FROM t WHERE b = 'ü' AND c IN (1, 2)"
+    assert fingerprint(statement) == postgast.fingerprint(statement).hex
+    assert fingerprint("SELEC 1") is None

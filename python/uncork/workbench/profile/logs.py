@@ -24,7 +24,12 @@ __all__ = ["LogRun", "NothingUnderstood", "profile_logs"]
 
 
 _LATER = (
-    *("uncork.store.evidence", "uncork.store.logs", "postgast", "uncork.analysis.log.result"),
+    *(
+        "uncork.store.evidence",
+        "uncork.store.logs",
+        "uncork.profile.fingerprint",
+        "uncork.analysis.log.result",
+    ),
     *("uncork.report.log.terminal", "uncork.workbench.run_record"),
 )
 """Modules needed only after reading; loading them takes as long as reading a hundred megabytes."""
