@@ -31,7 +31,7 @@ app = typer.Typer(
     epilog=f"Exit status: {'; '.join(f'{status.value} {status.meaning}' for status in ExitStatus)}.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # `help.page` lays out help
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-?"]},
 )

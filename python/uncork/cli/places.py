@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uncork.cli import console
 from uncork.errors import UncorkError
 from uncork.model.units import format_count
 from uncork.requests.shared_options import RUNS_HELP
@@ -56,19 +55,19 @@ def send_written() -> None:
         for sent in publishing.send_written():
             say_sent(sent)
     except (UncorkError, KeyboardInterrupt) as error:
-        console.note(f"{error or 'interrupted'}; `uncork runs push` uploads the remaining runs")
+        _note(f"{error or 'interrupted'}; `uncork runs push` uploads the remaining runs")
 
 
 def say_sent(sent: Sent) -> None:
     """Report which runs were uploaded, which remain local, and how to upload them later."""
     if sent.runs:
         names = ", ".join(sent.runs) if len(sent.runs) <= 3 else format_count(len(sent.runs)) + " runs"
-        console.note(f"stored at {sent.shown}: {names}")
+        _note(f"stored at {sent.shown}: {names}")
     troubles, left = [str(trouble) for trouble in sent.troubles], _left(sent.left, sent.shown, sent.root)
     if left:
         troubles = [*troubles[:-1], "; ".join([*troubles[-1:], left])]
     for text in troubles:
-        console.note(text)
+        _note(text)
 
 
 def say_unsent(root: Path) -> None:
@@ -80,7 +79,13 @@ def say_unsent(root: Path) -> None:
 
         left = _left(unsent(root), shown(root), root)
         if left:
-            console.note(left)
+            _note(left)
+
+
+def _note(text: str) -> None:
+    from uncork.cli import console  # noqa: PLC0415 -- loads rich, which `uncork --help` does without
+
+    console.note(text)
 
 
 def _left(left: int, shown: str, root: Path) -> str:

@@ -8,16 +8,14 @@ from importlib import import_module
 from typing import Any, Final
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, TyperInfo
 
 from uncork.cli.examples import examples_of
+from uncork.cli.help.commands import HelpCommand, HelpGroup
 from uncork.cli.signature import command_of
 
 __all__ = ["VERBS", "LazyGroup", "Verb"]
-
-_MARKUP: Final = "markdown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +178,7 @@ VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
 """The verbs in the order of the help, by panel. A test compares each summary with the verb's own help."""
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(HelpGroup):
     """A group that imports a verb when it is asked for; its own help needs only the summaries."""
 
     def __init__(
@@ -191,10 +189,7 @@ class LazyGroup(TyperGroup):
         self.verbs = {name: verb for verbs in panels.values() for name, verb in verbs.items()}
         for panel, verbs in panels.items():
             for name, verb in verbs.items():
-                shown = TyperCommand(
-                    name, help=verb.summary, rich_help_panel=panel or None, rich_markup_mode=_MARKUP
-                )
-                self.commands[name] = shown
+                self.commands[name] = HelpCommand(name, help=verb.summary, rich_help_panel=panel or None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the verb that the words name, and return it."""
@@ -212,7 +207,6 @@ class LazyGroup(TyperGroup):
                 name=name,
                 help=verb.summary,
                 no_args_is_help=True,
-                rich_markup_mode=_MARKUP,
             )
         found = command_of(_imported(verb.options), verb.target) if verb.options else _imported(verb.target)
         if isinstance(found, typer.Typer):
@@ -220,15 +214,16 @@ class LazyGroup(TyperGroup):
                 TyperInfo(found, name=name),
                 pretty_exceptions_short=True,
                 suggest_commands=True,
-                rich_markup_mode=_MARKUP,
+                rich_markup_mode=None,
             )
         info = CommandInfo(
             name=name,
+            cls=HelpCommand,
             callback=found,
             epilog=examples_of(" ".join(path)),
             context_settings=dict(verb.settings) or None,
         )
-        return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=_MARKUP)
+        return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
 
 
 def _imported(place: str) -> Any:

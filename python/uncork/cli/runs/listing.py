@@ -9,6 +9,7 @@ import typer
 
 from uncork.cli import console, places
 from uncork.cli.examples import examples_of
+from uncork.cli.help.commands import HelpCommand, HelpGroup
 from uncork.cli.runs import keep, move
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import count_words, format_duration
@@ -20,12 +21,12 @@ __all__ = ["app"]
 
 _control: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Terminal control characters; the question of a run may come from anybody."""
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(cls=HelpGroup, invoke_without_command=True)
 for _verb, _function in (
     *(("tag", keep.tag), ("prune", keep.prune)),
     *(("push", move.push), ("pull", move.pull)),
 ):
-    app.command(_verb, epilog=examples_of(f"runs {_verb}"))(_function)
+    app.command(_verb, cls=HelpCommand, epilog=examples_of(f"runs {_verb}"))(_function)
 
 
 @app.callback(epilog=examples_of("runs"))
@@ -80,7 +81,7 @@ def _write(runs: list[StoredRun]) -> None:
         typer.echo(_control.sub("\N{REPLACEMENT CHARACTER}", line.rstrip()))
 
 
-@app.command("name", epilog=examples_of("runs name"))
+@app.command("name", cls=HelpCommand, epilog=examples_of("runs name"))
 def name(
     context: typer.Context,
     run_id: Annotated[
