@@ -2,6 +2,6 @@
 
 Each kind of result has a subpackage that turns it into a neutral `Document` (`blocks`): `experiment`, `load`,
 `log`, `database`, `stacks`, `guard`, `runs`. The writers in `write` render documents and know nothing of each
-other. Only the JSON report holds the result itself. This module imports nothing, because the libraries that
-draw charts load slowly and the terminal does not need them.
+other. Only the JSON report holds the result itself. This module imports nothing, because the writer of pages
+loads slowly and the terminal does not need it.
 """

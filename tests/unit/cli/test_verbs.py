@@ -42,6 +42,29 @@ def test_a_watch_of_a_server_begins_without_the_libraries_of_its_report():
     assert done.stdout.strip() == "[]"
 
 
+def test_a_load_is_run_stored_and_reported_without_libraries_of_other_kinds():
+    code = (
+        "import sys, uncork.cli.load.sql, uncork.cli.load.http, uncork.workbench.documents.loads\n"
+        "import uncork.report.write.html, uncork.analysis.load.figures, uncork.analysis.runs.figures\n"
+        "slow = ('duckdb', 'pydantic', 'vl_convert', 'pandas', 'uncork.experiment.spec.schema', "
+        "'uncork.model.results.experiment', 'uncork.model.results.log')\n"
+        "print([one for one in slow if one in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_command_lets_arrow_load_pandas():
+    code = (
+        "import sys, uncork.cli.app as app\n"
+        "from pyarrow import array\n"
+        "app._run = lambda: print(array([1, None]).null_count, 'pandas' in sys.modules)\n"
+        "app.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "1 False", done.stderr
+
+
 def test_the_help_of_the_program_imports_no_verb():
     code = (
         "import sys; from uncork.cli.app import app\n"

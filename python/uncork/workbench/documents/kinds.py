@@ -61,7 +61,7 @@ class Kind(Generic[Found]):
 
     def forms(self, folder: Path, found: Found) -> Forms:
         """Return the report in all forms that are stored with the run."""
-        from uncork.report.write.html import html_page  # noqa: PLC0415 -- charts are slow to load
+        from uncork.report.write.html import html_page  # noqa: PLC0415 -- only for this form
 
         return Forms(html_page(self.document(folder, found)), self.text(found), self.json(found))
 
