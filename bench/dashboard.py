@@ -26,35 +26,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+
+from hello_server import hello_server
 
 UNCORK = (sys.executable, "-m", "uncork")
 _ASKED = 40
 
 
-class _Hello(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        """Answer with five bytes."""
-        self.send_response(200)
-        self.send_header("Content-Length", "5")
-        self.end_headers()
-        self.wfile.write(b"hello")
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Log nothing."""
-
-
 def make_run(root: Path) -> Path:
     """Load our own server for a second; return the run."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
-    Thread(target=server.serve_forever, daemon=True).start()
-    command = [*UNCORK, "load", "http", "-c", "2", "-D", "1", f"http://127.0.0.1:{server.server_port}/"]
-    subprocess.run([*command, "--runs", str(root)], check=True, capture_output=True)
-    server.shutdown()
+    with hello_server() as url:
+        command = [*UNCORK, "load", "http", "-c", "2", "-D", "1", url]
+        subprocess.run([*command, "--runs", str(root)], check=True, capture_output=True)
     return next(root.glob("load-*"))
 
 

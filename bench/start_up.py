@@ -24,10 +24,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
+from hello_server import hello_server
 from uncork.engines import tpcb
 from uncork.engines.embedded import EmbeddedServer
 from uncork.stats.effect import estimate
@@ -124,28 +123,12 @@ def _targets() -> Iterator[tuple[str, str]]:
     """Start a server with pgbench's tables, and a web server; yield connection string and URL."""
     database = EmbeddedServer({"shared_buffers": "64MB"})
     database.start()
-    web = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
-    Thread(target=web.serve_forever, daemon=True).start()
     try:
         tpcb.initialise(database.conninfo(), scale=1)
-        yield database.conninfo(), f"http://127.0.0.1:{web.server_port}/"
+        with hello_server() as url:
+            yield database.conninfo(), url
     finally:
-        web.shutdown()
         database.stop()
-
-
-class _Hello(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        """Answer with five bytes."""
-        self.send_response(200)
-        self.send_header("Content-Length", "5")
-        self.end_headers()
-        self.wfile.write(b"hello")
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Log nothing."""
 
 
 def _turn(case: Case, checkout: Path, folder: Path) -> Turn:
