@@ -13,7 +13,6 @@ from typing import Final
 __all__ = ["Panel", "Row", "Style", "page_text"]
 
 _STYLES: Final = {
-    "title": "1",
     "usage": "1;33",
     "name": "1;36",
     "short": "1;32",
@@ -84,7 +83,7 @@ def page_text(usage: str, text: str, panels: Iterable[Panel], end: str, style: S
     """Return a page of help. `usage` are the words behind ``Usage:``; `end` is what follows the panels."""
     style = Style(max(_NARROWEST, min(style.width, _WIDEST)), style.coloured, style.ascii)
     first, *rest = text.split("\n\n")
-    lines = ["", *_indented(f"Usage: {usage}", 1, style, "title"), ""]
+    lines = ["", *_indented(f"Usage: {usage}", 1, style, ""), ""]
     lines[1] = lines[1].replace("Usage:", style.paint("Usage:", "usage"), 1)
     for paragraph, look in ((first, ""), ("\n\n".join(rest), "note")):
         if paragraph:
