@@ -28,8 +28,8 @@ from uncork.load.http import run_http
 from uncork.model.http import HttpSpec
 from uncork.model.load import LoadOutcome
 from uncork.model.redaction import redact
-from uncork.model.results.experiment import RunStatus
 from uncork.model.results.service import WorkerFacts
+from uncork.model.stored_run import RunStatus
 from uncork.model.tables.service import ALL
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.requests.jobs import HttpJob, ServiceJob
