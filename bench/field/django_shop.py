@@ -15,6 +15,7 @@ class DjangoShop(Shop):
     def service(self, place: Place) -> Service:
         """Start the application by gunicorn, with sync workers or threads."""
         command = [str(place.folder / "venv" / "bin" / "gunicorn"), "--bind", f"127.0.0.1:{place.port}"]
+        command += ["--no-control-socket"]  # by default it is in the home directory
         command += ["--workers", self.workers(place)]
         if place.server == "gunicorn-threads":
             command += ["--threads", "8"]

@@ -1,6 +1,6 @@
 """Miniflux 2.2: a feed reader in Go, over database/sql and lib/pq.
 
-It is built from the Go module that pins/go.mod and pins/go.sum name. Its scheduler is off: it fetches nothing.
+It is built from the Go module that pins/go.mod and pins/go.sum name. Its scheduler is off.
 
 Known bottlenecks are listed in README.md.
 """

@@ -212,7 +212,7 @@ def _start(
     database = Database(binaries, free_port(), subject.name)
     processes.append(_start_database(folder, database, log_statements))
     _record(folder, processes)
-    _wait(lambda: _accepts(database.port), 30)
+    _wait(lambda: _accepts(database), 30, folder / "postgres.log")
     place = Place(folder, database, free_port(), rows, plants, server or next(iter(subject.servers), ""))
     filled = folder / "filled"
     if not filled.exists():
@@ -315,9 +315,9 @@ def _ended(process: Process, seconds: float) -> bool:
     return True
 
 
-def _accepts(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _accepts(database: Database) -> bool:
+    ask = [str(database.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(database.port)]
+    return subprocess.run(ask, check=False).returncode == 0
 
 
 def _answers(url: str, headers: Mapping[str, str]) -> bool:
