@@ -46,18 +46,18 @@ client.force_login(user)
 Session.objects.update(session_key="fieldfieldfieldfieldfieldfieldfi")
 """
 _FILL = """
-CREATE FUNCTION base36(number int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT string_agg(substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', 1 + number / (36 ^ place)::int % 36, 1), ''
-                    ORDER BY place DESC) FROM generate_series(0, 3) AS place $$;
+CREATE FUNCTION digit(number int, weight int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', 1 + number / weight % 36, 1) $$;
 SELECT setseed(0.5);
 CREATE TEMPORARY TABLE home AS SELECT * FROM wagtailcore_page WHERE path = '00010001';
 CREATE TEMPORARY TABLE added AS
 SELECT 1000 + n AS id, 'Page ' || n || ' about topic' || n % 500 AS title, 'page-' || n AS slug,
-       now() - n * interval '3 minutes' AS moment, n
+       now() - n * interval '3 minutes' AS moment,
+       digit(n, 46656) || digit(n, 1296) || digit(n, 36) || digit(n, 1) AS step
 FROM generate_series(1, {rows}) AS n;
 INSERT INTO wagtailcore_page
 SELECT (jsonb_populate_record(home, jsonb_build_object(
-  'id', added.id, 'path', '00010001' || base36(n), 'depth', 3, 'numchild', 0, 'title', added.title,
+  'id', added.id, 'path', '00010001' || step, 'depth', 3, 'numchild', 0, 'title', added.title,
   'draft_title', added.title, 'slug', added.slug, 'url_path', '/home/' || added.slug || '/',
   'translation_key', gen_random_uuid(), 'first_published_at', moment, 'last_published_at', moment,
   'latest_revision_created_at', moment))).*
