@@ -317,6 +317,7 @@ def _ended(process: Process, seconds: float) -> bool:
 
 def _accepts(database: Database) -> bool:
     ask = [str(database.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(database.port)]
+    ask += ["-U", "field", "-d", "postgres"]
     return subprocess.run(ask, check=False).returncode == 0
 
 
