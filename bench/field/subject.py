@@ -18,22 +18,19 @@ import hashlib
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from processes import STATE, Process, answers, free_port, record, spawn, start_time, stop, wait
+
 HERE = Path(__file__).resolve().parent
 PINS = HERE / "pins"
-_STATE = "running.json"
 _SERVER_SETTINGS = {
     "shared_preload_libraries": "pg_stat_statements",
     "compute_query_id": "on",
@@ -88,14 +85,6 @@ class Service:
     ready: str
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A started process. Its start time tells it from a later process with the same id."""
-
-    pid: int
-    started: str
 
 
 class Subject(ABC):
@@ -174,34 +163,11 @@ def install_python(folder: Path, pins: str) -> Path:
     return binaries
 
 
-def free_port() -> int:
-    """Return a port of loopback that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def stop(folder: Path) -> None:
-    """End the processes that `start` recorded in the folder, the service before its database."""
-    state = folder / _STATE
-    if not state.exists():
-        return
-    running = [Process(**each) for each in json.loads(state.read_text())["processes"]]
-    for process in reversed(running):
-        for signalled in (signal.SIGINT, signal.SIGKILL):
-            if _ended(process, 0):
-                break
-            os.killpg(process.pid, signalled)
-            if _ended(process, 15):
-                break
-    state.unlink()
-
-
 def _start(
     subject: Subject, folder: Path, rows: int, plants: frozenset[str], server: str, log_statements: bool
 ) -> dict[str, object]:
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / _STATE).exists():
+    if (folder / STATE).exists():
         raise SystemExit(f'"{folder}" has a running service; end it with: stop --folder {folder}')
     seconds, processes = {}, []
     begun = time.monotonic()
@@ -211,8 +177,8 @@ def _start(
     binaries = _server_binaries()
     database = Database(binaries, free_port(), subject.name)
     processes.append(_start_database(folder, database, log_statements))
-    _record(folder, processes)
-    _wait(lambda: _accepts(database), 30, folder / "postgres.log")
+    record(folder, processes)
+    wait(lambda: _accepts(database), 30, folder / "postgres.log")
     place = Place(folder, database, free_port(), rows, plants, server or next(iter(subject.servers), ""))
     filled = folder / "filled"
     if not filled.exists():
@@ -227,10 +193,10 @@ def _start(
     begun = time.monotonic()
     service = subject.service(place)
     log = folder / "service.log"
-    processes.append(_spawn(service.command, log, service.environment, service.folder or folder))
-    _record(folder, processes)
+    processes.append(spawn(service.command, log, service.environment, service.folder or folder))
+    record(folder, processes)
     base = f"http://127.0.0.1:{place.port}"
-    _wait(lambda: _answers(base + service.ready, subject.headers(place)), 60, log)
+    wait(lambda: answers(base + service.ready, subject.headers(place)), 60, log)
     seconds["start"] = time.monotonic() - begun
     database.run("SELECT pg_stat_statements_reset()")
     return {
@@ -257,36 +223,14 @@ def _start_database(folder: Path, database: Database, log_statements: bool) -> P
             shutil.chown(data, account["user"], account["group"])
         command = [str(database.binaries / "initdb"), "-D", str(data), "-U", "field", "-A", "trust"]
         command += ["-E", "UTF8", "--no-locale"]
-        done = _spawn(command, folder / "initdb.log", {}, Path("/"), **account)
-        _wait(lambda: not _start_time(done.pid), 60)
+        done = spawn(command, folder / "initdb.log", {}, Path("/"), **account)
+        wait(lambda: not start_time(done.pid), 60)
     settings = dict(_SERVER_SETTINGS, port=str(database.port))
     if log_statements:
         settings |= {"log_min_duration_statement": "0", "log_line_prefix": "%m [%p] %q%u@%d %a "}
     command = [str(database.binaries / "postgres"), "-D", str(data)]
     command += [f"--{name}={value}" for name, value in settings.items()]
-    return _spawn(command, folder / "postgres.log", {}, Path("/"), **account)
-
-
-def _spawn(
-    command: Sequence[str], log: Path, environment: Mapping[str, str], folder: Path, **account: str
-) -> Process:
-    with log.open("wb") as output:
-        started = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=os.environ | dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            extra_groups=[] if account else None,
-            **account,
-        )
-    return Process(started.pid, _start_time(started.pid))
-
-
-def _record(folder: Path, processes: Iterable[Process]) -> None:
-    (folder / _STATE).write_text(json.dumps({"processes": [asdict(each) for each in processes]}))
+    return spawn(command, folder / "postgres.log", {}, Path("/"), **account)
 
 
 def _server_binaries() -> Path:
@@ -297,41 +241,7 @@ def _server_binaries() -> Path:
     return found[-1]
 
 
-def _start_time(pid: int) -> str:
-    """Return the start time of a process in clock ticks, or nothing if it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if fields[0] == "Z" else fields[19]
-
-
-def _ended(process: Process, seconds: float) -> bool:
-    limit = time.monotonic() + seconds
-    while _start_time(process.pid) == process.started:
-        if time.monotonic() >= limit:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def _accepts(database: Database) -> bool:
     ask = [str(database.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(database.port)]
     ask += ["-U", "field", "-d", "postgres"]
     return subprocess.run(ask, check=False).returncode == 0
-
-
-def _answers(url: str, headers: Mapping[str, str]) -> bool:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=dict(headers)), timeout=30):  # noqa: S310
-            return True
-    except (urllib.error.URLError, OSError):
-        return False
-
-
-def _wait(ready: Callable[[], bool], seconds: float, log: Path | None = None) -> None:
-    limit = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > limit:
-            raise SystemExit(f"not ready after {seconds:.0f} s" + (f"; see {log}" if log else ""))
-        time.sleep(0.05)
