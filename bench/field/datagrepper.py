@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import ClassVar
 
-from subject import Place, Service, Subject, install_python, main
+from subject import PINS, Place, Service, Subject, install_python, main
 
 _REPLACEMENTS = """
 CREATE FUNCTION create_hypertable(text, text) RETURNS void LANGUAGE sql AS '';
@@ -59,7 +59,7 @@ class Datagrepper(Subject):
 
     def install(self, folder: Path) -> None:
         """Install the service unless it is there."""
-        install_python(folder, "datagrepper.txt")
+        install_python(folder, PINS / "datagrepper.txt")
 
     def fill(self, place: Place) -> None:
         """Create and fill the tables."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -49,9 +50,9 @@ def stop(folder: Path) -> None:
 
 
 def spawn(
-    command: Sequence[str], log: Path, environment: Mapping[str, str], folder: Path, **account: str
+    command: Sequence[str], log: Path, environment: Mapping[str, str], folder: Path, user: str | None = None
 ) -> Process:
-    """Start a command in a session of its own, as another user if `account` has one."""
+    """Start a command in a session of its own, as another user if one is given."""
     with log.open("wb") as output:
         started = subprocess.Popen(
             command,
@@ -61,8 +62,9 @@ def spawn(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            extra_groups=[] if account else None,
-            **account,
+            user=user,
+            group=None if user is None else pwd.getpwnam(user).pw_gid,
+            extra_groups=None if user is None else [],
         )
     return Process(started.pid, start_time(started.pid))
 

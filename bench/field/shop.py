@@ -47,7 +47,7 @@ class Shop(Subject):
 
     def install(self, folder: Path) -> None:
         """Install the pinned packages of both shops."""
-        install_python(folder, "shop.txt")
+        install_python(folder, HERE / "requirements.txt")
 
     def fill(self, place: Place) -> None:
         """Create and fill the tables."""

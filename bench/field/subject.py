@@ -150,15 +150,15 @@ def main(subject: Subject) -> None:
         print(json.dumps(started, indent=2))
 
 
-def install_python(folder: Path, pins: str) -> Path:
+def install_python(folder: Path, pins: Path) -> Path:
     """Install a pinned set of packages into a virtual environment in the folder; return its bin folder."""
     binaries, stamp = folder / "venv" / "bin", folder / "venv" / "installed"
-    wanted = (PINS / pins).read_bytes()
+    wanted = pins.read_bytes()
     digest = hashlib.sha256(wanted).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
         subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
         pip = [str(binaries / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--require-hashes", "-r", str(PINS / pins)], check=True, stdout=sys.stderr)
+        subprocess.run([*pip, "--require-hashes", "-r", str(pins)], check=True, stdout=sys.stderr)
         stamp.write_text(digest)
     return binaries
 
@@ -213,24 +213,22 @@ def _start(
 
 def _start_database(folder: Path, database: Database, log_statements: bool) -> Process:
     data = folder / "postgres"
-    account: dict[str, str] = {}
-    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
-        account = {"user": "nobody", "group": "nogroup"}
+    user = "nobody" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
     if not (data / "PG_VERSION").exists():
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir(mode=0o700)
-        if account:
-            shutil.chown(data, account["user"], account["group"])
+        if user:
+            shutil.chown(data, user)
         command = [str(database.binaries / "initdb"), "-D", str(data), "-U", "field", "-A", "trust"]
         command += ["-E", "UTF8", "--no-locale"]
-        done = spawn(command, folder / "initdb.log", {}, Path("/"), **account)
+        done = spawn(command, folder / "initdb.log", {}, Path("/"), user)
         wait(lambda: not start_time(done.pid), 60)
     settings = dict(_SERVER_SETTINGS, port=str(database.port))
     if log_statements:
         settings |= {"log_min_duration_statement": "0", "log_line_prefix": "%m [%p] %q%u@%d %a "}
     command = [str(database.binaries / "postgres"), "-D", str(data)]
     command += [f"--{name}={value}" for name, value in settings.items()]
-    return spawn(command, folder / "postgres.log", {}, Path("/"), **account)
+    return spawn(command, folder / "postgres.log", {}, Path("/"), user)
 
 
 def _server_binaries() -> Path:

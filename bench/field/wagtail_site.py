@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from subject import Place, Service, Subject, install_python, main
+from subject import PINS, Place, Service, Subject, install_python, main
 
 _SETTINGS = """
 import os
@@ -84,7 +84,7 @@ class WagtailSite(Subject):
 
     def install(self, folder: Path) -> None:
         """Install Wagtail and make the site."""
-        binaries = install_python(folder, "wagtail.txt")
+        binaries = install_python(folder, PINS / "wagtail.txt")
         if not (folder / "fieldsite").exists():
             subprocess.run(
                 [str(binaries / "wagtail"), "start", "fieldsite"], cwd=folder, check=True, stdout=sys.stderr
