@@ -94,13 +94,33 @@ def hdr_log(start_unix_s: float, intervals: Sequence[tuple[str, float, float, by
     bytes that are no histogram.
     """
 
-def read_logs(request: bytes, progress: Callable[[int, int], object] | None = None) -> LogProfile:
-    """Read logs: a request as JSON in, what they tell out. On a signal, what has been read until then.
+@type_check_only
+class EventFile(Protocol):
+    """The file that the entries of one scanning thread go to. It is not used again after it raised."""
 
-    `progress` is called several times a second with bytes read and entries gathered.
+    def write(self, table: _ArrowTable, /) -> object:
+        """Write a table."""
 
-    Raises `SetupError` when a file cannot be opened or events cannot be written, and `ValueError` when the
-    prefix is none.
+    def close(self) -> object:
+        """Complete the file."""
+
+@type_check_only
+class _EventFiles(Protocol):
+    """Begins a file for each part. `empty` has the columns of all its tables. Any thread may call it."""
+
+    def create(self, part: int, empty: _ArrowTable, /) -> EventFile: ...
+
+def read_logs(
+    request: bytes,
+    progress: Callable[[int, int], object] | None = None,
+    events: _EventFiles | None = None,
+) -> LogProfile:
+    """Read logs: a request as JSON in, what they show out. On a signal, what has been read until then.
+
+    `progress` is called several times a second with bytes read and entries gathered. `events` receives all
+    entries; what it raises passes unchanged.
+
+    Raises `SetupError` when a file cannot be opened, and `ValueError` when the prefix is none.
     """
 
 def read_stacks(data: bytes, format: str | None = None, times: bool = False) -> tuple[bytes, _ArrowTable]:
@@ -133,10 +153,12 @@ def write_stacks(stacks: _ArrowTable, format: str, name: str, measure: str, unit
 class LogFollower:
     """Logs that are followed.
 
-    Raises `SetupError` when events cannot be written, and `ValueError` when the prefix is none.
+    `events` receives all entries; what it raises passes unchanged.
+
+    Raises `ValueError` when the prefix is none.
     """
 
-    def __new__(cls, request: bytes) -> LogFollower: ...
+    def __new__(cls, request: bytes, events: _EventFiles | None = None) -> LogFollower: ...
     def add(self, path: str) -> None:
         """Follow another path too."""
 
@@ -150,7 +172,7 @@ class LogFollower:
         """Return what the logs have told so far."""
 
     def finish(self) -> LogProfile:
-        """End: return what the logs have told. Raises `SetupError` when events could not be written."""
+        """End: return what the logs have shown. Raises what `events` raised."""
 
 @final
 class Sampler:

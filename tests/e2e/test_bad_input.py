@@ -97,6 +97,21 @@ def test_a_full_disk_under_what_is_imported_says_that_nothing_was(uncork):
         assert not list((small / "runs").rglob("*.*"))
 
 
+def test_a_full_disk_under_events_is_one_clear_message_and_leaves_nothing(uncork):
+    log = Path(__file__).parents[1] / "fixtures" / "logs" / "same-events.stderr.log.gz"
+    with small_disk("48k") as small:
+        (small / "fill").write_bytes(bytes(40_000))
+        done = uncork("profile", "logs", log, "--events", small / "events")
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.splitlines()[-1] == (
+            f"uncork: cannot write events into {small / 'events'}: No space left on device; "
+            "name another folder with --events"
+        )
+        assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+        assert not (small / "events").exists()
+    assert not uncork.runs
+
+
 @pytest.mark.postgres
 def test_no_space_for_the_server_is_one_clear_message(uncork):
     with small_disk("60m") as small:

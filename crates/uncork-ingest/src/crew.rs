@@ -10,6 +10,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::SystemTime;
 
@@ -20,7 +21,7 @@ use uncork_log::{Dialect, Filter, Gathered, Micros, Prefix, Texts, Written};
 use crate::blocks::{BLOCK, Block, Cutter, Exchange};
 use crate::control::Control;
 use crate::error::Error;
-use crate::events::Events;
+use crate::events::{EventFiles, Events, WriteError};
 use crate::pool::{Buffer, Closing, Pool};
 use crate::range;
 use crate::scanned::{LineKinds, Ordered, Scanned, scan_block};
@@ -48,8 +49,8 @@ pub struct Request {
     pub until: Option<Micros>,
     /// Only entries that pass.
     pub filter: Option<Filter>,
-    /// An empty folder for all entries as Parquet files.
-    pub events: Option<PathBuf>,
+    /// Where all entries go, if anywhere.
+    pub events: Option<Arc<dyn EventFiles>>,
     /// How their texts are prepared.
     pub texts: Texts,
 }
@@ -143,13 +144,9 @@ fn gather_with(
     let (scanned_in, scanned_out) = bounded(pool.count() + threads);
     let mut writers = Vec::new();
     for part in 0..threads {
-        let folder = request.events.as_deref();
-        let writer = folder.map(|folder| Events::create(folder, part, request.texts));
-        writers.push(
-            writer
-                .transpose()
-                .map_err(|source| broken(request, source))?,
-        );
+        let files = request.events.as_deref();
+        let writer = files.map(|files| Events::create(files, part, request.texts));
+        writers.push(writer.transpose().map_err(Error::Events)?);
     }
     thread::scope(|scope| {
         // Also if a thread cannot be started: the scope waits for the started ones.
@@ -177,7 +174,7 @@ fn gather_with(
         let mut gathered: Option<Gathered> = None;
         for scanner in scanners {
             let (part, written) = scanner.join().unwrap_or_else(|panic| resume_unwind(panic));
-            written.map_err(|source| broken(request, source))?;
+            written.map_err(Error::Events)?;
             gathered = Some(match gathered {
                 None => part,
                 Some(mut before) => {
@@ -195,11 +192,6 @@ fn gather_with(
             stopped: control.is_stopped(),
         })
     })
-}
-
-pub(crate) fn broken(request: &Request, source: io::Error) -> Error {
-    let path = request.events.clone().unwrap_or_default();
-    Error::Events { path, source }
 }
 
 /// Read all logs one after the other and cut them into blocks.
@@ -320,7 +312,7 @@ fn scan(
     mut events: Option<Events>,
     blocks: &Receiver<Block>,
     scanned: &Sender<Result<Scanned, Panic>>,
-) -> (Gathered, io::Result<()>) {
+) -> (Gathered, Result<(), WriteError>) {
     let mut gathered =
         Gathered::between(request.from, request.until).filtered(request.filter.as_ref());
     let mut own: Option<(u32, Dialect)> = None;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::events::WriteError;
+
 /// Why logs could not be read at all. An error in one of several files is reported with that file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -13,14 +15,9 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// Events cannot be written.
-    #[error("cannot write events into {}: {}", path.display(), message(source))]
-    Events {
-        /// The folder.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    /// Events cannot be written. The message is that of who writes them.
+    #[error("{0}")]
+    Events(WriteError),
 }
 
 /// The system's message, without its number.

@@ -1,26 +1,53 @@
-//! Writes all entries of logs as a table: one Parquet file per scanning thread.
+//! Makes tables of all entries of logs, one series of tables per scanning thread, for others to write.
 
-use std::fs::File;
-use std::io;
-use std::path::Path;
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::mem::take;
 use std::sync::Arc;
 
 use arrow_array::builder::{
     StringBuilder, TimestampMicrosecondBuilder, UInt32Builder, UInt64Builder,
 };
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use uncork_log::{Entry, EntryRow, Gathered, Side, Sink, Texts};
 
 /// Rows per batch, and the bytes of their texts.
 const BATCH: usize = 8_192;
-const BATCH_BYTES: usize = 8 << 20;
-/// Rows per row group, and its bytes in memory.
-const GROUP: usize = 131_072;
-const GROUP_BYTES: usize = 48 << 20;
+const BATCH_BYTES: usize = 4 << 20;
+/// Rows per table, and the bytes of their texts. A table becomes a row group of the file.
+const TABLE: usize = 32_768;
+const TABLE_BYTES: usize = 8 << 20;
+
+/// Why entries cannot be written, in the words of who writes them.
+pub type WriteError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where all entries go: one file per scanning thread.
+pub trait EventFiles: Debug + Send + Sync {
+    /// Begin the file of one part. All its tables have this schema.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be created.
+    fn create(&self, part: usize, schema: &SchemaRef) -> Result<Box<dyn EventFile>, WriteError>;
+}
+
+/// The file of one part. It is not used again after an error.
+pub trait EventFile: Debug + Send {
+    /// Write one table.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written, for example because the disk is full.
+    fn write(&mut self, schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<(), WriteError>;
+
+    /// Complete the file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be completed.
+    fn close(self: Box<Self>) -> Result<(), WriteError>;
+}
 
 /// The text columns, in order.
 const TEXTS: [&str; 16] = [
@@ -45,8 +72,8 @@ const TEXTS: [&str; 16] = [
 /// Writes entries as rows.
 #[derive(Debug)]
 pub(crate) struct Events {
-    writer: ArrowWriter<File>,
-    schema: Arc<Schema>,
+    file: Box<dyn EventFile>,
+    schema: SchemaRef,
     texts: Texts,
     times: TimestampMicrosecondBuilder,
     files: UInt32Builder,
@@ -54,14 +81,23 @@ pub(crate) struct Events {
     /// The offset, the duration, bytes, the statement's ID.
     numbers: [UInt64Builder; 4],
     columns: [StringBuilder; TEXTS.len()],
+    /// Rows of the next batch, and the bytes of their texts.
     rows: usize,
     bytes: usize,
-    trouble: Option<io::Error>,
+    /// The batches of the next table, their rows and bytes.
+    batches: Vec<RecordBatch>,
+    table_rows: usize,
+    table_bytes: usize,
+    trouble: Option<WriteError>,
 }
 
 impl Events {
-    /// Begin the file of one part in a folder.
-    pub(crate) fn create(folder: &Path, part: usize, texts: Texts) -> io::Result<Self> {
+    /// Begin the file of one part.
+    pub(crate) fn create(
+        files: &dyn EventFiles,
+        part: usize,
+        texts: Texts,
+    ) -> Result<Self, WriteError> {
         let mut fields = vec![
             Field::new(
                 "time",
@@ -78,15 +114,8 @@ impl Events {
         let columns = TEXTS.iter();
         fields.extend(columns.map(|name| Field::new(*name, DataType::Utf8, true)));
         let schema = Arc::new(Schema::new(fields));
-        let file = File::create_new(folder.join(format!("events-{part}.parquet")))?;
-        let level = ZstdLevel::try_new(1).map_err(io::Error::other)?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(level))
-            .set_max_row_group_row_count(Some(GROUP))
-            .build();
-        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties));
         Ok(Self {
-            writer: writer.map_err(io::Error::other)?,
+            file: files.create(part, &schema)?,
             schema,
             texts,
             times: TimestampMicrosecondBuilder::new(),
@@ -96,6 +125,9 @@ impl Events {
             columns: Default::default(),
             rows: 0,
             bytes: 0,
+            batches: Vec::new(),
+            table_rows: 0,
+            table_bytes: 0,
             trouble: None,
         })
     }
@@ -105,14 +137,14 @@ impl Events {
         self.trouble.is_some()
     }
 
-    /// Write what is left.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.flush();
-        if let Some(trouble) = self.trouble {
-            return Err(trouble);
+    /// Write what is left, and complete the file.
+    pub(crate) fn finish(mut self) -> Result<(), WriteError> {
+        self.end_batch();
+        self.write_table();
+        match self.trouble {
+            Some(trouble) => Err(trouble),
+            None => self.file.close(),
         }
-        self.writer.close().map_err(row)?;
-        Ok(())
     }
 
     fn push(
@@ -132,24 +164,24 @@ impl Events {
         durations.append_option(row.micros);
         sizes.append_option(row.bytes);
         statements.append_option(id);
-        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let values: [String; TEXTS.len()] = [
-            head.severity.name().to_owned(),
+        let lossy = String::from_utf8_lossy;
+        let values: [Cow<'_, str>; TEXTS.len()] = [
+            head.severity.name().into(),
             lossy(head.sqlstate),
-            row.kind.to_owned(),
-            row.step.map_or("", uncork_log::Step::name).to_owned(),
+            row.kind.into(),
+            row.step.map_or("", uncork_log::Step::name).into(),
             lossy(head.session),
-            texts.name("user", head.user),
+            texts.name("user", head.user).into(),
             lossy(head.database),
             lossy(head.application),
-            texts.name("host", head.host),
-            texts.statement(row.statement, lines),
-            texts.data(&row.parameters, lines),
-            texts.message(row.message, lines),
-            texts.data(row.detail, lines),
-            texts.data(entry.hint, lines),
-            texts.data(entry.context, lines),
-            texts.plan(row.plan, lines),
+            texts.name("host", head.host).into(),
+            texts.statement(row.statement, lines).into(),
+            texts.data(&row.parameters, lines).into(),
+            texts.message(row.message, lines).into(),
+            texts.data(row.detail, lines).into(),
+            texts.data(entry.hint, lines).into(),
+            texts.data(entry.context, lines).into(),
+            texts.plan(row.plan, lines).into(),
         ];
         for (column, value) in self.columns.iter_mut().zip(values) {
             self.bytes += value.len();
@@ -157,11 +189,14 @@ impl Events {
         }
         self.rows += 1;
         if self.rows >= BATCH || self.bytes >= BATCH_BYTES {
-            self.flush();
+            self.end_batch();
+            if self.table_rows >= TABLE || self.table_bytes >= TABLE_BYTES {
+                self.write_table();
+            }
         }
     }
 
-    fn flush(&mut self) {
+    fn end_batch(&mut self) {
         let (times, files, pids) = (self.times.finish(), self.files.finish(), self.pids.finish());
         let [offsets, durations, sizes, statements] = &mut self.numbers;
         let mut arrays: Vec<ArrayRef> = vec![
@@ -176,30 +211,22 @@ impl Events {
         for column in &mut self.columns {
             arrays.push(Arc::new(column.finish()));
         }
-        (self.rows, self.bytes) = (0, 0);
-        if self.trouble.is_none() {
-            self.trouble = self.write(arrays).err();
+        self.table_rows += take(&mut self.rows);
+        self.table_bytes += take(&mut self.bytes);
+        match RecordBatch::try_new(self.schema.clone(), arrays) {
+            Ok(batch) => self.batches.push(batch),
+            Err(error) => self.trouble = self.trouble.take().or(Some(error.into())),
         }
     }
 
-    fn write(&mut self, arrays: Vec<ArrayRef>) -> io::Result<()> {
-        let batch = RecordBatch::try_new(self.schema.clone(), arrays).map_err(io::Error::other)?;
-        self.writer.write(&batch).map_err(row)?;
-        if self.writer.in_progress_size() >= GROUP_BYTES {
-            self.writer.flush().map_err(row)?;
+    fn write_table(&mut self) {
+        let batches = take(&mut self.batches);
+        (self.table_rows, self.table_bytes) = (0, 0);
+        if self.trouble.is_none()
+            && let Err(error) = self.file.write(&self.schema, batches)
+        {
+            self.trouble = Some(error);
         }
-        Ok(())
-    }
-}
-
-/// Return the system's error, without the library's context.
-fn row(error: parquet::errors::ParquetError) -> io::Error {
-    match error {
-        parquet::errors::ParquetError::External(source) => match source.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(other) => io::Error::other(other),
-        },
-        other => io::Error::other(other),
     }
 }
 

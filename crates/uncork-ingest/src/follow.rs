@@ -11,7 +11,7 @@ use uncork_log::{Dialect, Gathered, Unwrapper};
 
 use crate::blocks::{BLOCK, Block, LONGEST};
 use crate::control::Control;
-use crate::crew::{FileReport, Report, Request, TEMPLATES, broken, written};
+use crate::crew::{FileReport, Report, Request, TEMPLATES, written};
 use crate::error::Error;
 use crate::events::Events;
 use crate::range;
@@ -77,10 +77,8 @@ impl Follower {
     /// [`Error::Events`] if events cannot be written.
     pub fn new(request: Request) -> Result<Self, Error> {
         let events = request.events.as_deref();
-        let events = events.map(|folder| Events::create(folder, 0, request.texts));
-        let events = events
-            .transpose()
-            .map_err(|source| broken(&request, source))?;
+        let events = events.map(|files| Events::create(files, 0, request.texts));
+        let events = events.transpose().map_err(Error::Events)?;
         let mut follower = Self {
             reading: Reading {
                 files: Vec::new(),
@@ -146,9 +144,7 @@ impl Follower {
             }
         }
         if let Some(events) = self.reading.events.take() {
-            events
-                .finish()
-                .map_err(|source| broken(&self.request, source))?;
+            events.finish().map_err(Error::Events)?;
         }
         Ok(self.report())
     }

@@ -16,5 +16,6 @@ mod unwrapped;
 pub use control::Control;
 pub use crew::{FileReport, Report, Request, gather};
 pub use error::Error;
+pub use events::{EventFile, EventFiles, WriteError};
 pub use follow::Follower;
 pub use scanned::LineKinds;

@@ -44,8 +44,16 @@ pub(crate) fn install_error(error: &InstallError) -> PyErr {
     python::SetupError::new_err(error.to_string())
 }
 
-pub(crate) fn ingest_error(error: &Ingest) -> PyErr {
-    python::SetupError::new_err(error.to_string())
+/// What Python raised while it wrote events passes unchanged.
+pub(crate) fn ingest_error(error: Ingest) -> PyErr {
+    let message = error.to_string();
+    match error {
+        Ingest::Events(source) => match source.downcast::<PyErr>() {
+            Ok(raised) => *raised,
+            Err(_) => python::SetupError::new_err(message),
+        },
+        Ingest::Open { .. } => python::SetupError::new_err(message),
+    }
 }
 
 pub(crate) fn load_error(error: &Load) -> PyErr {

@@ -2,6 +2,7 @@
 
 mod arrow;
 mod errors;
+mod event_files;
 mod log_extra_tables;
 mod log_tables;
 mod logs;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,6 +13,7 @@ use uncork_ingest::{Control, Follower, Report, Request};
 use uncork_log::{AVERAGES, By, CHECKPOINT, Filter, Prefix, RARE, Step, Texts, Times};
 
 use crate::errors::{DataError, ingest_error};
+use crate::event_files::PythonFiles;
 use crate::log_extra_tables::quantiles;
 use crate::log_tables::{Shown, text};
 use crate::wait::wait;
@@ -27,8 +28,6 @@ struct LogRequest {
     from_us: Option<i64>,
     until_us: Option<i64>,
     filter: Option<FilterRequest>,
-    /// An empty folder for all entries as Parquet files.
-    events: Option<PathBuf>,
     /// The salt of pseudonyms, if no data is to be shown.
     salt: Option<u64>,
 }
@@ -59,15 +58,16 @@ pub(crate) struct LogProfile {
 }
 
 /// Read logs: takes a request as JSON. `progress` is called from this thread with the bytes read
-/// and the entries gathered.
+/// and the entries gathered. `events` begins the files of all entries, and is called from any thread.
 #[pyfunction]
-#[pyo3(signature = (request, progress=None))]
+#[pyo3(signature = (request, progress=None, events=None))]
 pub(crate) fn read_logs(
     py: Python<'_>,
     request: &[u8],
     progress: Option<&Bound<'_, PyAny>>,
+    events: Option<Py<PyAny>>,
 ) -> PyResult<LogProfile> {
-    let request = read_request(request)?;
+    let request = read_request(request, events)?;
     let texts = request.texts;
     let control = Control::default();
     let (watched, stopped) = (control.clone(), control.clone());
@@ -87,12 +87,12 @@ pub(crate) fn read_logs(
         },
     )?;
     Ok(LogProfile {
-        report: Mutex::new(report.map_err(|error| ingest_error(&error))?),
+        report: Mutex::new(report.map_err(ingest_error)?),
         texts,
     })
 }
 
-fn read_request(request: &[u8]) -> PyResult<Request> {
+fn read_request(request: &[u8], events: Option<Py<PyAny>>) -> PyResult<Request> {
     let request: LogRequest =
         serde_json::from_slice(request).map_err(|error| DataError::from(&error))?;
     let prefix = request.prefix.as_deref().map(Prefix::parse).transpose();
@@ -103,7 +103,7 @@ fn read_request(request: &[u8]) -> PyResult<Request> {
         from: request.from_us,
         until: request.until_us,
         filter: request.filter.map(FilterRequest::filter),
-        events: request.events,
+        events: events.map(|files| Arc::new(PythonFiles(files)) as _),
         texts: request.salt.map_or(Texts::default(), Texts::anonymous),
     })
 }
@@ -119,10 +119,11 @@ pub(crate) struct LogFollower {
 #[pymethods]
 impl LogFollower {
     #[new]
-    fn new(request: &[u8]) -> PyResult<Self> {
-        let request = read_request(request)?;
+    #[pyo3(signature = (request, events=None))]
+    fn new(request: &[u8], events: Option<Py<PyAny>>) -> PyResult<Self> {
+        let request = read_request(request, events)?;
         let texts = request.texts;
-        let follower = Follower::new(request).map_err(|error| ingest_error(&error))?;
+        let follower = Follower::new(request).map_err(ingest_error)?;
         Ok(Self {
             follower: Mutex::new(Some(follower)),
             control: Control::default(),
@@ -131,8 +132,8 @@ impl LogFollower {
     }
 
     /// Follow another path too.
-    fn add(&self, path: PathBuf) -> PyResult<()> {
-        self.with(|follower| follower.add(path))
+    fn add(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.with(|follower| follower.add(path)))
     }
 
     /// Read what has been written since, up to a limit. Returns whether there may be more.
@@ -153,13 +154,16 @@ impl LogFollower {
 
     /// End, and return what was gathered.
     fn finish(&self, py: Python<'_>) -> PyResult<LogProfile> {
-        let follower = self.lock()?.take();
-        let follower = follower.ok_or_else(ended)?;
-        let report = py.detach(|| follower.finish());
-        Ok(self.profile_of(report.map_err(|error| ingest_error(&error))?))
+        let report = py.detach(|| {
+            let follower = self.lock()?.take();
+            let follower = follower.ok_or_else(ended)?;
+            follower.finish().map_err(ingest_error)
+        });
+        Ok(self.profile_of(report?))
     }
 }
 
+// Whoever has the lock may wait for Python, to write events: wait for the lock detached.
 impl LogFollower {
     fn lock(&self) -> Result<std::sync::MutexGuard<'_, Option<Follower>>, DataError> {
         let follower = self.follower.lock();

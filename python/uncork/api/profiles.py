@@ -17,6 +17,7 @@ from uncork.errors import RunError, UsageError
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import CpuOptions, DatabaseOptions, LogOptions
 from uncork.requests.service_options import ServiceOptions
+from uncork.store.event_files import EventFiles
 
 if TYPE_CHECKING:
     from uncork.workbench.profile.database_watch import ProgressSnapshot
@@ -111,9 +112,10 @@ def profile_logs(
         paths = expand(read.files)
         size = sum(path.stat().st_size for path in paths if path.is_file())
         request = log_request(paths, read.prefix, (read.begin, read.end), read.jobs, ("begin", "end"))
+        events = None if read.events is None else EventFiles(read.events)
         done = logs.profile_logs(
             runs_folder(runs),
-            replace(request, events=read.events, anonymous=read.anonymize, filter=log_filter(read)),
+            replace(request, events=events, anonymous=read.anonymize, filter=log_filter(read)),
             command=call_text("profile_logs", options, files),
             read=partial(read_logs, progress=None if progress is False else show),
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from uncork import _native
 from uncork.errors import UsageError
@@ -18,7 +18,31 @@ if TYPE_CHECKING:
 
     from uncork.profile.grammar import Grouping
 
-__all__ = ["LogFilter", "LogFollower", "LogReading", "LogRequest", "read_logs"]
+__all__ = ["EventFile", "EventFiles", "LogFilter", "LogFollower", "LogReading", "LogRequest", "read_logs"]
+
+
+class EventFile(Protocol):
+    """Where the entries of one part go."""
+
+    def write(self, table: object, /) -> None:
+        """Write a table: any object with `__arrow_c_stream__`."""
+
+    def close(self) -> None:
+        """Complete the file."""
+
+
+class EventFiles(Protocol):
+    """Where all entries of logs go: see `store.event_files`. The core's threads call it."""
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the files."""
+
+    def create(self, part: int, empty: object, /) -> EventFile:
+        """Begin the file of one part. `empty` is a table with the columns of its tables."""
+
+    def write_names(self, statements: pa.Table, files: Sequence[str], /) -> None:
+        """Write the names of the numbers in the tables: statement templates and files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +66,8 @@ class LogRequest:
 
     `paths` are in the order in which they were written; ``-`` is standard input. `prefix` is the server's
     log_line_prefix; if None, it is detected. Only entries from `begin_us` until before `end_us` count, in
-    microseconds since 1970 in UTC. `threads` 0 means one per processor. `events` is an empty folder that
-    receives all entries as Parquet files. `anonymous` drops literals, parameters and details, and replaces
+    microseconds since 1970 in UTC. `threads` 0 means one per processor. `events` receives all
+    entries, as tables. `anonymous` drops literals, parameters and details, and replaces
     users and hosts by pseudonyms. `filter` says which entries count.
     """
 
@@ -52,7 +76,7 @@ class LogRequest:
     begin_us: int | None = None
     end_us: int | None = None
     threads: int = 0
-    events: Path | None = None
+    events: EventFiles | None = None
     anonymous: bool = False
     filter: LogFilter | None = None
 
@@ -76,11 +100,12 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
     number of entries.
 
     Raises:
-        SetupError: if a file cannot be opened (then none is read), or events cannot be written.
+        SetupError: if a file cannot be opened (then none is read).
+        StoreError: if events cannot be written.
         UsageError: if the prefix is not a valid log_line_prefix.
     """
     with _prefix_errors(request):
-        profile = _native.read_logs(_options(request), progress)
+        profile = _native.read_logs(_options(request), progress, request.events)
     return _reading(profile, request)
 
 
@@ -88,14 +113,14 @@ class LogFollower:
     """Read logs while they grow and are rotated. Files need not exist yet.
 
     Raises:
-        SetupError: if events cannot be written.
+        StoreError: if events cannot be written.
         UsageError: if the prefix is not a valid log_line_prefix.
     """
 
     def __init__(self, request: LogRequest) -> None:
         self._request = request
         with _prefix_errors(request):
-            self._follower = _native.LogFollower(_options(request))
+            self._follower = _native.LogFollower(_options(request), request.events)
 
     def add(self, path: Path) -> None:
         """Follow another path. Does nothing if it is already followed."""
@@ -117,7 +142,7 @@ class LogFollower:
         """Stop following, and return the contents of the logs.
 
         Raises:
-            SetupError: if events could not be written.
+            StoreError: if events could not be written.
         """
         return _reading(self._follower.finish(), self._request)
 
@@ -130,7 +155,6 @@ def _options(request: LogRequest) -> bytes:
         "from_us": request.begin_us,
         "until_us": request.end_us,
         "filter": None if request.filter is None else _filter(request.filter),
-        "events": None if request.events is None else str(request.events),
         "salt": secrets.randbits(63) if request.anonymous else None,
     }
     return json.dumps(options).encode()
@@ -169,7 +193,7 @@ def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
     facts = json.loads(profile.facts())
     facts["anonymous"] = request.anonymous
     facts["filter"] = None if request.filter is None else asdict(request.filter)
-    facts["events"] = None if request.events is None else str(request.events.absolute())
+    facts["events"] = None if request.events is None else str(request.events.folder.absolute())
     return LogReading(facts, tables, statements)
 
 

@@ -29,6 +29,7 @@ from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.requests.profile_options import LogOptions
+from uncork.store.event_files import EventFiles
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.event_words import reading_line
 from uncork.workbench.profile.log_files import expand, log_filter, log_request
@@ -57,7 +58,7 @@ def profile_logs(options: LogOptions) -> None:
     files = options.files if options.follow else expand(options.files)
     request = log_request(files, options.prefix, (options.begin, options.end), options.jobs)
     shared = replace(request, anonymous=options.anonymize, filter=log_filter(options))
-    request = replace(shared, events=options.events)
+    request = replace(shared, events=None if options.events is None else EventFiles(options.events))
     before = None
     if compares:
         period = (options.against_begin, options.against_end)

@@ -47,7 +47,7 @@ def follow_logs(
     far, once there are entries; less often if computing the result is slow.
 
     Raises:
-        SetupError: if events cannot be written.
+        StoreError: if events cannot be written.
         UsageError: if the log_line_prefix is not valid.
     """
     follower = LogFollower(request)

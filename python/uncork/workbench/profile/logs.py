@@ -24,12 +24,7 @@ __all__ = ["LogRun", "NothingUnderstood", "profile_logs"]
 
 
 _LATER = (
-    *(
-        "uncork.store.evidence",
-        "uncork.store.logs",
-        "uncork.profile.fingerprint",
-        "uncork.analysis.log.result",
-    ),
+    *("uncork.store.evidence", "uncork.profile.fingerprint", "uncork.analysis.log.result"),
     *("uncork.report.log.terminal", "uncork.workbench.run_record"),
 )
 """Modules needed only after reading; loading them takes as long as reading a hundred megabytes."""
@@ -64,21 +59,21 @@ def profile_logs(
     Raises:
         NothingUnderstood: if no line is a log entry.
         SetupError: if a file cannot be opened, or the run cannot be written.
+        StoreError: if events cannot be written.
         UsageError: if the log_line_prefix is not valid.
     """
     begun, started_at = time.monotonic_ns(), now_text()
-    with _events(request.events):
+    with _events(None if request.events is None else request.events.folder):
         with loading(*_LATER):
             reading = read(request)
         from uncork.analysis.log.result import log_result  # noqa: PLC0415
         from uncork.report.log.answer import answer_log  # noqa: PLC0415
-        from uncork.store.logs import write_event_names  # noqa: PLC0415 -- see _LATER
-        from uncork.workbench.run_record import draft, start_run  # noqa: PLC0415
+        from uncork.workbench.run_record import draft, start_run  # noqa: PLC0415 -- see _LATER
 
         _refuse_nothing(reading)
         if request.events is not None:
             names = [file["name"] for file in reading.facts["files"]]
-            write_event_names(request.events, reading.statements, names)
+            request.events.write_names(reading.statements, names)
     elapsed_ns, facts, tables = time.monotonic_ns() - begun, reading.facts, reading.tables
     manifest = draft(
         kind="log",
