@@ -21,6 +21,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use uncork_log::Event;
+
 /// Buffers that the reader needs at once: the one that it fills, and one for the rest of a block.
 pub(crate) const LEAST: usize = 2;
 
@@ -39,14 +41,23 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    free: Vec<Vec<u8>>,
+    free: Vec<Memory>,
     closed: bool,
+}
+
+/// The memory of a buffer, which blocks use one after the other.
+#[derive(Debug, Clone, Default)]
+struct Memory {
+    bytes: Vec<u8>,
+    events: Vec<Event>,
 }
 
 /// A buffer of a pool, to which it returns when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
+    /// What scanning has found in the bytes.
+    pub(crate) events: Vec<Event>,
     /// `None` if it belongs to no pool.
     pool: Option<Arc<Shared>>,
 }
@@ -59,7 +70,13 @@ impl Pool {
     pub(crate) fn new(count: usize, bytes: usize) -> Self {
         let count = count.max(LEAST);
         let state = State {
-            free: vec![vec![0; bytes]; count],
+            free: vec![
+                Memory {
+                    bytes: vec![0; bytes],
+                    events: Vec::new()
+                };
+                count
+            ],
             closed: false,
         };
         let shared = Shared {
@@ -84,9 +101,10 @@ impl Pool {
             if state.closed {
                 return None;
             }
-            if let Some(bytes) = state.free.pop() {
+            if let Some(memory) = state.free.pop() {
                 return Some(Buffer {
-                    bytes,
+                    bytes: memory.bytes,
+                    events: memory.events,
                     pool: Some(self.shared.clone()),
                 });
             }
@@ -119,7 +137,11 @@ impl Drop for Closing<'_> {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if let Some(pool) = &self.pool {
-            pool.state().free.push(std::mem::take(&mut self.bytes));
+            let memory = Memory {
+                bytes: std::mem::take(&mut self.bytes),
+                events: std::mem::take(&mut self.events),
+            };
+            pool.state().free.push(memory);
             pool.changed.notify_one();
         }
     }
@@ -127,7 +149,11 @@ impl Drop for Buffer {
 
 impl From<Vec<u8>> for Buffer {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { bytes, pool: None }
+        Self {
+            bytes,
+            events: Vec::new(),
+            pool: None,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memchr::memchr_iter;
-use uncork_log::{Dialect, Event, Gathered, Replay};
+use uncork_log::{Dialect, Gathered, Replay};
 
 use crate::blocks::Block;
 use crate::crew::FileReport;
@@ -62,9 +62,8 @@ pub(crate) struct Scanned {
     lines: Vec<(u64, u64)>,
     /// Number of lines in the block.
     count: u64,
-    events: Vec<Event>,
-    /// Kept until its turn has come, which limits how many blocks can wait.
-    _buffer: Buffer,
+    /// The block's buffer with its events, kept until its turn has come, which limits how many blocks can wait.
+    buffer: Buffer,
 }
 
 /// Evaluates blocks in order, and counts by file.
@@ -76,7 +75,7 @@ pub(crate) struct Ordered {
 
 impl Ordered {
     /// Process the next block; its buffer returns to the pool.
-    pub(crate) fn put(&mut self, next: Scanned) {
+    pub(crate) fn put(&mut self, mut next: Scanned) {
         let count = self.counts.entry(next.file).or_default();
         count.entries += next.entries;
         count.kinds.add(&LineKinds::default(), &next.kinds);
@@ -84,7 +83,7 @@ impl Ordered {
             count.numbers.insert(offset, count.lines + before + 1);
         }
         count.lines += next.count;
-        for event in next.events {
+        for event in next.buffer.events.drain(..) {
             self.replay.follow(event);
         }
     }
@@ -104,7 +103,7 @@ impl Ordered {
 /// Scan a block.
 pub(crate) fn scan_block(
     dialect: &mut Dialect,
-    block: Block,
+    mut block: Block,
     gathered: &mut Gathered,
     events: Option<&mut Events>,
 ) -> Scanned {
@@ -133,14 +132,17 @@ pub(crate) fn scan_block(
     let mut kinds = LineKinds::default();
     kinds.add(&before, &LineKinds::of(gathered));
     let unended = text.last().is_some_and(|last| *last != b'\n');
+    let lines = lines.collect();
+    let count = memchr_iter(b'\n', text).count() as u64 + u64::from(unended);
+    let spare = std::mem::take(&mut block.buffer.events);
+    block.buffer.events = gathered.take_events(spare);
     Scanned {
-        lines: lines.collect(),
-        count: memchr_iter(b'\n', text).count() as u64 + u64::from(unended),
+        lines,
+        count,
         kinds,
         file: block.file,
         turn: block.turn,
         entries: gathered.entries - entries,
-        events: gathered.take_events(),
-        _buffer: block.buffer,
+        buffer: block.buffer,
     }
 }

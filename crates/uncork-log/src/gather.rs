@@ -44,7 +44,7 @@ use crate::gather::sequence::{Repetitions, Transactions};
 use crate::gather::series::{Scale, Series};
 use crate::gather::sessions::{Sessions, origin};
 use crate::gather::slowest::Slowest;
-use crate::gather::templates::Templates;
+use crate::gather::templates::{Known, Templates};
 use crate::gather::times::Times;
 use crate::read::bouncer::Side;
 use crate::read::entry::{Entry, Sink};
@@ -209,10 +209,11 @@ impl Gathered {
         self.file = file;
     }
 
-    /// Take the events since the last call, for [`crate::Replay`].
-    pub fn take_events(&mut self) -> Vec<Event> {
-        let next = Vec::with_capacity(self.events.len());
-        std::mem::replace(&mut self.events, next)
+    /// Take the events since the last call, for [`crate::Replay`]. The next events go into the memory of `spare`,
+    /// whose events are lost: new memory for each block would cost more than filling it.
+    pub fn take_events(&mut self, mut spare: Vec<Event>) -> Vec<Event> {
+        spare.clear();
+        std::mem::replace(&mut self.events, spare)
     }
 
     /// Add what was gathered elsewhere.
@@ -270,7 +271,7 @@ impl Gathered {
     ) -> (u64, Control) {
         self.took(execution.step, execution.micros);
         let coarse = execution.time.map(|time| self.coarse.see(time).0);
-        let number = self
+        let known = self
             .templates
             .add(execution, statement, &self.coarse, coarse);
         let bucket = execution.time.map(|time| self.scale.see(time).0);
@@ -284,9 +285,9 @@ impl Gathered {
             self.application(application, |own, scale| own.add(scale, coarse, micros));
         }
         if execution.step.runs() {
-            self.slowest.add(execution, number);
+            self.slowest.add(execution, known.number);
         }
-        self.templates.identity(number)
+        (known.identity, known.control)
     }
 
     /// Change the series of an application.
@@ -311,7 +312,7 @@ impl Gathered {
         severity: Severity,
         text: &[u8],
     ) {
-        let template = (severity == Severity::Statement).then(|| self.templates.number(text).0);
+        let template = (severity == Severity::Statement).then(|| self.templates.find(text).number);
         self.errors.add_to(kind, place, severity, text, template);
     }
 
@@ -355,7 +356,7 @@ impl Gathered {
 
     /// Gather a warning or an error.
     fn error(&mut self, entry: &Entry<'_>, place: Place, bucket: Option<i64>) {
-        let template = self.template_of(entry);
+        let template = self.template_of(entry).map(|known| known.number);
         let kind = self.errors.add(entry, place, template, &self.scale, bucket);
         if template.is_none() {
             self.events.push(Event::failed(&entry.head, place, kind));
@@ -381,7 +382,8 @@ impl Gathered {
         place: Place,
         bucket: Option<i64>,
     ) {
-        let template = self.template_of(entry);
+        let statement = self.template_of(entry);
+        let template = statement.map(|known| known.number);
         let (scale, head) = (&self.scale, &entry.head);
         let when = When {
             scale,
@@ -423,7 +425,7 @@ impl Gathered {
                 let event = if state == LockState::Waiting {
                     let origin = self.origins.number(head);
                     let party = Party {
-                        template: template.map(|number| self.templates.identity(number).0),
+                        template: statement.map(|known| known.identity),
                         origin: Some(self.origins.identity(origin)),
                     };
                     Event::waits(head, place, party, holders(entry.detail), incident)
@@ -467,8 +469,8 @@ impl Gathered {
     }
 
     /// Find the template of the statement that an entry belongs to.
-    fn template_of(&mut self, entry: &Entry<'_>) -> Option<u32> {
-        (!entry.statement.is_empty()).then(|| self.templates.number(entry.statement).0)
+    fn template_of(&mut self, entry: &Entry<'_>) -> Option<Known> {
+        (!entry.statement.is_empty()).then(|| self.templates.find(entry.statement))
     }
 
     /// Return an identity for the template of an entry's statement that is the same in any collection, until templates
@@ -481,8 +483,7 @@ impl Gathered {
         if statement.is_empty() {
             return None;
         }
-        let number = self.templates.number(&statement).0;
-        Some(self.templates.identity(number).0)
+        Some(self.templates.find(&statement).identity)
     }
 
     /// Whether a point in time is outside of the requested range, or unknown although a range is requested.

@@ -265,7 +265,7 @@ fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
         if let Some(cut) = cut {
             assert!(cut <= end - begin);
             scanner.scan(&log[begin..begin + cut], begin as u64, &mut showing);
-            for event in showing.0.take_events() {
+            for event in showing.0.take_events(Vec::new()) {
                 replay.follow(event);
             }
             begin += cut;

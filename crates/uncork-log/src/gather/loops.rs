@@ -99,6 +99,8 @@ struct Member {
 pub(super) struct Stretch {
     in_transaction: bool,
     members: Vec<Member>,
+    /// The templates of the members: these alone are searched.
+    templates: Vec<u64>,
     /// The member that ran before the first template that was repeated.
     parent: Option<usize>,
     /// The member that ran last, and its executions in a row.
@@ -127,11 +129,11 @@ impl Stretch {
 
     /// Forget all statements, and begin again.
     pub(super) fn begin(&mut self, in_transaction: bool, time: Option<Micros>, place: Place) {
-        let mut members = std::mem::take(&mut self.members);
-        members.clear();
+        self.forget();
         *self = Self {
             in_transaction,
-            members,
+            members: std::mem::take(&mut self.members),
+            templates: std::mem::take(&mut self.templates),
             ended: time,
             place,
             ..Self::default()
@@ -162,10 +164,7 @@ impl Stretch {
             return;
         }
         self.end_row();
-        let found = self
-            .members
-            .iter()
-            .position(|member| member.template == template);
+        let found = self.templates.iter().position(|one| *one == template);
         let at = match found {
             Some(at) => {
                 self.parent = self.parent.or(self.members[at].before);
@@ -173,6 +172,7 @@ impl Stretch {
             }
             None if self.members.len() < TEMPLATES => {
                 let before = (!self.members.is_empty()).then_some(self.last);
+                self.templates.push(template);
                 self.members.push(Member {
                     template,
                     before,
@@ -248,7 +248,7 @@ impl Stretch {
         self.close();
         let mut waited = 0;
         if !self.in_transaction && !self.is_even() {
-            self.members.clear();
+            self.forget();
             return 0;
         }
         for member in &self.members {
@@ -279,8 +279,13 @@ impl Stretch {
                 micros: member.micros,
             });
         }
-        self.members.clear();
+        self.forget();
         waited
+    }
+
+    fn forget(&mut self) {
+        self.members.clear();
+        self.templates.clear();
     }
 }
 

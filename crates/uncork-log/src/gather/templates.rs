@@ -123,12 +123,27 @@ pub struct TemplateDetails {
     pub by_duration: ByDuration,
 }
 
+/// What a statement's skeleton shows: its template, and what distinguishes it from other statements of the template.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    /// An identity of the template that is the same in any collection. It is also part of the template, whose memory is
+    /// rarely in a cache.
+    pub(crate) identity: u64,
+    /// The template's number.
+    pub(crate) number: u32,
+    /// The length of the statement's list; 0 if it has none.
+    pub(crate) elements: u32,
+    /// Whether the statement begins or ends a transaction.
+    pub(crate) control: Control,
+    /// Whether its text was truncated.
+    pub(crate) cut: bool,
+}
+
 /// Templates by number.
 #[derive(Debug, Clone, Default)]
 pub struct Templates {
     stripper: Stripper,
-    /// For each skeleton its template, the length of its list, and whether it was truncated.
-    skeletons: HashedMap<(u32, u32, bool)>,
+    skeletons: HashedMap<Known>,
     numbers: HashMap<Box<[u8]>, u32>,
     all: Vec<Template>,
     /// Executions by template and the server's query ID, if it is logged.
@@ -136,9 +151,8 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Return the number of a statement's template, the length of its list, and whether it was
-    /// truncated.
-    pub fn number(&mut self, sql: &[u8]) -> (u32, u32, bool) {
+    /// Find a statement's template.
+    pub(crate) fn find(&mut self, sql: &[u8]) -> Known {
         let skeleton = skeleton(sql);
         if let Some(known) = self.skeletons.get(&skeleton) {
             return *known;
@@ -159,8 +173,16 @@ impl Templates {
         if self.skeletons.len() >= SKELETONS {
             self.skeletons.clear();
         }
-        self.skeletons.insert(skeleton, (number, elements, cut));
-        (number, elements, cut)
+        let (identity, control) = self.all[number as usize].more.identity;
+        let known = Known {
+            identity,
+            number,
+            elements,
+            control,
+            cut,
+        };
+        self.skeletons.insert(skeleton, known);
+        known
     }
 
     fn push(
@@ -176,15 +198,15 @@ impl Templates {
 
     /// Count an execution or another step. `statement` differs from the execution's text if that is a plan. `bucket`
     /// is the bucket of its time on the scale.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         execution: &Execution<'_>,
         statement: &[u8],
         scale: &Scale,
         bucket: Option<i64>,
-    ) -> u32 {
-        let (number, elements, cut) = self.number(statement);
-        let template = &mut self.all[number as usize];
+    ) -> Known {
+        let known = self.find(statement);
+        let template = &mut self.all[known.number as usize];
         match execution.step {
             Step::Plan => template.explain(execution),
             Step::Parse => template.more.parses.add(execution.micros),
@@ -192,27 +214,23 @@ impl Templates {
             _ => {
                 template.execute(execution, scale, bucket);
                 if execution.query_id != 0 {
-                    identify(&mut self.query_ids, (number, execution.query_id), 1);
+                    let key = (known.number, execution.query_id);
+                    identify(&mut self.query_ids, key, 1);
                 }
-                if elements > 0 {
-                    template.more.elements.add(elements);
+                if known.elements > 0 {
+                    template.more.elements.add(known.elements);
                 }
-                if cut {
+                if known.cut {
                     template.more.cut += 1;
                 }
             }
         }
-        number
+        known
     }
 
     /// Return the identity of each template, by number; it is the same in any collection.
     pub fn identities(&self) -> impl Iterator<Item = u64> {
         self.all.iter().map(|template| template.more.identity.0)
-    }
-
-    /// Return the identity of a template, and whether it begins or ends a transaction.
-    pub(crate) fn identity(&self, number: u32) -> (u64, Control) {
-        self.all[number as usize].more.identity
     }
 
     /// Return the number of a template by its text; [`u32::MAX`] if there is none.

@@ -8,7 +8,7 @@ pub(in crate::gather) fn read(log: &str) -> Gathered {
     let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
     Lines::new(prefix).scan(log.as_bytes(), 0, &mut gathered);
     let mut replay = Replay::default();
-    for event in gathered.take_events() {
+    for event in gathered.take_events(Vec::new()) {
         replay.follow(event);
     }
     replay.finish(&mut gathered);
