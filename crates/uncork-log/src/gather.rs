@@ -9,6 +9,7 @@ pub(crate) mod event;
 pub(crate) mod example;
 pub(crate) mod filter;
 pub(crate) mod histogram;
+pub(crate) mod holders;
 pub(crate) mod hours;
 pub(crate) mod joining;
 pub(crate) mod lock_waits;
@@ -17,6 +18,7 @@ pub(crate) mod own;
 pub(crate) mod peak;
 pub(crate) mod pool;
 pub(crate) mod prepared;
+pub(crate) mod relation;
 pub(crate) mod replay;
 pub(crate) mod sequence;
 pub(crate) mod series;
@@ -329,6 +331,9 @@ impl Gathered {
             Some(statement) => (statement, text),
             None => (text, parameters(entry.detail).0),
         };
+        if step == Step::Statement && self.defers(entry, place, text, micros) {
+            return;
+        }
         let execution = Execution {
             step,
             micros,
@@ -400,6 +405,7 @@ impl Gathered {
                 };
                 let event = Event::statement(head, place, what, text, parameters);
                 self.events.push(event);
+                self.note_prepared(entry, place, text);
             }
             Message::Received { host } => {
                 activity.receive(host, &when);

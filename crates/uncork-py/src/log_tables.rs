@@ -250,6 +250,14 @@ impl Shown<'_> {
                     self.texts.statement(&row.1.statement, lines)
                 }),
             ),
+            ("relation", texts(&rows, |row| text(&row.1.relation))),
+            (
+                "holder",
+                texts(&rows, |row| {
+                    let lines = self.is_lines(row.1.place.0);
+                    self.texts.statement(&row.1.holder, lines)
+                }),
+            ),
         ])
     }
 

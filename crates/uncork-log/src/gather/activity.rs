@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use crate::gather::example::Place;
 use crate::gather::histogram::Histogram;
+use crate::gather::relation::relation;
 use crate::gather::series::{Scale, Series};
 use crate::gather::times::Times;
 use crate::read::entry::Entry;
@@ -76,6 +77,13 @@ pub struct Incident {
     pub detail: Box<[u8]>,
     /// The statement during which it happened.
     pub statement: Box<[u8]>,
+    /// The relation that a wait is about, by name or OID; empty if the log does not show it.
+    pub relation: Box<[u8]>,
+    /// The last statement of the session that held the lock, or its template if its text is not known; empty if the log
+    /// does not show it.
+    pub holder: Box<[u8]>,
+    /// The place of the entry that first logged the wait.
+    pub(crate) begun: Place,
 }
 
 /// The largest of many incidents.
@@ -91,6 +99,13 @@ impl TopIncidents {
         if rank < KEPT {
             self.0.insert(rank, incident());
             self.0.truncate(KEPT);
+        }
+    }
+
+    /// Set the statement of the session that held the lock, by the place of the entry that first logged a wait.
+    pub(super) fn name_holders<'a>(&mut self, holder: impl Fn(Place) -> Option<&'a [u8]>) {
+        for one in &mut self.0 {
+            one.holder = holder(one.begun).map(cut).unwrap_or_default();
         }
     }
 
@@ -179,6 +194,9 @@ impl Incident {
             what: cut(what),
             detail: cut(entry.detail),
             statement: cut(entry.statement),
+            relation: cut(&relation(what, entry.context)),
+            holder: Box::default(),
+            begun: when.place,
         }
     }
 }
@@ -224,8 +242,8 @@ impl Activity {
             time: when.time,
             pid: entry.head.pid,
             what: cut(entry.message),
-            detail: Box::default(),
             statement: cut(entry.statement),
+            ..Incident::default()
         });
     }
 
@@ -355,11 +373,7 @@ mod tests {
         let incident = |amount: u64| Incident {
             amount,
             place: (0, amount),
-            time: None,
-            pid: 0,
-            what: Box::default(),
-            detail: Box::default(),
-            statement: Box::default(),
+            ..Incident::default()
         };
         let mut greatest = TopIncidents::default();
         for number in 0..1_000 {

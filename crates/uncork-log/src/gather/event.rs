@@ -5,6 +5,7 @@ use crate::gather::blocking::Party;
 use crate::gather::errors::Kind;
 use crate::gather::example::Place;
 use crate::hash::Hash;
+use crate::read::entry::Entry;
 use crate::read::message::Step;
 use crate::read::origin::Origin;
 use crate::read::prefix::{Head, Severity};
@@ -28,6 +29,10 @@ pub(super) enum What {
     Ran(Ran),
     /// A statement is about to run: its duration may follow.
     Statement(Box<Statement>),
+    /// An `EXECUTE` ran whose statement is not logged with it, and its duration in microseconds.
+    Executed(Box<Statement>, u64),
+    /// A `PREPARE`: the name, and the statement.
+    Prepared(Box<[u8]>, Box<[u8]>),
     /// A duration without a statement, in microseconds; an earlier entry may have logged the statement.
     Duration(u64),
     /// Duration of a parse or bind before an execution, in microseconds.
@@ -77,13 +82,15 @@ pub(super) struct Ran {
     pub(super) control: Control,
 }
 
-/// A statement that was logged before it ran (`log_statement`).
+/// A statement that was logged before it ran (`log_statement`), or an `EXECUTE`.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     pub(super) step: Step,
     pub(super) origin: Origin,
     pub(super) text: Box<[u8]>,
     pub(super) parameters: Box<[u8]>,
+    /// The server's query ID; 0 if it is not logged.
+    pub(super) query_id: i64,
 }
 
 impl Event {
@@ -120,13 +127,19 @@ impl Event {
         text: &[u8],
         parameters: &[u8],
     ) -> Self {
-        let statement = Statement {
-            step,
-            origin: Origin::from(head),
-            text: text.into(),
-            parameters: parameters.into(),
-        };
+        let statement = Statement::new(head, step, text, parameters);
         Self::new(head, place, What::Statement(Box::new(statement)))
+    }
+
+    pub(crate) fn executed(entry: &Entry<'_>, place: Place, text: &[u8], micros: u64) -> Self {
+        let mut statement = Statement::new(&entry.head, Step::Statement, text, b"");
+        statement.query_id = entry.query_id;
+        let what = What::Executed(Box::new(statement), micros);
+        Self::new(&entry.head, place, what)
+    }
+
+    pub(crate) fn prepared(head: &Head<'_>, place: Place, name: &[u8], statement: &[u8]) -> Self {
+        Self::new(head, place, What::Prepared(name.into(), statement.into()))
     }
 
     pub(crate) fn duration(head: &Head<'_>, place: Place, micros: u64) -> Self {
@@ -191,8 +204,20 @@ impl Event {
     }
 }
 
+impl Statement {
+    fn new(head: &Head<'_>, step: Step, text: &[u8], parameters: &[u8]) -> Self {
+        Self {
+            step,
+            origin: Origin::from(head),
+            text: text.into(),
+            parameters: parameters.into(),
+            query_id: 0,
+        }
+    }
+}
+
 /// Identify a line's session, by its session ID or else its process.
-fn session(head: &Head<'_>) -> u64 {
+pub(super) fn session(head: &Head<'_>) -> u64 {
     if head.session.is_empty() {
         return u64::from(head.pid);
     }

@@ -58,6 +58,10 @@ fn joined(
     if wait.statement.is_empty() {
         wait.statement = before.statement;
     }
+    if wait.relation.is_empty() {
+        wait.relation = before.relation;
+    }
+    wait.begun = before.begun;
     wait
 }
 
@@ -69,11 +73,11 @@ mod tests {
         Incident {
             amount,
             place: (0, amount),
-            time: None,
             pid,
             what: what.as_bytes().into(),
             detail: detail.as_bytes().into(),
-            statement: Box::default(),
+            begun: (0, amount),
+            ..Incident::default()
         }
     }
 
@@ -87,7 +91,7 @@ mod tests {
         assert_eq!(
             kept,
             [Incident {
-                place: (0, 5_000),
+                begun: (0, 1_000),
                 ..wait(7, "a", 5_000, "held by 8, 9")
             }]
         );

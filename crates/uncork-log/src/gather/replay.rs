@@ -4,6 +4,7 @@ use crate::gather::Gathered;
 use crate::gather::blocking::{Blocking, Party};
 use crate::gather::event::{Event, Ran, Statement, What};
 use crate::gather::example::{Execution, Place};
+use crate::gather::holders::{Holder, Holders};
 use crate::gather::lock_waits::LockWaits;
 use crate::gather::loops::LoopOf;
 use crate::gather::peak::Rates;
@@ -95,7 +96,7 @@ impl Replay {
             place,
             text: &statement.text,
             parameters: &statement.parameters,
-            query_id: 0,
+            query_id: statement.query_id,
         };
         let (template, control) = self.late.execution(&execution, &statement.text);
         Ran {
@@ -137,6 +138,7 @@ impl Gathered {
             .collect();
         if !found.blocking.is_empty() {
             self.order_blocking(found);
+            self.name_holders(&found.holders);
         }
         if !found.loops.is_empty() {
             self.order_loops(found);
@@ -156,6 +158,20 @@ impl Gathered {
         });
         self.loops = numbered.collect();
         self.loops.sort_unstable_by_key(|(of, _)| *of);
+    }
+
+    fn name_holders(&mut self, holders: &Holders) {
+        let all = self.templates.all();
+        let texts: HashedMap<&[u8]> = self
+            .templates
+            .identities()
+            .zip(all.iter().map(|template| &*template.more.text))
+            .collect();
+        let holder = |place| match holders.get(place)? {
+            Holder::Template(id) => texts.get(id).copied(),
+            Holder::Text(text) => Some(&**text),
+        };
+        self.activity.longest_waits.name_holders(holder);
     }
 
     fn order_blocking(&mut self, found: &Found) {

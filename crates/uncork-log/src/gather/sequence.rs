@@ -12,7 +12,9 @@ use crate::gather::errors::Kind;
 use crate::gather::event::{Event, Ran, Statement, Waits, What};
 use crate::gather::example::Place;
 use crate::gather::histogram::Histogram;
+use crate::gather::holders::{Holder, Holders, OpenWait, OpenWaits};
 use crate::gather::loops::{LoopOf, Loops, REPETITION, Stretch};
+use crate::gather::prepared::Prepared;
 use crate::gather::times::Times;
 use crate::hash::HashedMap;
 use crate::read::prefix::Severity;
@@ -35,6 +37,8 @@ struct Session {
     waits: Vec<(Party<u64>, Party<u64>)>,
     /// The statement that was logged last, until its duration follows.
     statement: Option<Box<Statement>>,
+    /// The statements that it has prepared by name; `None` if there are none, as usual.
+    prepared: Option<Box<Prepared>>,
     /// Whether the last entry was of uncork's own monitoring.
     is_own: bool,
     /// Duration of parses and binds since the last execution, in microseconds.
@@ -43,6 +47,22 @@ struct Session {
     run: Option<Run>,
     stretch: Stretch,
     transaction: Option<Open>,
+}
+
+impl Session {
+    fn prepare(&mut self, name: Box<[u8]>, statement: Box<[u8]>) {
+        self.prepared.get_or_insert_default().add(name, statement);
+    }
+
+    /// Replace an `EXECUTE` by its statement, if the log shows how that was prepared. The `EXECUTE` becomes its
+    /// parameters.
+    fn look_up(&self, statement: &mut Statement) {
+        let prepared = self.prepared.as_ref();
+        if let Some(text) = prepared.and_then(|prepared| prepared.get(&statement.text)) {
+            let execute = std::mem::replace(&mut statement.text, text.into());
+            statement.parameters = execute;
+        }
+    }
 }
 
 /// Executions of one template in a row.
@@ -143,6 +163,7 @@ pub(super) enum Resolved<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sequence {
     sessions: HashedMap<Session>,
+    open_waits: OpenWaits,
     found: Found,
 }
 
@@ -157,6 +178,8 @@ pub(super) struct Found {
     pub(super) transactions: HashedMap<Transactions>,
     /// By who waited and who held the lock.
     pub(super) blocking: HashMap<(Party<u64>, Party<u64>), Times>,
+    /// The statements of those who held the locks.
+    pub(super) holders: Holders,
 }
 
 impl Sequence {
@@ -180,11 +203,18 @@ impl Sequence {
         if self.sessions.len() > SESSIONS {
             self.end_all();
         }
-        if let What::Waits(waits) = &event.what {
-            let blocked = self.blocked(waits);
-            self.found.blocked(&blocked);
-            self.sessions.entry(event.session).or_default().waits = blocked;
-            return None;
+        match &event.what {
+            What::Waits(waits) => {
+                let blocked = self.blocked(waits, &event);
+                self.found.blocked(&blocked);
+                self.sessions.entry(event.session).or_default().waits = blocked;
+                return None;
+            }
+            What::Waited(waited) if waited.acquired => {
+                self.open_waits.ended(event.session, waited.incident.amount);
+            }
+            What::Ran(ran) => self.released(event.pid, ran, event.time),
+            _ => {}
         }
         let session = self.sessions.entry(event.session).or_default();
         session.pid = event.pid;
@@ -197,30 +227,70 @@ impl Sequence {
 
     /// Report a statement that [`Resolved::Statement`] returned as gathered.
     pub(super) fn ran(&mut self, session: u64, ran: Ran, time: Option<Micros>, place: Place) {
+        let pid = self.sessions.entry(session).or_default().pid;
+        self.released(pid, &ran, time);
         let session = self.sessions.entry(session).or_default();
         self.found.ran(session, ran, time, place);
     }
 
-    /// Pair who waits with each session that holds the lock.
-    fn blocked(&self, waits: &Waits) -> Vec<(Party<u64>, Party<u64>)> {
-        let holding = |pid: &u32| {
+    /// Pair who waits with each session that holds the lock. If the statement of such a session is not logged yet, the
+    /// wait is left open.
+    fn blocked(&mut self, waits: &Waits, event: &Event) -> Vec<(Party<u64>, Party<u64>)> {
+        let mut known = Vec::new();
+        for pid in &waits.holders {
             let session = self.sessions.values().find(|session| session.pid == *pid);
             let last = session.and_then(|session| session.last);
-            Party {
+            let holding = Party {
                 // After COMMIT the session holds no locks: a later statement does, which is not logged yet.
                 template: last
                     .filter(|ran| ran.control != Control::End)
                     .map(|ran| ran.template),
                 origin: last.map(|ran| ran.origin),
+            };
+            let running = session.and_then(|session| session.statement.as_ref());
+            if let Some(running) = running {
+                let text = Holder::Text(running.text.clone());
+                self.found.holders.add(event.place, text);
             }
-        };
-        let all = waits.holders.iter();
-        all.map(|pid| (waits.party, holding(pid))).collect()
+            if let Some(template) = holding.template {
+                let template = Holder::Template(template);
+                self.found.holders.add(event.place, template);
+                known.push((waits.party, holding));
+            } else {
+                let wait = OpenWait {
+                    session: event.session,
+                    waiting: waits.party,
+                    holding,
+                    since: event.time,
+                    place: event.place,
+                    micros: None,
+                };
+                self.open_waits.add(*pid, wait);
+            }
+        }
+        known
+    }
+
+    /// Count the waits for a process that has ended a statement.
+    fn released(&mut self, pid: u32, ran: &Ran, time: Option<Micros>) {
+        if self.open_waits.is_empty() {
+            return;
+        }
+        for wait in self.open_waits.resolve(pid, ran, time) {
+            self.found.was_open(&wait);
+            if wait.micros.is_none() {
+                let waiting = self.sessions.entry(wait.session).or_default();
+                waiting.waits.push((wait.waiting, wait.holding));
+            }
+        }
     }
 
     fn end_all(&mut self) {
         for (_, session) in self.sessions.drain() {
             self.found.end(session);
+        }
+        for wait in self.open_waits.drain() {
+            self.found.was_open(&wait);
         }
     }
 
@@ -236,7 +306,15 @@ impl Found {
         let (time, place) = (event.time, event.place);
         match event.what {
             What::Ran(ran) => self.ran(session, ran, time, place),
-            What::Statement(statement) => session.statement = Some(statement),
+            What::Statement(mut statement) => {
+                session.look_up(&mut statement);
+                session.statement = Some(statement);
+            }
+            What::Executed(mut statement, micros) => {
+                session.look_up(&mut statement);
+                return Some(Resolved::Statement(statement, micros));
+            }
+            What::Prepared(name, statement) => session.prepare(name, statement),
             What::Preparation(micros) => session.preparation += micros,
             What::Own => session.is_own = true,
             What::Duration(micros) => {
@@ -271,6 +349,22 @@ impl Found {
             | What::Started => {}
         }
         None
+    }
+
+    /// Count a wait whose holder's statement was not known when it began.
+    fn was_open(&mut self, wait: &OpenWait) {
+        let times = self
+            .blocking
+            .entry((wait.waiting, wait.holding))
+            .or_default();
+        times.count += 1;
+        if let Some(micros) = wait.micros {
+            times.micros += micros;
+            times.max = times.max.max(micros);
+        }
+        if let Some(template) = wait.holding.template {
+            self.holders.add(wait.place, Holder::Template(template));
+        }
     }
 
     /// Count the beginning of waits.

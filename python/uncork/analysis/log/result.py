@@ -400,6 +400,9 @@ def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> S
                 row["what"],
                 row["detail"],
                 row["statement"],
+                # Runs of earlier versions lack these two.
+                row.get("relation") or "",
+                row.get("holder") or "",
             )
             for row in incidents
             if row["is_wait"] == wait

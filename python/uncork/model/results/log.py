@@ -248,7 +248,11 @@ class ErrorFacts:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """One wait for a lock (`amount` in nanoseconds) or one temporary file (in bytes)."""
+    """One wait for a lock (`amount` in nanoseconds) or one temporary file (in bytes).
+
+    `relation` is what a wait is about, by name or OID; `holder` is the last statement of the session that
+    held the lock. Either is empty if the log does not show it.
+    """
 
     amount: int
     time_us: int | None
@@ -256,6 +260,8 @@ class Incident:
     what: str
     detail: str
     statement: str
+    relation: str = ""
+    holder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +389,8 @@ class LogResult:
     largest comes first. `anonymous` means that data was removed, `events` where every entry was written.
     `untold` are durations without their statement in the log. `p50_ns`, `p95_ns` and
     `p99_ns` are of all executions. Entries that `filters` left out appear nowhere else.
-    `loops` repeat templates with other statements in between.
+    `loops` repeat templates with other statements in between. `skipped` are files of folders that were not
+    read because they cannot be logs.
     """
 
     run: LogRunFacts
@@ -435,4 +442,5 @@ class LogResult:
     sessions: SessionFacts | None = None
     filters: LogFilter | None = None
     loops: tuple[LogLoop, ...] = ()
+    skipped: tuple[str, ...] = ()
     version: int = LOG_RESULT_VERSION

@@ -195,6 +195,8 @@ LOG_TABLES = (
             Column("what", "text", "", "lock, or message"),
             Column("detail", "text", "", "the session that held the lock and those that waited"),
             Column("statement", "text", "", "statement"),
+            Column("relation", "text", "", "relation that a wait is about, by name or OID"),
+            Column("holder", "text", "", "last statement of the session that held the lock"),
         ),
     ),
     Table(

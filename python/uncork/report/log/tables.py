@@ -231,11 +231,11 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
     if blocking is not None:
         yield blocking
     if server.longest_waits:
-        yield _incidents("Longest lock waits", "waited", server.longest_waits[:20], duration_cell)
+        yield _longest_waits(server.longest_waits[:20])
     if server.temporary_files:
         yield _tallies("Temporary files", "statement", server.temporary_files, size=True)
     if server.largest_files:
-        yield _incidents("Largest temporary files", "size", server.largest_files[:20], bytes_cell)
+        yield _largest_files(server.largest_files[:20])
     yield from checkpoint_tables(server)
     if server.vacuum_work:
         yield from vacuum_tables(server.vacuum_work)
@@ -276,11 +276,39 @@ def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False)
     )
 
 
-def _incidents(title: str, of: str, found: Sequence[Incident], amount: Callable[[int], Value]) -> Table:
+def _longest_waits(waits: Sequence[Incident]) -> Table:
     return Table(
-        title,
+        "Longest lock waits, and the last statement of the session that held the lock",
         (
-            Column(of, number=True),
+            Column("waited", number=True),
+            Column("when"),
+            Column("process", number=True),
+            Column("lock", header=True),
+            Column("relation"),
+            Column("statement"),
+            Column("holder's statement"),
+        ),
+        tuple(
+            (
+                duration_cell(one.amount),
+                instant_cell(one.time_us),
+                Value(str(one.pid), sort=one.pid),
+                Value(short_template(one.what), note=one.detail),
+                Value(one.relation),
+                Value(short_template(one.statement), code=True),
+                Value(short_template(one.holder), code=True),
+            )
+            for one in waits
+        ),
+        sortable=True,
+    )
+
+
+def _largest_files(files: Sequence[Incident]) -> Table:
+    return Table(
+        "Largest temporary files",
+        (
+            Column("size", number=True),
             Column("when"),
             Column("process", number=True),
             Column("what", header=True),
@@ -288,13 +316,13 @@ def _incidents(title: str, of: str, found: Sequence[Incident], amount: Callable[
         ),
         tuple(
             (
-                amount(one.amount),
+                bytes_cell(one.amount),
                 instant_cell(one.time_us),
                 Value(str(one.pid), sort=one.pid),
                 Value(short_template(one.what), note=one.detail),
                 Value(short_template(one.statement), code=True),
             )
-            for one in found
+            for one in files
         ),
         sortable=True,
     )

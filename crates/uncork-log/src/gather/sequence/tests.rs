@@ -421,3 +421,130 @@ fn who_waited_for_whom_is_told_by_statements() {
         .collect();
     assert_eq!(told, [(number, None, 1, 0), (number, number, 1, 3_000_500)]);
 }
+
+#[test]
+fn the_holder_of_a_lock_is_found_though_its_statement_is_logged_later() {
+    let waits = |millis: u32, pid: u32, holder: u32| {
+        [
+            line(
+                millis,
+                pid,
+                &format!(
+                    "LOG:  process {pid} still waiting for ShareLock on transaction 7 after 1000.1 ms"
+                ),
+            ),
+            line(
+                millis,
+                pid,
+                &format!("DETAIL:  Process holding the lock: {holder}. Wait queue: {pid}."),
+            ),
+            line(
+                millis,
+                pid,
+                "CONTEXT:  while updating tuple (0,1) in relation \"items\"",
+            ),
+            line(millis, pid, "STATEMENT:  UPDATE items SET a = 1 WHERE b = 2"),
+        ]
+        .concat()
+    };
+    let acquired = |millis: u32, pid: u32, waited: u32| {
+        line(
+            millis,
+            pid,
+            &format!("LOG:  process {pid} acquired ShareLock on transaction 7 after {waited}.0 ms"),
+        )
+    };
+    let ran = |millis: u32, pid: u32, took: u32, sql: &str| {
+        line(
+            millis,
+            pid,
+            &format!("LOG:  duration: {took}.000 ms  statement: {sql}"),
+        )
+    };
+    let log = [
+        // 1 has committed; then it runs the statement that holds the lock, which is logged after the lock is acquired.
+        ran(0, 1, 1, "COMMIT"),
+        waits(2_000, 2, 1),
+        acquired(3_000, 2, 2_000),
+        ran(3_001, 1, 2_500, "SELECT slow(1)"),
+        // The same, logged before.
+        waits(12_000, 3, 4),
+        ran(13_000, 4, 2_500, "SELECT slow(2)"),
+        acquired(13_001, 3, 2_001),
+        // The next statement of 5 begins after the wait: the holder's statement is not in the log.
+        waits(22_000, 6, 5),
+        acquired(22_500, 6, 1_500),
+        ran(23_000, 5, 100, "SELECT other(3)"),
+        // The holder's statement was logged before it ran.
+        line(30_000, 7, "LOG:  statement: DELETE FROM items"),
+        waits(32_000, 8, 7),
+        acquired(32_500, 8, 1_400),
+    ]
+    .concat();
+    let gathered = read(&log);
+    let waits: Vec<_> = gathered
+        .activity
+        .longest_waits
+        .all()
+        .iter()
+        .map(|one| {
+            let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+            (one.amount, text(&one.relation), text(&one.holder))
+        })
+        .collect();
+    let expected = |amount: u64, holder: &str| (amount, "items".to_owned(), holder.to_owned());
+    assert_eq!(
+        waits,
+        [
+            expected(2_001_000, "select slow(?)"),
+            expected(2_000_000, "select slow(?)"),
+            expected(1_500_000, ""),
+            expected(1_400_000, "DELETE FROM items"),
+        ]
+    );
+    let slow = number_of(&gathered, "select slow(?)");
+    let held: Vec<_> = gathered
+        .blocking
+        .iter()
+        .map(|one| (one.holding.template, one.waits.count, one.waits.micros))
+        .collect();
+    assert_eq!(
+        held,
+        [
+            (None, 1, 1_400_000),
+            (None, 1, 1_500_000),
+            (Some(slow), 2, 4_001_000),
+        ]
+    );
+}
+
+#[test]
+fn an_execute_without_details_runs_what_its_session_prepared() {
+    let ran = |pid: u32, sql: &str| {
+        line(
+            pid,
+            pid,
+            &format!("LOG:  duration: 2.000 ms  statement: {sql}"),
+        )
+    };
+    let log = [
+        ran(1, "PREPARE p (int) AS SELECT a FROM b WHERE c = $1"),
+        ran(2, "EXECUTE P(7);"),
+        ran(1, "EXECUTE P(5);"),
+        line(9, 1, "LOG:  statement: EXECUTE p(6);"),
+        line(9, 1, "LOG:  duration: 4.000 ms"),
+    ]
+    .concat();
+    let gathered = read(&log);
+    let of = |text: &str| &gathered.templates.all()[number_of(&gathered, text) as usize];
+    let found = of("select a from b where c = ?");
+    assert_eq!(
+        (found.executions.count, found.executions.micros),
+        (2, 6_000)
+    );
+    let slowest = found.more.slowest.as_ref().expect("is there");
+    assert_eq!(&slowest.parameters[..], b"EXECUTE p(6);");
+    // Another session did not prepare it, as far as the log shows.
+    assert_eq!(of("execute p(?)").executions.count, 1);
+    assert_eq!(gathered.steps[Step::Statement as usize].count, 4);
+}
