@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+import shutil
 import signal
 import tarfile
 from pathlib import Path
@@ -278,6 +279,7 @@ def test_a_log_without_durations_says_so(uncork):
         (["cut.log.gz"], "no file could be read: cut.log.gz: "),
         (["some.log", "--html", "no/such/page.html"], "there is no folder"),
         (["nofiles"], "the folder is empty"),
+        (["letters"], "letters: the folder has no logs, only letter.txt; to read a file anyway, name it"),
         ([], 'missing argument "FILES..."'),
     ],
 )
@@ -289,6 +291,8 @@ def test_bad_input_is_one_message_and_keeps_nothing(uncork, arguments, words):
     uncork.write("".join(line("SELECT 1", second=second) for second in range(9, 0, -1)), "newest.log")
     (uncork.folder / "logs.7z").write_bytes(b"7z\xbc\xaf\x27\x1c\x00\x04")
     (uncork.folder / "nofiles").mkdir()
+    (uncork.folder / "letters").mkdir()
+    shutil.copy(uncork.folder / "letter.txt", uncork.folder / "letters")
     (uncork.folder / "cut.log.gz").write_bytes(gzip.compress(line("SELECT 1").encode())[:12])
     done = uncork("profile", "logs", *arguments)
     assert done.returncode == 1

@@ -97,7 +97,7 @@ def profile_logs(
     from uncork.profile.logs import read_logs  # noqa: PLC0415 -- each function loads what it needs
     from uncork.workbench.event_words import reading_line  # noqa: PLC0415
     from uncork.workbench.profile import logs  # noqa: PLC0415
-    from uncork.workbench.profile.log_files import expand, log_filter, log_request  # noqa: PLC0415
+    from uncork.workbench.profile.log_files import expand, log_filter, log_request, not_logs  # noqa: PLC0415
 
     tell, begun = teller(progress), time.monotonic()
 
@@ -113,6 +113,7 @@ def profile_logs(
         size = sum(path.stat().st_size for path in paths if path.is_file())
         request = log_request(paths, read.prefix, (read.begin, read.end), read.jobs, ("begin", "end"))
         events = None if read.events is None else EventFiles(read.events)
+        request = replace(request, skipped=tuple(not_logs(read.files)))
         done = logs.profile_logs(
             runs_folder(runs),
             replace(request, events=events, anonymous=read.anonymize, filter=log_filter(read)),

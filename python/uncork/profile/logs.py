@@ -68,7 +68,8 @@ class LogRequest:
     log_line_prefix; if None, it is detected. Only entries from `begin_us` until before `end_us` count, in
     microseconds since 1970 in UTC. `threads` 0 means one per processor. `events` receives all
     entries, as tables. `anonymous` drops literals, parameters and details, and replaces
-    users and hosts by pseudonyms. `filter` says which entries count.
+    users and hosts by pseudonyms. `filter` says which entries count. `skipped` are files that are not read
+    because they cannot be logs.
     """
 
     paths: tuple[Path, ...]
@@ -79,6 +80,7 @@ class LogRequest:
     events: EventFiles | None = None
     anonymous: bool = False
     filter: LogFilter | None = None
+    skipped: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
     tables["log_templates"] = tables["log_templates"].append_column("identity", identities)
     facts = json.loads(profile.facts())
     facts["anonymous"] = request.anonymous
+    facts["skipped"] = [str(path) for path in request.skipped]
     facts["filter"] = None if request.filter is None else asdict(request.filter)
     facts["events"] = None if request.events is None else str(request.events.folder.absolute())
     return LogReading(facts, tables, statements)

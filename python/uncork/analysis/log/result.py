@@ -128,6 +128,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         hours=hours_of(tables["log_hours"], tables["log_series"], facts["bucket_s"]),
         sessions=sessions_of(facts, tables["log_sessions"]),
         filters=filter_of(facts),
+        skipped=tuple(facts.get("skipped", ())),
         loops=loops_of(tables["log_loops"], columns["text"], columns["executions"]),
     )
 

@@ -32,7 +32,7 @@ from uncork.requests.profile_options import LogOptions
 from uncork.store.event_files import EventFiles
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.event_words import reading_line
-from uncork.workbench.profile.log_files import expand, log_filter, log_request
+from uncork.workbench.profile.log_files import expand, log_filter, log_request, not_logs
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
 
@@ -58,7 +58,9 @@ def profile_logs(options: LogOptions) -> None:
     files = options.files if options.follow else expand(options.files)
     request = log_request(files, options.prefix, (options.begin, options.end), options.jobs)
     shared = replace(request, anonymous=options.anonymize, filter=log_filter(options))
-    request = replace(shared, events=None if options.events is None else EventFiles(options.events))
+    skipped = () if options.follow else tuple(not_logs(options.files))
+    events = None if options.events is None else EventFiles(options.events)
+    request = replace(shared, events=events, skipped=skipped)
     before = None
     if compares:
         period = (options.against_begin, options.against_end)

@@ -192,6 +192,14 @@ def _compose_log_warnings(result: LogResult) -> tuple[str, ...]:
 
 
 def _warnings(result: LogResult) -> Iterator[str]:
+    if result.skipped:
+        names = ", ".join(result.skipped[:_SHOWN]) + (" and more" if len(result.skipped) > _SHOWN else "")
+        one = len(result.skipped) == 1
+        skipped, them = ("is not a log and was", "it") if one else ("are not logs and were", "them")
+        yield (
+            f"{count_words(len(result.skipped), 'file')} {skipped} skipped: {names}. To read {them} anyway, "
+            f"name {them} instead of the folder."
+        )
     for file in result.files:
         if file.trouble is not None:
             yield f"{file.name} was read only in part: {file.trouble}."
