@@ -19,20 +19,13 @@ impl Shown<'_> {
             .iter()
             .map(|one| (one, &gathered.origins.all()[one.origin as usize]))
             .collect();
-        table(vec![
+        let mut columns = vec![
             ("duration_us", numbers(&rows, |row| row.0.example.micros)),
             ("time_us", instants(&rows, |row| row.0.example.time)),
             ("template", template_numbers(&rows, |row| row.0.template)),
-            (
-                "user",
-                texts(&rows, |row| self.texts.name("user", &row.1.user)),
-            ),
-            ("database", texts(&rows, |row| text(&row.1.database))),
-            ("application", texts(&rows, |row| text(&row.1.application))),
-            (
-                "host",
-                texts(&rows, |row| self.texts.name("host", &row.1.host)),
-            ),
+        ];
+        columns.extend(self.origin_columns(&rows, |row| row.1));
+        columns.extend([
             ("file", numbers(&rows, |row| row.0.example.place.0.into())),
             ("offset", numbers(&rows, |row| row.0.example.place.1)),
             (
@@ -50,7 +43,8 @@ impl Shown<'_> {
                     self.data(example.place.0, &example.parameters)
                 }),
             ),
-        ])
+        ]);
+        table(columns)
     }
 
     pub(crate) fn sessions(&self) -> PyResult<Table> {
@@ -63,22 +57,14 @@ impl Shown<'_> {
             .map(|(origin, (begun, ended))| (&all[*origin as usize], *begun, *ended))
             .collect();
         rows.sort_by(|one, other| one.0.cmp(other.0));
-        table(vec![
-            (
-                "user",
-                texts(&rows, |row| self.texts.name("user", &row.0.user)),
-            ),
-            ("database", texts(&rows, |row| text(&row.0.database))),
-            ("application", texts(&rows, |row| text(&row.0.application))),
-            (
-                "host",
-                texts(&rows, |row| self.texts.name("host", &row.0.host)),
-            ),
+        let mut columns = Vec::from(self.origin_columns(&rows, |row| row.0));
+        columns.extend([
             ("begun", numbers(&rows, |row| row.1)),
             ("ended", numbers(&rows, |row| row.2.count)),
             ("sum_us", numbers(&rows, |row| row.2.micros)),
             ("max_us", numbers(&rows, |row| row.2.max)),
-        ])
+        ]);
+        table(columns)
     }
 }
 

@@ -53,6 +53,24 @@ impl Shown<'_> {
         ])
     }
 
+    /// The four columns that name the origin of each row.
+    pub(crate) fn origin_columns<T>(
+        &self,
+        rows: &[T],
+        origin: impl Fn(&T) -> &Origin,
+    ) -> [(&'static str, ArrayRef); 4] {
+        let name = |kind, part: fn(&Origin) -> &[u8]| {
+            texts(rows, |row| self.texts.name(kind, part(origin(row))))
+        };
+        let plain = |part: fn(&Origin) -> &[u8]| texts(rows, |row| text(part(origin(row))));
+        [
+            ("user", name("user", |of| &of.user)),
+            ("database", plain(|of| &of.database)),
+            ("application", plain(|of| &of.application)),
+            ("host", name("host", |of| &of.host)),
+        ]
+    }
+
     fn origins(&self) -> PyResult<Table> {
         let gathered = &self.report.gathered;
         let all = gathered.origins.all();
@@ -63,25 +81,17 @@ impl Shown<'_> {
                 origins.map(move |(origin, times)| (number, &all[origin as usize], times))
             })
             .collect();
-        table(vec![
-            (
-                "template",
-                template_numbers(&rows, |row: &(u32, _, _)| row.0),
-            ),
-            (
-                "user",
-                texts(&rows, |row| self.texts.name("user", &row.1.user)),
-            ),
-            ("database", texts(&rows, |row| text(&row.1.database))),
-            ("application", texts(&rows, |row| text(&row.1.application))),
-            (
-                "host",
-                texts(&rows, |row| self.texts.name("host", &row.1.host)),
-            ),
+        let mut columns = vec![(
+            "template",
+            template_numbers(&rows, |row: &(u32, _, _)| row.0),
+        )];
+        columns.extend(self.origin_columns(&rows, |row| row.1));
+        columns.extend([
             ("executions", numbers(&rows, |row| row.2.count)),
             ("sum_us", numbers(&rows, |row| row.2.micros)),
             ("max_us", numbers(&rows, |row| row.2.max)),
-        ])
+        ]);
+        table(columns)
     }
 
     fn examples(&self, spread: &[Spread]) -> PyResult<Table> {
@@ -269,17 +279,8 @@ impl Shown<'_> {
             .iter()
             .map(|(origin, of)| (&all[*origin as usize], of))
             .collect();
-        table(vec![
-            (
-                "user",
-                texts(&rows, |row| self.texts.name("user", &row.0.user)),
-            ),
-            ("database", texts(&rows, |row| text(&row.0.database))),
-            ("application", texts(&rows, |row| text(&row.0.application))),
-            (
-                "host",
-                texts(&rows, |row| self.texts.name("host", &row.0.host)),
-            ),
+        let mut columns = Vec::from(self.origin_columns(&rows, |row| row.0));
+        columns.extend([
             ("transactions", numbers(&rows, |row| row.1.elapsed.count)),
             ("elapsed_us", numbers(&rows, |row| row.1.elapsed.micros)),
             ("elapsed_max_us", numbers(&rows, |row| row.1.elapsed.max)),
@@ -296,7 +297,8 @@ impl Shown<'_> {
             ("repeated_wait_us", numbers(&rows, |row| row.1.repeated)),
             ("file", numbers(&rows, |row| row.1.place.0.into())),
             ("offset", numbers(&rows, |row| row.1.place.1)),
-        ])
+        ]);
+        table(columns)
     }
 
     fn blocking(&self) -> PyResult<Table> {

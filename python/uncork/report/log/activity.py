@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from uncork.model.results.log import LogResult, ServerFacts
@@ -145,30 +145,33 @@ def session_tables(sessions: SessionFacts) -> Iterator[Table]:
             yield _sessions_by(name, found)
 
 
-def _sessions_by(name: str, found: Sequence[SessionTally]) -> Table:
+def _by_name(
+    title: str, name: str, numbers: Sequence[str], rows: Iterable[tuple[str, tuple[Value, ...]]]
+) -> Table:
+    """Return a table of numbers whose rows have a name."""
     return Table(
-        f"Sessions by {name}",
+        title,
+        (Column(name, header=True), *(Column(number, number=True) for number in numbers)),
+        tuple((Value(one), *values) for one, values in rows),
+        sortable=True,
+    )
+
+
+def _sessions_by(name: str, found: Sequence[SessionTally]) -> Table:
+    rows = (
         (
-            Column(name, header=True),
-            Column("began", number=True),
-            Column("ended", number=True),
-            Column("total", number=True),
-            Column("mean", number=True),
-            Column("longest", number=True),
-        ),
-        tuple(
+            one.name or "(unknown)",
             (
-                Value(one.name or "(unknown)"),
                 count_cell(one.begun),
                 count_cell(one.ended),
                 duration_cell(one.sum_ns if one.ended else None),
                 duration_cell(one.sum_ns / one.ended if one.ended else None),
                 duration_cell(one.max_ns if one.ended else None),
-            )
-            for one in found
-        ),
-        sortable=True,
+            ),
+        )
+        for one in found
     )
+    return _by_name(f"Sessions by {name}", name, ("began", "ended", "total", "mean", "longest"), rows)
 
 
 def checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
@@ -220,31 +223,22 @@ def vacuum_tables(work: Sequence[VacuumWork]) -> Iterator[Table]:
     """Yield what autovacuum and autoanalyze did to each table: rows and pages, then buffers and WAL."""
     vacuums = [one for one in work if not one.analyze][:_VACUUMS]
     if vacuums:
-        yield Table(
-            "Autovacuum by table",
+        numbers = ("runs", "total", "longest", "rows removed", "dead rows kept", "pages removed")
+        rows = (
             (
-                Column("table", header=True),
-                Column("runs", number=True),
-                Column("total", number=True),
-                Column("longest", number=True),
-                Column("rows removed", number=True),
-                Column("dead rows kept", number=True),
-                Column("pages removed", number=True),
-            ),
-            tuple(
+                one.table,
                 (
-                    Value(one.table),
                     count_cell(one.runs),
                     duration_cell(one.sum_ns),
                     duration_cell(one.max_ns),
                     count_cell(one.tuples_removed),
                     count_cell(one.tuples_dead),
                     count_cell(one.pages_removed),
-                )
-                for one in vacuums
-            ),
-            sortable=True,
+                ),
+            )
+            for one in vacuums
         )
+        yield _by_name("Autovacuum by table", "table", numbers, rows)
         yield _buffers("Buffers and WAL of autovacuum, by table", vacuums)
     analyzes = [one for one in work if one.analyze][:_VACUUMS]
     if analyzes:
@@ -252,28 +246,18 @@ def vacuum_tables(work: Sequence[VacuumWork]) -> Iterator[Table]:
 
 
 def _buffers(title: str, work: Sequence[VacuumWork]) -> Table:
-    return Table(
-        title,
+    rows = (
         (
-            Column("table", header=True),
-            Column("runs", number=True),
-            Column("total", number=True),
-            Column("buffer hits", number=True),
-            Column("misses", number=True),
-            Column("dirtied", number=True),
-            Column("WAL", number=True),
-        ),
-        tuple(
+            one.table,
             (
-                Value(one.table),
                 count_cell(one.runs),
                 duration_cell(one.sum_ns),
                 count_cell(one.buffer_hits),
                 count_cell(one.buffer_misses),
                 count_cell(one.buffers_dirtied),
                 bytes_cell(one.wal_bytes),
-            )
-            for one in work
-        ),
-        sortable=True,
+            ),
+        )
+        for one in work
     )
+    return _by_name(title, "table", ("runs", "total", "buffer hits", "misses", "dirtied", "WAL"), rows)
