@@ -173,7 +173,9 @@ impl<'a> Message<'a> {
                 .or_else(|| cancelled(text, b"terminating connection due to ")),
             Some(b'p') => after(text, b"process ").and_then(lock),
             Some(b'a') => autovacuum(text),
-            Some(b'r') => checkpoint(text, b"restartpoint "),
+            Some(b'r') => after(text, b"replication ")
+                .and_then(connection)
+                .or_else(|| checkpoint(text, b"restartpoint ")),
             _ => None,
         };
         found.unwrap_or(Self::Other)
@@ -239,10 +241,7 @@ fn step(text: &[u8]) -> Option<(Step, &[u8])> {
 fn connection(text: &[u8]) -> Option<Message<'_>> {
     let rest = after(text, b"connection ")?;
     if let Some(host) = after(rest, b"received: host=") {
-        let end = host
-            .iter()
-            .position(|byte| *byte == b' ')
-            .unwrap_or(host.len());
+        let end = memchr::memchr(b' ', host).unwrap_or(host.len());
         return Some(Message::Received { host: &host[..end] });
     }
     rest.starts_with(b"authorized: ")
@@ -491,10 +490,12 @@ mod tests {
             read("connection received: host=[local]"),
             Message::Received { host: b"[local]" }
         );
-        assert_eq!(
-            read("connection authorized: user=a database=b"),
-            Message::Authorized
-        );
+        for text in [
+            "connection authorized: user=a database=b",
+            "replication connection authorized: user=a",
+        ] {
+            assert_eq!(read(text), Message::Authorized);
+        }
         assert_eq!(
             read("disconnection: session time: 1:02:03.170 user=a database=b host=[local]"),
             Message::Disconnected {
