@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use crate::gather::blocking::relation::relation;
 use crate::gather::example::Place;
 use crate::gather::histogram::Histogram;
-use crate::gather::relation::relation;
 use crate::gather::series::{Scale, Series};
 use crate::gather::times::Times;
 use crate::read::entry::Entry;

@@ -1,5 +1,7 @@
 //! Which statements waited for which: the waiting statement, and the last statement of the session that held the lock.
 
+pub(crate) mod relation;
+
 use crate::gather::times::Times;
 
 /// One side of a wait, by the identities of its template and its origin, or by their numbers.

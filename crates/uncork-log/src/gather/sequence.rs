@@ -5,6 +5,8 @@
 //! takes the events of all blocks in the order of the log. It gathers nothing itself: it returns what it has
 //! resolved, and [`super::replay`] gathers that.
 
+pub(in crate::gather) mod holders;
+
 use std::collections::HashMap;
 
 use crate::gather::blocking::Party;
@@ -12,9 +14,9 @@ use crate::gather::errors::Kind;
 use crate::gather::event::{Event, Ran, Statement, Waits, What};
 use crate::gather::example::Place;
 use crate::gather::histogram::Histogram;
-use crate::gather::holders::{Holder, Holders, OpenWait, OpenWaits};
 use crate::gather::loops::{LoopOf, Loops, REPETITION, Stretch};
 use crate::gather::prepared::Prepared;
+use crate::gather::sequence::holders::{Holder, Holders, OpenWait, OpenWaits};
 use crate::gather::times::Times;
 use crate::hash::HashedMap;
 use crate::read::prefix::Severity;

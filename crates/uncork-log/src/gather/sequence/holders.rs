@@ -15,7 +15,7 @@ const ROUNDING: Micros = 1_000;
 
 /// The statement of a session that held a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Holder {
+pub(in crate::gather) enum Holder {
     /// The identity of its template.
     Template(u64),
     /// Its text, because it was logged before it ran.
@@ -24,37 +24,37 @@ pub(super) enum Holder {
 
 /// A wait for a session whose statement is not logged yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OpenWait {
+pub(in crate::gather) struct OpenWait {
     /// The session that waits.
-    pub(super) session: u64,
-    pub(super) waiting: Party<u64>,
+    pub(in crate::gather) session: u64,
+    pub(in crate::gather) waiting: Party<u64>,
     /// What is known of the session that holds the lock.
-    pub(super) holding: Party<u64>,
+    pub(in crate::gather) holding: Party<u64>,
     /// When the wait was logged for the first time, and where.
-    pub(super) since: Option<Micros>,
-    pub(super) place: Place,
+    pub(in crate::gather) since: Option<Micros>,
+    pub(in crate::gather) place: Place,
     /// How long it took, in microseconds, once it has ended.
-    pub(super) micros: Option<u64>,
+    pub(in crate::gather) micros: Option<u64>,
 }
 
 /// Waits whose holder's statement is not known yet, by the holder's process.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OpenWaits(HashMap<u32, Vec<OpenWait>>);
+pub(in crate::gather) struct OpenWaits(HashMap<u32, Vec<OpenWait>>);
 
 impl OpenWaits {
-    pub(super) fn add(&mut self, holder: u32, wait: OpenWait) {
+    pub(in crate::gather) fn add(&mut self, holder: u32, wait: OpenWait) {
         if self.0.len() < MOST {
             self.0.entry(holder).or_default().push(wait);
         }
     }
 
     /// Whether there are none, as nearly always.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::gather) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Remember how long a session waited.
-    pub(super) fn ended(&mut self, session: u64, micros: u64) {
+    pub(in crate::gather) fn ended(&mut self, session: u64, micros: u64) {
         let all = self.0.values_mut().flatten();
         for wait in all.filter(|wait| wait.session == session && wait.micros.is_none()) {
             wait.micros = Some(micros);
@@ -63,7 +63,12 @@ impl OpenWaits {
 
     /// Return the waits for a process that has ended a statement. They name this statement as the holder's if it was
     /// already running when the wait was logged; otherwise the holder's statement is not in the log.
-    pub(super) fn resolve(&mut self, pid: u32, ran: &Ran, time: Option<Micros>) -> Vec<OpenWait> {
+    pub(in crate::gather) fn resolve(
+        &mut self,
+        pid: u32,
+        ran: &Ran,
+        time: Option<Micros>,
+    ) -> Vec<OpenWait> {
         let mut found = self.0.remove(&pid).unwrap_or_default();
         let begun = time.map(|time| time - Micros::try_from(ran.micros).unwrap_or(0) - ROUNDING);
         for wait in &mut found {
@@ -81,23 +86,23 @@ impl OpenWaits {
     }
 
     /// Return all others.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = OpenWait> {
+    pub(in crate::gather) fn drain(&mut self) -> impl Iterator<Item = OpenWait> {
         std::mem::take(&mut self.0).into_values().flatten()
     }
 }
 
 /// The holders' statements, by the place of the entry that first logged the wait.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Holders(HashMap<Place, Holder>);
+pub(in crate::gather) struct Holders(HashMap<Place, Holder>);
 
 impl Holders {
-    pub(super) fn add(&mut self, place: Place, holder: Holder) {
+    pub(in crate::gather) fn add(&mut self, place: Place, holder: Holder) {
         if self.0.len() < MOST {
             self.0.entry(place).or_insert(holder);
         }
     }
 
-    pub(super) fn get(&self, place: Place) -> Option<&Holder> {
+    pub(in crate::gather) fn get(&self, place: Place) -> Option<&Holder> {
         self.0.get(&place)
     }
 }
