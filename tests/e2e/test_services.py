@@ -284,7 +284,7 @@ def _state(pid):
 def test_databases_beside_and_a_service_before_the_service(services):
     front = services.folder / "front.py"
     front.write_text(
-        "import http.server, os, urllib.request\n"
+        "import http.server, os, time, urllib.request\n"
         "import psycopg\n"
         "events = psycopg.connect(os.environ['DATABASE_URL_EVENTS'], autocommit=True)\n"
         "class Handler(http.server.BaseHTTPRequestHandler):\n"
@@ -292,7 +292,7 @@ def test_databases_beside_and_a_service_before_the_service(services):
         "    def do_GET(self):\n"
         "        body = urllib.request.urlopen(os.environ['SERVICE_API'] + self.path).read()\n"
         "        count = events.execute('SELECT count(*) FROM event').fetchone()[0]\n"
-        "        body = body[:-1] + b', \"events\": %d}' % count\n"
+        '        body = body[:-1] + b\', "events": %d, "trace": "%x"}\' % (count, time.time_ns())\n'
         "        self.send_response(200)\n"
         "        self.send_header('Content-Length', str(len(body)))\n"
         "        self.end_headers()\n"
@@ -310,6 +310,15 @@ def test_databases_beside_and_a_service_before_the_service(services):
         ('services.api.environment = { POOL = "1" }', 'services.api.environment = { POOL = "2" }'),
     )
     services.write(text)
+    done = services("run", "experiment.toml")
+    assert done.returncode == 1, "no answer is like another, so nothing was measured"
+    assert (
+        "one is refused on find: not comparable: the baseline answers the same request differ" in done.stderr
+    )
+    before, line = report(services)["comparisons"][0]["reason"].split("in workloads.find.http, set ")
+    assert ": /trace is " in before
+    assert line == 'ignore = ["/trace"]'
+    services.write(text.replace('timeout = "5s"', f'timeout = "5s", {line}'))
     done = services("run", "experiment.toml")
     assert done.returncode == 0, done.stderr
     result = report(services)

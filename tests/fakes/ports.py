@@ -58,7 +58,7 @@ class FakeServer:
         self.written: dict[str, int] = {}
         self.undone: list[tuple[str, ...]] = []
         self.absent: dict[str, str] = {}
-        self.rows: dict[str, tuple[Row, ...]] = {}
+        self.rows: dict[str, tuple[Row, ...] | list[tuple[Row, ...]]] = {}  # a list: in turn
         self._clock = clock or FakeClock()
         self._build_ns = build_ns
         self._columns = columns or {}
@@ -130,6 +130,8 @@ class FakeServer:
     def answers(self, cell: Cell, arm: Arm, request: LoadRequest) -> list[Answer]:
         self._note("answers", cell, arm)
         rows = self.rows.get(arm.variant, (("=1",),))
+        if isinstance(rows, list):
+            rows = rows.pop(0)
         return [Answer(1, request.statements[0].name, rows)]
 
     def explain(
@@ -174,7 +176,7 @@ class FakeLoad:
         latencies_ns: mean of an arm (by arm or variant name); 1 ms for others.
         noise: standard deviation of a trial's log latency.
         seed: of the noise.
-        answers: (rows, digest) of a variant's answer.
+        answers: (rows, digest) of a variant's answer; a list: in turn.
         crash_at: trials in which the server goes away.
         crash_raises: raise ServerCrash, instead of giving a measurement whose connection was lost.
         errors_at: trials in which an operation fails.
@@ -189,7 +191,7 @@ class FakeLoad:
         *,
         noise: float = 0.002,
         seed: int = 1,
-        answers: Mapping[str, tuple[int, str]] | None = None,
+        answers: Mapping[str, tuple[int, str] | list[tuple[int, str]]] | None = None,
         crash_at: Collection[int] = (),
         crash_raises: bool = False,
         errors_at: Collection[int] = (),
@@ -201,7 +203,7 @@ class FakeLoad:
         self.checks: list[LoadRequest] = []
         self.sent: list[HttpTrial] = []
         self.asked: list[tuple[Served, tuple[AskedRequest, ...]]] = []
-        self.bodies: dict[int, str] = {}
+        self.bodies: dict[int, str | list[str]] = {}  # of a port; a list: in turn
         self.newer: set[int] = set()
         self.failing: Mapping[str, float] = {}
         self.meanwhile: Callable[[HttpTrial], None] = lambda trial: None
@@ -222,6 +224,8 @@ class FakeLoad:
             raise VersionError(f"service {served.name} understands HTTP/2 only")
         self.asked.append((served, tuple(requests)))
         body = self.bodies.get(served.port, '{"id": 1}')
+        if isinstance(body, list):
+            body = body.pop(0)
         return [HttpAnswer(one.line, 200, body, body, len(body)) for one in requests]
 
     def run(self, request: TrialRequest) -> Measurement:
@@ -232,7 +236,8 @@ class FakeLoad:
         self._write(request, operations)
         if request.warmup_operations == 0:
             self.checks.append(request)
-            rows, digest = self._answers.get(arm, (operations, "the same"))
+            answer = self._answers.get(arm, (operations, "the same"))
+            rows, digest = answer.pop(0) if isinstance(answer, list) else answer
             return measured(MILLISECOND, operations, rows=rows, digest=digest)
         self.requests.append(request)
         number = len(self.requests)

@@ -31,6 +31,8 @@ def test_answers_are_the_same_over_either_version(tmp_path, kind):
     assert [one.digest for one in found[:2]] == [one.digest for one in again[:2]]
     assert found[1].request == "POST /method?a=b c"
     assert found[3].size == again[3].size
+    assert found[3].text and found[3].text == again[3].text
+    assert found[0].text is None
 
 
 def test_without_the_library_it_is_said_what_to_install(tmp_path, monkeypatch):

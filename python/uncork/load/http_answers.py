@@ -50,7 +50,12 @@ def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -
                     reason = f"no answer within {timeout_s:g} s"
                 raise LoadError(f"service {served.name}: {request.line}: {reason}") from error
             digest = hashlib.sha256(data).hexdigest()
-            found.append(HttpAnswer(request.line, status, _json(data), digest, len(data)))
+            form = _json(data)
+            found.append(
+                HttpAnswer(
+                    request.line, status, form, digest, len(data), _text(data) if form is None else None
+                )
+            )
     finally:
         connection.close()
     return found
@@ -103,4 +108,11 @@ def _json(data: bytes) -> str | None:
     try:
         return json.dumps(json.loads(data), sort_keys=True, ensure_ascii=False)
     except (ValueError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
         return None

@@ -71,30 +71,37 @@ def digest(rows: Iterable[Row], *, ordered: bool) -> str:
     return hashlib.sha256("\n".join(lines if ordered else sorted(lines)).encode()).hexdigest()
 
 
-def difference(expected: Sequence[Answer], found: Sequence[Answer], *, ordered: bool) -> str | None:
+def difference(
+    expected: Sequence[Answer],
+    found: Sequence[Answer],
+    *,
+    ordered: bool,
+    gave: str = "the baseline gives",
+) -> str | None:
     """Return the first difference between two answers, to follow ``wrong answer: ``; None if they are equal.
 
     Rows in any order are sorted before they are compared; with `ordered`, they are compared as they came.
+    `gave` introduces what is expected.
     """
     for theirs, ours in itertools.zip_longest(expected, found):
         if theirs is None or ours is None:
-            return f"{count_words(len(found), 'answer')} where the baseline gives {len(expected)}"
+            return f"{count_words(len(found), 'answer')} where {gave} {len(expected)}"
         if digest(theirs.rows, ordered=ordered) == digest(ours.rows, ordered=ordered):
             continue
         place = f"{ours.statement}, operation {ours.operation}"
-        told = _first_row(theirs.rows, ours.rows, ordered=ordered)
+        told = _first_row(theirs.rows, ours.rows, gave, ordered=ordered)
         if told is not None:
             return f"{told} ({place})"
     return None
 
 
-def _first_row(expected: Sequence[Row], found: Sequence[Row], *, ordered: bool) -> str | None:
+def _first_row(expected: Sequence[Row], found: Sequence[Row], gave: str, *, ordered: bool) -> str | None:
     if not ordered:
         expected, found = sorted(expected, key=_sort_key), sorted(found, key=_sort_key)
     counts = (
         ""
         if len(expected) == len(found)
-        else f"{count_words(len(found), 'row')} where the baseline gives {len(expected)}; "
+        else f"{count_words(len(found), 'row')} where {gave} {len(expected)}; "
     )
     how = "" if ordered else " in sorted order"
     for number, (theirs, ours) in enumerate(itertools.zip_longest(expected, found), start=1):
@@ -104,7 +111,7 @@ def _first_row(expected: Sequence[Row], found: Sequence[Row], *, ordered: bool) 
         if not _same_row(theirs, ours):
             return (
                 f"{counts}the first row that differs{how} is row {number}: {_shown(ours)} "
-                f"where the baseline gives {_shown(theirs)}"
+                f"where {gave} {_shown(theirs)}"
             )
     return None
 

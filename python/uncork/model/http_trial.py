@@ -1,17 +1,15 @@
-"""One trial's load by HTTP, and how answers are compared."""
+"""One trial's load by HTTP, and the requests and answers of the answer check."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from uncork.model.http import HttpSpec
 from uncork.model.request import LoadRequest
 from uncork.model.server import Target
 from uncork.model.service import Served
-from uncork.model.units import count_words
 
 __all__ = [
     "NOT_COMPARED",
@@ -19,7 +17,6 @@ __all__ = [
     "HttpAnswer",
     "HttpTrial",
     "TrialRequest",
-    "answers_differ",
     "fill",
     "names_in_braces",
 ]
@@ -69,7 +66,8 @@ class AskedRequest:
 class HttpAnswer:
     """The answer to a request: its status, and the body as canonical JSON text, or else its digest.
 
-    `json` is None if the body is not JSON; `digest` and `size` describe the body as received.
+    `json` is None if the body is not JSON; then `text` is the body, unless it is not UTF-8. `digest` and
+    `size` describe the body as received.
     """
 
     request: str
@@ -77,6 +75,7 @@ class HttpAnswer:
     json: str | None
     digest: str
     size: int
+    text: str | None = None
 
 
 def names_in_braces(text: str) -> set[str]:
@@ -100,57 +99,3 @@ def fill(text: str, values: Mapping[str, str], *, last: bool = True) -> str:
         return value if last else value.replace("{", "{{")
 
     return _BRACES.sub(replaced, text)
-
-
-def answers_differ(expected: Sequence[HttpAnswer], found: Sequence[HttpAnswer]) -> str | None:
-    """Return where answers first differ: the request, and the first place in it; None if they are equal."""
-    for one, other in zip(expected, found, strict=True):
-        told = _difference(one, other)
-        if told is not None:
-            return f"{one.request}: {told}"
-    return None
-
-
-def _difference(expected: HttpAnswer, found: HttpAnswer) -> str | None:
-    if expected.status != found.status:
-        return f"status {found.status} where the baseline answers {expected.status}"
-    if expected.json is None or found.json is None:
-        if expected.digest == found.digest:
-            return None
-        kinds = [("JSON" if one.json is not None else "no JSON") for one in (found, expected)]
-        if kinds[0] != kinds[1]:
-            return f"the body is {kinds[0]} where the baseline's is {kinds[1]}"
-        return f"a different body: {found.size} bytes where the baseline's has {expected.size}"
-    if expected.json == found.json:
-        return None
-    return _place(json.loads(expected.json), json.loads(found.json), "")
-
-
-def _place(expected: object, found: object, at: str) -> str | None:
-    """Return the first place where two JSON values differ, keys in alphabetical order."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        keys = sorted({*expected, *found})
-        return next((told for key in keys if (told := _at_key(expected, found, key, at))), None)
-    if isinstance(expected, list) and isinstance(found, list):
-        pairs = enumerate(zip(expected, found, strict=False))
-        told = next((told for n, (one, other) in pairs if (told := _place(one, other, f"{at}/{n}"))), None)
-        if told is None and len(expected) != len(found):
-            many = count_words(len(found), "element")
-            told = f"{at or 'the body'} has {many} where the baseline's has {len(expected)}"
-        return told
-    if type(expected) is type(found) and expected == found:
-        return None
-    return f"{at or 'the body'} is {_short(found)} where the baseline has {_short(expected)}"
-
-
-def _at_key(expected: Mapping[str, object], found: Mapping[str, object], key: str, at: str) -> str | None:
-    if key not in found:
-        return f"{at}/{key} is missing"
-    if key not in expected:
-        return f"{at}/{key} is missing in the baseline's"
-    return _place(expected[key], found[key], f"{at}/{key}")
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."

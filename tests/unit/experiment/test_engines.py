@@ -155,6 +155,17 @@ def test_answers_are_compared_across_engines_row_by_row():
     assert not run.sink.kept
 
 
+def test_a_baseline_whose_rows_change_is_named_across_engines():
+    run = attempt()
+    run.server.rows = {"row": [(("=3",),), (("=4",),)], "column": (("=5",),)}
+    run.run()
+    ((_, _, _, reason),) = run.sink.refusals
+    assert reason.startswith(
+        "not comparable: the baseline returns other rows when it is asked again (the fir"
+    )
+    assert "(4) where it first gave (3)" in reason
+
+
 def test_the_clients_of_several_engines_are_weighed_by_a_statement_that_does_nothing():
     run = attempt()
     run.run()

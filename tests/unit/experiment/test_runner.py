@@ -230,6 +230,28 @@ def test_a_variant_with_a_wrong_answer_is_refused_and_not_measured(options, reas
     assert attempt.verdicts() == {("all", "add", "good"): Verdict.NO_PRACTICAL_DIFFERENCE}
 
 
+@pytest.mark.parametrize(("name", "workload", "texts"), [("add", ADD, 2), ("find", FIND, 1)])
+def test_a_baseline_that_differs_from_itself_is_not_a_wrong_variant(name, workload, texts):
+    answers = {"base": [(20, "first"), (20, "second")], "new": (20, "another")}
+    attempt = Attempt(experiment(workload), answers=answers)
+    attempt.server.rows = {"base": [(("=1",),)] * texts + [(("=2",),)] * texts}
+    attempt.run()
+    (refused,) = attempt.of(Refused)
+    assert refused.reason == (
+        "not comparable: the baseline returns other rows when it is asked again (the first row that differs "
+        f"in sorted order is row 1: (2) where it first gave (1) ({name}, operation 1)); remove what changes "
+        "between executions, such as now(), random() or LIMIT without a unique ORDER BY, or set "
+        f'answer = "may differ" in workloads.{name}'
+    )
+
+
+def test_a_baseline_that_leaves_changes_is_not_asked_again():
+    answers = {"base": [(20, "first")], "new": (20, "another")}
+    attempt = Attempt(experiment(f'{ADD}state = "keep"'), answers=answers).run()
+    (refused,) = attempt.of(Refused)
+    assert refused.reason.startswith("wrong answer: as many rows as the baseline returns")
+
+
 def test_where_every_variant_is_refused_nothing_is_measured():
     attempt = Attempt(experiment(), answers={"new": (0, "")}).run()
     assert attempt.sink.kept == []

@@ -163,6 +163,10 @@ def test_a_variant_may_have_another_file_under_the_name_that_its_service_knows()
         (('version = "2"', 'version = "3"'), '29: variants.narrow.http.version: expected "1.1" or "2"; found "3"'),
         (('"/items/{id}"', '"items/{id}"'),
          '44: workloads.find.http.requests.0.path: a path must begin with "/"; found "items/{id}"'),
+        (('timeout = "5s"', 'ignore = ["age"]'),
+         '45: workloads.find.http.ignore.0: a place in JSON begins with "/", as in "/items/*/age"; found "age"'),
+        (('timeout = "5s"', 'ignore_text = ["("]'),
+         '45: workloads.find.http.ignore_text.0: "(" is not a regular expression: '),
         (('method = "POST"', 'metod = "POST"'),
          '44: workloads.find.http.requests.1.metod: unknown key "metod"; did you mean "method"?'),
         (('files = ["queries.py"]', 'files = ["other.py"]'),
@@ -383,6 +387,53 @@ def test_a_variant_that_answers_otherwise_is_refused_or_told():
     ((cell, workload, variant, difference),) = attempt.sink.answers
     assert (cell, workload, variant) == ("all", "find", "narrow")
     assert difference.endswith("/id is 2 where the baseline has 1")
+
+
+READING = ('method = "POST"', 'method = "GET"')
+
+
+def test_a_baseline_that_differs_from_itself_is_named_with_the_line_that_allows_it():
+    def attempt(*pairs):
+        first, second = (f'{{"id": 1, "items": [1, 2], "token": "{one}"}}' for one in "ab")
+        made = Attempt(changed(READING, *pairs))
+        made.load.bodies = {
+            20_001: [first, second.replace("[1, 2]", "[2, 1]")],
+            20_002: [second] * 2,
+            20_003: [first] * 2,
+        }
+        answered = made.load.ask
+        made.load.ask = lambda served, requests, timeout: answered(served, requests[:1], timeout)
+        return made.run()
+
+    (refused,) = attempt().of(Refused)
+    assert refused.variant == "narrow"
+    assert refused.reason.startswith(
+        "not comparable: the baseline answers the same request differently: GET /"
+    )
+    line = 'ignore = ["/token"] and order_free = ["/items"]'
+    assert refused.reason.endswith(
+        ": /items has the same elements in another order the second time (and 1 more place); "
+        f"in workloads.find.http, set {line}"
+    )
+    lines = line.replace(" and ", "\n")
+    allowed = attempt(("[workloads.find.http]\n", f"[workloads.find.http]\n{lines}\n"))
+    assert allowed.of(Refused) == []
+    flagged = attempt(('answer = "same"', 'answer = "may differ"'))
+    assert flagged.sink.answers == [], "the variant differs no more than the baseline from itself"
+
+
+def test_moments_and_the_order_of_a_list_are_wrong_with_the_line_that_allows_them():
+    attempt = Attempt(changed(READING))
+    attempt.load.bodies = {
+        port: f'{{"id": 1, "made": "2026-06-01T10:00:0{moment}Z", "x": [{order}]}}'
+        for port, moment, order in ((20_001, 1, "1, 2"), (20_002, 7, "2, 1"), (20_003, 1, "1, 2"))
+    }
+    attempt.run()
+    (refused,) = attempt.of(Refused)
+    assert "wrong answer: GET /items/" in refused.reason
+    assert refused.reason.endswith(
+        '; if that may differ, in workloads.find.http, set ignore = ["/made"] and order_free = ["/x"]'
+    )
 
 
 def test_a_service_of_the_newer_version_only_cannot_be_compared():

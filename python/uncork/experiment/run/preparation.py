@@ -10,6 +10,13 @@ from uncork.experiment.plan.order import cells, texts_for
 from uncork.experiment.plan.placement import Placement, Placements, database_settings
 from uncork.experiment.plan.skip_rules import NOT_HERE, answer_deadline_ns, too_slow
 from uncork.experiment.ports import Load, Server, Sink
+from uncork.experiment.run.answer_reasons import (
+    OTHER_DATA,
+    asked_again,
+    changing_requests,
+    changing_rows,
+    wrong_requests,
+)
 from uncork.experiment.run.events import Event, Preparing, Refused, Skipped
 from uncork.experiment.run.http_request import READING, asked_requests
 from uncork.experiment.run.ledger import Ledger
@@ -26,14 +33,13 @@ from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.answer import Answer, difference
 from uncork.model.engine import EngineOverhead
-from uncork.model.http_trial import NOT_COMPARED, HttpAnswer, answers_differ
+from uncork.model.http_answer import AnswerRules, allowing, answer_differences
+from uncork.model.http_trial import NOT_COMPARED, HttpAnswer
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.request import Statement
 from uncork.model.trial import Arm, Cell
 
 __all__ = ["Preparation"]
-
-_OTHER_DATA = "it leaves different data behind than the baseline (the check query's rows differ)"
 
 
 class Preparation:
@@ -205,8 +211,10 @@ class Preparation:
                     found, measured = self._answer(cell, workload, variant)
                     slow = too_slow(spec, cell, workload, variant, measured, base)
                     wrong = None if slow is not None else _difference(expected, found)
-                    if wrong is not None and spec.workloads[workload].batch is None:
-                        wrong += self._first_difference(cell, workload, variant)
+                    if wrong is not None:
+                        wrong = self._changing(cell, workload, expected) or wrong + (
+                            self._first_difference(cell, workload, variant)
+                        )
                     yield from self._left_out(cell, workload, variant, slow=slow, wrong=wrong)
 
     def _check_data(self, cell: Cell, variant: str) -> None:
@@ -223,8 +231,14 @@ class Preparation:
             self._sink.data_check(cell, variant, name, answered[0] if answered else None)
 
     def _compare_requests(self, cell: Cell, workload: str, variants: Sequence[str]) -> Iterator[Event]:
-        """Compare the answers to the first requests: statuses, JSON as JSON, other bodies literally."""
+        """Compare the answers to the first requests: statuses, JSON as JSON, other bodies literally.
+
+        If a variant's answers differ, the baseline is asked again, to see whether its own answers change.
+        """
         spec = self._spec
+        facts = spec.workloads[workload].http
+        rules = AnswerRules() if facts is None else facts.rules
+        again: tuple[list[HttpAnswer], str | None] | None = None
         expected = self._asked(cell, workload, spec.baseline)
         for variant in variants:
             if variant == spec.baseline:
@@ -234,13 +248,26 @@ class Preparation:
             except VersionError as error:
                 yield from self._not_compared(cell, workload, variant, str(error))
                 continue
-            differs = answers_differ(expected[0], found[0])
-            if differs is None and expected[1] != found[1]:
-                differs = _OTHER_DATA
-            if differs is not None and spec.workloads[workload].answer == "may differ":
-                self._sink.answer(cell, workload, variant, differs)
+            differences = answer_differences(expected[0], found[0], rules)
+            if not differences and expected[1] == found[1]:
                 continue
-            wrong = None if differs is None else f"wrong answer: {differs}"
+            if again is None and asked_again(spec, workload):
+                again = self._asked(cell, workload, spec.baseline)
+            own = [] if again is None else answer_differences(expected[0], again[0], rules)
+            if spec.workloads[workload].answer == "may differ":
+                changing = {one.pattern for one in own}
+                real = [one for one in differences if one.pattern not in changing]
+                if real or expected[1] != found[1]:
+                    told = real[0].beside("the baseline") if real else OTHER_DATA
+                    self._sink.answer(cell, workload, variant, told)
+                continue
+            if again is not None and own:
+                wider = allowing(expected[0], again[0], rules)
+                wrong = changing_requests(workload, rules, own, wider)
+            elif differences:
+                wrong = wrong_requests(workload, rules, (expected[0], found[0]), differences)
+            else:
+                wrong = f"wrong answer: {OTHER_DATA}"
             yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
 
     def _not_compared(self, cell: Cell, workload: str, variant: str, why: str) -> Iterator[Event]:
@@ -284,8 +311,28 @@ class Preparation:
             self._server.undo(*home, undo)
         return answers, digest
 
+    def _changing(self, cell: Cell, workload: str, expected: dict[str, object]) -> str | None:
+        """Ask the baseline again, and return how its own rows change; None if they do not."""
+        spec = self._spec
+        if not asked_again(spec, workload):
+            return None
+        again, _ = self._answer(cell, workload, spec.baseline)
+        if _difference(expected, again) is None:
+            return None
+        detail = None
+        if spec.workloads[workload].batch is None:
+            ordered = spec.workloads[workload].answer == "same order"
+            try:
+                rows = [self._rows(cell, workload, spec.baseline) for _ in range(2)]
+                detail = difference(*rows, ordered=ordered, gave="it first gave")
+            except SetupError:
+                pass
+        return changing_rows(workload, detail)
+
     def _first_difference(self, cell: Cell, workload: str, variant: str) -> str:
         """Return where a variant's rows first differ from the baseline's; empty if unknown."""
+        if self._spec.workloads[workload].batch is not None:
+            return ""
         ordered = self._spec.workloads[workload].answer == "same order"
         try:
             expected, found = (self._rows(cell, workload, name) for name in (self._spec.baseline, variant))
@@ -304,6 +351,10 @@ class Preparation:
                 found = self._rows(cell, workload, variant)
                 differs = difference(expected, found, ordered=ordered)
                 wrong = None if differs is None else f"wrong answer: {differs}"
+                if differs is not None and asked_again(spec, workload):
+                    again = self._rows(cell, workload, spec.baseline)
+                    detail = difference(expected, again, ordered=ordered, gave="it first gave")
+                    wrong = wrong if detail is None else changing_rows(workload, detail)
                 yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
 
     def _rows(self, cell: Cell, workload: str, variant: str) -> list[Answer]:
@@ -420,5 +471,5 @@ def _difference(expected: dict[str, object], found: dict[str, object]) -> str | 
     if expected.get("answer") != found.get("answer"):
         return "wrong answer: as many rows as the baseline returns, but different ones"
     if expected.get("check") != found.get("check"):
-        return f"wrong answer: {_OTHER_DATA}"
+        return f"wrong answer: {OTHER_DATA}"
     return None

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from uncork.experiment.spec import problems
 from uncork.experiment.spec.fields import Nanoseconds, Section
 from uncork.model.http import OnClose
+from uncork.model.http_answer import AnswerRules
 
 __all__ = ["HttpFacts", "Path", "RequestFacts"]
 
@@ -27,11 +28,27 @@ def _method(value: str) -> str:
     return value
 
 
+def _place(value: str) -> str:
+    if value and not value.startswith("/"):
+        raise ValueError(f'a place in JSON begins with "/", as in "/items/*/age"; found "{value}"')
+    return value
+
+
+def _expression(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f'"{value}" is not a regular expression: {error}') from error
+    return value
+
+
 def _of_path(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
 
 Path = Annotated[str, AfterValidator(path_text)]
+Place = Annotated[str, AfterValidator(_place)]
+Expression = Annotated[str, AfterValidator(_expression)]
 Status = Annotated[int, Field(ge=100, le=599)]
 
 
@@ -81,6 +98,21 @@ class HttpFacts(Section):
         "latency counts from each request's intended time. Without it: closed loop.",
     )
 
+    ignore: list[Place] = Field(
+        default_factory=list,
+        description="Places in JSON answers that the answer check leaves out, as JSON pointers; `*` is any "
+        'element or key: "/items/*/age".',
+    )
+    order_free: list[Place] = Field(
+        default_factory=list,
+        description='Lists in JSON answers whose order does not matter: "/items"; "" is the whole answer.',
+    )
+    ignore_text: list[Expression] = Field(
+        default_factory=list,
+        description="Regular expressions (Python) whose matches the answer check leaves out of answers that "
+        "are not JSON.",
+    )
+
     @model_validator(mode="after")
     def _waits_for_late_ones(self) -> Self:
         if self.deadline is not None and self.deadline >= self.timeout:
@@ -88,6 +120,11 @@ class HttpFacts(Section):
                 ("deadline",), "must be shorter than timeout; uncork does not wait for later answers"
             )
         return self
+
+    @property
+    def rules(self) -> AnswerRules:
+        """Return what the answers of variants may differ in."""
+        return AnswerRules(tuple(self.ignore), tuple(self.order_free), tuple(self.ignore_text))
 
     @property
     def texts(self) -> tuple[str, ...]:
