@@ -86,6 +86,10 @@ class FakeServer:
         self.alive = False
         self._note("stop")
 
+    def build_base(self, conninfo: str) -> str:
+        self._note(f"copy {conninfo}")
+        return "as a template"
+
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
     ) -> None:

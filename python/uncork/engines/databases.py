@@ -20,6 +20,8 @@ import psycopg
 from psycopg import sql
 
 from uncork.engines import process
+from uncork.engines.conninfo import Address
+from uncork.engines.database_copy import copy_database
 from uncork.engines.settings import setting_text
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.trial import Arm, Cell
@@ -46,6 +48,7 @@ class Databases:
         self._templates: dict[tuple[Cell, str], str] = {}
         self._live: dict[tuple[Cell, Arm], str] = {}
         self._beside: dict[str, str] = {}
+        self._base: str | None = None
         self._settings: dict[tuple[Cell, str], Mapping[str, object]] = {}
         self._control: psycopg.Connection | None = None
         self._clone: bool | None = None
@@ -84,6 +87,19 @@ class Databases:
 
     # ---- building and restoring ----
 
+    def build_base(self, conninfo: str, target: Address) -> str:
+        """Copy a database, with which the templates of all variants begin; return how it was copied.
+
+        Raises:
+            ConnectError: if its server cannot be reached.
+            SetupError: if it cannot be copied.
+        """
+        name = f"{PREFIX}{self._tag}_c"
+        self._base = name
+        return copy_database(
+            conninfo, self.control, target, lambda template: self._create(name, template), name
+        )
+
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
     ) -> None:
@@ -94,7 +110,7 @@ class Databases:
                 for one database.
         """
         name = f"{PREFIX}{self._tag}_t{len(self._templates)}"
-        self._create(name, None)
+        self._create(name, self._base)
         self._templates[(cell, variant)] = name
         self._settings[(cell, variant)] = settings
         where = f"set-up of variant {variant}{cell.at}"
@@ -164,10 +180,12 @@ class Databases:
     def drop_all(self) -> None:
         """Drop every database of this run."""
         try:
-            self._drop([*self._live.values(), *self._templates.values(), *self._beside.values()])
+            base = [] if self._base is None else [self._base]
+            self._drop([*self._live.values(), *self._templates.values(), *self._beside.values(), *base])
             self._live.clear()
             self._templates.clear()
             self._beside.clear()
+            self._base = None
         finally:
             self.disconnect()
 

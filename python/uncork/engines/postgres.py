@@ -233,6 +233,11 @@ class PostgresServer:
     # ---- data ----
 
     @_server_errors
+    def build_base(self, conninfo: str) -> str:
+        """Copy a database, with which the data of all variants begins; return how."""
+        return self._databases.build_base(conninfo, self._address)
+
+    @_server_errors
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
     ) -> None:

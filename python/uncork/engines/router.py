@@ -95,6 +95,10 @@ class EngineRouter:
 
     # ---- data ----
 
+    def build_base(self, conninfo: str) -> str:
+        """Copy a database to every PostgreSQL. Raises SetupError."""
+        return ", ".join(dict.fromkeys(server.build_base(conninfo) for server in self._servers))
+
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
     ) -> None:

@@ -173,6 +173,8 @@ def test_a_variant_may_have_another_file_under_the_name_that_its_service_knows()
          '11: services.api.files: cannot read "other.py": No such file or directory; paths are relative to this file'),
         (('files = ["queries.py"]', 'files = ["../other.py"]'),
          '11: services.api.files: "../other.py" must be in the folder of this file, or below it'),
+        (('[setup]', '[setup]\ncopy_of = "postgresql://app:hidden@db/shop"'),
+         "35: setup.copy_of: must not contain a password; use PGPASSWORD or ~/.pgpass"),
         (("CREATE TABLE event (id integer)", "CREATE TABLE :pool ()"),
          "18: databases.events.sql: uses :pool, but this database is the same for all variants and cells"),
     ],
@@ -390,6 +392,16 @@ def test_a_variant_that_answers_otherwise_is_refused_or_told():
 
 
 READING = ('method = "POST"', 'method = "GET"')
+
+
+def test_data_can_begin_as_a_copy_of_a_database():
+    copied = ('sql = "CREATE TABLE item (id integer)"', 'copy_of = "host=db dbname=shop"')
+    attempt = Attempt(changed(copied)).run()
+    calls = [name for name, _, _ in attempt.server.calls]
+    assert calls.index("copy host=db dbname=shop") < calls.index("build"), "before the first template"
+    assert set(attempt.server.scripts.values()) == {""}
+    with pytest.raises(SpecError, match=r"setup.copy_of: only postgresql can copy a database, but fronted"):
+        Attempt(changed(copied, ("[variants.fronted]", '[variants.fronted]\nengine = "duckdb"')))
 
 
 def test_a_baseline_that_differs_from_itself_is_named_with_the_line_that_allows_it():

@@ -82,6 +82,9 @@ class Preparation:
         self._server.start()
         self._sink.environment(self._server.facts())
         yield from self._skip_absent()
+        if spec.setup.copy_of is not None:
+            yield Preparing("copying the database", 0, 1)
+            self._server.build_base(spec.setup.copy_of)
         templates = [one for one in self._placements.templates() if one[1] not in self._absent]
         for done, (cell, variant) in enumerate(templates):
             yield Preparing(f"filling {variant}{cell.at}", done, len(templates))

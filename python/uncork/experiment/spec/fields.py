@@ -7,9 +7,21 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from uncork.model.redaction import redact
 from uncork.model.units import parse_duration, parse_share
 
-__all__ = ["Confidence", "Name", "Nanoseconds", "Section", "Setting", "Share", "Word", "needs_sql", "several"]
+__all__ = [
+    "Confidence",
+    "Name",
+    "Nanoseconds",
+    "Section",
+    "Setting",
+    "Share",
+    "Word",
+    "needs_sql",
+    "several",
+    "without_password",
+]
 
 
 def _duration(value: object) -> object:
@@ -64,6 +76,13 @@ class Section(BaseModel):
     """A table of the file. Unknown keys are errors, and values are never converted to another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def without_password(conninfo: str) -> str:
+    """Return a connection string unchanged; raise ValueError if it contains a password."""
+    if redact(conninfo) != conninfo:
+        raise ValueError("must not contain a password; use PGPASSWORD or ~/.pgpass")
+    return conninfo
 
 
 def needs_sql(sql: str | tuple[str, ...] | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from uncork.experiment.spec import problems
 from uncork.experiment.spec.batches import BATCH, CHUNKED, Strategy
@@ -24,6 +24,7 @@ from uncork.experiment.spec.fields import (
     Word,
     needs_sql,
     several,
+    without_password,
 )
 from uncork.experiment.spec.growth import Growth
 from uncork.experiment.spec.guard import Guard
@@ -163,6 +164,11 @@ class Setup(Section):
 
     sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
     file: str | None = Field(default=None, description="A file beside this one with the SQL.")
+    copy_of: Annotated[str, AfterValidator(without_password)] | None = Field(
+        default=None,
+        description="Connection string of a database. Each variant's data begins as a copy of it; the SQL, "
+        "which may then be left out, runs afterwards. A password comes from PGPASSWORD or ~/.pgpass.",
+    )
     timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for a set-up.")
     shared: bool = Field(
         default=False,
@@ -172,7 +178,8 @@ class Setup(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        needs_sql(self.sql)
+        if self.copy_of is None:
+            needs_sql(self.sql)
         return self
 
 

@@ -28,6 +28,14 @@ def check_services(spec: Spec) -> list[problems.Problem]:
         if not spec.services
     ]
     found += _check_order(spec)
+    if spec.setup.copy_of is not None:
+        found += [
+            problems.Problem(
+                ("setup", "copy_of"), f"only {POSTGRESQL} can copy a database, but {name} runs on {engine}"
+            )
+            for name in spec.variants
+            if (engine := spec.engine(name)) != POSTGRESQL
+        ]
     for name in spec.variants:
         found += _check_variant(spec, name, http)
     known = {value for variant in spec.variants.values() for value in variant.values} | set(spec.factors)

@@ -1,0 +1,194 @@
+"""Copy a whole database: as a template on its own server, or by pg_dump and pg_restore.
+
+A template is the faster and the more exact way, with the same pages. PostgreSQL allows it on the same server,
+while no session is connected to the source. A dump reads the source in one transaction beside its sessions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.conninfo import Address, resolve
+from uncork.errors import SetupError
+from uncork.spawn.child import run, scratch_folder
+
+__all__ = ["SourceDatabase", "copy_database", "dump_programs", "read_source"]
+
+_FOLDERS: Final = ("/usr/lib/postgresql", "/usr/local", "/opt/homebrew/opt")
+_SHOWN: Final = 300
+
+_SOURCE: Final = """
+SELECT current_database(), current_setting('server_version_num')::int, pg_postmaster_start_time()::text,
+       pg_database_size(current_database()),
+       (SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()),
+       (SELECT datistemplate OR pg_has_role(datdba, 'USAGE') FROM pg_database
+         WHERE datname = current_database()),
+       (SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDatabase:
+    """A database to copy. `started` identifies its server's process.
+
+    `sessions` counts the other sessions that are connected to it. `template` is true if the role may copy it
+    as a template, `creates` if it may create databases.
+    """
+
+    name: str
+    major: int
+    started: str
+    bytes: int
+    sessions: int
+    template: bool
+    creates: bool
+
+
+def read_source(conninfo: str) -> SourceDatabase:
+    """Return the facts of a database; the connection only reads.
+
+    Raises:
+        ConnectError: if the server cannot be reached.
+    """
+    try:
+        with connect_to_watch(conninfo) as connection:
+            return _source(connection)
+    except psycopg.Error as error:
+        raise connect_error(error) from error
+
+
+def copy_database(
+    conninfo: str,
+    control: psycopg.Connection,
+    target: Address,
+    create: Callable[[str | None], None],
+    name: str,
+) -> str:
+    """Copy a database to `name` on the server of `control`; return how.
+
+    `create` creates the target from a template, or empty. `target` is the server's address.
+
+    Raises:
+        ConnectError: if the source cannot be reached.
+        SetupError: if the database cannot be copied.
+    """
+    source = read_source(conninfo)
+    row = control.execute("SELECT pg_postmaster_start_time()::text").fetchone()
+    same = row is not None and row[0] == source.started and _has(control, source.name)
+    refused = ""
+    if same and source.template and not source.sessions:
+        try:
+            create(source.name)
+            return "as a template"
+        except (psycopg.errors.ObjectInUse, psycopg.errors.InsufficientPrivilege) as error:
+            refused = f" ({error.diag.message_primary})"
+    programs = dump_programs(source.major)
+    if programs is None:
+        raise SetupError(_neither(source, same=same, refused=refused))
+    create(None)
+    _dump(programs, conninfo, replace(target, database=name), source.name)
+    return f"by pg_dump and pg_restore {_major(programs)}"
+
+
+def dump_programs(major: int) -> Path | None:
+    """Return the folder of the oldest pg_dump that can read servers of this version, or None."""
+    found = []
+    for folder in _folders():
+        if (folder / "pg_restore").exists() and (version := _major(folder)) is not None and version >= major:
+            found.append((version, folder))
+    return min(found)[1] if found else None
+
+
+def _source(connection: psycopg.Connection) -> SourceDatabase:
+    row = connection.execute(_SOURCE).fetchone()
+    assert row is not None  # noqa: S101 -- a SELECT without FROM returns one row
+    name, version, *rest = row
+    return SourceDatabase(name, version // 10000, *rest)
+
+
+def _has(control: psycopg.Connection, name: str) -> bool:
+    return bool(control.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchall())
+
+
+def _neither(source: SourceDatabase, *, same: bool, refused: str) -> str:
+    many = source.sessions
+    if not same:
+        why = f"it is not on the server of this run, and no pg_dump of PostgreSQL {source.major} is installed"
+        remedy = f"install the client programs of PostgreSQL {source.major}, or add --dsn with its server"
+    elif many:
+        sessions = "1 other session is" if many == 1 else f"{many} other sessions are"
+        why = f"{sessions} connected to it, and no pg_dump of PostgreSQL {source.major} is installed"
+        remedy = f"stop the service, or install the client programs of PostgreSQL {source.major}"
+    else:
+        why = f"the role may not use it as a template{refused}, and no pg_dump of PostgreSQL "
+        why += f"{source.major} is installed"
+        remedy = f"connect as its owner, or install the client programs of PostgreSQL {source.major}"
+    return f"cannot copy database {source.name}: {why}; {remedy}"
+
+
+def _dump(programs: Path, conninfo: str, target: Address, name: str) -> None:
+    with scratch_folder("uncork-dump-") as folder:
+        file = str(folder / "dump")
+        common = ("--no-owner", "--no-privileges", "--no-publications", "--no-subscriptions")
+        source = resolve(conninfo)
+        _run(
+            [str(programs / "pg_dump"), "--format=custom", "--compress=1", *common, f"--file={file}"],
+            source,
+            name,
+        )
+        _run([str(programs / "pg_restore"), "--exit-on-error", *common, file], target, name)
+
+
+def _run(command: list[str], address: Address, name: str) -> None:
+    """Run a program on a database. The password goes through the environment, which others cannot read."""
+    environment = {**os.environ, "PGCONNECT_TIMEOUT": "10"}
+    if address.password is not None:
+        environment["PGPASSWORD"] = address.password
+    database = replace(address, password=None).conninfo()
+    try:
+        done = run([*command[:1], f"--dbname={database}", *command[1:]], env=environment, **_OUTPUT)
+    except OSError as error:
+        raise SetupError(f"cannot start {command[0]}: {error.strerror}") from error
+    if done.returncode:
+        complaint = " ".join(done.stderr.split())
+        raise SetupError(
+            f"cannot copy database {name}: {Path(command[0]).name} ended with status {done.returncode}: "
+            f"{complaint[:_SHOWN]}"
+        )
+
+
+_OUTPUT: Final[dict[str, Any]] = {
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.DEVNULL,
+    "stderr": subprocess.PIPE,
+    "text": True,
+}
+
+
+def _folders() -> Iterable[Path]:
+    program = shutil.which("pg_dump")
+    if program is not None and Path(program).resolve().name == "pg_dump":  # not a wrapper of Debian
+        yield Path(program).parent
+    for parent in _FOLDERS:
+        yield from (one.parent for one in Path(parent).glob("*/bin/pg_dump"))
+    yield from (one.parent for one in Path("/usr").glob("pgsql-*/bin/pg_dump"))
+
+
+def _major(folder: Path) -> int | None:
+    try:
+        done = run([str(folder / "pg_dump"), "--version"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r"(\d+)(\.\d+|devel|beta\d+|rc\d+)", done.stdout)
+    return int(found[1]) if found else None
