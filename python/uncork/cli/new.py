@@ -8,12 +8,14 @@ import typer
 
 from uncork.errors import UsageError
 from uncork.experiment.draft import experiment_text
+from uncork.experiment.service_draft import service_text
 from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.model.units import count_words
 from uncork.requests.experiment_options import NewOptions
 from uncork.requests.source import starter
 from uncork.store.layout import find_run
 from uncork.workbench.experiment.drafting import draft_of
+from uncork.workbench.experiment.service_drafting import is_service_load, service_draft_of
 
 __all__ = ["new"]
 
@@ -29,21 +31,33 @@ def new(options: NewOptions) -> None:
         typer.echo(f"wrote {file}; next: uncork plan {file}, then uncork run {file}")
         return
     folder = find_run(options.runs, options.run)
-    draft = draft_of(folder, options.template, options.dsn, dict(options.changes or ()))
-    text = experiment_text(draft)
+    words = ""
+    if is_service_load(folder):
+        if options.template is not None:
+            raise UsageError(
+                "--template chooses a statement, but this run is a load of a service; leave it out"
+            )
+        service = service_draft_of(folder, options.dsn, dict(options.changes or ()), options.change_env or ())
+        text, about, words = service_text(service.draft), service.about, service.run_words
+    else:
+        if options.change_env is not None:
+            raise UsageError("--change-env is for a run of `uncork load http`; leave it out")
+        draft = draft_of(folder, options.template, options.dsn, dict(options.changes or ()))
+        text, about = experiment_text(draft), draft.seen
     _write(file, text)
-    typer.echo(f"wrote {file} about: {draft.seen}")
+    typer.echo(f"wrote {file} about: {about}")
     left = places_to_fill(text)
     if left:
         typer.echo(f"{count_words(len(left), 'place')} to fill in; uncork plan {file} lists what is left:")
         for place in left:
             typer.echo(f"  {place.text(str(file), text)}")
     else:
-        typer.echo(f"next: uncork plan {file}, then uncork run {file}")
+        typer.echo(f"next: uncork plan {file}{words}, then uncork run {file}{words}")
 
 
 def _refuse_without_run(options: NewOptions) -> None:
     given = {"--template": options.template, "--change": options.changes, "--dsn": options.dsn}
+    given["--change-env"] = options.change_env
     for name, value in given.items():
         if value is not None:
             raise UsageError(f"{name} works only with --from RUN; add it, or leave {name} out")

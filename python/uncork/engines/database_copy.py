@@ -10,8 +10,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from uncork.engines.conninfo import Address, resolve
 from uncork.errors import SetupError
 from uncork.spawn.child import run, scratch_folder
 
-__all__ = ["SourceDatabase", "copy_database", "dump_programs", "read_source"]
+__all__ = ["SourceDatabase", "copy_database", "dump_programs", "read_source", "version_of"]
 
 _FOLDERS: Final = ("/usr/lib/postgresql", "/usr/local", "/opt/homebrew/opt")
 _SHOWN: Final = 300
@@ -31,19 +31,31 @@ _SOURCE: Final = """
 SELECT current_database(), current_setting('server_version_num')::int, pg_postmaster_start_time()::text,
        pg_database_size(current_database()),
        (SELECT count(*) FROM pg_stat_activity
-         WHERE datname = current_database() AND pid <> pg_backend_pid()),
+         WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'),
        (SELECT datistemplate OR pg_has_role(datdba, 'USAGE') FROM pg_database
          WHERE datname = current_database()),
        (SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user)
 """
+
+_CHOSEN: Final = """
+SELECT name, current_setting(name) FROM pg_settings
+ WHERE name = ANY(%s) AND source NOT IN ('default', 'override', 'client', 'session')
+ ORDER BY name
+"""
+_SETTINGS: Final = (
+    *("shared_buffers", "work_mem", "hash_mem_multiplier", "maintenance_work_mem", "effective_cache_size"),
+    *("random_page_cost", "seq_page_cost", "effective_io_concurrency", "jit", "default_statistics_target"),
+    *("max_parallel_workers_per_gather", "max_parallel_workers", "synchronous_commit"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDatabase:
     """A database to copy. `started` identifies its server's process.
 
-    `sessions` counts the other sessions that are connected to it. `template` is true if the role may copy it
-    as a template, `creates` if it may create databases.
+    `sessions` counts the other clients that are connected to it. `template` is true if the role may copy it
+    as a template, `creates` if it may create databases. `settings` are those of its server that plans and
+    caches depend on, unless they have their default.
     """
 
     name: str
@@ -53,6 +65,7 @@ class SourceDatabase:
     sessions: int
     template: bool
     creates: bool
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_source(conninfo: str) -> SourceDatabase:
@@ -98,14 +111,18 @@ def copy_database(
         raise SetupError(_neither(source, same=same, refused=refused))
     create(None)
     _dump(programs, conninfo, replace(target, database=name), source.name)
-    return f"by pg_dump and pg_restore {_major(programs)}"
+    return f"by pg_dump and pg_restore {version_of(programs)}"
 
 
 def dump_programs(major: int) -> Path | None:
     """Return the folder of the oldest pg_dump that can read servers of this version, or None."""
     found = []
     for folder in _folders():
-        if (folder / "pg_restore").exists() and (version := _major(folder)) is not None and version >= major:
+        if (
+            (folder / "pg_restore").exists()
+            and (version := version_of(folder)) is not None
+            and version >= major
+        ):
             found.append((version, folder))
     return min(found)[1] if found else None
 
@@ -113,8 +130,9 @@ def dump_programs(major: int) -> Path | None:
 def _source(connection: psycopg.Connection) -> SourceDatabase:
     row = connection.execute(_SOURCE).fetchone()
     assert row is not None  # noqa: S101 -- a SELECT without FROM returns one row
-    name, version, *rest = row
-    return SourceDatabase(name, version // 10000, *rest)
+    name, version, started, size, sessions, template, creates = row
+    settings: dict[str, str] = dict(connection.execute(_CHOSEN, [list(_SETTINGS)]).fetchall())
+    return SourceDatabase(name, version // 10000, started, size, sessions, template, creates, settings)
 
 
 def _has(control: psycopg.Connection, name: str) -> bool:
@@ -185,7 +203,8 @@ def _folders() -> Iterable[Path]:
     yield from (one.parent for one in Path("/usr").glob("pgsql-*/bin/pg_dump"))
 
 
-def _major(folder: Path) -> int | None:
+def version_of(folder: Path) -> int | None:
+    """Return the major version of a folder's pg_dump; None if it does not start."""
     try:
         done = run([str(folder / "pg_dump"), "--version"], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

@@ -21,7 +21,7 @@ from psycopg import sql
 
 from uncork.engines import process
 from uncork.engines.conninfo import Address
-from uncork.engines.database_copy import copy_database
+from uncork.engines.database_copy import copy_database, read_source
 from uncork.engines.settings import setting_text
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.trial import Arm, Cell
@@ -49,6 +49,7 @@ class Databases:
         self._live: dict[tuple[Cell, Arm], str] = {}
         self._beside: dict[str, str] = {}
         self._base: str | None = None
+        self._maintenance: str | None = None
         self._settings: dict[tuple[Cell, str], Mapping[str, object]] = {}
         self._control: psycopg.Connection | None = None
         self._clone: bool | None = None
@@ -60,7 +61,7 @@ class Databases:
     def control(self) -> psycopg.Connection:
         """A connection to the maintenance database, reopened after a restart."""
         if self._control is None or self._control.closed or self._control.broken:
-            self._control = self._connect(None)
+            self._control = self._connect(self._maintenance)
         return self._control
 
     def disconnect(self) -> None:
@@ -94,6 +95,7 @@ class Databases:
             ConnectError: if its server cannot be reached.
             SetupError: if it cannot be copied.
         """
+        self._leave(read_source(conninfo).name)
         name = f"{PREFIX}{self._tag}_c"
         self._base = name
         return copy_database(
@@ -128,6 +130,12 @@ class Databases:
         self._beside[beside] = name
         self._fill(name, script, timeout_ns, f"database {beside}")
 
+    def _leave(self, name: str) -> None:
+        """Work from another maintenance database than this one, which our own session would keep in use."""
+        if self.control.info.dbname == name:
+            self.disconnect()
+            self._maintenance = "postgres" if name != "postgres" else "template1"
+
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Create an arm's live database, or restore it to the template's state.
 
@@ -154,7 +162,7 @@ class Databases:
                 done.result()
 
     def _restore_apart(self, cell: Cell, arm: Arm) -> None:
-        with self._connect(None) as control:
+        with self._connect(self._maintenance) as control:
             self._restore(control, cell, arm)
         self.warm(cell, arm)
 

@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from uncork.experiment.draft_text import comment, multiline, toml
 from uncork.experiment.made_rows import literal, quoted, table_sql
 from uncork.experiment.spec.placeholders import fill_in
 from uncork.model.source_table import SourceTable
@@ -21,7 +20,6 @@ __all__ = ["Draft", "DraftParameter", "DraftTable", "experiment_text"]
 
 MOST_ROWS: Final = 200_000
 """Rows of the largest table. Larger tables are scaled down together."""
-_WIDTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +72,8 @@ def experiment_text(draft: Draft) -> str:
     """Return the experiment file."""
     made = _made_tables(draft)
     parts = [
-        _comment(*draft.origin),
-        f"[experiment]\nname = {_toml(draft.name)}\nquestion = {_toml(draft.question)}\n",
+        comment(*draft.origin),
+        f"[experiment]\nname = {toml(draft.name)}\nquestion = {toml(draft.question)}\n",
         *_variants(draft),
         _setup(draft, made),
         _workload(draft, made),
@@ -96,7 +94,7 @@ def _variants(draft: Draft) -> list[str]:
     return [
         "# Each variant adds its SQL after the set-up. The baseline is the present state.\n"
         '[variants.current]\nbaseline = true\nvalues = { change = "" }\n',
-        *(f"[variants.{name}]\nvalues = {{ change = {_toml(sql)} }}\n" for name, sql in changes.items()),
+        *(f"[variants.{name}]\nvalues = {{ change = {toml(sql)} }}\n" for name, sql in changes.items()),
         "# A variant can also send another statement, which must return the same rows:\n"
         "# [variants.rewritten]\n"
         '# values = { change = "" }\n'
@@ -129,7 +127,7 @@ def _setup(draft: Draft, made: Mapping[str, str]) -> str:
     if not draft.tables:
         lines.append(f"-- {fill_in('the tables that the statement uses, with rows')}")
     lines.append(":change")
-    return f"[setup]\nsql = {_multiline(chr(10).join(lines))}\n"
+    return f"[setup]\nsql = {multiline(chr(10).join(lines))}\n"
 
 
 def _unknown_table(table: DraftTable) -> list[str]:
@@ -154,7 +152,7 @@ def _workload(draft: Draft, made: Mapping[str, str]) -> str:
     )
     if re.search(r"\blimit\b", statement, re.IGNORECASE):
         state += '# answer = "may differ"        # if LIMIT chooses among rows that sort equally\n'
-    lines = [f"[workloads.statement]\nsql = {_multiline(statement)}\n{state}"]
+    lines = [f"[workloads.statement]\nsql = {multiline(statement)}\n{state}"]
     for parameter in draft.parameters:
         lines.append(_parameter(parameter, made))
     return "".join(lines)
@@ -175,12 +173,12 @@ def _parameter(one: DraftParameter, made: Mapping[str, str]) -> str:
         name = quoted(one.column)
         drawn = f"SELECT {name} FROM {_name(one.table)} WHERE {name} IS NOT NULL ORDER BY 1"  # noqa: S608
     if drawn is not None and (not samples or (one.equals and one.table in made)):
-        return f"{key} = {{ query = {_toml(drawn)} }}\n"
+        return f"{key} = {{ query = {toml(drawn)} }}\n"
     if samples:
         rows = ", ".join(f"({'NULL' if value is None else literal(value)})" for value in samples)
-        return f"{key} = {{ query = {_toml(f'VALUES {rows}')} }}\n"
+        return f"{key} = {{ query = {toml(f'VALUES {rows}')} }}\n"
     what = fill_in(f"a query that returns the values of :{one.name}, such as VALUES (1), (2)")
-    return f"{key} = {{ query = {_toml(f'-- {what}')} }}\n"
+    return f"{key} = {{ query = {toml(f'-- {what}')} }}\n"
 
 
 # ---- words ----
@@ -192,22 +190,3 @@ def _grouped(count: int) -> str:
 
 def _name(table: str) -> str:
     return ".".join(map(quoted, table.split(".")))
-
-
-def _comment(*sentences: str) -> str:
-    return "".join(
-        f"# {line}\n" for one in sentences for line in textwrap.wrap(" ".join(one.split()), _WIDTH)
-    )
-
-
-def _toml(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _multiline(text: str) -> str:
-    """Return TOML text over several lines; escapes only what must be escaped, so that it stays readable."""
-    safe = text.replace("\\", "\\\\").replace('"""', '""\\"')
-    safe = re.sub(
-        r"[\x00-\x08\x0b-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", safe.replace("\r\n", "\n")
-    )
-    return f'"""\n{safe}\n"""'

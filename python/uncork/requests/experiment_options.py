@@ -199,18 +199,19 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True)
 class NewOptions:
-    """Write a commented experiment file to start from, or one about the statement of a stored run.
+    """Write a commented experiment file to start from, or one about a stored run.
 
-    With --from, the file has the statement, its parameters with the values that the run stored, and the
-    tables that it uses. What the run does not hold becomes a marked place, which `uncork plan` lists.
+    With --from, the file has the run's statement, its parameters with the values that the run stored, and the
+    tables that it uses. From a load of a service, it has the service's command, a copy of its database, and
+    the requests. What the run does not hold becomes a marked place, which `uncork plan` lists.
     """
 
     file: Path = opt("[FILE]", "File to write. Default: experiment.toml.", default=Path("experiment.toml"))
     force: bool = opt("--force", "Overwrite an existing file.", default=False)
     run: str | None = opt(
         "--from RUN",
-        "Take the statement from this run of `profile logs`, `profile db` or `load sql`: its id, a name, or "
-        "last.",
+        "Take the statement from this run of `profile logs`, `profile db` or `load sql`, or the service and "
+        "its requests from this run of `load http`: its id, a name, or last.",
     )
     template: str | None = opt(
         "--template TEXT",
@@ -227,9 +228,21 @@ class NewOptions:
             r".*\S.*",
         ),
     )
+    change_env: list[tuple[str, str]] | None = opt(
+        "--change-env VARIABLE=VALUE",
+        "Add a variant that starts the service with this environment variable, such as POOL=16; repeatable. "
+        "For runs of `load http`.",
+        pair(
+            "=",
+            "--change-env {value}: write VARIABLE=VALUE with a variable of letters, digits and _",
+            r"[A-Za-z_]\w*",
+            ".*",
+        ),
+    )
     dsn: str | None = opt(
         "--dsn CONNINFO",
-        "Read the tables' definitions and statistics from this database; the connection only reads.",
+        "Read the tables' definitions and statistics from this database; the connection only reads. For a "
+        "service: the database to copy. Default: the load's --postgres.",
     )
     runs: Runs = DEFAULT_RUNS
 

@@ -23,8 +23,11 @@ __all__ = [
     "ServiceWatch",
     "ThreadTimes",
     "find_service",
+    "is_here",
+    "listeners",
     "listening_inodes",
     "overflows_in",
+    "parent_of",
     "process_tree",
 ]
 
@@ -75,7 +78,7 @@ def find_service(wanted: Sequence[int], host: str, port: int) -> tuple[Service |
         return (Service(pids, port if here else None) if pids else None), missing
     if not here:
         return None, ()
-    found = process_tree(pid for pid in _listeners(port) if pid != os.getpid())
+    found = process_tree(pid for pid in listeners(port) if pid != os.getpid())
     if found:
         return Service(found, port), ()
     return None, ()
@@ -202,7 +205,7 @@ def _listening(net: str, port: int) -> Iterator[tuple[str, int]]:
             yield from listening_inodes(lines, port)
 
 
-def _listeners(port: int) -> Iterator[int]:
+def listeners(port: int) -> Iterator[int]:
     """Yield the processes that listen on a port, as far as we may read their open files."""
     wanted = {f"socket:[{inode}]" for inode, _ in _listening("/proc/net", port)}
     if not wanted:
@@ -233,7 +236,7 @@ def process_tree(roots: Iterable[int]) -> tuple[int, ...]:
     below: dict[int, list[int]] = defaultdict(list)
     for pid in _all():
         with suppress(OSError, ValueError, IndexError):
-            below[int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])].append(pid)
+            below[_parent(pid)].append(pid)
     found: dict[int, None] = {}
     while wanted:
         pid = wanted.pop(0)
@@ -241,6 +244,18 @@ def process_tree(roots: Iterable[int]) -> tuple[int, ...]:
             found[pid] = None
             wanted += below[pid]
     return tuple(found)
+
+
+def parent_of(pid: int) -> int | None:
+    """Return a process's parent; None if the process has ended."""
+    try:
+        return _parent(pid)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def _limit(pid: int) -> int:

@@ -45,6 +45,8 @@ from uncork.spawn.child import remove_at_death
 __all__ = ["LocalServices", "remove_leftover_services"]
 
 _LEAST_SECRET = 4
+_OWN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""A variable of uncork's own environment."""
 
 Key = tuple[ServiceJob, str, str, tuple[Any, ...]]
 """Services with equal keys share one process: job, database, connection options, services it depends on."""
@@ -72,6 +74,9 @@ class LocalServices:
             if kind != "python" and shutil.which(wanted) is None:
                 return f"the program {wanted} is not on the PATH"
         for job in jobs:
+            for variable in (name for _, text in job.environment for name in _OWN.findall(text)):
+                if variable not in os.environ:
+                    return f"the variable {variable}, which service {job.name} needs, is not set: export it"
             program = job.command[0]
             if program != "{python}" and program not in job.files and shutil.which(program) is None:
                 return f"the program {program}, which service {job.name} starts, is not on the PATH"
@@ -155,9 +160,10 @@ class LocalServices:
             job,
             label=label,
             environment=environment,
+            words=_words(database),
             base=self._folder(),
             log=self._logs / f"{re.sub(r'[^A-Za-z0-9_-]', '_', label)}.{job.name}.log",
-            secrets=_secrets(environment, database),
+            secrets=_secrets(job, environment, database),
         )
         self._running[key] = started
         self._unready.add(key)
@@ -215,7 +221,7 @@ def _key(job: ServiceJob, database: Target, needed: tuple[Key, ...]) -> Key:
 def _environment(
     job: ServiceJob, database: Target, beside: Mapping[str, Target], known: Mapping[str, int]
 ) -> dict[str, str]:
-    given = dict(job.environment)
+    given = {name: _own_variables(text) for name, text in job.environment}
     given["DATABASE_URL"] = _url(database)
     given |= {_variable("DATABASE_URL", name): _url(target) for name, target in beside.items()}
     return given | {_variable("SERVICE", name): f"http://127.0.0.1:{port}" for name, port in known.items()}
@@ -230,11 +236,25 @@ def _variable(prefix: str, name: str) -> str:
     return f"{prefix}_{re.sub(r'[^A-Za-z0-9]', '_', name).upper()}"
 
 
-def _secrets(environment: Mapping[str, str], database: Target) -> list[str]:
+def _words(database: Target) -> dict[str, str]:
+    """Return what the names of the database's parts stand for, in a command and in variables."""
+    known = database.connection
+    parts = {"host": known["host"], "port": known.get("port"), "user": known.get("user")}
+    parts |= {"password": known.get("password"), "name": database.database, "url": _url(database)}
+    return {f"{{database_{name}}}": "" if text is None else str(text) for name, text in parts.items()}
+
+
+def _own_variables(text: str) -> str:
+    """Replace ``${NAME}`` by the variable of uncork's own environment; `lacking` checks that it is set."""
+    return _OWN.sub(lambda name: os.environ.get(name[1], ""), text)
+
+
+def _secrets(job: ServiceJob, environment: Mapping[str, str], database: Target) -> list[str]:
     """Return texts that must not appear in a log: passwords, and variables whose names suggest a secret."""
     password = database.connection.get("password")
     found = [str(password)] if password else []
     found += [text for name, text in environment.items() if is_secret(name)]
+    found += [environment[name] for name, text in job.environment if _OWN.search(text)]
     found += [text for name, text in environment.items() if name.startswith("DATABASE_URL") and password]
     return sorted((text for text in found if len(text) >= _LEAST_SECRET), key=len, reverse=True)
 

@@ -45,6 +45,7 @@ class ServiceProcess:
         job: what to start.
         label: the owner's name, for messages.
         environment: its environment variables besides `HOST`, `PORT` and `FOLDER`.
+        words: texts that replace ``{name}`` in its command and its variables, besides the service's own.
         base: the folder in which its own folder is created.
         log: the file for its output.
         secrets: texts to redact in that file.
@@ -59,6 +60,7 @@ class ServiceProcess:
         *,
         label: str,
         environment: Mapping[str, str],
+        words: Mapping[str, str],
         base: Path,
         log: Path,
         secrets: Iterable[str],
@@ -72,9 +74,16 @@ class ServiceProcess:
         self._log = log
         self._secrets = [secret.encode() for secret in secrets if secret]
         self._put_files()
+        self._words = {
+            **words,
+            "{python}": sys.executable,
+            "{port}": str(self.port),
+            "{host}": LOOPBACK,
+            "{folder}": str(self.folder),
+        }
         given = {
             **_basic(),
-            **environment,
+            **{name: self._filled(text) for name, text in environment.items()},
             "HOST": LOOPBACK,
             "PORT": str(self.port),
             "FOLDER": str(self.folder),
@@ -172,21 +181,16 @@ class ServiceProcess:
             path.chmod(0o755)
 
     def _command(self, path: str) -> list[str]:
-        known = {
-            "{python}": sys.executable,
-            "{port}": str(self.port),
-            "{host}": LOOPBACK,
-            "{folder}": str(self.folder),
-        }
-        words = []
-        for word in self.job.command:
-            for name, value in known.items():
-                word = word.replace(name, value)  # noqa: PLW2901 -- each name in turn
-            words.append(word)
+        words = [self._filled(word) for word in self.job.command]
         if words[0] in self.job.files:
             words[0] = str(self.folder / words[0])
         words[0] = shutil.which(words[0], path=path) or words[0]
         return words
+
+    def _filled(self, text: str) -> str:
+        for name, value in self._words.items():
+            text = text.replace(name, value)
+        return text
 
     def _answers(self, seconds: float) -> str | None:
         """Return why the service is not ready; None if it is ready."""

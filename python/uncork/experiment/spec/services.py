@@ -52,12 +52,14 @@ class Service(Section):
 
     command: Command = Field(
         description="The program and its arguments, without a shell. {python} is the interpreter that runs "
-        "uncork; {port}, {host} and {folder} are the service's own. Files beside this one are copied to its "
+        "uncork; {port}, {host} and {folder} are the service's own, and {database_url} (or {database_host}, "
+        "_port, _name, _user, _password) its variant's database. Files beside this one are copied to its "
         "folder. In a guard, {image} is a side's image and {checkout} the root of its commit's checkout."
     )
     environment: dict[Variable, str] = Field(
         default_factory=dict,
-        description="Environment variables. `:name` is replaced by a variant's value or a factor.",
+        description="Environment variables. `:name` is replaced by a variant's value or a factor, {port} and "
+        "the like as in the command, ${NAME} by a variable of uncork's own environment, which is not stored.",
     )
     ready: Path | None = Field(
         default=None,

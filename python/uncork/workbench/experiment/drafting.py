@@ -64,7 +64,7 @@ def draft_of(folder: Path, wanted: str | None, dsn: str | None, changes: Mapping
     if manifest.kind not in _READERS:
         raise UsageError(
             f"run {manifest.id} is of kind {manifest.kind}, which holds no statements; name a run of "
-            "`uncork profile logs`, `uncork profile db` or `uncork load sql`"
+            "`uncork profile logs`, `uncork profile db`, `uncork load sql` or `uncork load http`"
         )
     chosen = _choose(_READERS[manifest.kind](folder), wanted, manifest.id)
     names = () if chosen.parts is None else chosen.parts.tables

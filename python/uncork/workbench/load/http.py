@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from uncork.engines.host import machine_facts
+from uncork.engines.services.running_program import listening_program
 from uncork.engines.watch.connection import check_conninfo
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.http import check_http, http_plan, run_http, without_secrets
@@ -18,6 +19,7 @@ from uncork.model.redaction import redact
 from uncork.requests.jobs import HttpJob
 from uncork.store.layout import Manifest, RunKind
 from uncork.store.loads import write_environment, write_measurement, write_plan
+from uncork.store.programs import LoadedService, write_service
 from uncork.store.seen import Pressed, write_pressed
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.load.monitor import Components, Monitor, find_components
@@ -106,6 +108,10 @@ class HttpSession:
         )
         for sentence in components.missing:
             notify(sentence)
+        server = job.spec.server
+        program = listening_program(server.host, server.port, job.service_pids)
+        postgres = None if job.postgres is None else redact(job.postgres)
+        write_service(self.folder, LoadedService(program, postgres))
         return components
 
     def run(self, progress: Callable[[LoadProgress], None] | None, notify: Notify) -> LoadOutcome:

@@ -1,0 +1,33 @@
+"""Write comments and strings of a generated experiment file. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from typing import Final
+
+__all__ = ["comment", "multiline", "toml"]
+
+_WIDTH: Final = 100
+
+
+def comment(*sentences: str) -> str:
+    """Return sentences as lines of a comment, each sentence on lines of its own."""
+    return "".join(
+        f"# {line}\n" for one in sentences for line in textwrap.wrap(" ".join(one.split()), _WIDTH)
+    )
+
+
+def toml(text: str) -> str:
+    """Return a text as a TOML string on one line."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def multiline(text: str) -> str:
+    """Return TOML text over several lines; escapes only what must be escaped, so that it stays readable."""
+    safe = text.replace("\\", "\\\\").replace('"""', '""\\"')
+    safe = re.sub(
+        r"[\x00-\x08\x0b-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", safe.replace("\r\n", "\n")
+    )
+    return f'"""\n{safe}\n"""'
