@@ -1,12 +1,19 @@
-"""From a slow statement on a server to a verdict on an index: profile db, new --from, plan, run."""
+"""From a slow statement or a load of a service to a verdict on an index: new --from, plan, run."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
 
+from fakes.http_servers import free_port
 from uncork.engines.embedded import EmbeddedServer
 
 pytestmark = pytest.mark.postgres
@@ -85,6 +92,80 @@ def test_a_slow_statement_becomes_an_experiment_with_a_verdict(uncork):
     ran = uncork("run", "slow.toml", "--budget", "20s", "--expect", "index=faster")
     assert ran.returncode == 0, ran.stderr + ran.stdout
     assert "faster" in ran.stdout
+
+
+SHOP = """
+CREATE TABLE items (id integer NOT NULL, name text NOT NULL, price integer NOT NULL);
+INSERT INTO items SELECT n, 'item ' || n, n % 100 FROM generate_series(1, 30000) AS n;
+CREATE VIEW item AS SELECT * FROM items
+"""
+SERVICE = Path(__file__).parents[2] / "examples" / "services" / "service.py"
+
+
+@contextmanager
+def service(dsn):
+    """Run the example's service on a database; yield its address. It has a secret that nothing may store."""
+    port = free_port()
+    given = {"PATH": os.environ["PATH"], "HOST": "127.0.0.1", "PORT": str(port), "DATABASE_URL": dsn}
+    running = subprocess.Popen(
+        [sys.executable, SERVICE.name],
+        cwd=SERVICE.parent,
+        env={**given, "POOL": "4", "API_TOKEN": "never-shown"},
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while f":{port:04X} " not in Path("/proc/net/tcp").read_text() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        running.terminate()
+        running.wait()
+
+
+@pytest.mark.slow
+def test_a_load_of_a_service_becomes_an_experiment_with_a_verdict(uncork):
+    server = EmbeddedServer({"shared_buffers": "64MB"})
+    server.start()
+    try:
+        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE shop")
+        dsn = server.conninfo("shop")
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(SHOP)
+        with service(dsn) as address:
+            loading = ("load", "http", "-c", 2, "-D", "0.5s", "--var", "id=1..30000", "--postgres", dsn)
+            done = uncork(*loading, f"{address}/items/{{id}}")
+            assert done.returncode == 0, done.stderr
+            changes = ("--change", "index=CREATE INDEX ON items (id)")
+            made = uncork("new", "slow.toml", "--from", "last", *changes)
+            assert made.returncode == 0, made.stderr
+            bare = uncork("new", "bare.toml", "--from", "last", "--change-env", "POOL=1")
+            refused = uncork("new", "no.toml", "--from", "last", "--template", "item")
+        (stored,) = uncork.runs
+        assert not [
+            path for path in stored.rglob("*") if path.is_file() and b"never-shown" in path.read_bytes()
+        ]
+        text = (uncork.folder / "slow.toml").read_text()
+        assert 'POOL = "4"' in text and 'API_TOKEN = "${API_TOKEN}"' in text and f'"{SERVICE.name}"' in text
+        assert 'services.app.environment = { POOL = "1" }' in (uncork.folder / "bare.toml").read_text()
+        assert bare.returncode == 0 and refused.returncode == 1
+        assert "--template chooses a statement, but this run is a load of a service" in refused.stderr
+
+        planned = uncork("plan", "slow.toml", "--dsn", dsn)
+        assert planned.returncode == 0, planned.stderr
+        # Short trials, for a short test. Where a pg_dump of this version is installed, the file has settings
+        # for the embedded server, into which it copies.
+        text = text.replace('metric = "latency_mean"', 'metric = "latency_mean"\noperations = 30\nblocks = 2')
+        head, _, rest = text.partition("# Settings of the service's server")
+        uncork.write(head + rest[rest.find("[stop]") :] if rest else text, "slow.toml")
+        words = ("--budget", "200s", "--precision", "50%", "--expect", "index=faster")
+        ran = uncork("run", "slow.toml", "--dsn", dsn, *words, env={"API_TOKEN": "never-shown"})
+        assert ran.returncode == 0, ran.stderr + ran.stdout
+        with psycopg.connect(dsn) as connection:
+            names = [name for (name,) in connection.execute("SELECT datname FROM pg_database")]
+        assert sorted(names) == ["postgres", "shop", "template0", "template1"], "the copies are dropped"
+    finally:
+        server.stop()
 
 
 ENTRY = "2026-01-01 10:00:0{second}.000 UTC [{pid}] user=app,db=shop {rest}\n"

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from uncork.engines.places import servers_folder
 from uncork.engines.services import process as service_process
 from uncork.engines.services.local import LocalServices, remove_leftover_services
 from uncork.engines.services.process import session_of
+from uncork.engines.services.running_program import listening_program
 from uncork.errors import ServiceCrash
 from uncork.model.server import Target
 from uncork.model.service import ServiceJob
@@ -81,7 +83,12 @@ def listens(port):
 
 def test_a_service_is_told_what_it_needs_and_nothing_else(services, monkeypatch, tmp_path):
     monkeypatch.setenv("MY_TOKEN", "not for it")
-    one = job(environment=(("POOL", "10"), ("API_KEY", "hidden-key")), ready="/health")
+    variables = (
+        *(("POOL", "10"), ("API_KEY", "hidden-key"), ("MINE", "${MY_TOKEN}"), ("DSN", "{database_url}")),
+        ("PARTS", "{database_host} {database_port} {database_name} {database_user} {database_password}"),
+        ("BASE", "http://{host}:{port}/{folder}"),
+    )
+    one = job(environment=variables, ready="/health")
     front = ServiceJob("front", ("{python}", "service.py"), files={"service.py": ECHO}, after=("api",))
     served = services.serve("wide", [one, front], DATABASE, {"events": Target("uncork_b0", CONNECTION)})
     told = get(served)
@@ -91,6 +98,10 @@ def test_a_service_is_told_what_it_needs_and_nothing_else(services, monkeypatch,
     assert told["DATABASE_URL_EVENTS"].startswith("postgresql://app:s3cret%21@127.0.0.1:5432/uncork_b0")
     assert told["SERVICE_API"].startswith("http://127.0.0.1:")
     assert "MY_TOKEN" not in told
+    first = get(replace(served, port=int(told["SERVICE_API"].rpartition(":")[2])))
+    assert first["MINE"] == "not for it" and first["DSN"] == first["DATABASE_URL"]
+    assert first["PARTS"] == "127.0.0.1 5432 shop app s3cret!"
+    assert first["BASE"] == f"http://127.0.0.1:{first['PORT']}/{first['FOLDER']}"
     assert len(served.pids) == 2
     user_ns, system_ns = services.cpu_ns(served)
     assert user_ns > 0
@@ -100,6 +111,27 @@ def test_a_service_is_told_what_it_needs_and_nothing_else(services, monkeypatch,
     log = (tmp_path / "services" / "wide.api.log").read_text()
     assert log.startswith("I know ***")
     assert "s3cret" not in log
+
+
+def test_a_variable_of_our_own_environment_that_is_not_set_is_named(services, monkeypatch):
+    monkeypatch.delenv("MY_TOKEN", raising=False)
+    jobs = [job(environment=(("MINE", "${MY_TOKEN}"),))]
+    told = "the variable MY_TOKEN, which service api needs, is not set: export it"
+    assert services.lacking(jobs, []) == told
+    monkeypatch.setenv("MY_TOKEN", "1")
+    assert services.lacking(jobs, []) is None
+
+
+def test_the_program_that_listens_is_the_one_that_started_its_workers(services):
+    started = services.serve("base", [job(environment=(("POOL", "10"), ("API_KEY", "hidden")))], DATABASE, {})
+    program = listening_program(started.host, started.port)
+    assert program is not None
+    assert program.command[0].endswith(Path(sys.executable).name) and program.command[1:] == ("service.py",)
+    assert program.environment["POOL"] == "10" and program.environment["API_KEY"] is None
+    assert "s3cret" not in repr(program) and Path(program.folder).is_dir()
+    assert listening_program("192.0.2.1", started.port) is None, "another machine"
+    services.release()
+    assert listening_program(started.host, started.port) is None
 
 
 def test_equal_jobs_on_the_same_data_are_one_process(services):

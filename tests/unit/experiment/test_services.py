@@ -248,10 +248,10 @@ def test_evidence_is_gathered_under_the_same_requests_for_a_while():
 class Attempt:
     """A runner with its fakes, services among them."""
 
-    def __init__(self, text=FILE, latencies_ns=None, **options):
+    def __init__(self, text=FILE, latencies_ns=None, *, build_ns=0, **options):
         self.spec = parse(text)
         self.clock = FakeClock(10**12)
-        self.server = FakeServer(self.clock)
+        self.server = FakeServer(self.clock, build_ns=build_ns)
         self.load = FakeLoad(self.server, self.clock, latencies_ns, **options)
         self.services = FakeServices()
         self.sink = MemorySink()
@@ -464,6 +464,17 @@ def test_a_service_of_the_newer_version_only_cannot_be_compared():
     ((_, _, variant, difference),) = attempt.sink.answers
     assert variant == "narrow"
     assert difference == "not compared: service api understands HTTP/2 only"
+
+
+def test_a_service_that_does_not_start_is_found_before_the_rest_is_filled():
+    attempt = Attempt(build_ns=3 * 10**9)
+    attempt.services.slow = {"api"}
+    with pytest.raises(SetupError, match="service api of wide was not ready within 20 s"):
+        attempt.run()
+    assert attempt.server.called("build") == [("all", "wide")]
+    attempt = Attempt(build_ns=3 * 10**9).run()
+    first = [name for name, _, _ in attempt.server.calls if name in ("build", "restore")][:4]
+    assert first == ["build", "restore", "build", "restore"], "nothing of the first start is left in the data"
 
 
 def test_the_baseline_must_be_asked():

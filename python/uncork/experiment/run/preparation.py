@@ -9,7 +9,7 @@ from uncork.errors import LoadError, ServiceCrash, SetupError, VersionError
 from uncork.experiment.plan.order import cells, texts_for
 from uncork.experiment.plan.placement import Placement, Placements, database_settings
 from uncork.experiment.plan.skip_rules import NOT_HERE, answer_deadline_ns, too_slow
-from uncork.experiment.ports import Load, Server, Sink
+from uncork.experiment.ports import Clock, Load, Server, Sink
 from uncork.experiment.run.answer_reasons import (
     OTHER_DATA,
     asked_again,
@@ -41,6 +41,9 @@ from uncork.model.trial import Arm, Cell
 
 __all__ = ["Preparation"]
 
+_LONG_NS = 2 * 10**9
+"""If filling one template takes longer than this, its services are started before the next is filled."""
+
 
 class Preparation:
     """Builds the data, and records each variant's answers, plans and sizes.
@@ -59,9 +62,11 @@ class Preparation:
         ledger: Ledger,
         placements: Placements,
         manager: ServiceManager,
+        clock: Clock,
     ) -> None:
         self._spec = spec
         self._manager = manager
+        self._clock = clock
         self._placements = placements
         self._server = server
         self._load = load
@@ -82,6 +87,7 @@ class Preparation:
         self._server.start()
         self._sink.environment(self._server.facts())
         yield from self._skip_absent()
+        begun_ns = self._clock.monotonic_ns()
         if spec.setup.copy_of is not None:
             yield Preparing("copying the database", 0, 1)
             self._server.build_base(spec.setup.copy_of)
@@ -89,6 +95,11 @@ class Preparation:
         for done, (cell, variant) in enumerate(templates):
             yield Preparing(f"filling {variant}{cell.at}", done, len(templates))
             self._build(cell, variant)
+            left = len(templates) - done - 1
+            if left and cell == templates[0][0] and self._clock.monotonic_ns() - begun_ns >= _LONG_NS:
+                yield Preparing(f"starting the services of {variant}", done, len(templates))
+                self._try_services(cell, variant)
+            begun_ns = self._clock.monotonic_ns()
         for done, name in enumerate(spec.databases):
             yield Preparing(f"filling database {name}", done, len(spec.databases))
             self._build_beside(name)
@@ -150,6 +161,22 @@ class Preparation:
                 self._sink.refusal(cell, workload, variant, reason)
             if places:
                 yield Skipped(*places[0], variant, reason, everywhere=True)
+
+    def _try_services(self, cell: Cell, variant: str) -> None:
+        """Start a variant's services once, so that a mistake shows before more data is filled.
+
+        Raises:
+            SetupError: if they do not start, or are not ready in time.
+        """
+        if not self._manager.has_services:
+            return
+        self._manager.restore(self._placements.of(cell, Arm(variant)))
+        try:
+            self._manager.served(cell, Arm(variant))
+        except ServiceCrash as error:
+            raise SetupError(str(error)) from error
+        finally:
+            self._manager.end()
 
     def _build(self, cell: Cell, variant: str) -> None:
         spec = self._spec

@@ -106,7 +106,9 @@ class Runner:
         self._measuring_ns = self._start_ns
         self._placements = Placements(spec)
         self._manager = ServiceManager(spec, server, services, self._placements)
-        self._preparation = Preparation(spec, server, load, sink, ledger, self._placements, self._manager)
+        self._preparation = Preparation(
+            spec, server, load, sink, ledger, self._placements, self._manager, clock
+        )
         self._measuring = Measuring(
             spec, server, load, self._placements, self._manager, self._preparation, observers, clock
         )

@@ -52,6 +52,11 @@ class ServiceManager:
             return False
         return not self._spec.http_workloads or workload in self._spec.http_workloads
 
+    @property
+    def has_services(self) -> bool:
+        """Whether the experiment has services at all."""
+        return self._services is not None and bool(self._spec.services)
+
     def start(self, visit: Visit) -> None:
         """Start the services that a visit needs, so that no trial waits for them. Raises ServiceCrash."""
         trials = [trial for block in visit.blocks for trial in block if self.runs_for(trial.workload)]
