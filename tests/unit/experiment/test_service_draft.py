@@ -14,7 +14,7 @@ from uncork.model.load import Arrivals
 from uncork.model.program import RunningProgram
 from uncork.requests.source import Options, made_source
 from uncork.workbench.experiment.checking import sql_problems
-from uncork.workbench.experiment.service_drafting import without_password
+from uncork.workbench.experiment.service_drafting import plain_conninfo
 
 DSN = "postgresql://app@db:5432/shop"
 COMMAND = ("/srv/.venv/bin/python", "-m", "app", "--bind", "127.0.0.1:8080", "--pool=18080")
@@ -180,4 +180,4 @@ def test_a_variable_of_the_load_may_have_the_name_of_the_change():
     ],
 )
 def test_connection_strings_lose_their_password(conninfo, plain):
-    assert without_password(conninfo) == plain
+    assert plain_conninfo(conninfo) == plain

@@ -19,8 +19,8 @@ __all__ = [
     "Share",
     "Word",
     "needs_sql",
+    "refuse_password",
     "several",
-    "without_password",
 ]
 
 
@@ -78,7 +78,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def without_password(conninfo: str) -> str:
+def refuse_password(conninfo: str) -> str:
     """Return a connection string unchanged; raise ValueError if it contains a password."""
     if redact(conninfo) != conninfo:
         raise ValueError("must not contain a password; use PGPASSWORD or ~/.pgpass")

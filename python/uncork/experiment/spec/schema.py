@@ -23,8 +23,8 @@ from uncork.experiment.spec.fields import (
     Share,
     Word,
     needs_sql,
+    refuse_password,
     several,
-    without_password,
 )
 from uncork.experiment.spec.growth import Growth
 from uncork.experiment.spec.guard import Guard
@@ -164,7 +164,7 @@ class Setup(Section):
 
     sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
     file: str | None = Field(default=None, description="A file beside this one with the SQL.")
-    copy_of: Annotated[str, AfterValidator(without_password)] | None = Field(
+    copy_of: Annotated[str, AfterValidator(refuse_password)] | None = Field(
         default=None,
         description="Connection string of a database. Each variant's data begins as a copy of it; the SQL, "
         "which may then be left out, runs afterwards. A password comes from PGPASSWORD or ~/.pgpass.",

@@ -70,7 +70,7 @@ def service_draft_of(
     start = _start(loaded, plan, conninfo)
     about = (
         f"{count_words(len(plan['scripts']), 'kind')} of requests to {http['authority']}, "
-        f"{count_words(plan['clients'], 'connection')}"
+        f"by {count_words(plan['clients'], 'connection')}"
     )
     origin = [
         f"Written by `uncork new --from {manifest.id}`: {about}. uncork starts the service for each variant, "
@@ -110,7 +110,7 @@ def _start(loaded: LoadedService, plan: Mapping[str, Any], database: str | None)
 
 def _database(conninfo: str) -> tuple[DraftDatabase, str]:
     """Return the database to copy, and the options of a run that can copy it."""
-    plain = without_password(conninfo)
+    plain = plain_conninfo(conninfo)
     notes = []
     if plain != conninfo:
         notes.append("The password comes from PGPASSWORD or ~/.pgpass.")
@@ -118,7 +118,8 @@ def _database(conninfo: str) -> tuple[DraftDatabase, str]:
     try:
         source = read_source(plain if HIDDEN in conninfo else conninfo)
     except ConnectError as error:
-        notes.append(f"It could not be read when this file was written: {error}.")
+        reason = str(error).rstrip("?.")
+        notes.append(f"It could not be read when this file was written: {reason}.")
         return DraftDatabase(plain, notes), ""
     programs = dump_programs(source.major)
     notes = [*_how(source, None if programs is None else version_of(programs), words), *notes]
@@ -156,7 +157,7 @@ def _how(source: SourceDatabase, version: int | None, words: str) -> list[str]:
     return found
 
 
-def without_password(conninfo: str) -> str:
+def plain_conninfo(conninfo: str) -> str:
     """Return a connection string without its password."""
     if "://" in conninfo:
         plain = re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1@", conninfo)
