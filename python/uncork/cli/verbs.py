@@ -98,7 +98,7 @@ VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
     },
     "Prove the fix": {
         "new": Verb(
-            "Write a commented experiment file to start from, or one about the statement of a stored run.",
+            "Write a commented experiment file to start from, or one about a stored run.",
             "uncork.cli.new:new",
             "uncork.requests.experiment_options:NewOptions",
         ),
