@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from uncork.experiment.spec.placeholders import fill_in
 from uncork.experiment.spec.services import RESERVED, text_names
-from uncork.model.program import HIDDEN, RunningProgram
+from uncork.model.services.program import HIDDEN, RunningProgram
 
 __all__ = ["DROPPED", "ServiceStart", "service_start"]
 
@@ -99,7 +99,7 @@ class _Filled:
         return fill_in(f"the secret in {word}") if HIDDEN in found else found
 
     def variables(self, environment: Mapping[str, str | None]) -> tuple[list[str], dict[str, str]]:
-        """Return assignments for the command, of names that uncork reserves, and the other variables."""
+        """Return assignments for the command, of names that are reserved, and the other variables."""
         before: list[str] = []
         found: dict[str, str] = {}
         for name, value in environment.items():

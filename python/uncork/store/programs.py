@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from uncork.model.program import RunningProgram
+from uncork.model.services.program import RunningProgram
 from uncork.store.layout import unreadable, write_atomically
 
 __all__ = ["LoadedService", "read_service", "write_service"]

@@ -11,7 +11,7 @@ from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.load.http import http_plan, without_secrets
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
 from uncork.model.load import Arrivals
-from uncork.model.program import RunningProgram
+from uncork.model.services.program import RunningProgram
 from uncork.requests.source import Options, made_source
 from uncork.workbench.experiment.checking import sql_problems
 from uncork.workbench.experiment.service_drafting import plain_conninfo

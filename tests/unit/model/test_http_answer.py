@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from uncork.model.http_answer import AnswerRules, allowing, answer_differences
 from uncork.model.http_trial import HttpAnswer
+from uncork.model.services.answers import AnswerRules, allowing, answer_differences
 
 NONE = AnswerRules()
 UUIDS = ("0190d8f1-7a7f-7cc4-a7bb-0b9c4a3d1f5e", "e7b1c2d3-1a2b-4c3d-8e4f-5a6b7c8d9e0f")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.model.program import stored_program
+from uncork.model.services.program import stored_program
 
 
 @pytest.mark.parametrize(

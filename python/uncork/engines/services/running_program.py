@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from uncork.engines.services.inspection import is_here, listeners, parent_of
-from uncork.model.program import RunningProgram, stored_program
+from uncork.model.services.program import RunningProgram, stored_program
 
 __all__ = ["listening_program"]
 

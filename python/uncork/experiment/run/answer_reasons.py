@@ -8,8 +8,8 @@ from typing import Final
 
 from uncork.experiment.run.http_request import reads_only
 from uncork.experiment.spec.schema import Spec
-from uncork.model.http_answer import AnswerRules, Change, Difference, allowing
 from uncork.model.http_trial import HttpAnswer
+from uncork.model.services.answers import AnswerRules, Change, Difference, allowing
 
 __all__ = ["OTHER_DATA", "asked_again", "changing_requests", "changing_rows", "wrong_requests"]
 

@@ -33,10 +33,10 @@ from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.answer import Answer, difference
 from uncork.model.engine import EngineOverhead
-from uncork.model.http_answer import AnswerRules, allowing, answer_differences
 from uncork.model.http_trial import NOT_COMPARED, HttpAnswer
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.request import Statement
+from uncork.model.services.answers import AnswerRules, allowing, answer_differences
 from uncork.model.trial import Arm, Cell
 
 __all__ = ["Preparation"]

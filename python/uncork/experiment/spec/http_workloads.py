@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from uncork.experiment.spec import problems
 from uncork.experiment.spec.fields import Nanoseconds, Section
 from uncork.model.http import OnClose
-from uncork.model.http_answer import AnswerRules
+from uncork.model.services.answers import AnswerRules
 
 __all__ = ["HttpFacts", "Path", "RequestFacts"]
 

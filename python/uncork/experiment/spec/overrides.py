@@ -1,14 +1,38 @@
-"""What a variant overrides: set-up and SQL in another dialect, or a different schema."""
+"""The set-up, and what a variant overrides: set-up and SQL in another dialect, or a different schema."""
 
 from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from uncork.experiment.spec.fields import Section, needs_sql
+from uncork.experiment.spec.fields import Nanoseconds, Section, needs_sql, refuse_password
 
-__all__ = ["OwnSetup", "OwnWorkload"]
+__all__ = ["OwnSetup", "OwnWorkload", "Setup"]
+
+
+class Setup(Section):
+    """How a variant's data is made, once for each variant and cell."""
+
+    sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
+    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
+    copy_of: Annotated[str, AfterValidator(refuse_password)] | None = Field(
+        default=None,
+        description="Connection string of a database. Each variant's data begins as a copy of it; the SQL, "
+        "which may then be left out, runs afterwards. A password comes from PGPASSWORD or ~/.pgpass.",
+    )
+    timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for a set-up.")
+    shared: bool = Field(
+        default=False,
+        description="Variants and cells with the same set-up SQL share one database, made once. Then "
+        "the workload's undo must undo what a trial changes.",
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.copy_of is None:
+            needs_sql(self.sql)
+        return self
 
 
 class OwnSetup(Section):

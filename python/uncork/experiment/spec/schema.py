@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from uncork.experiment.spec import problems
 from uncork.experiment.spec.batches import BATCH, CHUNKED, Strategy
@@ -23,7 +23,6 @@ from uncork.experiment.spec.fields import (
     Share,
     Word,
     needs_sql,
-    refuse_password,
     several,
 )
 from uncork.experiment.spec.growth import Growth
@@ -31,7 +30,7 @@ from uncork.experiment.spec.guard import Guard
 from uncork.experiment.spec.http_workloads import HttpFacts
 from uncork.experiment.spec.inlining import inline_files, service_files
 from uncork.experiment.spec.limits import too_many_variants
-from uncork.experiment.spec.overrides import OwnSetup, OwnWorkload
+from uncork.experiment.spec.overrides import OwnSetup, OwnWorkload, Setup
 from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.experiment.spec.services import Database, OwnHttp, OwnService, Service
 from uncork.experiment.spec.single_variant import too_few, with_variant
@@ -156,30 +155,6 @@ class Variant(Section):
     def _chunked(self) -> Self:
         if self.chunk is not None and self.batching not in CHUNKED:
             raise problems.at(("chunk",), 'works only with batching = "values" or "unnest"')
-        return self
-
-
-class Setup(Section):
-    """How a variant's data is made, once for each variant and cell."""
-
-    sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
-    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
-    copy_of: Annotated[str, AfterValidator(refuse_password)] | None = Field(
-        default=None,
-        description="Connection string of a database. Each variant's data begins as a copy of it; the SQL, "
-        "which may then be left out, runs afterwards. A password comes from PGPASSWORD or ~/.pgpass.",
-    )
-    timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for a set-up.")
-    shared: bool = Field(
-        default=False,
-        description="Variants and cells with the same set-up SQL share one database, made once. Then "
-        "the workload's undo must undo what a trial changes.",
-    )
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if self.copy_of is None:
-            needs_sql(self.sql)
         return self
 
 

@@ -15,7 +15,7 @@ from uncork.engines.services.inspection import is_here
 from uncork.errors import ConnectError
 from uncork.experiment.service_draft import DraftDatabase, ServiceDraft
 from uncork.experiment.service_start import ServiceStart, service_start
-from uncork.model.program import HIDDEN
+from uncork.model.services.program import HIDDEN
 from uncork.model.units import count_words, format_bytes
 from uncork.store.layout import read_manifest
 from uncork.store.loads import LoadReader
