@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from fakes.forked_commands import ForkedCommands
+
 settings.register_profile("uncork", deadline=None)
 settings.load_profile("uncork")
 
@@ -49,6 +51,14 @@ def runs_away_from_the_checkout(tmp_path, monkeypatch):
     monkeypatch.setenv("UNCORK_RUNS", str(tmp_path / "runs"))
     for name in ("PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGSERVICE"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def commands():
+    """Run the command line in processes that need not import it again."""
+    started = ForkedCommands()
+    yield started
+    started.end()
 
 
 @pytest.fixture

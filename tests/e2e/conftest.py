@@ -1,4 +1,4 @@
-"""The command line by subprocess, as a person runs it; pages in a browser, with the network shut."""
+"""The command line in processes of its own, as a person runs it; pages in a browser without a network."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.forked_commands import ForkedCommands
 from uncork.engines.places import servers_folder
 
 QUICK = '''
@@ -46,11 +47,21 @@ precision = "50%"
 '''
 
 
+BRIEF_EVIDENCE = """
+from uncork.cli.app import main
+from uncork.workbench.experiment import evidence
+evidence.WATCH_NS = evidence.SYSCALLS_NS = {nanoseconds}
+main()
+"""
+"""A program: the command line, but evidence is sampled shortly instead of for eight seconds per variant."""
+
+
 class Uncork:
     """Runs the command in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, commands: ForkedCommands) -> None:
         self.folder = folder
+        self._commands = commands
         self.environment = {**os.environ, "UNCORK_RUNS": str(folder / "runs"), "COLUMNS": "120"}
         for name in ("CI", "FORCE_COLOR"):
             self.environment.pop(name, None)
@@ -61,10 +72,24 @@ class Uncork:
         return path
 
     def __call__(self, *arguments: object, env: Mapping[str, str] | None = None, timeout: float = 360):
+        words = tuple(map(str, arguments))
+        environment = {**self.environment, **(env or {})}
+        changed = {name for name, value in environment.items() if os.environ.get(name) != value}
+        if any(name.startswith("PYTHON") for name in changed):  # what the interpreter reads at its start
+            return self._run((sys.executable, "-m", "uncork", *words), environment, timeout)
+        return self._commands.run(words, self.folder, environment, timeout)
+
+    def briefly(self, *arguments: object, seconds: float = 0.5, timeout: float = 360):
+        """Run the command, but sample evidence only for so long."""
+        program = BRIEF_EVIDENCE.format(nanoseconds=round(seconds * 1e9))
+        words = (sys.executable, "-c", program, *map(str, arguments))
+        return self._run(words, self.environment, timeout)
+
+    def _run(self, words: tuple[str, ...], environment: Mapping[str, str], timeout: float):
         return subprocess.run(
-            [sys.executable, "-m", "uncork", *map(str, arguments)],
+            words,
             cwd=self.folder,
-            env={**self.environment, **(env or {})},
+            env=environment,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -101,9 +126,9 @@ class Uncork:
 
 
 @pytest.fixture
-def uncork(tmp_path):
+def uncork(tmp_path, commands):
     before = set(servers_folder().glob("pg-*"))
-    yield Uncork(tmp_path)
+    yield Uncork(tmp_path, commands)
     left = set(servers_folder().glob("pg-*")) - before
     assert not left, f"servers were left behind: {left}"
 
