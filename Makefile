@@ -19,7 +19,7 @@ demo: $(VENV)/.built ## Run the case cluster-names on an embedded PostgreSQL; en
 
 test: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines ## Run every test: Rust, unit, property, calibration, real PostgreSQL, browser
 	cargo test --workspace --release --locked
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 check: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines ## Format, lint, types, import contracts, generated files fresh; under a minute
 	cargo fmt --all --check

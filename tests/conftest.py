@@ -31,13 +31,30 @@ def pytest_unconfigure():
     shutil.rmtree(_SERVERS, ignore_errors=True)
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """With several workers (--dist loadgroup), keep a file together, unless its tests are long and alone."""
+    """Prepare the tests for several workers (--dist loadgroup).
+
+    Keep a file together unless its tests are long and share nothing. Start what takes longest first, so that
+    no worker is left with a long test at the end; `make test` keeps this order by --no-loadscope-reorder.
+    """
     for item in items:
         alone = item.path.parent.name in {"calibration", "docs", "e2e"}
         if not alone and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    result = yield
+    items.sort(key=_start)
+    return result
+
+
+def _start(item):
+    """Return the place of a test in the order: groups of long tests, long tests, other servers, the rest."""
+    folder = item.path.parent.name
+    if folder == "e2e" and item.get_closest_marker("xdist_group"):
+        return 0
+    if item.get_closest_marker("slow"):
+        return 1
+    return {"integration": 2, "e2e": 3, "docs": 4, "calibration": 5}.get(folder, 6)
 
 
 def pytest_runtest_logreport(report):

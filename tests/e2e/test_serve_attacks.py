@@ -16,6 +16,7 @@ from fakes.dashboards import copy_run, dashboard, make_load
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
+pytestmark = pytest.mark.xdist_group("serve attacks")  # they share two dashboards
 TOKEN = "a-token-of-thirty-two-characters"
 SCRIPT = '<script>alert(1)</script>"><img src=x onerror=alert(2)>{{ 7 * 7 }}'
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
