@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
 def test_cluster_names_shows_the_published_figure_beside_the_measured_one(uncork):
-    options = ["--set", "rows=10000", "--workload", "select", "--budget", "150s", "--precision", "50%"]
+    options = ["--set", "rows=10000", "--workload", "select", "--budget", "30s", "--precision", "99%"]
     done = uncork("case", "run", "cluster-names", *options)
     assert done.returncode == 0, done.stderr
     assert "published" in done.stdout
@@ -25,7 +25,11 @@ def test_cluster_names_shows_the_published_figure_beside_the_measured_one(uncork
         if comparison["variant"] == "uuid" and ["index", "none"] in comparison["cell"]
     ]
     assert without["published_ratio"] == pytest.approx(1080828 / 1269443)
-    assert without["ratio"] < 1, "a smaller key makes the scan cheaper"
+    assert without["ratio"] is not None
+    read = {
+        cost["variant"]: cost["shared_hit"] for cost in result["costs"] if ["index", "none"] in cost["cell"]
+    }
+    assert read["uuid"] < 0.8 * read["char"], "a smaller key makes the scan cheaper"
     sizes = {
         (entry["variant"], entry["relation"]): entry["bytes"]
         for entry in result["sizes"]
@@ -48,7 +52,7 @@ def test_the_full_case_has_the_120_cells_of_the_talk():
 
 
 def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
-    options = ["--set", "stored=10000", "--set", "rows=100", "--budget", "150s", "--precision", "50%"]
+    options = ["--set", "stored=10000", "--set", "rows=100", "--budget", "40s", "--precision", "99%"]
     done = uncork("case", "run", "clair", *options)
     assert done.returncode == 0, done.stderr
     assert "Not only speed differs" in done.stdout
@@ -99,8 +103,8 @@ NO_WHOLE_HOURS = (
 
 
 def test_time_zones_refuses_the_published_table_and_shows_what_each_way_costs(uncork):
-    options = ["--set", "events=6000", "--set", "sessions=1", "--budget", "60s", "--precision", "60%"]
-    done = uncork("case", "run", "time-zones", *options, timeout=460)
+    options = ["--set", "events=6000", "--set", "sessions=1", "--budget", "20s", "--precision", "99%"]
+    done = uncork.briefly("case", "run", "time-zones", *options, timeout=460)
     assert done.returncode == 0, done.stderr
     (folder,) = uncork.runs
     result = json.loads((folder / "result.json").read_text())
@@ -134,7 +138,7 @@ def test_time_zones_sweeps_sessions_in_full_and_shows_both_ends_by_default():
     assert "('Asia/Kathmandu', '2024-01-01 00:00:00', '2025-01-01 00:00:00', 20700)" in full.made["offsets"]
 
 
-SMALL = ("--set", "documents=2000", "--precision", "60%")
+SMALL = ("--set", "documents=2000", "--precision", "99%")
 
 
 def by_variant(result, workload, part="comparisons"):
@@ -155,7 +159,7 @@ def test_analysis_api_by_default_is_the_road_the_heavy_request_and_the_view():
 
 def test_analysis_api_shows_what_http2_gains_and_where_the_database_is_the_limit(uncork):
     workloads = ("--workload", "simple", "--workload", "analysis", "--workload", "newest")
-    done = uncork("case", "run", "analysis-api", *SMALL, *workloads, "--budget", "90s", timeout=460)
+    done = uncork("case", "run", "analysis-api", *SMALL, *workloads, "--budget", "45s", timeout=460)
     assert done.returncode == 0, done.stderr
     (folder,) = uncork.runs
     result = json.loads((folder / "result.json").read_text())
@@ -166,9 +170,9 @@ def test_analysis_api_shows_what_http2_gains_and_where_the_database_is_the_limit
     assert simple["near-http1-6"]["value"] > simple["http1-1"]["value"]
     analysis = by_variant(result, "analysis")
     assert analysis["http2-100"]["ratio"] < 3, "what waits for the database waits for it by any version"
-    newest = by_variant(result, "newest")
-    assert newest["not-exists"]["ratio"] < 0.5
-    assert newest["current"]["ratio"] < 0.5
+    costs = by_variant(result, "newest", "costs").items()
+    used = {variant: cost["server_user_ns"] + cost["server_system_ns"] for variant, cost in costs}
+    assert max(used["not-exists"], used["current"]) < 0.5 * used["published"], "of a processor's time"
     page = (folder / "report.html").read_text()
     assert "Published results" in page
     assert "162.65/s" in page
@@ -177,7 +181,7 @@ def test_analysis_api_shows_what_http2_gains_and_where_the_database_is_the_limit
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 def test_analysis_api_shows_the_cliff_of_a_thousand_requests_a_connection(uncork):
-    done = uncork("case", "run", "analysis-api", "--workload", "cliff", "--budget", "60s", timeout=460)
+    done = uncork("case", "run", "analysis-api", "--workload", "cliff", "--budget", "15s", timeout=460)
     assert done.returncode == 0, done.stderr
     (folder,) = uncork.runs
     result = json.loads((folder / "result.json").read_text())
@@ -190,7 +194,7 @@ def test_analysis_api_shows_the_cliff_of_a_thousand_requests_a_connection(uncork
 
 def test_analysis_api_pays_for_the_fast_views_with_writes(uncork):
     done = uncork(
-        "case", "run", "analysis-api", *SMALL, "--workload", "write", "--workload", "count", "--budget", "90s"
+        "case", "run", "analysis-api", *SMALL, "--workload", "write", "--workload", "count", "--budget", "30s"
     )
     assert done.returncode == 0, done.stderr
     (folder,) = uncork.runs
@@ -204,7 +208,7 @@ def test_analysis_api_pays_for_the_fast_views_with_writes(uncork):
 
 
 def test_the_doctor_compares_the_system_with_itself(uncork):
-    done = uncork("doctor", "--self-test", "--budget", "30s")
+    done = uncork("doctor", "--self-test", "--budget", "10s")
     assert done.returncode in (0, 3), done.stderr
     for heading in ("noise floor", "clock source", "generator, lookup"):
         assert heading in done.stdout
@@ -213,7 +217,7 @@ def test_the_doctor_compares_the_system_with_itself(uncork):
 
 def test_message_archive_in_small_compares_environments_and_tells_what_their_keys_let_in(uncork):
     chosen = ["--workload", "user", "--workload", "id", "--rows", "10000"]
-    done = uncork("case", "run", "message-archive", *chosen, "--budget", "150s", "--precision", "50%")
+    done = uncork("case", "run", "message-archive", *chosen, "--budget", "40s", "--precision", "99%")
     assert done.returncode == 0, done.stderr
     assert (
         "timescaledb is skipped: cannot be run here: the extension timescaledb is not installed on the server"

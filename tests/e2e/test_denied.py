@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.conftest import BRIEF_EVIDENCE
 from uncork.engines.embedded import EmbeddedServer
 from uncork.workbench.overhead.observers import perf_trouble
 
@@ -46,8 +47,8 @@ sql = "SELECT id FROM t WHERE :condition"
 operations = 20
 
 [stop]
-budget = "15s"
-precision = "50%"
+budget = "5s"
+precision = "99%"
 """
 
 
@@ -65,10 +66,10 @@ def denied(tmp_path, servers):
     """Run uncork with something denied; `within` is what takes it away."""
     tmp_path.chmod(0o777)
 
-    def run(within, *words, **more):
+    def run(within, *words, program=("-m", "uncork"), **more):
         environment = {**os.environ, "UNCORK_RUNS": str(tmp_path / "runs"), "TMPDIR": str(tmp_path)}
         environment |= {"UNCORK_SERVERS": str(servers), "PYTHONDONTWRITEBYTECODE": "1", **more}
-        call = [*within, sys.executable, "-m", "uncork", *map(str, words)]
+        call = [*within, sys.executable, *program, *map(str, words)]
         done = subprocess.run(
             call, capture_output=True, text=True, env=environment, timeout=240, check=False, cwd=tmp_path
         )
@@ -104,7 +105,7 @@ def test_of_somebody_elses_process_times_are_left(denied, within):
         other.kill()
     assert told.returncode == 0, told.stderr
     result = json.loads(told.stdout)
-    assert result["method"]["tool"] == "/proc" and result["user_ns"] > 1e8
+    assert result["method"]["tool"] == "/proc" and result["user_ns"] >= 1e7  # a clock tick
     missing = [one for one in result["method"]["cannot_see"] if one.startswith("stacks of code: ")]
     assert len(missing) == 1 and "\n" not in missing[0]
     if TROUBLE is None:
@@ -113,7 +114,8 @@ def test_of_somebody_elses_process_times_are_left(denied, within):
 
 def test_a_run_without_perf_and_strace_says_so_and_gathers_the_rest(denied, tmp_path):
     (tmp_path / "e.toml").write_text(EXPERIMENT)
-    done = denied([], "run", "e.toml", PATH="/nowhere")
+    program = ("-c", BRIEF_EVIDENCE.format(nanoseconds=500_000_000))
+    done = denied([], "run", "e.toml", program=program, PATH="/nowhere")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("collected evidence for ") == 2
     (folder,) = (tmp_path / "runs").glob("denied-*")

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 pytestmark = pytest.mark.postgres
-SMALL = ("--budget", "25s", "-s", 1, "--precision", "50%")
-LONGER = ("--budget", "36s")  # half of it is for switching
+SMALL = ("--budget", "8s", "-s", 1, "--precision", "99%")
+LONGER = ("--budget", "22s")  # half of it is for switching
 
 
 def test_observers_are_measured_under_load_and_idle(uncork):
@@ -53,7 +53,7 @@ def test_settings_are_variants_and_the_run_is_an_experiment(uncork, tmp_path):
 @pytest.mark.slow
 def test_an_agent_is_measured_in_a_service(uncork):
     pytest.importorskip("pyroscope")
-    done = uncork("observe-cost", "--only", "agent", "--budget", "50s", "--precision", "50%", "--json")
+    done = uncork("observe-cost", "--only", "agent", "--budget", "50s", "--precision", "99%", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     (cost,) = found["costs"]

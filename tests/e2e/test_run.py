@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import time
 
 import duckdb
 import jsonschema
@@ -138,7 +137,7 @@ def test_a_damaged_run_is_said_and_the_others_stay_readable(uncork):
     assert "Traceback" not in again.stderr
 
 
-LONG = QUICK.replace('"50%"', '"0.01%"\nminimum_rounds = 5\nmaximum_rounds = 5').replace(
+LONG = QUICK.replace('"50%"', '"0.01%"\nblocks = 2\nminimum_rounds = 3\nmaximum_rounds = 3').replace(
     "operations = 40", 'duration = "100ms"'
 )
 
@@ -146,8 +145,7 @@ LONG = QUICK.replace('"50%"', '"0.01%"\nminimum_rounds = 5\nmaximum_rounds = 5')
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork, number):
     process = uncork.start("run", uncork.write(LONG))
-    uncork.wait_for(process, "round 3:")
-    time.sleep(0.3)
+    uncork.wait_for(process, "round 2:")
     process.send_signal(number)
     out, error = process.communicate(timeout=120)
     assert process.returncode == 130, error
@@ -157,7 +155,7 @@ def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork, number):
     assert f"uncork run --resume {folder.name}" in error
     assert "report:" in out
     rounds = _rounds(folder)
-    assert rounds[:2] == [1, 2]
+    assert rounds[:1] == [1]
     done = uncork("run", "--resume", folder.name, "--budget", "200s")
     assert done.returncode == 0, done.stderr
     after = _rounds(folder)
@@ -197,7 +195,7 @@ def test_a_server_that_crashes_in_mid_trial_is_reported_and_the_run_goes_on(unco
     os.kill(postmaster, signal.SIGQUIT)
     seen = uncork.wait_for(process, "crashed")
     assert any("was restarted" in line for line in seen)
-    uncork.wait_for(process, "round 4:")
+    uncork.wait_for(process, "round 3:")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
     assert process.returncode == 130

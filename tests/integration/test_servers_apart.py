@@ -40,7 +40,7 @@ operations = 20
 parameters.id = { generator = { kind = "uniform", min = 1, max = 20 } }
 
 [stop]
-budget = "60s"
+budget = "12s"
 blocks = 2
 minimum_rounds = 3
 maximum_rounds = 3
