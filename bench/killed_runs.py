@@ -1,9 +1,10 @@
 """Check that nothing keeps running when uncork is killed.
 
-Starts uncork repeatedly, kills it (SIGKILL) at a random moment, and searches for the next five seconds for
-processes that it had started: servers, services, builds, initdb, and the reaper itself. Every second kill
-hits the whole process group, as when a CI job is cancelled. Descendants are recorded while uncork runs, so
-that they are known when they have lost their parent. Folders of servers must be gone too.
+Starts uncork repeatedly and kills it (SIGKILL) at a random moment after it started its first process. For the
+next five seconds, searches for processes that it had started: servers, services, builds, initdb, and the
+reaper itself. Every second kill hits the whole process group, as when a CI job is cancelled. Descendants are
+recorded while uncork runs, so that they are known when they have lost their parent. Folders of servers must
+be gone too.
 
 ``python bench/killed_runs.py [--rounds 50] [--seed 1] [--package FOLDER]``
 """
@@ -31,7 +32,9 @@ ROOT = Path(__file__).parents[1]
 AFTER_S = 5.0
 """Time after the kill within which everything must have ended."""
 LONGEST_S = 10.0
-"""Maximum time between uncork's start and its kill."""
+"""Maximum time between the start of uncork's first process and the kill of uncork."""
+_PATIENCE_S = 60.0
+"""Maximum time between uncork's start and that of its first process."""
 _LOOK_S = 0.02
 
 EXPERIMENT = '''
@@ -107,9 +110,13 @@ def kill_runs(
     tell: Callable[[str], object],
     *,
     longest_s: float = LONGEST_S,
+    after_s: float = AFTER_S,
     package: Path | None = None,
 ) -> Outcome:
-    """Kill this many runs, each command in turn; `package` is the folder of another version of uncork."""
+    """Kill this many runs, each command in turn; `package` is the folder of another version of uncork.
+
+    `after_s` after a kill everything must have ended.
+    """
     chance = random.Random(seed)
     kills, started, slowest, left = 0, 0, 0.0, []
     with _folders() as (scratch, servers):
@@ -123,13 +130,13 @@ def kill_runs(
             seen = _run_and_kill(known[name], environment, scratch, delay, group)
             kills += 1
             started += len(seen)
-            took, remaining = _wait_for_end(seen, servers)
+            took, remaining = _wait_for_end(seen, servers, after_s)
             slowest = max(slowest, took)
             folders = [path.name for path in servers.iterdir()]
             what = f"{name}, killed after {delay:.2f} s{' with its group' if group else ''}"
             if remaining or folders:
                 shown = ", ".join([*remaining.values(), *folders])
-                left.append(f"{what}: {AFTER_S:g} s later there is still {shown}")
+                left.append(f"{what}: {after_s:g} s later there is still {shown}")
             tell(
                 left[-1]
                 if remaining or folders
@@ -164,9 +171,11 @@ def _run_and_kill(
         start_new_session=True,
     )
     seen: dict[tuple[int, int], str] = {}
-    deadline = time.monotonic() + delay_s
+    deadline, counts = time.monotonic() + _PATIENCE_S, False
     while time.monotonic() < deadline and running.poll() is None:
         _note(running.pid, seen)
+        if not counts and any(pid != running.pid for pid, _ in seen):
+            deadline, counts = time.monotonic() + delay_s, True
         time.sleep(_LOOK_S)
     _note(running.pid, seen)
     if running.poll() is not None:
@@ -192,9 +201,9 @@ def _note(root: int, seen: dict[tuple[int, int], str]) -> None:
 
 
 def _wait_for_end(
-    seen: Mapping[tuple[int, int], str], servers: Path
+    seen: Mapping[tuple[int, int], str], servers: Path, after_s: float
 ) -> tuple[float, dict[tuple[int, int], str]]:
-    """Wait at most five seconds until all have ended and their folders are gone; return what is left."""
+    """Wait at most `after_s` until all have ended and their folders are gone; return what is left."""
     begun = time.monotonic()
     while True:
         remaining = {key: command for key, command in seen.items() if start_of(key[0]) == key[1]}
@@ -204,7 +213,7 @@ def _wait_for_end(
             if str(servers) in (command := _command(one.pid)) and one.pid != os.getpid()
         }
         took = time.monotonic() - begun
-        if (not remaining and not any(servers.iterdir())) or took >= AFTER_S:
+        if (not remaining and not any(servers.iterdir())) or took >= after_s:
             return took, remaining
         time.sleep(_LOOK_S)
 

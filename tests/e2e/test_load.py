@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import socket
-import time
 from pathlib import Path
 
 import duckdb
@@ -340,14 +339,12 @@ def test_a_server_that_goes_away_leaves_what_was_measured(uncork):
 def test_an_interrupted_load_keeps_its_result(uncork, server, number):
     script = uncork.write("SELECT pg_sleep(0.01);\n", "nap.sql")
     process = uncork.start(
-        *("load", "sql", "-f", script, "-c", 2, "-T", 60, "-P", 1),
+        *("load", "sql", "-f", script, "-c", 2, "-T", 600, "-P", 1),
         *("-h", server.host, "-p", server.port, "-U", "uncork", "postgres"),
     )
     uncork.wait_for(process, "progress:")
-    begun = time.monotonic()
     process.send_signal(number)
     out, error = process.communicate(timeout=120)
-    assert time.monotonic() - begun < 30
     assert process.returncode == 130, error
     assert out.startswith("Interrupted: ")
     result = result_of(uncork.runs[0])

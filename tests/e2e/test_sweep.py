@@ -54,8 +54,13 @@ def result_of(uncork) -> dict:
     return result
 
 
+def bottlenecks(result) -> list[dict]:
+    """Return what was named, but for processors that other programs may take on a shared machine."""
+    return [one for one in result["bottlenecks"] if one["resource"] != "machine cpu"]
+
+
 def test_the_cliff_is_the_servers_limit_of_connections_and_named(sweep, uncork):
-    ended = sweep("SELECT pg_sleep(0.002);", "clients", "-T", 0.3, "--budget", "25s")
+    ended = sweep("SELECT pg_sleep(0.002);", "clients", "-T", 0.3, "--budget", "14s")
     assert ended.returncode == 0, ended.stderr
     result = result_of(uncork)
     assert result["cliff"]["works"] <= ROOM < result["cliff"]["breaks"]
@@ -76,7 +81,7 @@ def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, unco
     assert result["knee"]["low"] is None and result["knee"]["high"] <= 4
     (objective,) = result["objectives"]
     assert objective["holds"] in (None, 1, 2) and objective["fails"] <= 4
-    assert result["bottlenecks"][0]["resource"] == "locks"
+    assert bottlenecks(result)[0]["resource"] == "locks"
     rounds = [level for level in result["levels"] if level["rounds"]]
     # A request takes 5 ms, and some for the way.
     assert rounds and all(100 < level["throughput"] < 200 for level in rounds)
@@ -84,17 +89,17 @@ def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, unco
 
 def test_processors_are_named_when_they_are_what_is_missing(sweep, uncork):
     script = "SELECT sum(n * n) FROM generate_series(1, 3000) AS n;"
-    assert sweep(script, "clients", "-c", 2, "--to", 16, "-T", 0.4, "--budget", "20s").returncode == 0
+    assert sweep(script, "clients", "-c", 2, "--to", 16, "-T", 0.3, "--budget", "12s").returncode == 0
     result = result_of(uncork)
     assert result["bottlenecks"][0]["resource"] in ("database cpu", "machine cpu")
     assert "processors are" in result["answer"]
 
 
 def test_a_load_that_only_sleeps_has_no_bottleneck(sweep, uncork):
-    ended = sweep("SELECT pg_sleep(0.02);", "clients", "--to", 8, "-T", 0.3, "--budget", "20s")
+    ended = sweep("SELECT pg_sleep(0.02);", "clients", "--to", 8, "-T", 0.3, "--budget", "10s")
     assert ended.returncode == 0
     result = result_of(uncork)
-    assert {one["resource"] for one in result["bottlenecks"]} <= {"machine cpu"}, result["bottlenecks"]
+    assert bottlenecks(result) == []
     assert result["knee"]["high"] is None
 
 

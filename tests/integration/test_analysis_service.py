@@ -108,6 +108,16 @@ def asked(port, path, method="GET"):
         return error.code, json.load(error)
 
 
+def becomes(condition, seconds=30):
+    """Wait until a condition holds; say whether it did in time."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def asking(port, **options):
     options.setdefault("operations", 100)
     one = Request("object", "GET", "/objects/{id}")
@@ -184,7 +194,7 @@ def test_a_call_that_waits_too_long_for_a_connection_is_refused(server, tmp_path
         holding.execute("LOCK TABLE object IN ACCESS EXCLUSIVE MODE")
         with ThreadPoolExecutor(4) as many:
             waiting = [many.submit(asked, port, "/objects/7") for _ in range(4)]
-            time.sleep(1)
+            assert becomes(lambda: sum(one.done() for one in waiting) == 3)
             holding.rollback()
             found = sorted(one.result()[0] for one in waiting)
         assert found == [200, 503, 503, 503]
@@ -209,9 +219,7 @@ def test_a_database_that_goes_away_is_told_once_and_found_again(server, tmp_path
             assert answers == [(503, {"error": "database events is not available"})] * 3
             assert asked(port, "/objects/7")[0] == 200
             connection.execute("ALTER DATABASE leaving ALLOW_CONNECTIONS true")
-        until = time.monotonic() + 20
-        while asked(port, "/health")[0] != 200 and time.monotonic() < until:
-            time.sleep(0.1)
+        assert becomes(lambda: asked(port, "/health")[0] == 200)
         assert asked(port, "/objects/7/analysis")[0] == 200
         assert running.poll() is None
     (line,) = (tmp_path / "log").read_text().splitlines()
@@ -219,22 +227,23 @@ def test_a_database_that_goes_away_is_told_once_and_found_again(server, tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_under_load(server, tmp_path, number):
-    with started("service.py", environment(server, POOL="6"), tmp_path / "log") as (running, port):
-        with ThreadPoolExecutor(1) as one:
-            asking = one.submit(asked, port, "/objects/7/analysis")
-            time.sleep(0.01)
+def test_a_signal_ends_it_once_what_was_under_way_is_answered(server, tmp_path, number):
+    settings = environment(server, POOL="6", PGAPPNAME="ending")
+    with started("service.py", settings, tmp_path / "log") as (running, port):
+        with psycopg.connect(server.conninfo("documents")) as holding, ThreadPoolExecutor(1) as one:
+            holding.execute("LOCK TABLE object IN ACCESS EXCLUSIVE MODE")
+            asking = one.submit(asked, port, "/objects/7")
+            waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'object'::regclass"
+            assert becomes(lambda: holding.execute(waits).fetchone()[0] == 1)
             running.send_signal(number)
-            assert running.wait(10) == 0
-            assert asking.exception() is not None or asking.result()[0] == 200
+            assert becomes(lambda: asked(port, "/pool") == (503, {"error": "the service is ending"}))
+            holding.rollback()
+            assert asking.result(30)[0] == 200
+            assert running.wait(30) == 0
         with psycopg.connect(server.conninfo("postgres")) as connection:
-            left = (
-                "SELECT count(*) FROM pg_stat_activity WHERE datname IN ('documents', 'readings', 'events')"
-            )
-            until = time.monotonic() + 5
-            while connection.execute(left).fetchone()[0] and time.monotonic() < until:
-                time.sleep(0.05)
-                connection.rollback()
+            left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ending'"
+            connection.autocommit = True
+            assert becomes(lambda: connection.execute(left).fetchone()[0] == 0)
     assert (tmp_path / "log").read_text() == ""
 
 

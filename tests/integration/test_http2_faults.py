@@ -290,7 +290,7 @@ def test_windows_that_change_in_mid_load_are_kept_to():
 # ---- servers without end, or without an answer: all ends in time ----
 
 
-def _ends_in_time(begun: float, seconds: float = 5.0) -> None:
+def _ends_in_time(begun: float, seconds: float = 30.0) -> None:
     assert time.monotonic() - begun < seconds
 
 
@@ -405,14 +405,14 @@ def test_a_load_for_a_time_ends_though_a_server_floods():
         peer = Peer(connection)
         for stream in peer.requests():
             peer.send(peer.head(stream))
-            until = time.monotonic() + 6
+            until = time.monotonic() + 60
             while time.monotonic() < until:
                 peer.send(DataFrame(stream, b"").serialize() * 5_000)
 
     with scripted(talk) as port:
         options = {"duration_ns": 500_000_000, "request_timeout_ns": 700_000_000}
         measured = two(port, **options)
-    assert measured.totals.elapsed_ns < 3e9
+    assert measured.totals.elapsed_ns < 30e9
     assert measured.totals.succeeded == 0
 
 

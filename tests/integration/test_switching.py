@@ -12,6 +12,7 @@ from uncork.engines.embedded import EmbeddedServer
 from uncork.errors import RunError, UncorkError
 from uncork.load.builtin import find
 from uncork.model.server import Target
+from uncork.workbench.overhead.observers import SESSIONS_HZ
 from uncork.workbench.overhead.switched import SwitchedLoad, judge_switched, measure_switched
 from uncork.workbench.overhead.switches import switches
 
@@ -59,13 +60,13 @@ class Burner:
 def test_what_takes_most_of_a_processor_is_found(measure):
     burner, slices = Burner(), []
     try:
-        for _ in range(5):  # one is enough where nothing else runs; beside other tests it takes more
-            found = measure(20, others={"burner": burner})
+        for _ in range(20):  # a few are enough where nothing else runs; beside other tests it takes more
+            found = measure(5, others={"burner": burner})
             assert not found.interrupted
             slices.extend(found.slices)
             cost = judge_switched(slices, "burner", 0.95, 0.99)
             assert cost.quadruples * 4 == len(slices)
-            if cost.sure and cost.sure.high < 0.95 and cost.processor_sure.low > 1.05:
+            if cost.sure and cost.sure.high < 1 and cost.processor_sure.low > 1:
                 break
         else:
             pytest.fail(f"not found in {cost.quadruples} quadruples: {cost}")
@@ -94,12 +95,16 @@ def test_uncorks_own_samplers_are_switched_and_an_observer_that_breaks_off_is_to
 def test_samplers_work_while_they_are_on_only(server):
     address = resolve(server.conninfo())
     with switches(("sessions",), Target(address.database, asdict(address), server.pid)) as found:
-        sessions = found["sessions"]
-        looked = []
-        for on in (False, True, False):
-            sessions.switch(on)
-            time.sleep(0.5)
-            looked.append(len(sessions._found.samples))
-    assert looked[0] == 0
-    assert 4 <= looked[1] <= 11
-    assert looked[2] <= looked[1] + 1
+        sessions, looked = found["sessions"], found["sessions"]._found.samples
+        sessions.switch(False)
+        time.sleep(0.2)
+        assert not looked
+        begun = time.monotonic()
+        sessions.switch(True)
+        while len(looked) < 4 and time.monotonic() < begun + 60:
+            time.sleep(0.05)
+        sessions.switch(False)
+        many, seconds = len(looked), time.monotonic() - begun
+        assert 4 <= many <= SESSIONS_HZ * seconds + 1
+        time.sleep(0.3)
+        assert len(looked) <= many + 1
