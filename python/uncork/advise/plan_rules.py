@@ -13,13 +13,16 @@ from typing import Final
 from uncork.advise import server_thresholds as at
 from uncork.model.results.database import PlanNote
 
-__all__ = ["plan_notes"]
+__all__ = ["plan_notes", "scanned_rows"]
 
 _NODE: Final = re.compile(
     r"^ *(?:-> +)?(?P<name>\S.*?) +\(cost=[\d.]+\.\.[\d.]+ rows=(?P<rows>\d+) width=\d+\)"
 )
 _SCAN: Final = re.compile(r"^(?:Parallel )?Seq Scan on (?P<table>(?:\"[^\"]+\"|\S)+)")
 _FILTER: Final = re.compile(r"^ *Filter: (?P<condition>.*)$")
+_WORKERS: Final = re.compile(r"^ *Workers Planned: (?P<workers>\d+)")
+_LEADER: Final = (1.0, 0.7, 0.4, 0.1, 0.0)
+"""The leader's part of a parallel scan by the number of workers, as in PostgreSQL's get_parallel_divisor."""
 _SORT: Final = re.compile(r"^(?:Incremental )?Sort$")
 
 
@@ -29,6 +32,26 @@ def plan_notes(plan: str, rows: Mapping[str, float]) -> tuple[PlanNote, ...]:
     `rows` has the rows of each table, by its name without the schema.
     """
     return tuple(_notes(plan.splitlines(), rows))
+
+
+def scanned_rows(plan: str, table: str) -> float | None:
+    """Return how many rows a plan expects to pass the filter of its sequential scan of a table.
+
+    None if the plan does not scan it. A parallel scan lists the rows of one process, so they are multiplied
+    by the number of processes that the planner reckons with.
+    """
+    workers = 0
+    for line in plan.splitlines():
+        planned = _WORKERS.match(line)
+        if planned is not None:
+            workers = int(planned["workers"])
+        node = _NODE.match(line)
+        scan = None if node is None else _SCAN.match(node["name"])
+        if node is None or scan is None or scan["table"].strip('"') != table:
+            continue
+        parallel = node["name"].startswith("Parallel")
+        return float(node["rows"]) * (workers + _LEADER[min(workers, 4)] if parallel and workers else 1.0)
+    return None
 
 
 def _notes(lines: list[str], rows: Mapping[str, float]) -> Iterator[PlanNote]:

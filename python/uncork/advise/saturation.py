@@ -39,6 +39,8 @@ without free processors a connection changes hands slowly: 3.3 of 4 were seen bu
 _SMALL_POOL: Final = 0.8
 """A full pool must also have fewer connections than this fraction of the requests in flight."""
 _COMMIT: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"})
+_READS: Final = frozenset({"BufferIO", "BufferIo"})
+"""Waits for a page that another session reads at this moment: LWLock until PostgreSQL 13, IPC since then."""
 _CPU_OF: Final[Mapping[str, tuple[Resource, str, str]]] = {
     "database": (
         "database cpu",
@@ -153,6 +155,7 @@ def storage(seen: Seen) -> Bottleneck | None:
     waiting = 0.0
     if sessions is not None:
         waiting = _waiting(seen, "IO") - _of_events(sessions, _COMMIT, "IO")
+        waiting += _of_events(sessions, _READS)
     return _queue_at(
         seen,
         "storage",
@@ -168,7 +171,7 @@ def internal_locks(seen: Seen) -> Bottleneck | None:
     waiting = 0.0
     if sessions is not None:
         waiting = _waiting(seen, "LWLock") - _of_events(sessions, _COMMIT, "LWLock")
-        waiting += _waiting(seen, "BufferPin") + _waiting(seen, "IPC")
+        waiting += _waiting(seen, "BufferPin") + _waiting(seen, "IPC") - _of_events(sessions, _READS)
     return _queue_at(
         seen,
         "internal locks",
@@ -192,8 +195,8 @@ def processors(seen: Seen) -> Bottleneck | None:
         for component in components.values()
         if component is not None and component.waiting is not None
     ]
-    if delays and sum(used.values()) + sum(delays) < _QUEUE:
-        return None  # other programs fill the machine, and the requests hardly need processors
+    if len(delays) == len(used) and sum(delays) < _QUEUE:
+        return None  # the machine is full, but these components hardly wait for a processor
     others = max(0.0, busy * machine.processors - sum(used.values()))
     full = f"the machine's {machine.processors} processors are {busy * 100:.0f} % busy"
     shares = ", ".join(f"the {name} uses {cpus:.1f}" for name, cpus in used.items())
@@ -339,7 +342,7 @@ def _full_share(seen: Seen) -> float:
 
 def _most(seen: Seen, classes: Iterable[str]) -> str:
     waits = {} if seen.sessions is None else seen.sessions.waits
-    found = {event: many for (name, event), many in waits.items() if name in classes}
+    found = {event: many for (name, event), many in waits.items() if name in classes and event not in _READS}
     return max(found, key=found.__getitem__, default="none")
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise import server_thresholds as at
+from uncork.advise.plan_rules import scanned_rows
 from uncork.model.results.database import (
     CPU,
     IDLE,
     BlockerFacts,
     DatabaseResult,
-    StatementFacts,
     TableFacts,
     TemplateActivity,
 )
@@ -37,8 +37,12 @@ _WORK: Final = frozenset({CPU, "IO", "IPC", "LWLock", "BufferPin"})
 """Wait classes in which a statement does its own work, or waits for blocks and helper processes."""
 _PREPARED: Final = "prepared transaction"
 _WHERE: Final = re.compile(r"\bwhere\b(.*)", re.DOTALL)
-_EQUAL: Final = re.compile(r"=\s*(?:any\s*\(+)?\?|\bin\s*\(+\?|\blike\s+\?")
-"""A column compared with a value: a condition that an index can serve."""
+_CAST: Final = r"(?:\s*::\s*[\w\"\[\]. ]+?)?"
+_EQUAL: Final = re.compile(
+    rf"=\s*(?:any\s*\(+)?\?|\?{_CAST}\s*=\s*[a-z_\"]|\bin\s*\(+\?|\bi?like\s+\?|@@|@>\s*\?"
+)
+"""A column compared with a value, on either side: a condition that an index can serve. Object-relational
+mappers write ``?::integer = item.order_id`` too."""
 _GROUPED: Final = re.compile(
     r"\b(?:count|sum|avg|min|max|bool_and|bool_or|every|(?:string|array|jsonb?|jsonb?_object)_agg)\s*\(|"
     r"\bgroup by\b|\bdistinct\b"
@@ -230,10 +234,14 @@ def _works(one: TemplateActivity) -> float:
     return sum(part.sessions for part in one.classes if part.name in _WORK)
 
 
-def _repeated(one: StatementFacts | None, result: DatabaseResult) -> bool:
-    if one is None:
-        return False
-    return one.calls >= at.REPEATED_CALLS and one.calls / _seconds(result) >= at.REPEATED_PER_S
+def _repeated(one: TemplateActivity, result: DatabaseResult) -> bool:
+    """Return whether a statement is part of the application's traffic.
+
+    It is called often, or several sessions execute it at once.
+    """
+    calls = 0 if one.statements is None else one.statements.calls
+    often = calls >= at.REPEATED_CALLS and calls / _seconds(result) >= at.REPEATED_PER_S
+    return often or (calls >= at.SELECTIVE_CALLS and one.sessions >= at.TOGETHER)
 
 
 def _mentions(text: str, table: TableFacts) -> bool:
@@ -270,9 +278,19 @@ def _selective(one: TemplateActivity, table: TableFacts, result: DatabaseResult)
         reads = table.whole_reads or 0.0
         return reads >= at.REPEATED_CALLS and reads / _seconds(result) >= at.REPEATED_PER_S
     if _GROUPED.search(one.text):
-        return _repeated(figures, result)
+        passing = _passing(one, table, result)
+        return _repeated(one, result) and (passing is None or passing <= at.AGGREGATED)
     few = figures.rows <= at.SELECTIVE * _rows(table) * figures.calls
     return few and figures.calls >= at.SELECTIVE_CALLS
+
+
+def _passing(one: TemplateActivity, table: TableFacts, result: DatabaseResult) -> float | None:
+    """Return the fraction of a table's rows that pass a statement's filter, by its plan; None if unknown."""
+    plan = next((each for each in result.plans if each.template == one.number), None)
+    if plan is None:
+        return None
+    rows = scanned_rows(plan.text, table.name.rpartition(".")[2])
+    return None if rows is None or not _rows(table) else rows / _rows(table)
 
 
 def missing_indexes(result: DatabaseResult) -> Iterator[DatabaseFinding]:
@@ -309,7 +327,7 @@ def slow_statements(result: DatabaseResult) -> Iterator[DatabaseFinding]:
     for one in result.templates:
         sessions, figures = _works(one), one.statements
         share = _share(result, sessions)
-        if figures is None or not _repeated(figures, result) or not _worth(share, sessions, at.SLOW_SHARE):
+        if figures is None or not _repeated(one, result) or not _worth(share, sessions, at.SLOW_SHARE):
             continue
         mean_ns = figures.execution_ns / figures.calls
         if mean_ns >= at.SLOW_NS:
@@ -322,7 +340,7 @@ def temporary_files(result: DatabaseResult) -> Iterator[DatabaseFinding]:
     for one in result.templates:
         sessions, figures = _works(one), one.statements
         share = _share(result, sessions)
-        if figures is None or not _repeated(figures, result) or not _worth(share, sessions, at.SPILL_SHARE):
+        if figures is None or not _repeated(one, result) or not _worth(share, sessions, at.SPILL_SHARE):
             continue
         written = figures.temp_written * result.block_bytes / figures.calls
         if written >= at.SPILL_BYTES:
@@ -332,7 +350,7 @@ def temporary_files(result: DatabaseResult) -> Iterator[DatabaseFinding]:
 
 def jit(result: DatabaseResult) -> Iterator[DatabaseFinding]:
     """Yield the time that the server spends compiling repeated statements (jit)."""
-    found = [one for one in result.templates if _repeated(one.statements, result)]
+    found = [one for one in result.templates if _repeated(one, result)]
     times = [(one.statements.jit_ns or 0.0, one) for one in found if one.statements is not None]
     sessions = sum(time for time, _ in times) / 1e9 / _seconds(result)
     share = _share(result, sessions)

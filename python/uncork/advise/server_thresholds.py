@@ -61,6 +61,12 @@ REPEATED_PER_S: Final = 0.5
 """Total calls, and calls per second, from which on a statement is part of the application's traffic. A
 statement that runs less often is a report or a job: nobody waits for it, so it may scan a whole table, sort
 on disk and be compiled."""
+TOGETHER: Final = 2.0
+"""Sessions that are busy with a statement on average, from which on it is traffic even if each call takes so
+long that there are few: a report or a job runs in one session."""
+AGGREGATED: Final = 0.2
+"""Fraction of a table's rows that pass the filter of an aggregating query, by its plan, up to which an index
+helps. Above it, the query needs most of the table."""
 LARGE_TABLE_ROWS: Final = 10_000
 """Rows of a large table. A full scan of a smaller one takes a millisecond or two."""
 SELECTIVE: Final = 0.05

@@ -80,11 +80,13 @@ def find_service_findings(
     *,
     hottest: tuple[str, float] | None = None,
     foreign: float = 0.0,
+    paused: float = 0.0,
 ) -> tuple[ServiceFinding, ...]:
     """Return the findings, the costliest first; limits that refuse requests come before all others.
 
     `foreign` is the fraction of the machine's busy processors that other programs use. `hottest` is the
-    function that uses most of the service's processor time, with its fraction of it.
+    function that uses most of the service's processor time, with its fraction of it. `paused` is the fraction
+    of the requests' time in which answers pause for delayed acknowledgements.
     """
     repeated = tuple(_repeated(time, requests))
     left = 1.0 - min(1.0, sum(one.outside for one in repeated))
@@ -93,8 +95,9 @@ def find_service_findings(
         *(one.finding for one in repeated),
         *_database(time, requests),
         *_held(time, left),
-        *_service(time, bottlenecks, workers, hottest, left),
+        *_service(time, bottlenecks, workers, hottest, left * (1.0 - paused)),
         *_idle_workers(workers, time),
+        *_pauses(paused),
     ]
     return tuple(sorted((one for one in found if one.share >= _LEAST), key=lambda one: -one.share))
 
@@ -261,6 +264,16 @@ def _service(
             "another service",
             waiting * left,
         )
+
+
+def _pauses(paused: float) -> Iterator[ServiceFinding]:
+    yield ServiceFinding(
+        "bottleneck",
+        f"answers pause midway for 40 ms, {_percent(paused)} of their time, although nothing is busy: the "
+        "service holds the rest back until the receiver acknowledges the beginning (Nagle's algorithm)",
+        "set TCP_NODELAY on the service's sockets, or write header and body of an answer at once",
+        paused,
+    )
 
 
 def _idle_workers(workers: Sequence[WorkerFacts], time: Sequence[TimePlace]) -> Iterator[ServiceFinding]:

@@ -199,3 +199,23 @@ def test_the_sentence_holds_the_evidence():
     assert "71 % of the sessions' time is in `select * from t where x = ?`" in cpu.sentence
     (quota,) = find_bottlenecks(SATURATED["cpu quota"])
     assert "throttled in 63 % of periods by the CPU quota of 0.5 processors" in quota.sentence
+
+
+def test_a_full_machine_is_no_bottleneck_of_requests_that_hardly_wait_for_it():
+    busy = replace(MACHINE, busy=0.99)
+    sleeping = Seen(
+        load(),
+        busy,
+        replace(DATABASE, waiting=0.1),
+        sessions({ON_CPU: 0.5}),
+        replace(SERVICE, waiting=0.5),
+        replace(SERVICE, waiting=0.1),
+    )
+    assert not [one for one in find_bottlenecks(sleeping) if one.resource.endswith("cpu")]
+    starved = replace(sleeping, service=replace(SERVICE, waiting=1.7))
+    assert [one for one in find_bottlenecks(starved) if one.resource.endswith("cpu")]
+
+
+def test_waiting_for_a_page_that_another_session_reads_is_storage():
+    seen = Seen(load(), MACHINE, DATABASE, sessions({("IPC", "BufferIo"): 20.0, ("IO", "DataFileRead"): 6.0}))
+    assert find_bottlenecks(seen)[0].resource == "storage"

@@ -1,6 +1,6 @@
 """What stands out in generic plans of the server."""
 
-from uncork.advise.plan_rules import plan_notes
+from uncork.advise.plan_rules import plan_notes, scanned_rows
 from uncork.model.results.database import PlanNote
 
 PLAN = """\
@@ -29,3 +29,15 @@ def test_what_is_small_unfiltered_or_unknown_does_not_stand_out():
     assert plan_notes(index, {"items": 5e4}) == ()
     parallel = 'Parallel Seq Scan on "Big Table"  (cost=0.00..8.00 rows=1 width=8)\n  Filter: (a = $1)'
     assert plan_notes(parallel, {"Big Table": 5e4}) == (PlanNote("seq-scan", "Big Table", 5e4, "(a = $1)"),)
+
+
+def test_the_rows_that_pass_a_scan_count_all_processes():
+    alone = "Seq Scan on item  (cost=0.00..1.00 rows=900 width=4)\n  Filter: live"
+    parallel = (
+        "Gather  (cost=0.00..1.00 rows=900 width=4)\n  Workers Planned: 2\n"
+        "  ->  Parallel Seq Scan on item  (cost=0.00..1.00 rows=375 width=4)"
+    )
+    assert scanned_rows(alone, "item") == 900
+    assert scanned_rows(parallel, "item") == 900
+    assert scanned_rows(alone, "other") is None
+    assert scanned_rows("Index Scan using i on item  (cost=0.0..1.0 rows=9 width=4)", "item") is None

@@ -11,6 +11,7 @@ from uncork.model.results.database import (
     IDLE,
     BlockerFacts,
     CounterFacts,
+    PlanFacts,
     SettingFacts,
     StatementFacts,
     TableFacts,
@@ -407,3 +408,44 @@ def test_an_old_idle_transaction_that_holds_vacuum_back_is_told_without_a_share_
 def test_dead_rows_are_told_when_autovacuum_is_late_or_off(facts, settings):
     (found,) = find_server_findings(server(tables=(item(dead=180_000, **facts),), settings=settings))
     assert found.rule == "dead-rows"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "?::integer = item.customer",
+        "? = item.customer",
+        '?::character varying = "item"."customer"',
+        "item.customer = any(?)",
+        "item.name ilike ?",
+        "to_tsvector(item.name) @@ plainto_tsquery(?)",
+        "item.tags @> ?",
+    ],
+)
+def test_a_condition_that_an_index_serves_is_recognised_however_it_is_written(condition):
+    text = f"select item.id from item where {condition}"
+    found = find_server_findings(
+        server(templates=(statement(text, shared_hit=600 * 1_000),), tables=(item(),))
+    )
+    assert [one.rule for one in found] == ["missing-index"]
+
+
+def test_a_query_that_needs_most_of_the_table_wants_no_index():
+    def plan(rows):
+        scan = f"  ->  Seq Scan on item  (cost=0.0..1.0 rows={rows} width=0)"
+        text = f"Aggregate  (cost=1.0..2.0 rows=1 width=8)\n{scan}"
+        return (PlanFacts(0, text, "", ()),)
+
+    count = statement("select count(*) from item where live = ?", mean_ns=2e7, shared_hit=600 * 1_000)
+    many = server(templates=(count,), tables=(item(),), plans=plan(90_000))
+    assert find_server_findings(many) == ()
+    few = server(templates=(count,), tables=(item(),), plans=plan(900))
+    assert [one.rule for one in find_server_findings(few)] == ["missing-index"]
+
+
+def test_a_statement_that_several_sessions_execute_at_once_is_traffic_though_it_is_called_seldom():
+    slow = statement("select x from v where a || b = c", 6.0, calls=12, mean_ns=8e8)
+    together = find_server_findings(server(tree=tree(cpu=6.0), templates=(slow,)))
+    assert [one.rule for one in together] == ["slow-statement"]
+    job = statement("select x from v where a || b = c", 1.0, calls=12, mean_ns=5e9)
+    assert find_server_findings(server(templates=(job,))) == ()

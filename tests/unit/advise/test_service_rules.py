@@ -211,3 +211,10 @@ def test_warnings_say_what_is_missing_and_what_was_not_explained():
     found = result(IN_DATABASE, [PLAIN], missing=("functions of Python: pip install py-spy",), explained=0.6)
     assert found.warnings[0] == "Missing: functions of Python: pip install py-spy."
     assert "60 % of the statements" in found.warnings[1]
+
+
+def test_answers_that_pause_for_acknowledgements_are_named_before_the_wait_that_they_are():
+    waiting = (place("service wait", 0.95), place("service cpu", 0.05))
+    found = find_service_findings(waiting, [PLAIN], (), (), paused=0.8)
+    assert "pause midway for 40 ms" in found[0].sentence
+    assert sum(one.share for one in found[1:]) < 0.25

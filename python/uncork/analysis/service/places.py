@@ -18,6 +18,8 @@ __all__ = ["foreign_share", "time_places"]
 _COMMIT_EVENTS: Final = frozenset(
     {"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"}
 )
+_READS: Final = frozenset({"BufferIO", "BufferIo"})
+"""Waits for a page that another session reads at this moment."""
 _KINDS: Final[Mapping[str, PlaceKind]] = {
     "Lock": "locks",
     "IO": "storage",
@@ -32,6 +34,8 @@ def _kind_of_wait(of_class: str, event: str) -> PlaceKind:
     """Return the place of a busy session by its wait, `of_class` as in `profile.activity.wait_class`."""
     if event in _COMMIT_EVENTS:
         return "commit"
+    if event in _READS:
+        return "storage"
     return _KINDS.get(of_class, "database other")
 
 

@@ -27,12 +27,15 @@ from uncork.model.results.service import (
 )
 from uncork.model.results.stacks import StackResult
 from uncork.model.tables.service import SERVICE_TABLES
+from uncork.stats.load.stall import waits_for_acknowledgements
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
 
 __all__ = ["ServiceParts", "stored_service_result"]
 
 _MOST_ORIGINS: Final = 50
+_PAUSE_NS: Final = 40e6
+"""Linux delays an acknowledgement by 40 ms."""
 _ASLEEP: Final = "off-cpu"
 
 
@@ -74,6 +77,7 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
             workers,
             hottest=_hottest(parts.code),
             foreign=0.0 if seen is None else foreign_share(seen),
+            paused=_paused(parts.load),
         ),
         bottlenecks=bottlenecks,
         in_flight=None if parts.seen is None else parts.seen.load.in_flight,
@@ -157,6 +161,16 @@ def _without_load(database: DatabaseResult | None) -> Seen | None:
         machine=MachineUse(1),
         sessions=DatabaseUse(waits, sessions=database.tree.sessions),
     )
+
+
+def _paused(load: LoadResult | None) -> float:
+    """Return the fraction of the requests' time in which answers paused for delayed acknowledgements."""
+    if load is None or load.http is None or not load.operation.mean_ns:
+        return 0.0
+    stalls, answers = load.http.stalls, sum(load.http.statuses.values())
+    if not waits_for_acknowledgements(stalls, answers):
+        return 0.0
+    return min(1.0, _PAUSE_NS * stalls.answers / answers / load.operation.mean_ns)
 
 
 def _hottest(code: StackResult | None) -> tuple[str, float] | None:

@@ -35,6 +35,7 @@ _SELDOM: Final = (
     "rare events hardly show; measure longer (-D 60)",
 )
 """What a short load does not show: of a database, and of a service by HTTP."""
+_HALF: Final = 0.5
 _LIMIT: Final = 10
 """Connections that all end after the same number of requests, at least this many, reached a limit."""
 _STOLEN: Final = 0.01
@@ -68,9 +69,19 @@ def _compose_load_answer(result: LoadResult) -> str:
     rest = f"Over {format_duration(elapsed)}, by {_by(result)}: {_latency(result)}{_errors(result)}"
     end = f"with {most} and {trouble or 'no errors'}"
     limit = f", limited by {limit_words(result.bottlenecks[0].resource)}" if result.bottlenecks else ""
+    if _mostly_paused(result):
+        limit = ", limited by pauses of 40 ms within answers"
     parts = ((clients, limit), ("", limit), (clients, ""), ("", ""))
     rest = join_sentences((rest, capital(slowest_words(result))))
     return fitting((capital(f"{rate}{by} {end}{by_what}"), rest) for by, by_what in parts)
+
+
+def _mostly_paused(result: LoadResult) -> bool:
+    """Return whether half of the answers wait for delayed acknowledgements, which is no lack of resources."""
+    if result.http is None:
+        return False
+    stalls, answers = result.http.stalls, sum(result.http.statuses.values())
+    return waits_for_acknowledgements(stalls, answers) and stalls.answers >= _HALF * answers
 
 
 def _compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
