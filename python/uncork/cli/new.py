@@ -13,7 +13,7 @@ from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.model.units import count_words
 from uncork.requests.experiment_options import NewOptions
 from uncork.requests.source import starter
-from uncork.store.layout import find_run
+from uncork.store.layout import find_run, part_of, read_manifest
 from uncork.workbench.experiment.drafting import draft_of
 from uncork.workbench.experiment.service_drafting import is_service_load, service_draft_of
 
@@ -30,7 +30,7 @@ def new(options: NewOptions) -> None:
         _write(file, starter("experiment"))
         typer.echo(f"wrote {file}; next: uncork plan {file}, then uncork run {file}")
         return
-    folder = find_run(options.runs, options.run)
+    folder = _part(find_run(options.runs, options.run), options)
     words = ""
     if is_service_load(folder):
         if options.template is not None:
@@ -53,6 +53,17 @@ def new(options: NewOptions) -> None:
             typer.echo(f"  {place.text(str(file), text)}")
     else:
         typer.echo(f"next: uncork plan {file}{words}, then uncork run {file}{words}")
+
+
+def _part(folder: Path, options: NewOptions) -> Path:
+    """Return the part of a profile of a service to write about: its load, or for a statement its database."""
+    if read_manifest(folder).kind != "service":
+        return folder
+    name = "load" if options.template is None else "database"
+    found = part_of(folder, name)
+    if found is None:
+        raise UsageError(f"run {folder.name} holds no part {name}; profile the service without --watch-only")
+    return found
 
 
 def _refuse_without_run(options: NewOptions) -> None:

@@ -50,6 +50,7 @@ from uncork.model.stored_run import BASELINE, RunStatus
 from uncork.store.remote import mirrors
 
 __all__ = [
+    "PARTS",
     "Attempt",
     "Manifest",
     "RunKind",
@@ -61,6 +62,7 @@ __all__ = [
     "name_run",
     "names_of_runs",
     "new_run_folder",
+    "part_of",
     "read_manifest",
     "read_names",
     "unreadable",
@@ -68,6 +70,8 @@ __all__ = [
 ]
 
 MANIFEST_VERSION = 1
+PARTS: Final = "parts"
+"""The folder of a run's parts, which are runs of their own."""
 NAMES: Final = ".names"
 """The folder of names, with a file for each: if two people set different names at once, both are kept."""
 
@@ -151,6 +155,12 @@ def new_run_folder(root: Path, name: str, stamp: str) -> Path:
             raise _store_error(folder, error) from error
         return folder
     raise StoreError(f"{root}: too many runs called {name}-{stamp}")
+
+
+def part_of(folder: Path, name: str) -> Path | None:
+    """Return the folder of a part of a run, such as ``load`` of a profile of a service; None without it."""
+    place = folder / PARTS / name
+    return place if (place / "manifest.json").is_file() else None
 
 
 def find_run(root: Path, wanted: str, *, files: bool = True, failed: bool = False) -> Path:

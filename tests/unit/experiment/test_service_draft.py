@@ -181,3 +181,10 @@ def test_a_variable_of_the_load_may_have_the_name_of_the_change():
 )
 def test_connection_strings_lose_their_password(conninfo, plain):
     assert plain_conninfo(conninfo) == plain
+
+
+def test_an_address_to_listen_on_is_no_variable_of_a_service_manager():
+    environment = {"LISTEN_ADDR": "127.0.0.1:8080", "LISTEN_FDS": "1", "LISTEN_PID": "77"}
+    found = service_start(RunningProgram(("/bin/app",), "/", environment), 8080, None)
+    assert isinstance(found, ServiceStart)
+    assert found.environment == {"LISTEN_ADDR": "127.0.0.1:{port}"}

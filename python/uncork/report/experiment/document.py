@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from uncork.model.results.experiment import Comparison, RunResult
 from uncork.model.units import format_count, format_duration
@@ -25,6 +26,9 @@ from uncork.report.experiment.view import View
 from uncork.report.words import capitalised, count_words, floor_text, known_so_far, series_words
 
 __all__ = ["Document", "build_document", "next_steps"]
+
+_NOT_COMPARABLE: Final = "not comparable"
+"""How the reason of a refusal begins if the baseline itself answers differently each time."""
 
 
 def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
@@ -67,10 +71,14 @@ def next_steps(result: RunResult) -> Iterable[Step]:
     resume = f"uncork run --resume {run.id}"
     if run.status != "complete" and run.trials:
         yield Step(f"The run is {run.status}; its measurements are kept. Resume it:", resume)
-    if Verdict.REFUSED in found:
-        names = series_words(
-            dict.fromkeys(c.variant for c in result.comparisons if c.verdict is Verdict.REFUSED)
+    refused = [one for one in result.comparisons if one.verdict is Verdict.REFUSED]
+    if refused and all(one.reason.startswith(_NOT_COMPARABLE) for one in refused):
+        yield Step(
+            "Make the change that the reason names, because the baseline's own answers differ from one time "
+            "to the next, then run the experiment again."
         )
+    elif refused:
+        names = series_words(dict.fromkeys(one.variant for one in refused))
         what = "the answers" if result.requests else "the SQL"
         yield Step(
             f"Correct {what} of {names}. If a different answer is acceptable, set "

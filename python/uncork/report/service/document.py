@@ -10,6 +10,7 @@ from uncork.model.results.service import ServiceResult
 from uncork.model.units import format_duration
 from uncork.report.blocks import Block, Code, Document, Flame, Fold, Section, Step
 from uncork.report.database.document import build_database_document
+from uncork.report.database.findings import finding_step
 from uncork.report.headline import capital
 from uncork.report.load.document import build_load_document
 from uncork.report.log.document import build_log_document
@@ -62,8 +63,15 @@ def _question(result: ServiceResult) -> str:
 
 
 def _steps(result: ServiceResult) -> Iterator[Step]:
+    if result.database is not None:
+        yield from (finding_step(one) for one in result.database.findings[:1])
     for remedy in list(dict.fromkeys(one.remedy for one in result.findings))[:_MOST_STEPS]:
         yield Step(f"{capital(remedy)}.")
+    if result.findings and result.load is not None:
+        yield Step(
+            "Prove a change before you make it: write the experiment about this service, and run it:",
+            f"uncork new question.toml --from {result.run.id} --change change='CREATE INDEX ...'",
+        )
     if result.findings:
         yield Step("After a change, profile the service again:", result.run.reproduce)
 

@@ -17,6 +17,7 @@ from uncork.report.service.answer import answer_service
 from uncork.report.service.document import build_service_document
 from uncork.report.service.terminal import render_service_terminal
 from uncork.store.evidence import read_evidence
+from uncork.store.layout import part_of
 from uncork.store.seen import read_pressed
 from uncork.workbench.documents.databases import read_database
 from uncork.workbench.documents.flames import stack_flames
@@ -24,7 +25,6 @@ from uncork.workbench.documents.kinds import Kind
 from uncork.workbench.documents.loads import read_load
 from uncork.workbench.documents.logs import read_log
 from uncork.workbench.documents.stacks import read_stacks
-from uncork.workbench.profile.services import PARTS
 
 __all__ = ["KIND", "ServiceRun", "read_service"]
 
@@ -43,7 +43,7 @@ def read_service(folder: Path) -> ServiceRun:
     Raises:
         StoreError: if its files are damaged, or it has no result.
     """
-    load, database, code, log = (_part(folder, name) for name in ("load", "database", "code", "log"))
+    load, database, code, log = (part_of(folder, name) for name in ("load", "database", "code", "log"))
     stacks = None if code is None else read_stacks(code)
     pressed = () if load is None else read_pressed(load)
     activity = None
@@ -58,11 +58,6 @@ def read_service(folder: Path) -> ServiceRun:
         activity=activity,
     )
     return ServiceRun(answer_service(stored_service_result(folder, parts)), stacks)
-
-
-def _part(folder: Path, name: str) -> Path | None:
-    place = folder / PARTS / name
-    return place if (place / "manifest.json").is_file() else None
 
 
 def _document(_: Path, run: ServiceRun) -> Document:

@@ -34,7 +34,7 @@ from uncork.model.tables.service import ALL
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.requests.jobs import HttpJob, ServiceJob
 from uncork.store.evidence import rows_table, write_evidence
-from uncork.store.layout import Manifest
+from uncork.store.layout import PARTS, Manifest
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.monitor import Components, find_components
 from uncork.workbench.profile.database_watch import Watched, watch
@@ -52,9 +52,8 @@ from uncork.workbench.profile.stack_recording import Recorded
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["PARTS", "profile_service"]
+__all__ = ["profile_service"]
 
-PARTS: Final = "parts"
 _ALONE: Final = 0.35
 _CODE: Final = 0.25
 """Fractions of the time for sending each request alone, and for recording functions."""
@@ -271,7 +270,7 @@ def _lasting(spec: HttpSpec, seconds: float) -> HttpSpec:
 def _part(folder: Path, name: str, manifest: Manifest) -> RunRecord:
     place = folder / PARTS / name
     place.mkdir(parents=True, exist_ok=True)
-    return RunRecord(place, manifest)
+    return RunRecord(place, replace(manifest, id=folder.name))
 
 
 # ---- logs ----
