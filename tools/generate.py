@@ -25,6 +25,7 @@ from uncork.experiment.spec.schema import Spec
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.tables.register import SCHEMA_VERSION, TABLES
 from uncork.report.write.schemas import RESULTS, result_schema
+from uncork.requests.requests_file import RequestsFile
 from uncork.workbench.experiment.resolution import Resolution
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,6 +58,12 @@ def main() -> int:
 def experiment_schema() -> str:
     """Return the schema of experiment files, for editors."""
     schema = {"$schema": DRAFT, "title": "uncork experiment", **Spec.model_json_schema()}
+    return json.dumps(schema, indent=2) + "\n"
+
+
+def requests_schema() -> str:
+    """Return the schema of requests files, for editors."""
+    schema = {"$schema": DRAFT, "title": "uncork requests", **RequestsFile.model_json_schema()}
     return json.dumps(schema, indent=2) + "\n"
 
 
@@ -119,6 +126,8 @@ def experiment_reference() -> str:
         "Workload": "[workloads.NAME]",
         "HttpFacts": "http of a workload",
         "RequestFacts": "requests of http",
+        "ChecksTable": "checks of a request",
+        "CaptureTable": "capture.NAME of a request",
         "Parameter": "parameters.NAME of a workload",
         "Generator": "generator of a parameter",
         "Service": "[services.NAME]",
@@ -134,17 +143,35 @@ def experiment_reference() -> str:
     lines = [NOTE + "# Experiment files\n", Spec.__doc__ or "", ""]
     lines.append("`[factors]` holds " + schema["properties"]["factors"]["description"].lower() + "\n")
     for name, title in titles.items():
-        section = schema["$defs"][name]
-        lines.append(f"## `{title}`\n\n{section['description']}\n")
-        lines.append("| key | default | meaning |\n|---|---|---|")
-        required = set(section.get("required", ()))
-        for key, facts in section["properties"].items():
-            default = "required" if key in required else _default(facts)
-            lines.append(f"| `{key}` | {default} | {_meaning(facts)} |")
-        lines.append("")
+        lines += _section(title, schema["$defs"][name])
         if name == "Guard":
             lines += [*gates_reference(), ""]
     return "\n".join(lines)
+
+
+def requests_reference() -> str:
+    """Return the reference of requests files."""
+    schema = RequestsFile.model_json_schema()
+    titles = {
+        "VariableTable": "variables.NAME",
+        "RequestTable": "[[requests]] and [[login]]",
+        "ChecksTable": "checks of a request",
+        "CaptureTable": "capture.NAME of a request",
+    }
+    lines = [NOTE + "# Requests files\n", *_section("the file", schema)]
+    for name, title in titles.items():
+        lines += _section(title, schema["$defs"][name])
+    return "\n".join(lines)
+
+
+def _section(title: str, section: dict[str, Any]) -> list[str]:
+    required = set(section.get("required", ()))
+    rows = [
+        f"| `{key}` | {'required' if key in required else _default(facts)} | {_meaning(facts)} |"
+        for key, facts in section["properties"].items()
+    ]
+    head = "| key | default | meaning |\n|---|---|---|"
+    return [f"## `{title}`\n\n{section['description']}\n", head, *rows, ""]
 
 
 def gates_reference() -> list[str]:
@@ -298,6 +325,7 @@ def _commands(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
 FILES: dict[str, Callable[[], str]] = {
     **{f"schemas/{name}.schema.json": partial(json_of, name) for name in RESULTS},
     "schemas/experiment.schema.json": experiment_schema,
+    "schemas/requests.schema.json": requests_schema,
     "schemas/plan.schema.json": plan_schema,
     "schemas/doctor.schema.json": doctor_schema,
     "schemas/tables.json": tables_json,
@@ -308,6 +336,7 @@ FILES: dict[str, Callable[[], str]] = {
     "crates/uncork-stacks/clippy.toml": pure_clippy,
     "docs/reference/tables.md": tables_reference,
     "docs/reference/experiment.md": experiment_reference,
+    "docs/reference/requests.md": requests_reference,
     "docs/reference/python.md": python_reference,
     "docs/reference/commands.md": cli_reference,
 }

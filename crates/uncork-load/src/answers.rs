@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use uncork_model::{HttpTotals, Stalls, StatementKind, StatementSummary};
+use uncork_model::{HttpTotals, RequestTotals, Stalls, StatementKind, StatementSummary};
 
-use crate::Measure;
+use crate::{Failure, Measure};
 
 /// One thread's counts.
 #[derive(Debug, Default)]
@@ -32,6 +32,19 @@ pub struct Answers {
     goaways: u64,
     tls: Measure,
     first_byte: Measure,
+    /// The steps of logins.
+    logins: Vec<Measure>,
+    /// By script.
+    requests: Vec<Counts>,
+}
+
+/// The counts of one kind of request.
+#[derive(Debug, Clone, Default)]
+struct Counts {
+    sent_bytes: u64,
+    received_bytes: u64,
+    /// Failed operations by kind, with the first message of each.
+    failures: BTreeMap<String, (u64, String)>,
 }
 
 impl Answers {
@@ -45,6 +58,43 @@ impl Answers {
         self.header_bytes += bytes as u64;
         self.header_plain_bytes += plain_bytes as u64;
         self.first_byte.success(first_byte_ns, 0);
+    }
+
+    /// Count a step of a login; failed ones have no duration.
+    pub fn logged_in(&mut self, step: usize, latency_ns: Option<u64>) {
+        let measure = at(&mut self.logins, step);
+        match latency_ns {
+            Some(latency_ns) => measure.success(latency_ns, 0),
+            None => measure.error(),
+        }
+    }
+
+    /// Count the bytes of a request, by script.
+    pub fn sent(&mut self, script: usize, bytes: usize) {
+        at(&mut self.requests, script).sent_bytes += bytes as u64;
+    }
+
+    /// Count bytes of answers to the requests of a script.
+    pub fn received(&mut self, script: usize, bytes: u64) {
+        at(&mut self.requests, script).received_bytes += bytes;
+    }
+
+    /// Count a failed operation.
+    pub fn failed(&mut self, script: usize, failure: &Failure) {
+        let failures = &mut at(&mut self.requests, script).failures;
+        if let Some((number, _)) = failures.get_mut(&failure.code) {
+            *number += 1;
+        } else {
+            failures.insert(failure.code.clone(), (1, failure.message.clone()));
+        }
+    }
+
+    /// Whether no operation of a script has failed in this way before.
+    #[must_use]
+    pub fn is_first(&self, script: usize, code: &str) -> bool {
+        self.requests
+            .get(script)
+            .is_none_or(|counts| !counts.failures.contains_key(code))
     }
 
     /// Count the duration of a TLS handshake.
@@ -85,12 +135,29 @@ impl Answers {
         }
         self.tls.merge(&other.tls);
         self.first_byte.merge(&other.first_byte);
+        self.merge_logins(other);
+        for (script, theirs) in other.requests.iter().enumerate() {
+            let mine = at(&mut self.requests, script);
+            mine.sent_bytes += theirs.sent_bytes;
+            mine.received_bytes += theirs.received_bytes;
+            for (code, (number, message)) in &theirs.failures {
+                let entry = mine.failures.entry(code.clone());
+                entry.or_insert_with(|| (0, message.clone())).0 += number;
+            }
+        }
+    }
+
+    fn merge_logins(&mut self, other: &Self) {
+        for (step, theirs) in other.logins.iter().enumerate() {
+            at(&mut self.logins, step).merge(theirs);
+        }
     }
 
     /// Take over only the other's connection counts: connections opened in the warm-up are used in
     /// the measured part, and what was learned on them is still valid.
     pub(crate) fn take_over(&mut self, other: &Self) {
         self.tls.merge(&other.tls);
+        self.merge_logins(other);
         self.stalls.tried(&other.stalls);
     }
 
@@ -117,10 +184,28 @@ impl Answers {
         statuses
     }
 
-    /// The counts of all threads, for a load of `planned` operations.
+    /// The counts of all threads, for a load of `planned` operations of scripts with these names.
     #[must_use]
-    pub fn totals(&self, planned: Option<u64>) -> HttpTotals {
+    pub fn totals(&self, planned: Option<u64>, names: &[String]) -> HttpTotals {
+        let requests = names.iter().enumerate().map(|(script, name)| {
+            let counts = self.requests.get(script).cloned().unwrap_or_default();
+            let failures = counts.failures;
+            RequestTotals {
+                name: name.clone(),
+                sent_bytes: counts.sent_bytes,
+                received_bytes: counts.received_bytes,
+                errors: failures
+                    .iter()
+                    .map(|(code, (number, _))| (code.clone(), *number))
+                    .collect(),
+                examples: failures
+                    .into_iter()
+                    .map(|(code, (_, message))| (code, message))
+                    .collect(),
+            }
+        });
         HttpTotals {
+            requests: requests.collect(),
             planned,
             statuses: self.by_status(),
             unprocessed: self.unprocessed,
@@ -135,16 +220,29 @@ impl Answers {
         }
     }
 
-    /// The rows of durations: TLS handshakes if there were any, and time to first byte.
-    pub(crate) fn summaries(&self) -> impl Iterator<Item = StatementSummary> {
+    /// The rows of durations: the steps of logins, by name; TLS handshakes if there were any; and
+    /// time to first byte.
+    pub(crate) fn summaries(&self, logins: &[String]) -> impl Iterator<Item = StatementSummary> {
+        let logins = self.logins.iter().zip(logins);
+        let logins = logins.map(|(it, name)| it.summary(StatementKind::Login, "", name));
         let rows = [
             (StatementKind::Tls, &self.tls),
             (StatementKind::FirstByte, &self.first_byte),
         ];
-        rows.into_iter()
+        let rows = rows
+            .into_iter()
             .filter(|(kind, measure)| *kind != StatementKind::Tls || measure.executions() > 0)
-            .map(|(kind, measure)| measure.summary(kind, "", kind.word()))
+            .map(|(kind, measure)| measure.summary(kind, "", kind.word()));
+        logins.collect::<Vec<_>>().into_iter().chain(rows)
     }
+}
+
+/// The item at a place; those before it are created as needed.
+fn at<T: Default>(items: &mut Vec<T>, place: usize) -> &mut T {
+    if items.len() <= place {
+        items.resize_with(place + 1, T::default);
+    }
+    &mut items[place]
 }
 
 fn add(statuses: &mut BTreeMap<u16, u64>, more: &BTreeMap<u16, u64>) {
@@ -173,11 +271,11 @@ mod tests {
             let turned = answers.turn();
             assert_eq!(turned, BTreeMap::from_iter(expected));
             add(&mut sum, &turned);
-            assert_eq!(answers.totals(None).statuses, sum);
+            assert_eq!(answers.totals(None, &[]).statuses, sum);
         }
         answers.head(404, 5, 10, 30);
         let expected = BTreeMap::from([(200, 4), (404, 2), (503, 3)]);
-        assert_eq!(answers.totals(None).statuses, expected);
+        assert_eq!(answers.totals(None, &[]).statuses, expected);
     }
 
     #[test]
@@ -191,7 +289,7 @@ mod tests {
         other.closed(998, false);
         one.merge(&other);
         one.merge(&Answers::default());
-        let totals = one.totals(Some(9));
+        let totals = one.totals(Some(9), &[]);
         assert_eq!(totals.statuses, BTreeMap::from([(200, 3), (404, 2)]));
         assert_eq!((totals.header_bytes, totals.header_plain_bytes), (50, 150));
         assert_eq!(
@@ -200,7 +298,7 @@ mod tests {
         );
         assert_eq!((totals.goaways, totals.planned), (1, Some(9)));
         let rows: Vec<_> = one
-            .summaries()
+            .summaries(&[])
             .map(|row| (row.kind, row.executions))
             .collect();
         assert_eq!(rows, [(StatementKind::FirstByte, 5)]);

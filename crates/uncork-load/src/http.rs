@@ -2,8 +2,9 @@
 //!
 //! A connection has as many slots as requests may be under way on it: pipelined in HTTP/1.1, as
 //! streams in HTTP/2. The protocol is implemented without I/O (`http1`, `http2`, `hpack`,
-//! `request`, `template`, `check`); `connection` and `endpoint` join it to sockets.
+//! `request`, `template`, `session`, `check`); `connection` and `endpoint` join it to sockets.
 
+mod capture;
 mod check;
 mod connection;
 mod endpoint;
@@ -13,7 +14,9 @@ mod http1;
 mod http2;
 #[cfg(test)]
 mod recording_sink;
+mod redaction;
 mod request;
+mod session;
 mod slot;
 mod stall_probe;
 mod template;

@@ -22,6 +22,8 @@ pub struct Shape {
     pub statements: Vec<StatementFacts>,
     /// Whether operations are HTTP requests.
     pub answers: bool,
+    /// Names of the steps of a login.
+    pub logins: Vec<String>,
 }
 
 /// The names of a statement.
@@ -56,6 +58,7 @@ impl Shape {
             scripts: plan.scripts.iter().map(|it| it.name.clone()).collect(),
             statements: statements.collect(),
             answers: plan.driver == DriverKind::Http,
+            logins: Vec::new(),
         }
     }
 }
@@ -245,6 +248,9 @@ impl Recorder {
         if let Some(failure) = failure {
             count(&mut self.errors, &failure.code);
             self.remember(failure);
+            if self.shape.answers {
+                self.answers().failed(script, failure);
+            }
         }
     }
 
@@ -411,7 +417,7 @@ impl Recorder {
         }
         all(StatementKind::Connect, &self.connect);
         if let Some(answers) = &self.answers {
-            rows.extend(answers.summaries());
+            rows.extend(answers.summaries(&self.shape.logins));
         }
         rows
     }
@@ -429,9 +435,10 @@ impl Recorder {
     /// Return the counts of an HTTP load for which `planned` operations were to begin.
     #[must_use]
     pub fn http_totals(&self, planned: Option<u64>) -> HttpTotals {
+        let names = &self.shape.scripts;
         self.answers.as_ref().map_or_else(
-            || Answers::default().totals(planned),
-            |answers| answers.totals(planned),
+            || Answers::default().totals(planned, names),
+            |answers| answers.totals(planned, names),
         )
     }
 

@@ -21,7 +21,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use uncork_model::{LoadPlan, OnLost, Outcome, Stop};
+use uncork_model::{LoadPlan, OnLost, Outcome, ScriptOrder, Stop};
 use uncork_schedule::{Arrivals, ClosedLoop, Decision, Schedule};
 use uncork_script::Prng;
 
@@ -543,8 +543,9 @@ impl<E: Endpoint> Worker<'_, E> {
     }
 
     fn choose(&mut self, slot: usize) -> usize {
-        if self.phase.weights.len() == 1 {
-            return 0;
+        let scripts = self.phase.weights.len();
+        if self.phase.plan.order == ScriptOrder::Sequential || scripts == 1 {
+            return usize::try_from(self.slots[slot].begun).unwrap_or(0) % scripts;
         }
         self.choice[slot / self.phase.plan.pipeline_depth].pick(self.phase.weights)
     }

@@ -1,5 +1,6 @@
 //! The plan of an HTTP load: where to connect, which version, and what each request is.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -27,6 +28,25 @@ pub struct HttpPlan {
     /// The variables in paths, headers and bodies, written `{name}`.
     #[serde(default)]
     pub variables: Vec<Variable>,
+    /// Requests that each client sends once, in order, before its first operation.
+    #[serde(default)]
+    pub login: Vec<LoginStep>,
+    /// Whether each client keeps the cookies that answers set, and sends them.
+    #[serde(default)]
+    pub cookies: bool,
+    /// Values of `${NAME}`. They are secret: no message contains them.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+}
+
+/// A request that each client sends before its first operation.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoginStep {
+    /// Its name in results and messages.
+    pub name: String,
+    /// The request.
+    pub request: RequestPlan,
 }
 
 /// How a connection is encrypted.
@@ -66,6 +86,12 @@ pub struct Variable {
     /// In turn, by the operation's number; otherwise drawn at random with equal probability.
     #[serde(default)]
     pub in_turn: bool,
+    /// Each client keeps one value, chosen by the client's number.
+    #[serde(default)]
+    pub per_client: bool,
+    /// Variables with the same group take the same place in their lists: the columns of a row.
+    #[serde(default)]
+    pub group: Option<u64>,
 }
 
 /// Where the values of a variable come from.
@@ -113,9 +139,53 @@ pub struct RequestPlan {
     /// The body in base64 if it is not text. It is sent unchanged, without variables.
     #[serde(default)]
     pub body_base64: Option<String>,
+    /// How values are escaped in the body.
+    #[serde(default)]
+    pub body_kind: BodyKind,
+    /// Values of the answer that later requests of the same client use.
+    #[serde(default)]
+    pub captures: Vec<Capture>,
     /// The checks of its answer.
     #[serde(default)]
     pub checks: Checks,
+}
+
+/// How values are escaped in a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyKind {
+    /// Not at all.
+    #[default]
+    Text,
+    /// JSON: inside of quotes, as the content of a string; elsewhere not at all.
+    Json,
+    /// `application/x-www-form-urlencoded`.
+    Form,
+}
+
+/// A value that an answer gives to later requests of the same client.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    /// The name between the braces.
+    pub name: String,
+    /// Where the value is.
+    pub from: CaptureSource,
+    /// The value until an answer has one; without it, requests that use the name fail until then.
+    #[serde(default)]
+    pub default: Option<String>,
+}
+
+/// Where in an answer a value is.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum CaptureSource {
+    /// In the JSON body at a pointer (RFC 6901).
+    Json(String),
+    /// The value of a header.
+    Header(String),
+    /// The first group of a regular expression in the body, or else the whole match.
+    Regex(String),
 }
 
 /// Checks of an answer; absent checks are not made.
@@ -137,6 +207,12 @@ pub struct Checks {
     /// The JSON value at a pointer (RFC 6901) in the body equals this JSON value.
     #[serde(default)]
     pub json: Vec<(String, serde_json::Value)>,
+    /// The JSON body has a value at these pointers.
+    #[serde(default)]
+    pub exists: Vec<String>,
+    /// The body contains these texts.
+    #[serde(default)]
+    pub contains: Vec<String>,
 }
 
 impl HttpPlan {

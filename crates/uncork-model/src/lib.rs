@@ -13,14 +13,17 @@ mod totals;
 
 pub use block::{BlockPlan, SlicePlan, SliceRow};
 pub use connection::{ChannelBinding, Connection, Password, SslMode, SslNegotiation};
-pub use http::{Checks, HttpPlan, HttpTls, HttpVersion, RequestPlan, Values, Variable};
+pub use http::{
+    BodyKind, Capture, CaptureSource, Checks, HttpPlan, HttpTls, HttpVersion, LoginStep,
+    RequestPlan, Values, Variable,
+};
 pub use parameters::{Column, ParameterError, Parameters};
 pub use plan::{
     ArrivalPlan, Batch, BatchForm, DigestMode, DriverKind, Fake, LoadPlan, LogPlan, OnLost,
-    PLAN_VERSION, PlanError, Prepare, Protocol, ScriptPlan, Statement, Stop,
+    PLAN_VERSION, PlanError, Prepare, Protocol, ScriptOrder, ScriptPlan, Statement, Stop,
 };
 pub use sampler::{SamplerPlan, Watch};
 pub use totals::{
-    Connections, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress, SeriesRow,
-    ServerCpu, Stalls, StatementKind, StatementSummary, StatusRow, Totals,
+    Connections, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress, RequestTotals,
+    SeriesRow, ServerCpu, Stalls, StatementKind, StatementSummary, StatusRow, Totals,
 };

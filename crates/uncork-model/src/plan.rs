@@ -9,7 +9,7 @@ use crate::{Connection, HttpPlan, RequestPlan, SamplerPlan};
 
 /// The version of the plan's schema. Raised when a field is added, removed or changes its meaning;
 /// the Python package refuses a core with another version.
-pub const PLAN_VERSION: u32 = 5;
+pub const PLAN_VERSION: u32 = 6;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +51,9 @@ pub struct LoadPlan {
     pub pipeline_depth: usize,
     /// The scripts; at least one.
     pub scripts: Vec<ScriptPlan>,
+    /// How each client chooses the next script.
+    #[serde(default)]
+    pub order: ScriptOrder,
     /// Initial values of script variables, by name.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
@@ -126,6 +129,17 @@ fn one() -> usize {
 
 fn one_try() -> u32 {
     1
+}
+
+/// How a client chooses the next script.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptOrder {
+    /// At random, by weight.
+    #[default]
+    Weighted,
+    /// In the plan's order, over and over.
+    Sequential,
 }
 
 /// One kind of operation, and how often it is chosen.

@@ -123,6 +123,23 @@ pub struct HttpTotals {
     pub closed_most: u64,
     /// How many of them HTTP/2's GOAWAY announced.
     pub goaways: u64,
+    /// The counts of each request, in the order of the scripts.
+    pub requests: Vec<RequestTotals>,
+}
+
+/// The counts of one kind of request, in addition to its row in the statement table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct RequestTotals {
+    /// Its name.
+    pub name: String,
+    /// Bytes of requests: head and body, in HTTP/2 compressed, before encryption.
+    pub sent_bytes: u64,
+    /// Bytes of answers: headers as received, and bodies without framing.
+    pub received_bytes: u64,
+    /// Failed operations by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// The first message of each kind.
+    pub examples: BTreeMap<String, String>,
 }
 
 /// Answers that stalled in the middle, and an experiment about the cause: of silences longer than
@@ -209,6 +226,8 @@ pub enum StatementKind {
     Tls,
     /// HTTP: from the start to the head of the answer.
     FirstByte,
+    /// HTTP: one step of the login, which each client carries out before its first operation.
+    Login,
 }
 
 impl StatementKind {
@@ -224,6 +243,7 @@ impl StatementKind {
             Self::Connect => "connect",
             Self::Tls => "tls",
             Self::FirstByte => "first byte",
+            Self::Login => "login",
         }
     }
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from os import getpid
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, cast
 
@@ -59,6 +59,7 @@ class SqlKeywords(TypedDict, total=False):
 class HttpKeywords(TypedDict, total=False):
     """Keywords of `load_http` and `sweep_http`: h2load's options, declared in `HttpOptions`."""
 
+    requests_file: Place | None
     method: str | None
     header: Mapping[str, str] | None
     body: str | bytes | None
@@ -226,7 +227,7 @@ def _sql_job(
         read=lambda name: texts[name] if name in texts else _text_of(name),
         draw_seed=lambda: secrets.randbits(63),
         now_seed=clock.time_ns() // 1000,
-        log_id=str(getpid()),
+        log_id=str(os.getpid()),
         command=call_text(verb, given, () if options.database is None else (options.database,)),
     )
     return cast("LoadJob", job)  # only -i creates tables and nothing else
@@ -240,7 +241,12 @@ def _http_options(
 
 
 def _http_job(options: HttpOptions, command: str) -> HttpJob:
-    spec = read_http(options, read=lambda name: _text_of(name).encode(), seed=secrets.randbits(63))
+    spec = read_http(
+        options,
+        read=lambda name: _text_of(name).encode(),
+        seed=secrets.randbits(63),
+        environment=os.environ,
+    )
     return HttpJob(spec, command, tuple(dict.fromkeys(options.service_pid or ())), options.postgres)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uncork.errors import UsageError
-from uncork.load.http import NOT_STORED
-from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
+from uncork.model.http import Capture, Checks, HttpServer, HttpSpec, Request, Variable
 from uncork.model.load import Arrivals, LoadScript, LoadSpec
+from uncork.model.redaction import NOT_STORED
 
 __all__ = ["http_spec_of", "sql_spec_of"]
 
@@ -36,11 +36,17 @@ def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
     )
 
 
-def http_spec_of(plan: Mapping[str, Any], headers: Sequence[tuple[str, str]] = ()) -> HttpSpec:
-    """Return the specification of an HTTP load from its plan. `headers` supplies values that were not stored.
+def http_spec_of(
+    plan: Mapping[str, Any],
+    headers: Sequence[tuple[str, str]] = (),
+    environment: Mapping[str, str] | None = None,
+) -> HttpSpec:
+    """Return the specification of an HTTP load from its plan.
+
+    `headers` and `environment` supply values that were not stored.
 
     Raises:
-        UsageError: if a header's value was not stored, and `headers` does not have it.
+        UsageError: if a value was not stored, and it is not supplied.
     """
     http, stop, arrivals = plan["http"], plan["stop"], _arrivals(plan["arrivals"])
     tls = http["tls"]
@@ -69,7 +75,20 @@ def http_spec_of(plan: Mapping[str, Any], headers: Sequence[tuple[str, str]] = (
         warmup_ns=plan["warmup_ns"],
         request_timeout_ns=http["request_timeout_ns"],
         connect_timeout_ns=http["connect_timeout_ns"],
+        # Runs of older versions do not have these.
+        login=tuple(_request({**one, "weight": 1}, headers) for one in http.get("login", ())),
+        cookies=http.get("cookies", False),
+        in_order=plan.get("order") == "sequential",
+        environment=tuple((name, _secret(name, environment or {})) for name in http.get("environment", ())),
     )
+
+
+def _secret(name: str, environment: Mapping[str, str]) -> str:
+    if name not in environment:
+        raise UsageError(
+            f"the load used the environment variable {name}, whose value is never stored; set it again"
+        )
+    return environment[name]
 
 
 def _arrivals(plan: Mapping[str, Any] | None) -> Arrivals | None:
@@ -87,6 +106,12 @@ def _count(stop: Mapping[str, Any], arrivals: Arrivals | None) -> int | None:
 
 def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> Request:
     found = script["request"]
+    kind = found.get("body_kind", "text")
+    if kind != "text" and NOT_STORED in found["body"]:
+        raise UsageError(
+            f'the body of request "{script["name"]}" has a secret, whose value was not stored with the load; '
+            "write ${NAME} in the requests file, set that environment variable, and run the load again"
+        )
     body = found["body"].encode() if found.get("body") is not None else None
     if found.get("body_base64") is not None:
         body = base64.b64decode(found["body_base64"])
@@ -104,6 +129,14 @@ def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> R
             size=checks["size"],
             sha256=checks["sha256"],
             json=tuple((pointer, value) for pointer, value in checks["json"]),
+            exists=tuple(checks.get("exists", ())),
+            contains=tuple(checks.get("contains", ())),
+        ),
+        body_kind=kind,
+        captures=tuple(
+            Capture(one["name"], source, where, one["default"])
+            for one in found.get("captures", ())
+            for source, where in one["from"].items()
         ),
     )
 
@@ -122,5 +155,18 @@ def _value(name: str, stored: str, headers: Sequence[tuple[str, str]]) -> str:
 
 def _variable(found: Mapping[str, Any]) -> Variable:
     values = found["values"]
+    if NOT_STORED in values.get("listed", ()):
+        raise UsageError(
+            f"the values of {{{found['name']}}} are secret, so they were not stored with the load; run "
+            "the load again with its requests file"
+        )
     first, last = values.get("range", (0, 0))
-    return Variable(found["name"], first, last, tuple(values.get("listed", ())), found["in_turn"])
+    return Variable(
+        found["name"],
+        first,
+        last,
+        tuple(values.get("listed", ())),
+        found["in_turn"],
+        found.get("per_client", False),
+        found.get("group"),
+    )

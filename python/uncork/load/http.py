@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,13 +14,15 @@ from uncork.load.run import GRACE_NS, INTERVAL_NS, UNBOUNDED_NS, arrivals_plan, 
 from uncork.load.sampler import sampler_plan, trial_watch
 from uncork.model.http import HttpSpec, Request, Variable
 from uncork.model.load import LoadMeasurement, LoadProgress
-from uncork.model.redaction import SECRET_HEADERS
+from uncork.model.redaction import (
+    NOT_STORED,
+    is_secret_field,
+    without_body_secrets,
+    without_header_secret,
+)
 from uncork.model.system import Watch
 
-__all__ = ["NOT_STORED", "check_http", "http_plan", "run_http", "without_secrets"]
-
-NOT_STORED: Final = "(not stored)"
-"""The stored value of a header that holds a secret."""
+__all__ = ["check_http", "http_plan", "run_http", "without_secrets"]
 
 
 def check_http(spec: HttpSpec) -> None:
@@ -50,7 +52,7 @@ def run_http(
 
 
 def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
-    """Return the plan for the core. It contains all headers, even secret ones."""
+    """Return the plan for the core. It contains all secrets."""
     server = spec.server
     return {
         "driver": "http",
@@ -63,6 +65,9 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
             "connect_timeout_ns": spec.connect_timeout_ns,
             "request_timeout_ns": spec.request_timeout_ns,
             "variables": [_variable(one) for one in spec.variables],
+            "login": [{"name": one.name, "request": _request(one)} for one in spec.login],
+            "cookies": spec.cookies,
+            "environment": dict(spec.environment),
         },
         "clients": spec.clients,
         "max_clients": spec.max_clients,
@@ -71,6 +76,7 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
         "scripts": [
             {"name": one.name, "weight": one.weight, "request": _request(one)} for one in spec.requests
         ],
+        "order": "sequential" if spec.in_order else "weighted",
         "seed": spec.seed,
         "arrivals": None if spec.arrivals is None else arrivals_plan(spec.arrivals),
         "latency_limit_ns": spec.latency_limit_ns,
@@ -88,17 +94,35 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
 
 
 def without_secrets(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan that may be stored, without the values of headers that hold secrets."""
+    """Return a plan that may be stored: without the values of secret headers, fields and variables.
+
+    Values that consist only of ``{name}`` and ``${NAME}`` are not secret.
+    """
 
     def safe(script: dict[str, Any]) -> dict[str, Any]:
         request = script["request"]
-        headers = [
-            [name, NOT_STORED if name.lower() in SECRET_HEADERS else value]
-            for name, value in request["headers"]
-        ]
-        return {**script, "request": {**request, "headers": headers}}
+        headers = [[name, without_header_secret(name, value)] for name, value in request["headers"]]
+        kept = {**request, "headers": headers}
+        if request["body_kind"] != "text":
+            kept["body"] = without_body_secrets(request["body"], request["body_kind"])
+        return {**script, "request": kept}
 
-    return {**plan, "scripts": [safe(script) for script in plan["scripts"]]}
+    http = plan["http"]
+    return {
+        **plan,
+        "http": {
+            **http,
+            "login": [safe(step) for step in http["login"]],
+            "variables": [_safe_variable(one) for one in http["variables"]],
+            "environment": dict.fromkeys(http["environment"], NOT_STORED),
+        },
+        "scripts": [safe(script) for script in plan["scripts"]],
+    }
+
+
+def _safe_variable(variable: dict[str, Any]) -> dict[str, Any]:
+    secret = "listed" in variable["values"] and is_secret_field(variable["name"])
+    return {**variable, "values": {"listed": [NOT_STORED]}} if secret else variable
 
 
 def _request(request: Request) -> dict[str, Any]:
@@ -114,12 +138,19 @@ def _request(request: Request) -> dict[str, Any]:
         "path": request.path,
         "headers": [list(pair) for pair in request.headers],
         **body,
+        "body_kind": request.body_kind,
+        "captures": [
+            {"name": one.name, "from": {one.source: one.where}, "default": one.default}
+            for one in request.captures
+        ],
         "checks": {
             "statuses": list(checks.statuses),
             "headers": [list(pair) for pair in checks.headers],
             "size": checks.size,
             "sha256": checks.sha256,
             "json": [list(pair) for pair in checks.json],
+            "exists": list(checks.exists),
+            "contains": list(checks.contains),
         },
     }
 
@@ -128,7 +159,13 @@ def _variable(variable: Variable) -> dict[str, Any]:
     values = (
         {"listed": list(variable.values)} if variable.values else {"range": [variable.first, variable.last]}
     )
-    return {"name": variable.name, "values": values, "in_turn": variable.in_turn}
+    return {
+        "name": variable.name,
+        "values": values,
+        "in_turn": variable.in_turn,
+        "per_client": variable.per_client,
+        "group": variable.group,
+    }
 
 
 def _stop(spec: HttpSpec) -> dict[str, int]:

@@ -7,12 +7,15 @@ connection: pipelined in HTTP/1.1, streams in HTTP/2. `uncork.model.load` descri
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from uncork.model.load import Arrivals
 
 __all__ = [
+    "BodyKind",
+    "Capture",
+    "CaptureSource",
     "Checks",
     "HttpServer",
     "HttpSpec",
@@ -27,6 +30,10 @@ HttpVersion = Literal["1.1", "2", "negotiated"]
 """Which version to use: ``negotiated`` is HTTP/2 if the server agrees to it under TLS, else HTTP/1.1."""
 OnClose = Literal["reconnect", "stop"]
 """What to do when the server closes a connection."""
+BodyKind = Literal["text", "json", "form"]
+"""How values are escaped in a body: not at all, as in JSON strings, or as in an HTML form."""
+CaptureSource = Literal["json", "header", "regex"]
+"""Where in an answer a value is: at a JSON pointer, in a header, or where a regular expression matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,9 @@ class HttpServer:
 class Variable:
     """The values of ``{name}``: whole numbers from `first` to `last`, or one of `values`.
 
-    The values are taken in turn by the request's number, or drawn at random.
+    The values are taken in turn by the request's number, or drawn at random; with `per_client` each client
+    keeps one value, chosen by the client's number. Variables of the same `group` are columns of one table:
+    they take the same row.
     """
 
     name: str
@@ -63,6 +72,22 @@ class Variable:
     last: int = 0
     values: tuple[str, ...] = ()
     in_turn: bool = False
+    per_client: bool = False
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A value of an answer that later requests of the same client use as ``{name}``.
+
+    `where` is a JSON pointer, the name of a header, or a regular expression, whose first group counts.
+    Without a `default`, requests that use the name fail until an answer has given the value.
+    """
+
+    name: str
+    source: CaptureSource
+    where: str
+    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +95,8 @@ class Checks:
     """What an answer must be. Only what is given is checked, except that the status must be 200 to 399.
 
     `headers` are names with a value, or None if any value will do; `json` maps pointers (RFC 6901) to the
-    value there, as JSON; `sha256` is the body's digest in hexadecimal digits.
+    value there, as JSON; `exists` are pointers that must have a value; `contains` are texts in the body;
+    `sha256` is the body's digest in hexadecimal digits. Texts in `json` and `contains` may have ``{name}``.
     """
 
     statuses: tuple[int, ...] = ()
@@ -78,6 +104,8 @@ class Checks:
     size: int | None = None
     sha256: str | None = None
     json: tuple[tuple[str, object], ...] = ()
+    exists: tuple[str, ...] = ()
+    contains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +122,8 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     checks: Checks = Checks()
+    body_kind: BodyKind = "text"
+    captures: tuple[Capture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +131,10 @@ class HttpSpec:
     """A load by HTTP to send.
 
     `operations` (of all clients together) and `duration_ns` exclude each other; one of them is given, except
-    for a trace, which may end with its last arrival. A `request_timeout_ns` of None means no limit.
+    for a trace, which may end with its last arrival. A `request_timeout_ns` of None means no limit. Each
+    client sends the requests of `login` once, before its first operation. With `cookies` it keeps the cookies
+    that answers set. With `in_order` it sends the requests in their order, over and over. `environment` has
+    the values of ``${NAME}``, which are secret.
     """
 
     server: HttpServer
@@ -123,6 +156,10 @@ class HttpSpec:
     request_timeout_ns: int | None = 30 * 10**9
     connect_timeout_ns: int = 10 * 10**9
     progress_s: int | None = None
+    login: tuple[Request, ...] = ()
+    cookies: bool = False
+    in_order: bool = False
+    environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def request_text(request: dict[str, object]) -> str:
@@ -138,4 +175,7 @@ def request_text(request: dict[str, object]) -> str:
     checks = request["checks"]
     if isinstance(checks, dict):
         lines += [f"# {name} must be {json.dumps(value)}" for name, value in checks.items() if value]
+    for capture in request.get("captures", ()):  # type: ignore[attr-defined]
+        source, where = next(iter(capture["from"].items()))
+        lines.append(f"# {{{capture['name']}}} is captured from {source} {where}")
     return "\n".join(lines) + "\n"

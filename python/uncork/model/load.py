@@ -30,6 +30,7 @@ __all__ = [
     "LoadTimes",
     "LoadTotals",
     "Protocol",
+    "RequestTotals",
     "Stalls",
     "TimesKind",
     "http_totals",
@@ -155,7 +156,9 @@ class LoadOutcome(StrEnum):
     """Every operation failed, so the load ended early."""
 
 
-TimesKind = Literal["statement", "script", "operation", "service", "lateness", "connect", "tls", "first byte"]
+TimesKind = Literal[
+    "statement", "script", "operation", "service", "lateness", "connect", "tls", "first byte", "login"
+]
 """What a row of times is about.
 
 ``statement``: one statement, its service times. ``script``: the operations of one script, and ``operation``:
@@ -183,6 +186,21 @@ class Stalls:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestTotals:
+    """Counts of one kind of request: bytes before encryption, and failed requests by kind.
+
+    `received_bytes` are headers as received and bodies without framing. `examples` has the first message of
+    each kind of failure, without secrets.
+    """
+
+    name: str
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    examples: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class HttpTotals:
     """Counts of an HTTP load beyond `LoadTotals`; sizes are bytes.
 
@@ -204,6 +222,7 @@ class HttpTotals:
     closed_least: int = 0
     closed_most: int = 0
     goaways: int = 0
+    requests: tuple[RequestTotals, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +276,9 @@ class LoadTotals:
 
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:
     """Build the totals of an HTTP load from what the core, or a stored run, reports."""
-    return HttpTotals(**{**found, "stalls": Stalls(**found.get("stalls", {}))})
+    # Runs of older versions have no counts by request.
+    requests = tuple(RequestTotals(**one) for one in found.get("requests", ()))
+    return HttpTotals(**{**found, "stalls": Stalls(**found.get("stalls", {})), "requests": requests})
 
 
 @dataclass(frozen=True, slots=True)

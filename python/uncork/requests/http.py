@@ -6,13 +6,16 @@ Files are read through a function that the caller passes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from uncork.errors import UsageError
 from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, Request, Variable
 from uncork.model.load import Arrivals
+from uncork.requests.http_file import described_requests, file_and_urls, missing_server
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.sweep import SweepOptions
 from uncork.requests.words import read_arrivals, refuse
@@ -31,13 +34,36 @@ _LISTED: Final = "url"
 """The variable that holds the addresses of -i."""
 
 
-def read_http(options: HttpOptions, *, read: ReadFile, seed: int) -> HttpSpec:
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What is sent, and where."""
+
+    server: HttpServer
+    requests: tuple[Request, ...]
+    variables: tuple[Variable, ...]
+    login: tuple[Request, ...] = ()
+    cookies: bool = False
+    in_order: bool = False
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+def read_http(
+    options: HttpOptions, *, read: ReadFile, seed: int, environment: Mapping[str, str] | None = None
+) -> HttpSpec:
     """Return the load that the options describe; `seed` is used unless the options name one.
+
+    `environment` has the values of ``${NAME}`` in a requests file.
 
     Raises:
         UsageError: if an option is invalid or contradicts another.
+        SpecError: if a requests file is not valid.
     """
-    server, requests, variables = _what(options, read)
+    file, urls = file_and_urls(options)
+    if options.write_requests is not None:
+        raise UsageError("--write-requests sends nothing; leave it out to send the load")
+    sent = (
+        _what(options, urls, read) if file is None else _of_file(file, urls, options, read, environment or {})
+    )
     clients = options.clients or 1
     arrivals = _arrivals(options, clients, read)
     operations, most = options.requests, options.max_clients
@@ -46,10 +72,10 @@ def read_http(options: HttpOptions, *, read: ReadFile, seed: int) -> HttpSpec:
     if options.sweep == "rate" and most is None:
         most = max(_MOST_CONNECTIONS, clients)
     spec = HttpSpec(
-        server=server,
-        requests=requests,
-        version=_version(options, tls=server.tls),
-        variables=variables,
+        server=sent.server,
+        requests=sent.requests,
+        version=_version(options, tls=sent.server.tls),
+        variables=sent.variables,
         clients=clients,
         max_clients=most,
         streams=options.streams or 1,
@@ -65,6 +91,10 @@ def read_http(options: HttpOptions, *, read: ReadFile, seed: int) -> HttpSpec:
         request_timeout_ns=_TIMEOUT_NS if options.timeout is None else options.timeout or None,
         connect_timeout_ns=options.connect_timeout or _CONNECT_TIMEOUT_NS,
         progress_s=options.progress,
+        login=sent.login,
+        cookies=sent.cookies,
+        in_order=sent.in_order,
+        environment=sent.environment,
     )
     refuse(_contradictions(options, spec))
     return spec
@@ -73,14 +103,43 @@ def read_http(options: HttpOptions, *, read: ReadFile, seed: int) -> HttpSpec:
 # ---- what to send ----
 
 
-def _what(
-    options: HttpOptions, read: ReadFile
-) -> tuple[HttpServer, tuple[Request, ...], tuple[Variable, ...]]:
-    addresses = [_weighted(text) for text in options.urls or ()]
+def _of_file(
+    file: Path, urls: list[str], options: HttpOptions, read: ReadFile, environment: Mapping[str, str]
+) -> _Sent:
+    found = described_requests(file, options, read=read, environment=environment)
+    if len(urls) > 1:
+        raise UsageError(f"{file} has the requests, so at most one address can be given: where to send them")
+    targets = [one.path for one in (*found.login, *found.requests)]
+    base = urls[0] if urls else found.base_url
+    first = base or next((target for target in targets if "://" in target), None)
+    if first is None:
+        raise missing_server(str(file))
+    server, prefix = _server(_split(first), options), _split(base or "").path.rstrip("/")
+
+    def placed(request: Request) -> Request:
+        path = request.path if "://" in request.path else f"{prefix}{request.path}"
+        return replace(request, path=_path(path, server))
+
+    variables = [_variable(name, values, read) for name, values in options.var or ()]
+    given = {one.name for one in variables}
+    return _Sent(
+        server,
+        tuple(placed(one) for one in found.requests),
+        (*variables, *(one for one in found.variables if one.name not in given)),
+        tuple(placed(one) for one in found.login),
+        found.cookies,
+        found.in_order,
+        found.environment,
+    )
+
+
+def _what(options: HttpOptions, urls: list[str], read: ReadFile) -> _Sent:
+    addresses = [_weighted(text) for text in urls]
     listed = () if options.input_file is None else tuple(_listed(options.input_file, read))
     if not addresses and not listed:
         raise UsageError(
-            "no address is given; write one, such as http://127.0.0.1:8080/, or a file of addresses (-i)"
+            "no address is given; write one, such as http://127.0.0.1:8080/, a file of addresses (-i), or a "
+            "requests file (-f)"
         )
     if len(addresses) > _MOST_URLS:
         raise UsageError(f"at most {_MOST_URLS} addresses can be given; put them into a file (-i)")
@@ -112,7 +171,7 @@ def _what(
         raise UsageError(f'"{twice}" is given twice; to send it more often give it a weight ({twice}@2)')
     if not any(one.weight for one in requests):
         raise UsageError("no address has a weight above 0; give one a weight (URL@1)")
-    return server, tuple(requests), tuple(variables)
+    return _Sent(server, tuple(requests), tuple(variables))
 
 
 def _weighted(text: str) -> tuple[str, int]:

@@ -95,7 +95,19 @@ class HttpOptions:
     """
 
     urls: list[str] | None = opt(
-        "URL[@W]...", "Where to send requests; {name} stands for a variable, W is a weight."
+        "URL[@W]...",
+        "Where to send requests; {name} stands for a variable, W is a weight. With -f, where the file's "
+        "requests are sent. A requests file or a HAR file is the same as -f.",
+        python="Where to send requests; ``{name}`` stands for a variable, ``@3`` at the end is a weight.",
+    )
+    requests_file: Path | None = _what(
+        "-f, --file FILE",
+        "Send the requests of FILE: TOML with [[requests]], [[login]] and [variables], or recorded traffic "
+        "(HAR).",
+        python="A requests file (TOML), or recorded traffic (HAR).",
+    )
+    write_requests: Path | None = _what(
+        "--write-requests FILE", "Write recorded traffic (HAR) as a requests file, and send nothing."
     )
     input_file: str | None = _what(
         "-i, --input-file FILE", "Read addresses from FILE, one a line, used in turn; - is standard input."

@@ -9,7 +9,9 @@
 //! Readiness is edge-triggered: a connection is read until a read comes back short. That shows that
 //! nothing is left, and saves the system call that would report so.
 
+mod login;
 mod opening;
+mod sending;
 mod silence;
 
 use std::collections::VecDeque;
@@ -21,11 +23,14 @@ use super::State;
 use super::fault::{Fault, Kind};
 use super::http1::Http1;
 use super::http2::Http2;
-use super::request::ScratchBuffer;
+use super::request::{Program, ScratchBuffer};
+use super::session::Session;
 use super::slot::{Answering, Slot, SlotState};
 use super::stall_probe::StallProbe;
 use crate::socket::Stream;
 use crate::{Event, Recorder, Task, Traffic};
+
+pub(crate) use login::LoginProgress;
 
 /// The most bytes that may wait to be written. A server that keeps requesting replies without
 /// reading them exceeds it.
@@ -58,6 +63,8 @@ pub(crate) struct Connection {
     token: Token,
     /// Its number over all threads, from 0.
     pub(crate) client: usize,
+    /// The number that selects the client's own values. Unlike `client` it never changes.
+    identity: usize,
     /// Its place among the connections that the worker knows; none before an additional one is
     /// open.
     pub(crate) place: Option<usize>,
@@ -99,6 +106,8 @@ pub(crate) struct Connection {
     probed: Option<bool>,
     /// Traffic of its earlier sockets.
     past: Traffic,
+    /// What the client keeps between its requests, also when the socket is another one.
+    session: Option<Box<Session>>,
 }
 
 /// What all connections of a thread share.
@@ -144,10 +153,17 @@ pub(crate) struct Ended {
 
 impl Connection {
     /// A connection that is not open yet.
-    pub(crate) fn new(token: Token, place: Option<usize>, client: usize, depth: usize) -> Self {
+    pub(crate) fn new(
+        token: Token,
+        place: Option<usize>,
+        client: usize,
+        depth: usize,
+        program: &Program,
+    ) -> Self {
         Self {
             token,
             client,
+            identity: client,
             place,
             stage: Stage::Closed,
             stream: None,
@@ -172,6 +188,7 @@ impl Connection {
             midway: false,
             probed: None,
             past: Traffic::default(),
+            session: program.session(),
         }
     }
 
@@ -216,34 +233,6 @@ impl Connection {
         self.slots[slot].take(task);
         self.waiting.push_back(slot);
         self.send(context);
-    }
-
-    /// Encode waiting requests, as far as the connection accepts them.
-    pub(crate) fn send(&mut self, context: &mut Context<'_>) {
-        if self.stage != Stage::Open {
-            return;
-        }
-        let program = &context.state.program;
-        while let Some(&slot) = self.waiting.front() {
-            let task = self.slots[slot].task;
-            let request = &program.requests[task.script];
-            match &mut self.protocol {
-                Some(Protocol::Http1(http1)) if !http1.takes_no_more() => {
-                    program.write_http1(request, task.number, context.scratch, &mut self.outgoing);
-                    http1.sent(slot, request.head_only);
-                }
-                Some(Protocol::Http2(http2)) if http2.has_room() => {
-                    program.fill(request, task.number, context.scratch);
-                    let headers = request.headers(context.scratch);
-                    http2.send(slot, headers, &context.scratch.body, &mut self.outgoing);
-                }
-                _ => return,
-            }
-            self.waiting.pop_front();
-            self.requested += 1;
-            self.slots[slot].nth = self.requested;
-            self.slots[slot].state = SlotState::Sent;
-        }
     }
 
     /// Write as much as the socket accepts.
@@ -477,8 +466,10 @@ impl Connection {
             again: &mut self.waiting,
             first_slot,
             client: self.client,
+            identity: self.identity,
             now_ns,
             answered: &mut self.answered,
+            session: &mut self.session,
         };
         (self.protocol.as_mut(), sink)
     }

@@ -77,6 +77,8 @@ macro_rules! context {
     };
 }
 
+mod login;
+
 impl HttpEndpoint {
     /// Open all connections of a share.
     pub(super) fn open(state: Arc<State>, share: Share) -> Result<Self, LoadError> {
@@ -88,14 +90,15 @@ impl HttpEndpoint {
         let depth = state.depth;
         let stall_probe = StallProbe::new(state.seed ^ share.thread as u64);
         let mut endpoint = Self {
-            state,
             poller,
             share,
             connections: (0..share.count())
                 .map(|number| {
-                    Connection::new(Token(number), Some(number), share.client(number), depth)
+                    let client = share.client(number);
+                    Connection::new(Token(number), Some(number), client, depth, &state.program)
                 })
                 .collect(),
+            state,
             by_place: (0..share.count()).collect(),
             spare: Vec::new(),
             ready: VecDeque::new(),
@@ -183,27 +186,21 @@ impl HttpEndpoint {
         if let Some(tls_ns) = tls_ns {
             recorder.answers().agreed(tls_ns);
         }
-        if self.connections[connection].place.is_none() {
-            let place = self.by_place.len();
-            self.connections[connection].place = Some(place);
-            // Its number follows from the place it got, which may differ from the one it was
-            // created for.
-            self.connections[connection].client = self.share.client(place);
-            self.by_place.push(connection);
-        }
-        if std::mem::take(&mut self.connections[connection].worker_waits) {
-            let at_ns = self.now_ns();
-            for slot in self.slots_of(connection) {
-                self.happened.push_back(Event::Opened { slot, at_ns });
-            }
-        }
-        let mut context = context!(self, recorder);
-        self.connections[connection].send(&mut context);
-        self.mark_dirty(connection);
         self.ready.push_back(connection);
+        if self.connections[connection].logs_in() {
+            self.mark_dirty(connection);
+            let mut context = context!(self, recorder);
+            self.connections[connection].send(&mut context);
+            self.follow_login(connection, recorder);
+        } else {
+            self.usable(connection, recorder);
+        }
     }
 
     fn not_opened(&mut self, connection: usize, fault: &Fault, recorder: &mut Recorder) {
+        if self.connections[connection].logs_in() && self.connections[connection].restart_login() {
+            self.counts.most -= 1;
+        }
         self.connections[connection].close();
         // Try the host's next address.
         self.connections[connection].address += 1;
@@ -254,7 +251,12 @@ impl HttpEndpoint {
             recorder.answers().closed(ended.answered, ended.goaway);
         }
         self.ready.retain(|&ready| ready != connection);
-        if self.state.stops && !self.state.connect_each {
+        if self.connections[connection].logs_in() {
+            // The login may continue on another connection.
+            if self.connections[connection].has_waiting() {
+                self.connect(connection, recorder);
+            }
+        } else if self.state.stops && !self.state.connect_each {
             self.end_load(connection, &ended.message);
         } else if self.connections[connection].has_waiting() {
             self.connect(connection, recorder);
@@ -334,15 +336,27 @@ impl HttpEndpoint {
             let Some(connection) = self.ready.pop_front() else {
                 return;
             };
+            let logs_in = self.connections[connection].logs_in();
             let mut context = context!(self, recorder);
             match self.connections[connection].work(&mut context) {
+                Progress::Nothing if logs_in => self.follow_login(connection, recorder),
                 Progress::Nothing => {}
-                Progress::More => self.ready.push_back(connection),
+                Progress::More => {
+                    self.ready.push_back(connection);
+                    if logs_in {
+                        self.follow_login(connection, recorder);
+                    }
+                }
                 Progress::Opened { connect_ns, tls_ns } => {
                     self.opened(connection, (connect_ns, tls_ns), recorder);
                 }
                 Progress::NotOpened(fault) => self.not_opened(connection, &fault, recorder),
-                Progress::Ended(ended) => self.ended(connection, &ended, recorder),
+                Progress::Ended(ended) => {
+                    self.ended(connection, &ended, recorder);
+                    if logs_in {
+                        self.follow_login(connection, recorder);
+                    }
+                }
             }
             if self.stall_probe.wants() && self.connections[connection].silent_from_ns().is_some() {
                 self.stall_probe.watched = Some(connection);
@@ -424,6 +438,9 @@ impl HttpEndpoint {
             }
             if let Some(ended) = ended {
                 self.ended(connection, &ended, recorder);
+            }
+            if self.connections[connection].login_failed() {
+                self.follow_login(connection, recorder);
             }
         }
         let under_way = self
@@ -540,6 +557,7 @@ impl Endpoint for HttpEndpoint {
                 None,
                 client,
                 self.state.depth,
+                &self.state.program,
             ));
             connection
         });

@@ -1,7 +1,9 @@
 //! What can go wrong with a request, by kind. The words are keys in results and do not change.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io;
+use std::sync::Arc;
 
 use crate::Failure;
 use crate::stop_signal::OTHER_PROTOCOL;
@@ -55,6 +57,12 @@ pub(crate) enum Kind {
     Digest,
     /// The body is not JSON, or has an unexpected value.
     Json,
+    /// The body does not contain a text.
+    Text,
+    /// The answer does not have a value that later requests need.
+    Capture,
+    /// The request was not sent: no answer has given it a value yet.
+    NoValue,
 }
 
 impl Kind {
@@ -84,6 +92,9 @@ impl Kind {
             Self::Size => "check size",
             Self::Digest => "check digest",
             Self::Json => "check json",
+            Self::Text => "check text",
+            Self::Capture => "check capture",
+            Self::NoValue => "no value",
         };
         word.to_owned()
     }
@@ -165,4 +176,36 @@ pub(crate) struct Head {
     pub(crate) length: Option<u64>,
     /// Names in lower case, and values; empty unless they are requested.
     pub(crate) fields: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// The headers whose fields are requested.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum FieldNames {
+    #[default]
+    None,
+    /// These, in lower case.
+    These(Arc<[Vec<u8>]>),
+    #[cfg(test)]
+    All,
+}
+
+impl FieldNames {
+    /// These names, in any case.
+    pub(crate) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let names: BTreeSet<_> = names.map(str::to_ascii_lowercase).collect();
+        if names.is_empty() {
+            return Self::None;
+        }
+        Self::These(names.into_iter().map(String::into_bytes).collect())
+    }
+
+    /// Whether a field is requested.
+    pub(crate) fn wants(&self, name: &[u8]) -> bool {
+        match self {
+            Self::None => false,
+            Self::These(names) => names.iter().any(|it| it.eq_ignore_ascii_case(name)),
+            #[cfg(test)]
+            Self::All => true,
+        }
+    }
 }

@@ -4,7 +4,7 @@ mod chunks;
 
 use std::collections::VecDeque;
 
-use super::fault::{Fault, Head, Kind, Sink};
+use super::fault::{Fault, FieldNames, Head, Kind, Sink};
 use chunks::Chunks;
 
 /// The longest head of an answer that is accepted.
@@ -20,8 +20,8 @@ pub(crate) struct Http1 {
     state: State,
     /// Whether the server has announced that this answer is the last.
     last: bool,
-    /// Whether fields are requested.
-    lists: bool,
+    /// The fields that are requested.
+    lists: FieldNames,
     /// The last head and its parsed form. Answers are often identical to the byte.
     known: Vec<u8>,
     parsed: Parsed,
@@ -59,8 +59,8 @@ enum Framing {
 }
 
 impl Http1 {
-    /// Create the state of a connection; `lists` requests the fields of answers.
-    pub(crate) fn new(lists: bool) -> Self {
+    /// Create the state of a connection; `lists` names the fields of answers to keep.
+    pub(crate) fn new(lists: FieldNames) -> Self {
         Self {
             expected: VecDeque::new(),
             state: State::Head,
@@ -199,7 +199,7 @@ impl Http1 {
                 Some(false) => {}
                 None => return Ok(0),
             }
-            let Some((parsed, length)) = parse(bytes, self.lists)? else {
+            let Some((parsed, length)) = parse(bytes, &self.lists)? else {
                 return Ok(0);
             };
             if parsed.head.status < 200 {
@@ -234,7 +234,7 @@ impl Http1 {
     }
 }
 
-fn parse(bytes: &[u8], lists: bool) -> Result<Option<(Parsed, usize)>, Fault> {
+fn parse(bytes: &[u8], lists: &FieldNames) -> Result<Option<(Parsed, usize)>, Fault> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
     let length = match response.parse(bytes) {
@@ -283,7 +283,7 @@ fn parse(bytes: &[u8], lists: bool) -> Result<Option<(Parsed, usize)>, Fault> {
                 parsed.last = false;
             }
         }
-        if lists {
+        if lists.wants(name.as_bytes()) {
             let name = name.to_ascii_lowercase().into_bytes();
             parsed.head.fields.push((name, header.value.to_vec()));
         }

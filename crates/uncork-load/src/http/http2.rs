@@ -7,7 +7,7 @@
 mod frames;
 mod sending;
 
-use super::fault::{Fault, Head, Kind, Sink};
+use super::fault::{Fault, FieldNames, Head, Kind, Sink};
 use super::hpack::{DecodeError, Decoder, Encoder};
 use frames::{
     ACK, END_HEADERS, END_STREAM, FrameHead, HEAD_BYTES, PADDED, PRIORITY, Type, error_name, number,
@@ -82,8 +82,8 @@ struct Data {
 
 impl Http2 {
     /// Create the state of a connection with so many slots, for a load with so many lasting
-    /// headers. `lists` requests the fields of answers.
-    pub(crate) fn new(slots: usize, lasting: usize, lists: bool) -> Self {
+    /// headers. `lists` names the fields of answers to keep.
+    pub(crate) fn new(slots: usize, lasting: usize, lists: FieldNames) -> Self {
         Self {
             encoder: Encoder::new(lasting),
             decoder: Decoder::new(lists),

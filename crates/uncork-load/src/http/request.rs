@@ -1,34 +1,37 @@
 //! The requests of a load, encoded as far as possible before anything is measured. Pure.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use uncork_model::{Checks, HttpPlan, LoadPlan, PlanError, RequestPlan, Values, Variable};
+mod compile;
 
-use super::check::needs_fields;
+use std::collections::BTreeMap;
+
+use uncork_model::{HttpPlan, LoadPlan, PlanError, Variable};
+
+use super::check::Expectations;
+use super::fault::FieldNames;
 use super::hpack::Header;
-use super::template::{Drawn, Template, escape};
+use super::session::{Login, Session};
+use super::template::{Names, Operation, Template};
 use crate::recorder::Shape;
-
-/// The user agent.
-const AGENT: &str = concat!("uncork/", env!("CARGO_PKG_VERSION"));
-/// Headers that mark the end of a message or control the connection: only uncork sets them.
-const OURS: [&str; 6] = [
-    "connection",
-    "content-length",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "upgrade",
-];
+use compile::{Encoding, captured, compile, in_headers};
 
 /// All requests of a load.
 #[derive(Debug)]
 pub(crate) struct Program {
+    /// The requests of operations, by script, followed by the steps of the login.
     pub(crate) requests: Vec<Request>,
+    /// The number of the first step of the login.
+    pub(crate) first_login: usize,
+    /// The names of captured values, and their defaults.
+    pub(crate) captured: Vec<String>,
+    defaults: Vec<Option<Vec<u8>>>,
+    /// Whether clients keep anything between their requests.
+    keeps: bool,
+    pub(crate) cookies: bool,
+    pub(crate) environment: BTreeMap<String, String>,
     /// Number of HTTP/2 headers that are the same in all operations.
     pub(crate) lasting: usize,
-    /// Whether any check needs header fields.
-    pub(crate) lists: bool,
+    /// The header fields that checks, captures and cookies need.
+    pub(crate) lists: FieldNames,
     pub(crate) shape: Shape,
     variables: Vec<Variable>,
     seed: u64,
@@ -39,7 +42,11 @@ pub(crate) struct Program {
 pub(crate) struct Request {
     /// The answer has no body: `HEAD`.
     pub(crate) head_only: bool,
-    pub(crate) checks: Checks,
+    pub(crate) expected: Expectations,
+    /// The captured values that it contains.
+    needs: Vec<usize>,
+    /// Its name, for messages.
+    pub(crate) name: String,
     /// HTTP/1.1: the request line and the headers, followed by length, empty line and body if the
     /// body is always the same.
     one: Template,
@@ -62,6 +69,8 @@ enum Value {
     Passing(Template),
     /// The body's length.
     Length,
+    /// The client's cookies; no header if there are none.
+    Cookies,
 }
 
 /// Buffers for the parts of a request that differ from operation to operation.
@@ -80,54 +89,111 @@ impl Program {
     /// [`PlanError`] names the request and the problem.
     pub(crate) fn compile(plan: &LoadPlan, http: &HttpPlan) -> Result<Self, PlanError> {
         let mut lasting = Vec::new();
-        let mut requests = Vec::with_capacity(plan.scripts.len());
-        for script in &plan.scripts {
-            let compiled = script
-                .request
-                .as_ref()
+        let mut requests = Vec::with_capacity(plan.scripts.len() + http.login.len());
+        let scripts = plan.scripts.iter();
+        let scripts = scripts.map(|it| ("request", &it.name, it.request.as_ref()));
+        let logins = http.login.iter();
+        let logins = logins.map(|it| ("login step", &it.name, Some(&it.request)));
+        let plans: Vec<_> = scripts.chain(logins).collect();
+        let (captured, defaults) = captured(plans.iter().filter_map(|(_, _, plan)| *plan));
+        let names = Names {
+            variables: &http.variables,
+            captured: &captured,
+            environment: &http.environment,
+        };
+        let in_headers = in_headers(plans.iter().filter_map(|(_, _, plan)| *plan), names);
+        for (what, name, request) in plans {
+            let compiled = request
                 .ok_or_else(|| "it has no request".to_owned())
-                .and_then(|request| compile(request, http, plan.connect_each, &mut lasting));
-            requests.push(compiled.map_err(|problem| {
-                PlanError::Invalid(format!("request \"{}\": {problem}", script.name))
-            })?);
+                .and_then(|request| {
+                    let encoding = Encoding {
+                        http,
+                        names,
+                        closes: plan.connect_each,
+                        in_headers: &in_headers,
+                    };
+                    compile(name, request, encoding, &mut lasting)
+                });
+            requests.push(
+                compiled.map_err(|problem| {
+                    PlanError::Invalid(format!("{what} \"{name}\": {problem}"))
+                })?,
+            );
         }
+        let fields = requests.iter().flat_map(|it| it.expected.headers());
         Ok(Self {
-            lists: requests.iter().any(|request| needs_fields(&request.checks)),
+            lists: FieldNames::of(fields.chain(http.cookies.then_some("set-cookie"))),
             requests,
+            first_login: plan.scripts.len(),
+            keeps: http.cookies || !captured.is_empty() || !http.login.is_empty(),
+            captured,
+            defaults,
+            cookies: http.cookies,
+            environment: http.environment.clone(),
             lasting: lasting.len(),
-            shape: Shape::of(plan),
+            shape: Shape {
+                logins: http.login.iter().map(|step| step.name.clone()).collect(),
+                ..Shape::of(plan)
+            },
             variables: http.variables.clone(),
             seed: plan.seed,
         })
     }
 
-    fn drawn(&self, number: u64) -> Drawn<'_> {
-        Drawn {
+    /// A new client's state; none if clients keep nothing.
+    pub(crate) fn session(&self) -> Option<Box<Session>> {
+        self.keeps.then(|| {
+            let mut session = Session::new(self.defaults.clone());
+            if self.requests.len() > self.first_login {
+                session.login = Login::Next(0);
+            }
+            Box::new(session)
+        })
+    }
+
+    /// The name of a value that a request needs and that the client does not have.
+    pub(crate) fn missing(&self, request: &Request, session: Option<&Session>) -> Option<&str> {
+        let missing = request.needs.iter();
+        let mut missing =
+            missing.filter(|&&place| session.is_none_or(|session| session.value(place).is_none()));
+        missing.next().map(|&place| self.captured[place].as_str())
+    }
+
+    /// The values of an operation of a client.
+    pub(crate) fn operation<'a>(
+        &'a self,
+        number: u64,
+        client: usize,
+        session: Option<&'a Session>,
+    ) -> Operation<'a> {
+        Operation {
             variables: &self.variables,
             seed: self.seed,
             number,
+            client: client as u64,
+            session,
         }
     }
+}
 
-    /// Append the request of operation `number` for HTTP/1.1.
+impl Request {
+    /// Append the request of an operation for HTTP/1.1.
     pub(crate) fn write_http1(
         &self,
-        request: &Request,
-        number: u64,
+        operation: Operation<'_>,
         scratch: &mut ScratchBuffer,
         out: &mut Vec<u8>,
     ) {
-        if let Some(whole) = request.one.fixed()
-            && (!request.has_body || request.body.fixed().is_some())
+        if let Some(whole) = self.one.fixed()
+            && (!self.has_body || self.body.fixed().is_some())
         {
             out.extend_from_slice(whole);
             return;
         }
-        let drawn = self.drawn(number);
-        request.one.write(drawn, out);
-        if request.has_body && request.body.fixed().is_none() {
+        self.one.write(operation, out);
+        if self.has_body && self.body.fixed().is_none() {
             scratch.body.clear();
-            request.body.write(drawn, &mut scratch.body);
+            self.body.write(operation, &mut scratch.body);
             out.extend_from_slice(
                 format!("Content-Length: {}\r\n\r\n", scratch.body.len()).as_bytes(),
             );
@@ -135,20 +201,20 @@ impl Program {
         }
     }
 
-    /// Fill `scratch` with the parts of operation `number`'s request that are its own in HTTP/2.
+    /// Fill `scratch` with the parts of an operation's request that are its own in HTTP/2.
     /// Then [`Request::headers`] returns all its headers.
-    pub(crate) fn fill(&self, request: &Request, number: u64, scratch: &mut ScratchBuffer) {
-        let drawn = self.drawn(number);
+    pub(crate) fn fill(&self, operation: Operation<'_>, scratch: &mut ScratchBuffer) {
         scratch.body.clear();
         scratch.values.clear();
         scratch.ends.clear();
-        if request.has_body {
-            request.body.write(drawn, &mut scratch.body);
+        if self.has_body {
+            self.body.write(operation, &mut scratch.body);
         }
-        for field in &request.two {
+        for field in &self.two {
             match &field.value {
                 Value::Lasting(..) => continue,
-                Value::Passing(template) => template.write(drawn, &mut scratch.values),
+                Value::Passing(template) => template.write(operation, &mut scratch.values),
+                Value::Cookies => self.write_cookies(operation, scratch),
                 Value::Length => {
                     scratch
                         .values
@@ -158,232 +224,51 @@ impl Program {
             scratch.ends.push(scratch.values.len());
         }
     }
-}
 
-impl Request {
-    /// Return the headers for HTTP/2, after [`Program::fill`].
+    /// Return the headers for HTTP/2, after [`Request::fill`].
     pub(crate) fn headers<'a>(
         &'a self,
         scratch: &'a ScratchBuffer,
     ) -> impl Iterator<Item = Header<'a>> {
         let (mut start, mut ends) = (0, scratch.ends.iter());
-        self.two.iter().map(move |field| match &field.value {
-            Value::Lasting(number, value) => Header::Lasting(*number, &field.name, value),
-            Value::Passing(_) | Value::Length => {
+        self.two.iter().filter_map(move |field| match &field.value {
+            Value::Lasting(number, value) => Some(Header::Lasting(*number, &field.name, value)),
+            value => {
                 let end = ends.next().copied().unwrap_or(start);
-                let value = &scratch.values[start..end];
+                let written = &scratch.values[start..end];
                 start = end;
-                Header::Passing(&field.name, value)
+                let header = Header::Passing(&field.name, written);
+                (!written.is_empty() || !matches!(value, Value::Cookies)).then_some(header)
             }
         })
     }
-}
 
-/// A header that is the same in all operations.
-type Lasting = (Vec<u8>, Vec<u8>);
-
-fn compile(
-    plan: &RequestPlan,
-    http: &HttpPlan,
-    closes: bool,
-    lasting: &mut Vec<Lasting>,
-) -> Result<Request, String> {
-    let variables = &http.variables;
-    let unknown = |place: &str| {
-        let place = place.to_owned();
-        move |name: String| {
-            format!(
-                "{{{name}}} in {place} is not a variable; declare it (--var {name}=…), or write \
-                {{{{"
-            )
-        }
-    };
-    if plan.method.is_empty() || !plan.method.bytes().all(is_token) {
-        return Err(format!("\"{}\" is not a method", plan.method));
+    /// Append the client's cookies for the path that was written before.
+    fn write_cookies(&self, operation: Operation<'_>, scratch: &mut ScratchBuffer) {
+        let Some(session) = operation.session.filter(|session| session.has_cookies()) else {
+            return;
+        };
+        let path = self.two.iter().find(|field| field.name == b":path");
+        let path = if let Some(Value::Lasting(_, path)) = path.map(|field| &field.value) {
+            path.clone()
+        } else {
+            // Only the authority may be written before it.
+            let written = self.two.iter().take_while(|field| field.name != b":path");
+            let before = written.filter(|field| !matches!(field.value, Value::Lasting(..)));
+            let place = before.count();
+            let start = place
+                .checked_sub(1)
+                .and_then(|last| scratch.ends.get(last).copied());
+            let end = scratch.ends.get(place).copied().unwrap_or(0);
+            scratch.values[start.unwrap_or(0)..end].to_vec()
+        };
+        session.write_cookies(&path, &mut scratch.values);
     }
-    if !plan.path.starts_with(['/', '*', '{']) {
-        return Err(format!(
-            "the path \"{}\" does not begin with a slash",
-            plan.path
-        ));
-    }
-    let path = path(&plan.path, variables).map_err(unknown("the path"))?;
-    let headers = headers(plan, http)?;
-    let body = body(plan, variables, unknown("the body"))?;
-    let (body, has_body) = (body.clone().unwrap_or_default(), body.is_some());
-    let mut one = Template::plain(format!("{} ", plan.method).as_bytes());
-    one.append(&path);
-    one.push(b" HTTP/1.1\r\n");
-    let mut two = Vec::new();
-    let scheme = if http.tls.is_some() { "https" } else { "http" };
-    let authority = headers
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case("host"));
-    let authority = authority.map_or(http.authority.as_str(), |(_, value)| value);
-    let authority = Template::read(authority, variables, false).map_err(unknown("the host"))?;
-    field(
-        &mut two,
-        lasting,
-        ":method",
-        Template::plain(plan.method.as_bytes()),
-    );
-    field(
-        &mut two,
-        lasting,
-        ":scheme",
-        Template::plain(scheme.as_bytes()),
-    );
-    field(&mut two, lasting, ":authority", authority);
-    field(&mut two, lasting, ":path", path);
-    for (name, value) in headers {
-        let value = Template::read(&value, variables, false).map_err(unknown(&name))?;
-        for variable in value.variables() {
-            check_header_values(&variables[variable])?;
-        }
-        one.push(format!("{name}: ").as_bytes());
-        one.append(&value);
-        one.push(b"\r\n");
-        if !name.eq_ignore_ascii_case("host") {
-            field(&mut two, lasting, &name.to_ascii_lowercase(), value);
-        }
-    }
-    if closes {
-        one.push(b"Connection: close\r\n");
-    }
-    match body.fixed() {
-        _ if !has_body => one.push(b"\r\n"),
-        Some(bytes) => {
-            one.push(format!("Content-Length: {}\r\n\r\n", bytes.len()).as_bytes());
-            one.push(bytes);
-            field(
-                &mut two,
-                lasting,
-                "content-length",
-                Template::plain(bytes.len().to_string().as_bytes()),
-            );
-        }
-        None => two.push(Field {
-            name: b"content-length".to_vec(),
-            value: Value::Length,
-        }),
-    }
-    Ok(Request {
-        head_only: plan.method == "HEAD",
-        checks: plan.checks.clone(),
-        one,
-        two,
-        body,
-        has_body,
-    })
-}
-
-/// Encode a path: braces and percent signs stay as they are, other bytes that an address may not
-/// contain are escaped.
-fn path(text: &str, variables: &[Variable]) -> Result<Template, String> {
-    let mut path = Vec::new();
-    for part in text.split_inclusive(['{', '}']) {
-        let text = part.trim_end_matches(['{', '}']);
-        escape(text.as_bytes(), &mut path);
-        path.extend_from_slice(&part.as_bytes()[text.len()..]);
-    }
-    // By now it is ASCII.
-    Template::read(&String::from_utf8_lossy(&path), variables, true)
-}
-
-fn body(
-    plan: &RequestPlan,
-    variables: &[Variable],
-    unknown: impl Fn(String) -> String,
-) -> Result<Option<Template>, String> {
-    match (&plan.body, &plan.body_base64) {
-        (Some(_), Some(_)) => Err("it has two bodies".to_owned()),
-        (Some(text), None) => Template::read(text, variables, false)
-            .map(Some)
-            .map_err(unknown),
-        (None, Some(coded)) => {
-            let bytes = STANDARD
-                .decode(coded)
-                .map_err(|error| format!("body_base64: {error}"))?;
-            Ok(Some(Template::plain(&bytes)))
-        }
-        (None, None) => Ok(None),
-    }
-}
-
-/// Return the headers of a request: the given ones, after the defaults for missing ones.
-fn headers(plan: &RequestPlan, http: &HttpPlan) -> Result<Vec<(String, String)>, String> {
-    let mut headers = Vec::new();
-    for (name, value) in [("Host", http.authority.as_str()), ("User-Agent", AGENT)] {
-        if !plan
-            .headers
-            .iter()
-            .any(|(given, _)| given.eq_ignore_ascii_case(name))
-        {
-            headers.push((name.to_owned(), value.to_owned()));
-        }
-    }
-    for (name, value) in &plan.headers {
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(format!("\"{name}\" is not a header name"));
-        }
-        if OURS.contains(&name.to_ascii_lowercase().as_str()) {
-            return Err(format!("the header {name} is set by uncork; leave it out"));
-        }
-        if !is_header_value(value) {
-            return Err(format!(
-                "the header {name} has a line break, or ends in spaces"
-            ));
-        }
-        headers.push((name.clone(), value.clone()));
-    }
-    Ok(headers)
-}
-
-fn check_header_values(variable: &Variable) -> Result<(), String> {
-    if let Values::Listed(values) = &variable.values
-        && let Some(value) = values.iter().find(|value| !is_header_value(value))
-    {
-        let name = &variable.name;
-        return Err(format!(
-            "the value {value:?} of {{{name}}} cannot be used in a header"
-        ));
-    }
-    Ok(())
-}
-
-fn field(fields: &mut Vec<Field>, lasting: &mut Vec<Lasting>, name: &str, value: Template) {
-    let name = name.as_bytes().to_vec();
-    let value = match value.fixed() {
-        None => Value::Passing(value),
-        Some(fixed) => {
-            let header = (name.clone(), fixed.to_vec());
-            let number = lasting
-                .iter()
-                .position(|it| *it == header)
-                .unwrap_or(lasting.len());
-            let fixed = header.1.clone();
-            if number == lasting.len() {
-                lasting.push(header);
-            }
-            Value::Lasting(number, fixed)
-        }
-    };
-    fields.push(Field { name, value });
-}
-
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-fn is_header_value(value: &str) -> bool {
-    value.trim_matches([' ', '\t']) == value
-        && value
-            .bytes()
-            .all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::compile::AGENT;
     use super::*;
 
     fn plan(request: &str, more: &str) -> (LoadPlan, HttpPlan) {
@@ -404,9 +289,8 @@ mod tests {
         let (plan, http) = plan(request, more);
         let program = Program::compile(&plan, &http).expect("valid");
         let mut out = Vec::new();
-        program.write_http1(
-            &program.requests[0],
-            0,
+        program.requests[0].write_http1(
+            program.operation(0, 0, None),
             &mut ScratchBuffer::default(),
             &mut out,
         );
@@ -446,7 +330,7 @@ mod tests {
         );
         let program = Program::compile(&plan, &http).expect("valid");
         let mut scratch = ScratchBuffer::default();
-        program.fill(&program.requests[0], 0, &mut scratch);
+        program.requests[0].fill(program.operation(0, 0, None), &mut scratch);
         let shown: Vec<String> = program.requests[0]
             .headers(&scratch)
             .map(|header| match header {
@@ -469,6 +353,44 @@ mod tests {
         ];
         assert_eq!(shown, expected);
         assert_eq!(scratch.body, b"7");
+    }
+
+    #[test]
+    fn requests_carry_captured_values_and_cookies_of_their_client() {
+        let request = r#"{"method": "POST", "path": "/shop/{id}", "body": "{\"t\": \"{t}\"}",
+            "body_kind": "json", "headers": [["Authorization", "Bearer {t}"]],
+            "captures": [{"name": "t", "from": {"json": "/t"}}]}"#;
+        let (mut plan, mut http) = plan(request, "");
+        http.cookies = true;
+        plan.http = Some(http.clone());
+        let program = Program::compile(&plan, &http).expect("valid");
+        let request = &program.requests[0];
+        let mut session = program.session().expect("it keeps values");
+        assert_eq!(program.missing(request, Some(&session)), Some("t"));
+        session.capture(0, b"a\"b");
+        session.set_cookie(b"s=1; Path=/shop", 0);
+        session.set_cookie(b"n=2; Path=/other", 0);
+        assert_eq!(program.missing(request, Some(&session)), None);
+        let operation = program.operation(0, 0, Some(&session));
+        let (mut scratch, mut out) = (ScratchBuffer::default(), Vec::new());
+        request.write_http1(operation, &mut scratch, &mut out);
+        let text = String::from_utf8(out).expect("is UTF-8");
+        assert_eq!(
+            text.replace(AGENT, "A"),
+            "POST /shop/7 HTTP/1.1\r\nHost: h\r\nUser-Agent: A\r\nAuthorization: Bearer a\"b\r\n\
+             Cookie: s=1\r\nContent-Length: 13\r\n\r\n{\"t\": \"a\\\"b\"}"
+        );
+        request.fill(operation, &mut scratch);
+        let has_cookie = |scratch: &ScratchBuffer| {
+            let mut headers = request.headers(scratch);
+            headers.any(|it| matches!(it, Header::Passing(b"cookie", b"s=1")))
+        };
+        assert!(has_cookie(&scratch));
+        let mut bare = program.session().expect("it keeps values");
+        bare.capture(0, b"x");
+        request.fill(program.operation(0, 0, Some(&bare)), &mut scratch);
+        assert!(!has_cookie(&scratch));
+        assert_eq!(request.headers(&scratch).count(), 7, "no empty cookie");
     }
 
     #[test]

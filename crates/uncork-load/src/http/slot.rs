@@ -2,10 +2,14 @@
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::capture::capture_headers;
 use super::check::{Gathered, check_body, check_head};
 use super::fault::{Fault, Head, Kind, Sink};
+use super::redaction::without_values;
 use super::request::Program;
+use super::session::{Login, Session};
 use crate::{End, Event, Recorder, Task};
 
 /// How often a request is sent again that the server has not processed.
@@ -85,20 +89,34 @@ pub(crate) struct Answering<'a> {
     pub(crate) now_ns: u64,
     /// The connection's number over all threads, from 0.
     pub(crate) client: usize,
+    /// The number that selects the client's own values.
+    pub(crate) identity: usize,
     /// How many answers the connection has carried.
     pub(crate) answered: &'a mut u64,
+    /// What the client keeps between its requests.
+    pub(crate) session: &'a mut Option<Box<Session>>,
 }
 
 impl Answering<'_> {
     fn ended(&mut self, slot: usize, mut fault: Option<Fault>) {
         let state = &mut self.slots[slot];
+        if state.task.script >= self.program.first_login {
+            self.logged_in(slot, fault);
+            return;
+        }
         if let Some(fault) = &mut fault
-            && state.nth > 0
-            && self.recorder.first_error.is_none()
+            && self
+                .recorder
+                .answers()
+                .is_first(state.task.script, &fault.kind.word())
         {
-            // Only the first error is shown, so only it needs the place.
-            let place = format!(" (request {} of connection {})", state.nth, self.client + 1);
-            fault.message.push_str(&place);
+            // Only the first message of each kind is shown.
+            let (environment, session) = (&self.program.environment, self.session.as_deref());
+            fault.message = without_values(&fault.message, environment, session);
+            if state.nth > 0 {
+                let place = format!(" (request {} of connection {})", state.nth, self.client + 1);
+                fault.message.push_str(&place);
+            }
         }
         state.state = SlotState::Free;
         let retries = state.again;
@@ -116,25 +134,75 @@ impl Answering<'_> {
             },
         });
     }
+
+    /// A step of the login ended; the endpoint continues with the next one.
+    fn logged_in(&mut self, slot: usize, fault: Option<Fault>) {
+        let state = &mut self.slots[slot];
+        let step = state.task.script - self.program.first_login;
+        let latency_ns = self.now_ns.saturating_sub(state.task.at_ns);
+        let latency_ns = fault.is_none().then_some(latency_ns);
+        self.recorder.answers().logged_in(step, latency_ns);
+        state.state = SlotState::Free;
+        state.rewind();
+        let session = self.session.get_or_insert_default();
+        session.login = match fault {
+            None if state.task.script + 1 == self.program.requests.len() => Login::Done,
+            None => Login::Next(step + 1),
+            Some(fault) => {
+                let name = &self.program.requests[state.task.script].name;
+                let message = format!("login step \"{name}\": {}", fault.message);
+                let environment = &self.program.environment;
+                let message = without_values(&message, environment, Some(session));
+                Login::Failed(Fault::new(fault.kind, message))
+            }
+        };
+    }
+
+    fn count_body(&mut self, slot: usize) {
+        let state = &self.slots[slot];
+        let (script, bytes) = (state.task.script, state.body_bytes);
+        if !self.is_login(slot) {
+            let answers = self.recorder.answers();
+            answers.body_bytes += bytes;
+            answers.received(script, bytes);
+        }
+    }
+
+    /// Whether a slot carries out a step of the login.
+    fn is_login(&self, slot: usize) -> bool {
+        self.slots[slot].task.script >= self.program.first_login
+    }
 }
 
 impl Sink for Answering<'_> {
     fn head(&mut self, slot: usize, head: &Head) {
+        let login = self.is_login(slot);
         let state = &mut self.slots[slot];
-        let first_byte_ns = self.now_ns.saturating_sub(state.task.at_ns);
-        let answers = self.recorder.answers();
-        answers.head(
-            head.status,
-            first_byte_ns,
-            head.wire_bytes,
-            head.plain_bytes,
-        );
+        if !login {
+            let first_byte_ns = self.now_ns.saturating_sub(state.task.at_ns);
+            let answers = self.recorder.answers();
+            answers.head(
+                head.status,
+                first_byte_ns,
+                head.wire_bytes,
+                head.plain_bytes,
+            );
+            answers.received(state.task.script, head.wire_bytes as u64);
+        }
         let request = &self.program.requests[state.task.script];
         let bodiless = request.head_only || matches!(head.status, 204 | 304);
         state.said_bytes = head.length.filter(|_| !bodiless);
-        let checks = &request.checks;
-        state.fault = check_head(checks, head);
-        state.gathered = Gathered::for_checks(checks);
+        let expected = &request.expected;
+        state.fault = check_head(expected, head);
+        state.gathered = Gathered::of(expected);
+        if let Some(session) = self.session {
+            if self.program.cookies {
+                keep_cookies(session, head);
+            }
+            if state.fault.is_none() {
+                state.fault = capture_headers(expected, head, session);
+            }
+        }
     }
 
     fn body(&mut self, slot: usize, bytes: &[u8]) {
@@ -144,18 +212,31 @@ impl Sink for Answering<'_> {
     }
 
     fn end(&mut self, slot: usize) {
-        let state = &mut self.slots[slot];
         *self.answered += 1;
-        self.recorder.answers().body_bytes += state.body_bytes;
-        let checks = &self.program.requests[state.task.script].checks;
+        self.count_body(slot);
+        let state = &mut self.slots[slot];
+        let expected = &self.program.requests[state.task.script].expected;
         let gathered = std::mem::take(&mut state.gathered);
-        let fault = state.fault.take().or_else(|| state.wrong_length());
-        let fault = fault.or_else(|| check_body(checks, state.body_bytes, gathered));
+        let mut fault = state.fault.take().or_else(|| state.wrong_length());
+        if fault.is_none() {
+            let (number, session) = (state.task.number, self.session.as_deref());
+            let operation = self.program.operation(number, self.identity, session);
+            match check_body(expected, state.body_bytes, gathered, operation) {
+                Ok(values) => {
+                    for (place, value) in values {
+                        if let Some(session) = self.session {
+                            session.capture(place, &value);
+                        }
+                    }
+                }
+                Err(found) => fault = Some(found),
+            }
+        }
         self.ended(slot, fault);
     }
 
     fn failed(&mut self, slot: usize, fault: Fault) {
-        self.recorder.answers().body_bytes += self.slots[slot].body_bytes;
+        self.count_body(slot);
         self.ended(slot, Some(fault));
     }
 
@@ -165,7 +246,9 @@ impl Sink for Answering<'_> {
         if state.again < MOST_AGAIN {
             state.again += 1;
             state.state = SlotState::Waiting;
-            self.recorder.retry(state.task.script, &kind.word());
+            if state.task.script < self.program.first_login {
+                self.recorder.retry(state.task.script, &kind.word());
+            }
             self.again.push_back(slot);
             return;
         }
@@ -176,5 +259,15 @@ impl Sink for Answering<'_> {
             kind.word()
         );
         self.ended(slot, Some(Fault::new(kind, message)));
+    }
+}
+
+fn keep_cookies(session: &mut Session, head: &Head) {
+    let fields = head.fields.iter();
+    let cookies = fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie"));
+    for (_, value) in cookies {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_s = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(0));
+        session.set_cookie(value, now_s);
     }
 }

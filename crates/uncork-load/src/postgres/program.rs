@@ -96,6 +96,7 @@ impl Program {
             symbols: Symbols::new(),
             shape: Shape {
                 answers: false,
+                logins: Vec::new(),
                 scripts: plan.scripts.iter().map(|it| it.name.clone()).collect(),
                 statements: Vec::new(),
             },

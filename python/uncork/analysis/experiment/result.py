@@ -463,6 +463,6 @@ def _workload(name: str, spec: Spec) -> WorkloadFacts:
         state=facts.state,
         answer=facts.answer,
         stop=stop,
-        requests=() if facts.http is None else tuple(f"{r.method} {r.path}" for r in facts.http.requests),
+        requests=() if facts.http is None else tuple(f"{r.verb} {r.target}" for r in facts.http.requests),
         practical=spec.practical(name) if facts.metric == "success" or facts.practical else None,
     )

@@ -59,6 +59,11 @@ def asked_of_load(plan: Mapping[str, Any]) -> dict[str, str]:
         "warm-up": plan.get("warmup_ns", 0),
         "variables": json.dumps(plan.get("variables", {}), sort_keys=True),
     }
+    if plan.get("order") == "sequential":
+        asked["requests"] = "in order"
+    for step in http.get("login", ()):
+        text = request_text(step["request"])
+        asked[f"login {step['name']}"] = hashlib.sha256(text.encode()).hexdigest()[:12]
     weights = sum(script["weight"] for script in plan["scripts"])
     for script in plan["scripts"]:
         text = request_text(script["request"]) if "request" in script else script["text"]
@@ -103,6 +108,8 @@ def load_figures(result: LoadResult) -> Iterator[Figure]:
     if len(result.scripts) > 1:
         for script in result.scripts:
             yield from _times(script.name, script.latency, {})
+            for kind, count in script.errors_by_kind.items():
+                yield from _shares(f"error {kind}", {"": count}, script.executions, subject=script.name)
     if result.lateness is not None and result.lateness.p99_ns:
         yield Figure("", "lateness p99", result.lateness.p99_ns, "ns", "lower", resolution=_RESOLUTION)
     yield from _shares("failed", {"": counts.failed}, counts.started)
@@ -147,11 +154,11 @@ def _times(subject: str, found: Distribution, within: Mapping[str, float | None]
 
 
 def _shares(
-    name: str, counts: Mapping[str, int], of: int, *, better: Direction = "lower"
+    name: str, counts: Mapping[str, int], of: int, *, better: Direction = "lower", subject: str = ""
 ) -> Iterator[Figure]:
     for word, count in counts.items() if of else ():
         title = f"{name} {word}".strip()
-        yield Figure("", title, count / of, "share", better, "share", count=count, of=of)
+        yield Figure(subject, title, count / of, "share", better, "share", count=count, of=of)
 
 
 def _full(result: LoadResult) -> list[SecondFacts]:

@@ -24,6 +24,7 @@ from uncork.model.results.load import (
     LoadResult,
     LoadRunFacts,
     LoadSettings,
+    LoginFacts,
     ScriptFacts,
     SecondFacts,
     StatementFacts,
@@ -111,7 +112,7 @@ def load_result(
         connect=_distribution(_of(measured, "connect")),
         connections=_connections(totals),
         generator=_generator(plan, measured, environment, system),
-        scripts=tuple(_scripts(plan, measured.times)),
+        scripts=tuple(_scripts(plan, measured)),
         statements=tuple(_statements(measured.times)),
         series=tuple(_series(measured)),
         environment=environment,
@@ -148,6 +149,11 @@ def _http(measured: LoadMeasurement) -> HttpFacts | None:
         goaways=found.goaways,
         first_byte=_distribution(_of(measured, "first byte")),
         tls=None if tls is None else _distribution(tls),
+        logins=tuple(
+            LoginFacts(row.name, row.executions, row.errors, _distribution(row))
+            for row in measured.times
+            if row.kind == "login"
+        ),
     )
 
 
@@ -330,19 +336,26 @@ def _thinned(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float]
     return (*kept, *points[-1:])
 
 
-def _scripts(plan: Mapping[str, Any], times: Sequence[LoadTimes]) -> Iterator[ScriptFacts]:
-    weights = sum(script["weight"] for script in plan["scripts"])
-    rows = {row.script: row for row in times if row.kind == "script"}
+def _scripts(plan: Mapping[str, Any], measured: LoadMeasurement) -> Iterator[ScriptFacts]:
+    in_order = plan.get("order") == "sequential"
+    weights = {one["name"]: 1 if in_order else one["weight"] for one in plan["scripts"]}
+    rows = {row.script: row for row in measured.times if row.kind == "script"}
+    http = measured.totals.http
+    requests = {} if http is None else {one.name: one for one in http.requests}
     for script in plan["scripts"]:
-        row = rows.get(script["name"])
+        row, counts = rows.get(script["name"]), requests.get(script["name"])
         yield ScriptFacts(
             name=script["name"],
             weight=script["weight"],
-            share=script["weight"] / weights,
+            share=weights[script["name"]] / sum(weights.values()),
             text=request_text(script["request"]) if "request" in script else script["text"],
             executions=0 if row is None else row.executions,
             errors=0 if row is None else row.errors,
             latency=_distribution(row),
+            sent_bytes=None if counts is None else counts.sent_bytes,
+            received_bytes=None if counts is None else counts.received_bytes,
+            errors_by_kind={} if counts is None else dict(counts.errors),
+            examples={} if counts is None else dict(counts.examples),
         )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
 from uncork.requests.http import read_http, sweep_of_http
+from uncork.requests.http_file import converted_traffic
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import HttpJob
 from uncork.requests.sweep import sweep_request
@@ -24,8 +27,11 @@ __all__ = ["load_http"]
 
 
 def load_http(options: HttpOptions) -> None:
-    """Load a service, or sweep the load, and show the result."""
-    spec = read_http(options, read=_read, seed=secrets.randbits(63))
+    """Load a service, or sweep the load, and show the result; or convert recorded traffic."""
+    if options.write_requests is not None:
+        _convert(options, options.write_requests)
+        return
+    spec = read_http(options, read=_read, seed=secrets.randbits(63), environment=os.environ)
     sweep = sweep_request(sweep_of_http(options, spec))
     pids = tuple(dict.fromkeys(options.service_pid or ()))
     job = HttpJob(spec, redacted_command(sys.argv[1:]), pids, options.postgres)
@@ -40,6 +46,21 @@ def load_http(options: HttpOptions) -> None:
     progress = _progress(open_loop=spec.arrivals is not None) if spec.progress_s else None
     outcome = session.run(progress, console.note)
     finish_load(session.folder, outcome, options)
+
+
+def _convert(options: HttpOptions, file: Path) -> None:
+    """Write recorded traffic as a requests file."""
+    found = converted_traffic(options, _read)
+    try:
+        with file.open("x", encoding="utf-8") as written:
+            written.write(found.text)
+    except FileExistsError as error:
+        raise UsageError(f"{file} exists already; choose another name, or remove it") from error
+    except OSError as error:
+        raise UsageError(f'could not write file "{file}": {error.strerror}') from error
+    for note in found.notes:
+        console.note(note)
+    console.note(f"wrote {file}; send its requests: uncork load http -f {shlex.quote(str(file))}")
 
 
 def _progress(*, open_loop: bool) -> Callable[[LoadProgress], None]:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from uncork.experiment.plan.order import texts_for
 from uncork.experiment.run.parameters import draw
 from uncork.experiment.run.request import ANSWER_OPERATIONS, FITTED_NS, Pools
+from uncork.experiment.spec.http_workloads import RequestFacts
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.services import fill_texts
-from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
-from uncork.model.http_trial import AskedRequest, HttpTrial, fill
+from uncork.model.http import HttpServer, HttpSpec, Request, Variable
+from uncork.model.http_trial import AskedRequest, HttpTrial, fill, names_in_braces
 from uncork.model.load import Arrivals
 from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
@@ -26,7 +27,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 def reads_only(spec: Spec, workload: str) -> bool:
     """Return whether a workload sends HTTP requests that change nothing."""
     facts = spec.workloads[workload].http
-    return facts is not None and all(one.method in READING for one in facts.requests)
+    return facts is not None and all(one.verb in READING for one in facts.requests)
 
 
 def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]:
@@ -74,7 +75,10 @@ def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: 
         served=served,
         spec=HttpSpec(
             server=HttpServer(served.host, served.port),
-            requests=_requests(spec, trial.workload, texts),
+            requests=_requests(facts.http.requests, trial.workload, texts),
+            login=_requests(facts.http.login, f"{trial.workload}.login", texts),
+            cookies=facts.http.keeps_cookies,
+            in_order=facts.http.order == "sequential",
             version=facts.http.version if own is None or own.version is None else own.version,
             variables=tuple(
                 Variable(name, values=tuple(value or "" for value in column), in_turn=True)
@@ -101,49 +105,45 @@ def asked_requests(
 ) -> tuple[AskedRequest, ...]:
     """Return the first requests of a workload, the same for every variant, with the kinds in turn.
 
-    If all requests only read, identical requests are sent once.
+    If all requests only read, identical requests are sent once. Requests that use captured values are left
+    out, because they differ from client to client.
     """
     facts = spec.workloads[workload]
     assert facts.http is not None  # noqa: S101 -- called only for HTTP workloads
     count = min(facts.operations or ANSWER_OPERATIONS, ANSWER_OPERATIONS)
-    count = max(count, len(facts.http.requests))
+    captured = facts.http.captured
+    kinds = [one for one in facts.http.requests if not captured & _names(one)]
+    count = max(count, len(kinds)) if kinds else 0
     stream = f"answers/{cell.name}/{workload}"
     columns = draw(facts, pools, seed=spec.experiment.seed, stream=stream, rows=count)
     texts = texts_for(spec, cell, variant)
-    kinds = facts.http.requests
     found = []
     for number in range(count):
         row = {name: column[number] or "" for name, column in zip(facts.parameters, columns, strict=True)}
         one, values = kinds[number % len(kinds)], {**texts, **row}
+        body, _ = one.content
         found.append(
             AskedRequest(
-                one.method,
-                fill(one.path, values),
-                tuple((fill(name, values), fill(text, values)) for name, text in one.headers.items()),
-                None if one.body is None else fill(one.body, values),
+                one.verb,
+                fill(one.target, values),
+                tuple((fill(name, values), fill(text, values)) for name, text in one.all_headers.items()),
+                None if body is None else fill(body, values),
             )
         )
     return tuple(dict.fromkeys(found)) if all(one.method in READING for one in found) else tuple(found)
 
 
-def _requests(spec: Spec, workload: str, texts: Mapping[str, str]) -> tuple[Request, ...]:
-    facts = spec.workloads[workload].http
-    assert facts is not None  # noqa: S101 -- see http_trial
+def _names(table: RequestFacts) -> set[str]:
+    return {name for text in table.texts for name in names_in_braces(text)}
 
+
+def _requests(tables: Sequence[RequestFacts], workload: str, texts: Mapping[str, str]) -> tuple[Request, ...]:
     def filled(text: str) -> str:
         return fill(text, texts, last=False)
 
     return tuple(
-        Request(
-            name=_name(workload, number, facts.requests),
-            method=one.method,
-            path=filled(one.path),
-            weight=one.weight,
-            headers=tuple((filled(name), filled(text)) for name, text in one.headers.items()),
-            body=None if one.body is None else filled(one.body).encode(),
-            checks=Checks(statuses=tuple(one.statuses)),
-        )
-        for number, one in enumerate(facts.requests, start=1)
+        one.request(one.name or _name(workload, number, tables), filled, statuses=tuple(one.statuses))
+        for number, one in enumerate(tables, start=1)
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from uncork.experiment.spec import problems
 from uncork.experiment.spec.fields import Nanoseconds, Section
+from uncork.experiment.spec.http_requests import RequestTable, Status
 from uncork.model.http import OnClose
 from uncork.model.services.answers import AnswerRules
 
@@ -19,12 +20,6 @@ def path_text(value: str) -> str:
     """Return a path unchanged; raise ValueError if it does not begin with a slash."""
     if not value.startswith("/"):
         raise ValueError(f'a path must begin with "/"; found "{value}"')
-    return value
-
-
-def _method(value: str) -> str:
-    if not re.fullmatch("[A-Z]+", value):
-        raise ValueError(f'a method must be a word in capital letters, such as GET; found "{value}"')
     return value
 
 
@@ -49,20 +44,28 @@ def _of_path(value: object) -> object:
 Path = Annotated[str, AfterValidator(path_text)]
 Place = Annotated[str, AfterValidator(_place)]
 Expression = Annotated[str, AfterValidator(_expression)]
-Status = Annotated[int, Field(ge=100, le=599)]
 
 
-class RequestFacts(Section):
-    """One kind of request. `{name}` in path, headers and body is replaced by a parameter, value or factor."""
+class RequestFacts(RequestTable):
+    """One kind of request. `{name}` in path, headers, body and checks is replaced by a value.
 
-    path: Path = Field(description="Path and query string, beginning with the slash.")
-    method: Annotated[str, AfterValidator(_method)] = Field(default="GET", description="Such as GET or POST.")
-    headers: dict[str, str] = Field(default_factory=dict, description="Additional headers.")
-    body: str | None = Field(default=None, description="The body as text.")
+    The value is a parameter, a variant's value, a factor, or what an earlier answer to the same client gave
+    (`capture`).
+    """
+
     weight: int = Field(default=1, ge=1, le=1_000_000, description="Relative frequency of this request.")
     statuses: list[Status] = Field(
-        default_factory=list, description="Statuses that count as success. Default: 200 to 399."
+        default_factory=list, description="The same as checks.status. Default: 200 to 399."
     )
+
+    @model_validator(mode="after")
+    def _goes_to_the_service(self) -> Self:
+        if not self.target.startswith("/"):
+            key = "url" if self.path is None else "path"
+            raise problems.at((key,), f'a path must begin with "/"; found "{self.target}"')
+        if self.statuses and self.checks.status:
+            raise problems.at(("statuses",), "and checks.status are both given; remove one")
+        return self
 
 
 Request = Annotated[RequestFacts, BeforeValidator(_of_path, json_schema_input_type=str | RequestFacts)]
@@ -72,7 +75,21 @@ class HttpFacts(Section):
     """Requests to the variant's service, instead of SQL. An operation is one request with its answer."""
 
     requests: list[Request] = Field(
-        min_length=1, description="Paths, or tables of path, method, headers, body, weight and statuses."
+        min_length=1,
+        description="Paths, or tables of method, path, headers, body or json, weight and checks.",
+    )
+    login: list[Request] = Field(
+        default_factory=list,
+        description="Requests that each connection sends once, in order, before its first request. They are "
+        "neither measured nor part of the comparison of answers.",
+    )
+    cookies: bool | None = Field(
+        default=None,
+        description="Whether each connection keeps cookies and sends them. Default: only with login.",
+    )
+    order: Literal["weighted", "sequential"] = Field(
+        default="weighted",
+        description="Choose requests at random by weight, or repeat them in the order of the file.",
     )
     timeout: Nanoseconds = Field(default=30 * 10**9, description="A request that takes longer has failed.")
     deadline: Nanoseconds | None = Field(
@@ -129,8 +146,14 @@ class HttpFacts(Section):
     @property
     def texts(self) -> tuple[str, ...]:
         """Return every text that may contain ``{name}``."""
-        return tuple(
-            text
-            for one in self.requests
-            for text in (one.path, one.body or "", *one.headers, *one.headers.values())
-        )
+        return tuple(text for one in (*self.login, *self.requests) for text in one.texts)
+
+    @property
+    def captured(self) -> set[str]:
+        """Return the names of values that requests take from answers."""
+        return {name for one in (*self.login, *self.requests) for name in one.capture}
+
+    @property
+    def keeps_cookies(self) -> bool:
+        """Whether connections keep cookies."""
+        return bool(self.login) if self.cookies is None else self.cookies

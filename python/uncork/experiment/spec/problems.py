@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
@@ -205,13 +206,14 @@ def _known_keys(model: type[BaseModel], path: tuple[str, ...]) -> set[str]:
     for part in path:
         current = _below(current, part)
     inner = _inner_model(current)
-    return set() if inner is None else set(inner.model_fields)
+    return set() if inner is None else {found.alias or name for name, found in inner.model_fields.items()}
 
 
 def _below(annotation: Any, part: str) -> Any:
     """Return the type of `part` inside a type; None if there can be none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        field = annotation.model_fields.get(part)
+        fields = annotation.model_fields
+        field = fields.get(part) or next((found for found in fields.values() if found.alias == part), None)
         return None if field is None else field.annotation
     if get_origin(annotation) is dict:
         return get_args(annotation)[1]
@@ -233,6 +235,7 @@ def line_of(content: str, key: tuple[str, ...]) -> int:
     """Return the line (from 1) of a key, or of its nearest ancestor, in TOML text."""
     best, best_depth = 1, 0
     header: tuple[str, ...] = ()
+    items: Counter[tuple[str, ...]] = Counter()
     closing: str | None = None
     for number, line in enumerate(content.splitlines(), start=1):
         if closing is not None:
@@ -241,6 +244,9 @@ def line_of(content: str, key: tuple[str, ...]) -> int:
             continue
         if match := _HEADER.match(line):
             header = _parts(match[1])
+            if line.lstrip().startswith("[["):
+                items[header] += 1
+                header = (*header, str(items[header] - 1))
             path = header
         elif match := _KEY.match(line):
             path = (*header, *_parts(match[1]))

@@ -71,7 +71,12 @@ def http_names(spec: Spec, workload: str) -> Iterator[problems.Problem]:
     key = ("workloads", workload)
     used = {name for text in facts.http.texts for name in names_in_braces(text)}
     texts = {name for variant in spec.variants.values() for name in variant.values} | set(spec.factors)
-    known = texts | set(facts.parameters)
+    captured = facts.http.captured
+    known = texts | set(facts.parameters) | captured
+    for name in sorted(captured & (texts | set(facts.parameters))):
+        yield problems.Problem(
+            (*key, "http"), f"captures {name}, which is also a parameter, value or factor; rename one of them"
+        )
     for name in sorted(used - known):
         yield problems.Problem(
             (*key, "http", "requests"),

@@ -23,6 +23,7 @@ __all__ = [
     "LoadResult",
     "LoadRunFacts",
     "LoadSettings",
+    "LoginFacts",
     "ScriptFacts",
     "SecondFacts",
     "StatementFacts",
@@ -165,7 +166,8 @@ class HttpFacts:
     counts.succeeded + failed + errored + timed_out + cut_short``. `failed` answers had a wrong status or
     failed a check, `errored` requests received no complete answer, `timed_out` ones none in time, `cut_short`
     ones were in flight when the load ended. Of the last three, `unprocessed` were certainly not processed by
-    the server; the others may have been. `tls` is None without encryption.
+    the server; the others may have been. `tls` is None without encryption. `logins` are the steps that each
+    client carried out before its first request; `counts` does not include them.
     """
 
     planned: int | None
@@ -186,11 +188,26 @@ class HttpFacts:
     goaways: int
     first_byte: Distribution
     tls: Distribution | None
+    logins: tuple[LoginFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoginFacts:
+    """One step of the login of an HTTP load, over all clients."""
+
+    name: str
+    executions: int
+    errors: int
+    latency: Distribution
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptFacts:
-    """One script: its text, its weight as a share (0 to 1), and its operations' latencies."""
+    """One script: its text, its weight as a share (0 to 1), and its operations' latencies.
+
+    The rest is for requests of HTTP only, and empty in runs of older versions: bytes before encryption,
+    failures by kind, and the first message of each kind.
+    """
 
     name: str
     weight: int
@@ -199,6 +216,10 @@ class ScriptFacts:
     executions: int
     errors: int
     latency: Distribution
+    sent_bytes: int | None = None
+    received_bytes: int | None = None
+    errors_by_kind: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

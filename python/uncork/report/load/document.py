@@ -39,6 +39,7 @@ from uncork.report.load.tables import (
     counts_table,
     errors_table,
     latency_table,
+    logins_table,
     scripts_table,
     statements_table,
     use_table,
@@ -170,7 +171,8 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if errors:
         yield Section("errors", "Errors", tuple(errors))
     yield Section("counts", "Counts", (counts_table(result),))
-    yield Section("connections", "Connections", (connections_table(result),))
+    connections = [block for block in (connections_table(result), logins_table(result)) if block is not None]
+    yield Section("connections", "Connections", tuple(connections))
     yield Section("use", "Resources used", (use_table(result),))
     if result.system is not None:
         blocks = tuple(system_blocks(result.system, result.counts.started))

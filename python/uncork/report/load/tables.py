@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from uncork.model.results.load import Distribution, HttpFacts, LoadResult
+from uncork.model.results.load import Distribution, HttpFacts, LoadResult, ScriptFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.load.words import (
@@ -23,6 +23,7 @@ __all__ = [
     "counts_table",
     "errors_table",
     "latency_table",
+    "logins_table",
     "scripts_table",
     "statements_table",
     "use_table",
@@ -78,6 +79,7 @@ def scripts_table(result: LoadResult) -> Table | None:
         return None
     what = "script" if result.http is None else "request"
     seconds = result.run.elapsed_ns / 1e9
+    counted = any(one.received_bytes for one in result.scripts)
     rows = tuple(
         (
             Value(one.name),
@@ -86,6 +88,7 @@ def scripts_table(result: LoadResult) -> Table | None:
             Value(rate_text((one.executions - one.errors) / seconds) if seconds else ""),
             Value(format_count(one.errors)),
             *_times(one.latency),
+            *(_bytes_each(one) if counted else ()),
         )
         for one in result.scripts
     )
@@ -93,8 +96,36 @@ def scripts_table(result: LoadResult) -> Table | None:
         *(Column(what, header=True), Column("share", number=True), Column("count", number=True)),
         *(Column("per second", number=True), Column("failed", number=True)),
         *_TIMES,
+        *((Column("sent each", number=True), Column("received each", number=True)) if counted else ()),
     )
     return Table(f"{what.capitalize()}s", columns, rows)
+
+
+def _bytes_each(script: ScriptFacts) -> tuple[Value, ...]:
+    totals = (script.sent_bytes or 0, script.received_bytes or 0)
+    return tuple(
+        Value(format_bytes(total / script.executions) if script.executions else "") for total in totals
+    )
+
+
+def logins_table(result: LoadResult) -> Table | None:
+    """Return the steps of the login; None when there are none."""
+    if result.http is None or not result.http.logins:
+        return None
+    rows = tuple(
+        (
+            Value(one.name),
+            Value(format_count(one.executions)),
+            Value(format_count(one.errors)),
+            *_times(one.latency),
+        )
+        for one in result.http.logins
+    )
+    columns = (
+        *(Column("step", header=True), Column("count", number=True), Column("failed", number=True)),
+        *_TIMES,
+    )
+    return Table("Logins, before the measured requests", columns, rows)
 
 
 def statements_table(result: LoadResult) -> Table | None:
@@ -127,6 +158,8 @@ def statements_table(result: LoadResult) -> Table | None:
 def errors_table(result: LoadResult) -> Table | None:
     """Return errors by SQLSTATE or kind; None when there are none."""
     counts = result.counts
+    if len(result.scripts) > 1 and any(one.errors_by_kind for one in result.scripts):
+        return _request_errors(result)
     kinds = (
         (f"{operation_word(result)}s failed", counts.errors),
         (f"{operation_word(result)}s retried", counts.retries),
@@ -144,6 +177,28 @@ def errors_table(result: LoadResult) -> Table | None:
     first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""
     caption = f"Errors by {name}{first}"
     return Table(caption, (Column("what", header=True), Column(name), Column("count", number=True)), rows)
+
+
+def _request_errors(result: LoadResult) -> Table:
+    """Return errors by request and kind, with the first message of each."""
+    rows = [
+        (one.name, kind, number, one.examples.get(kind, ""))
+        for one in result.scripts
+        for kind, number in sorted(one.errors_by_kind.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+    other = (
+        ("requests retried", result.counts.retries),
+        ("connections not opened", result.counts.connect_errors),
+    )
+    rows += [(what, kind, number, "") for what, by_kind in other for kind, number in sorted(by_kind.items())]
+    columns = (
+        *(Column("request", header=True), Column("kind"), Column("count", number=True)),
+        Column("first message"),
+    )
+    values = tuple(
+        (Value(name), Value(kind), Value(format_count(n)), Value(text)) for name, kind, n, text in rows
+    )
+    return Table("Errors by request and kind", columns, values)
 
 
 def connections_table(result: LoadResult) -> Table:

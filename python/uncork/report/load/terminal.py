@@ -15,6 +15,7 @@ from uncork.report.load.tables import (
     counts_table,
     errors_table,
     latency_table,
+    logins_table,
     scripts_table,
     statements_table,
     use_table,
@@ -33,6 +34,7 @@ def _tables(result: LoadResult, statements: bool) -> Iterator[Table | None]:
     if result.operation.count:
         yield from (latency_table(result), scripts_table(result))
         yield statements_table(result) if statements else None
+    yield logins_table(result)
     yield answers_table(result) if result.http and len(result.http.statuses) > 1 else None
     yield errors_table(result)
     if result.counts.started or result.counts.arrivals:

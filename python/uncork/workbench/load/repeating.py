@@ -1,11 +1,12 @@
 """Repeat a stored load, on the same target or on another.
 
 A stored load holds its whole request except secrets. Passwords and the values of secret headers are never
-stored: they come from PG* variables or the password file, or are given again.
+stored: they come from environment variables or the password file, or are given again.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -122,7 +123,7 @@ def _http_job(
 ) -> HttpJob:
     if target.dsn is not None:
         raise UsageError(f"{id} is a load by HTTP: name its service with url=http://HOST:PORT, not dsn")
-    spec = http_spec_of(plan, headers)
+    spec = http_spec_of(plan, headers, os.environ)
     if target.url is not None:
         spec = replace(spec, server=_service(target.url, spec.server))
     return HttpJob(spec, command, postgres=again["postgres"])

@@ -85,14 +85,14 @@ impl Connection {
             self.protocol = Some(Protocol::Http2(Box::new(Http2::new(
                 depth,
                 program.lasting,
-                program.lists,
+                program.lists.clone(),
             ))));
             Http2::open(&mut self.outgoing);
             self.stage = Stage::Greeting;
             self.write(context)?;
             return Ok(Progress::More);
         }
-        self.protocol = Some(Protocol::Http1(Http1::new(program.lists)));
+        self.protocol = Some(Protocol::Http1(Http1::new(program.lists.clone())));
         self.watch(context)?;
         Ok(self.opened(context.state.now_ns()))
     }

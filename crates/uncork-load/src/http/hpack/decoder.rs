@@ -2,6 +2,7 @@
 
 use super::table::{Field, Table};
 use super::{huffman, read_integer};
+use crate::http::fault::FieldNames;
 
 /// The most bytes that the names and values of one block may take. A small block can decode to a
 /// large one by naming a large field again and again.
@@ -37,8 +38,8 @@ pub(crate) struct Fields {
 #[derive(Debug)]
 pub(crate) struct Decoder {
     table: Table,
-    /// Whether fields are kept.
-    lists: bool,
+    /// The fields that are kept.
+    lists: FieldNames,
     /// The last block that decodes to the same when it is repeated, and its fields. Answers are
     /// often identical to the byte.
     last_block: Vec<u8>,
@@ -61,8 +62,8 @@ struct Block {
 }
 
 impl Decoder {
-    /// Create a decoder that keeps names and values only if `lists` is set.
-    pub(crate) fn new(lists: bool) -> Self {
+    /// Create a decoder that keeps the fields that `lists` names.
+    pub(crate) fn new(lists: FieldNames) -> Self {
         Self {
             table: Table::new(CAPACITY),
             lists,
@@ -112,7 +113,7 @@ impl Decoder {
             if first & 0b1000_0000 != 0 {
                 let index = read_integer(&mut block, 7).ok_or(DecodeError::Damaged)?;
                 let (name, value) = self.table.get(index).ok_or(DecodeError::Damaged)?;
-                read.fields.add(name, value, self.lists)?;
+                read.fields.add(name, value, &self.lists)?;
                 names_own |= Table::is_own(index);
                 continue;
             }
@@ -129,7 +130,7 @@ impl Decoder {
             }
             let mut value = Vec::new();
             read_text(&mut block, &mut value)?;
-            read.fields.add(&name, &value, self.lists)?;
+            read.fields.add(&name, &value, &self.lists)?;
             if learns {
                 self.table.add(&name, &value);
                 read.learnt.push((name.into(), value.into()));
@@ -141,7 +142,7 @@ impl Decoder {
 }
 
 impl Fields {
-    fn add(&mut self, name: &[u8], value: &[u8], lists: bool) -> Result<(), DecodeError> {
+    fn add(&mut self, name: &[u8], value: &[u8], lists: &FieldNames) -> Result<(), DecodeError> {
         self.plain_bytes += name.len() + value.len();
         if self.plain_bytes > MOST_PLAIN_BYTES {
             return Err(DecodeError::TooLong);
@@ -156,7 +157,7 @@ impl Fields {
                 .and_then(|text| text.parse().ok());
             self.length = Some(length.ok_or(DecodeError::Damaged)?);
         }
-        if lists {
+        if lists.wants(name) {
             self.listed.push((name.to_vec(), value.to_vec()));
         }
         Ok(())
@@ -229,7 +230,7 @@ mod tests {
                 "8287 85bf 4088 25a8 49e9 5b a9 7d7f 8925 a849 e95b b8e8 b4bf",
             ],
         ] {
-            let mut decoder = Decoder::new(true);
+            let mut decoder = Decoder::new(FieldNames::All);
             let last = blocks.map(|block| listed(decoder.decode(&bytes(block)).expect("valid")));
             let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
             assert_eq!(
@@ -279,7 +280,7 @@ mod tests {
                  9587 3160 65c0 03ed 4ee5 b106 3d50 07",
             ],
         ] {
-            let mut decoder = Decoder::new(true);
+            let mut decoder = Decoder::new(FieldNames::All);
             decoder.table.resize(256);
             let found = blocks.map(|block| decoder.decode(&bytes(block)).expect("valid").clone());
             assert_eq!(
@@ -300,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_block_seen_before_means_the_same_only_while_the_table_does() {
-        let mut decoder = Decoder::new(true);
+        let mut decoder = Decoder::new(FieldNames::All);
         // Adds "a: 1", then refers to the newest field, then adds "b: 2", then refers to the
         // newest.
         let learn = |name: u8, value: u8| vec![0x40, 1, name, 1, value];
@@ -328,7 +329,8 @@ mod tests {
         ];
         let mut random = Prng::new(5);
         for _ in 0..300 {
-            let (mut one, mut plain) = (Decoder::new(true), Decoder::new(true));
+            let (mut one, mut plain) =
+                (Decoder::new(FieldNames::All), Decoder::new(FieldNames::All));
             for _ in 0..30 {
                 let at = usize::try_from(random.up_to(blocks.len() as u64 - 1)).expect("small");
                 for _ in 0..random.up_to(60) {
@@ -344,7 +346,7 @@ mod tests {
                 }
             }
         }
-        let mut decoder = Decoder::new(false);
+        let mut decoder = Decoder::new(FieldNames::None);
         for _ in 0..40 {
             decoder.decode(&blocks[1]).expect("valid");
         }
@@ -366,20 +368,22 @@ mod tests {
             "8220",
             "4803 3939",
         ] {
-            let found = Decoder::new(false).decode(&bytes(block)).map(|_| ());
+            let found = Decoder::new(FieldNames::None)
+                .decode(&bytes(block))
+                .map(|_| ());
             assert_eq!(found, Err(DecodeError::Damaged), "{block}");
         }
         let mut bomb = vec![0x40, 1, b'a', 0x7f, 0xa1, 0x1e];
         bomb.resize(bomb.len() + 4_000, b'x');
         bomb.resize(bomb.len() + 300, 0xbe);
-        let found = Decoder::new(false).decode(&bomb).map(|_| ());
+        let found = Decoder::new(FieldNames::None).decode(&bomb).map(|_| ());
         assert_eq!(found, Err(DecodeError::TooLong));
     }
 
     #[test]
     fn random_bytes_do_no_harm() {
         let mut random = Prng::new(7);
-        let mut decoder = Decoder::new(true);
+        let mut decoder = Decoder::new(FieldNames::All);
         for _ in 0..20_000 {
             let length = random.up_to(59);
             let block: Vec<u8> = (0..length)

@@ -4,7 +4,7 @@ use super::*;
 use crate::http::recording_sink::{RecordingSink, SinkCall};
 
 fn connection(requests: &[bool]) -> Http1 {
-    let mut http1 = Http1::new(true);
+    let mut http1 = Http1::new(FieldNames::All);
     for (slot, &head_only) in requests.iter().enumerate() {
         http1.sent(slot, head_only);
     }

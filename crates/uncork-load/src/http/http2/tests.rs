@@ -23,7 +23,7 @@ fn setting(name: u16, value: u32) -> Vec<u8> {
 
 /// A connection that has received these settings.
 fn greeted(slots: usize, settings: &[Vec<u8>]) -> Http2 {
-    let mut http2 = Http2::new(slots, 1, true);
+    let mut http2 = Http2::new(slots, 1, FieldNames::All);
     let (saw, _) = read(
         &mut http2,
         &frame(Type::Settings, 0, 0, &settings.concat()),
@@ -338,7 +338,7 @@ fn what_breaks_the_rules_ends_the_connection_by_kind() {
         let found = read(&mut http2, &bytes, 1_000).expect_err("refused");
         assert_eq!(found.kind, kind, "{}", bytes[..10].escape_ascii());
     }
-    let fault = Http2::new(1, 0, false).receive(
+    let fault = Http2::new(1, 0, FieldNames::None).receive(
         b"HTTP/1.1 400 Bad",
         &mut RecordingSink::default(),
         &mut Vec::new(),
