@@ -25,7 +25,7 @@ _REMEDIES: Final = {
     "IO": "read less (an index, fewer columns), or add memory",
     "LWLock": "run fewer sessions at once, or spread the data that they all touch",
     "Client": "fetch fewer rows, or send more statements before waiting for answers",
-    _CPU: "look at its plan in this report, and at its functions: uncork run --evidence stacks",
+    _CPU: 'look at its plan in this report, and at its functions (evidence = ["stacks"] in the file)',
     _IDLE: "send fewer statements for each transaction",
 }
 """What to do about the largest part, by the class of wait."""
