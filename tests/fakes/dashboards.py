@@ -88,9 +88,9 @@ def uncork(*arguments: object, timeout: float = 120) -> subprocess.CompletedProc
 
 
 def make_load(root: Path) -> Path:
-    """Load a server of ours for a second; return the run."""
+    """Load a server of ours for two seconds, so that its charts have two points; return the run."""
     with hello_server() as address:
-        uncork("load", "http", "-c", 2, "-D", 1, address, "--runs", root)
+        uncork("load", "http", "-c", 2, "-D", 2, address, "--runs", root)
     return max(root.glob("load-*"))
 
 

@@ -136,6 +136,7 @@ def _command(arguments: list[str], folder: str, environment: dict[str, str], fil
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    importlib.reload(sys.modules["uncork.cli.console"])  # width and colour come from the environment
     sys.argv = ["uncork", *arguments]
     try:
         runpy.run_module("uncork", run_name="__main__", alter_sys=True)
