@@ -67,6 +67,7 @@ _UNEVEN: Final = 0.5
 _BUSY_WORKER: Final = 0.5
 _LOCKED: Final = 0.8
 """Fraction of the time that a Python process computes, from which on its threads wait for the interpreter."""
+_UNEXPLAINED: Final = 0.5
 _OWN: Final = 0.5
 """A finding about the service is mostly explained by an N+1 if less than this fraction of it is left."""
 _TEXT: Final = 70
@@ -99,7 +100,12 @@ def find_service_findings(
         *_idle_workers(workers, time),
         *_pauses(paused),
     ]
-    return tuple(sorted((one for one in found if one.share >= _LEAST), key=lambda one: -one.share))
+    return tuple(sorted((one for one in found if one.share >= _LEAST), key=_rank))
+
+
+def _rank(one: ServiceFinding) -> float:
+    """Return a sort key. What no source explains comes after a cause that is known and half as large."""
+    return -one.share * (_UNEXPLAINED if one.name == "service wait" else 1.0)
 
 
 def repeated_templates(request: RequestFacts) -> tuple[SentTemplate, ...]:
@@ -257,7 +263,7 @@ def _service(
         )
     if waiting:
         yield ServiceFinding(
-            "bottleneck",
+            "service wait",
             f"requests wait {_percent(waiting)} of their time in the service, where it does not compute"
             f"{_explained(left)}",
             "look for a full pool of connections, too few workers, a lock of the interpreter, or a call to "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,7 @@ class ServiceKeywords(TypedDict, total=False):
     postgres: str | None
     pids: Sequence[int] | None
     logs: Sequence[Place] | None
+    requests_file: Place | None
     no_code: bool
     watch_only: bool
     lasting: Quantity
@@ -238,12 +240,11 @@ def profile_service(
     from uncork.workbench.profile.services import profile_service as profiled  # noqa: PLC0415
 
     with calling():
-        if not urls:
-            raise UsageError("name a service: an address, such as http://127.0.0.1:8080/")
-        read = from_values(ServiceOptions, {**options, "urls": urls})
+        read = from_values(ServiceOptions, {**options, "urls": urls or None})
         job = service_job(
             read,
             read=lambda name: Path(name).read_bytes(),
+            environment=os.environ,
             seed=secrets.randbits(63),
             command=call_text("profile_service", options, urls),
         )

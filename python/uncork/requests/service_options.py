@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,10 +33,14 @@ class ServiceOptions:
     function works. It changes nothing in the database. The run is stored; `uncork report` shows it again.
     """
 
-    urls: list[str] = opt(
-        "URL[@W]...",
-        "Where to send requests; {name} stands for a variable, W is a weight.",
-        required=True,
+    urls: list[str] | None = opt(
+        "URL[@W]...", "Where to send requests; {name} stands for a variable, W is a weight."
+    )
+    requests_file: Path | None = _what(
+        "-f, --file FILE",
+        "Send the requests of FILE: TOML with [[requests]], [[login]] and [variables], or recorded traffic "
+        "(HAR), as `uncork load http` does.",
+        python="A requests file (TOML), or recorded traffic (HAR).",
     )
     postgres: str | None = _watch(
         "--postgres CONNINFO",
@@ -83,12 +87,21 @@ class ServiceOptions:
 
 
 def service_job(
-    options: ServiceOptions, *, read: Callable[[str], bytes], seed: int, command: str
+    options: ServiceOptions,
+    *,
+    read: Callable[[str], bytes],
+    environment: Mapping[str, str],
+    seed: int,
+    command: str,
 ) -> ServiceJob:
-    """Return the profile that the options ask for; `command` repeats it, `read` reads a file.
+    """Return the profile that the options ask for.
+
+    `read` reads a file, `environment` has the values of ``${NAME}`` in a requests file, and `command` repeats
+    the profile.
 
     Raises:
         UsageError: if an option is invalid or contradicts another.
+        SpecError: if a requests file is not valid.
     """
     if options.lasting < _LEAST_NS:
         raise UsageError("--for: a profile needs at least 4s, to send each request alone and all together")
@@ -97,6 +110,7 @@ def service_job(
     spec = read_http(
         HttpOptions(
             urls=options.urls,
+            requests_file=options.requests_file,
             method=options.method,
             header=options.header,
             body=options.body,
@@ -108,6 +122,7 @@ def service_job(
         ),
         read=read,
         seed=seed,
+        environment=environment,
     )
     return ServiceJob(
         spec=spec,

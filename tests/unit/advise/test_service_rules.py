@@ -113,7 +113,14 @@ def test_a_full_pool_a_full_thread_and_a_full_interpreter_explain_waits_in_the_s
     assert locked[0].name == "service code"
     assert "Python process 7" in locked[0].sentence
     assert "60 % of it is in render" in locked[0].sentence
-    assert names(waiting, [PLAIN], (), [worker(7, 0.93, "go")])[0] == "bottleneck"
+    assert names(waiting, [PLAIN], (), [worker(7, 0.93, "go")])[0] == "service wait"
+
+
+def test_what_nothing_explains_comes_after_a_known_cause():
+    time = (place("service wait", 0.4), place("locks", 0.35), place("database cpu", 0.25))
+    assert names(time, [request("/visit", SEARCH)], (), ())[:2] == ["statement", "service wait"]
+    almost = (place("service wait", 0.8), place("locks", 0.2))
+    assert names(almost, [request("/visit", SEARCH)], (), ())[0] == "service wait"
 
 
 def test_a_limit_that_refuses_comes_first_and_other_programs_count_by_what_they_delay():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from functools import partial
@@ -28,7 +29,13 @@ def profile_service_command(options: ServiceOptions) -> None:
     """Profile a service, and show the result."""
     form = chosen_form(as_json=options.as_json, markdown=options.markdown)
     check_page(options.html)
-    job = service_job(options, read=_read, seed=secrets.randbits(63), command=redacted_command(sys.argv[1:]))
+    job = service_job(
+        options,
+        read=_read,
+        environment=os.environ,
+        seed=secrets.randbits(63),
+        command=redacted_command(sys.argv[1:]),
+    )
     folder, status, reason = profile_service(
         options.runs, job, (lambda _: None) if options.quiet else console.note
     )

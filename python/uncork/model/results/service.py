@@ -19,6 +19,7 @@ from uncork.model.results.stacks import StackResult
 
 __all__ = [
     "SERVICE_RESULT_VERSION",
+    "FindingName",
     "OriginFacts",
     "PlaceKind",
     "RequestFacts",
@@ -35,6 +36,15 @@ SERVICE_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 Runtime = Literal["python", "go", "node", "java", "ruby", "php", ".net", "erlang", "native"]
+FindingName = Literal[
+    "n+1",
+    "statement",
+    "bottleneck",
+    "idle processes",
+    "idle in transaction",
+    "service code",
+    "service wait",
+]
 PlaceKind = Literal[
     "database cpu",
     "database queue",
@@ -163,7 +173,7 @@ class ServiceFinding:
     `request` and `template` are where it is, if they are known.
     """
 
-    name: Literal["n+1", "statement", "bottleneck", "idle processes", "idle in transaction", "service code"]
+    name: FindingName
     sentence: str
     remedy: str
     share: float

@@ -80,8 +80,8 @@ def _headlines(result: ServiceResult, found: ServiceFinding) -> Iterator[str]:
     elif found.name == "idle processes":
         yield f"The service's processes work unevenly: {found.sentence.partition(': ')[2]}"
         yield "The service's processes work unevenly, so requests wait for the busy ones"
-    if result.bottlenecks and found.name == "bottleneck":
-        first = result.bottlenecks[0]
+    first = next((one for one in result.bottlenecks if one.sentence == found.sentence), None)
+    if first is not None:
         yield f"The bottleneck is {limit_words(first.resource)}: {first.sentence}"
         yield f"The bottleneck is {limit_words(first.resource)}"
     yield capital(found.sentence)
