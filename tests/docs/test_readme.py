@@ -29,7 +29,12 @@ SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", README, re.DOTALL | r
 CHAINS = (
     ("Ask your own question", "Keep it fixed"),
     ("Load a server or a service", "Compare runs"),
-    ("Read your logs", "Watch a server", "From Python, and in your tests", "Show it to others"),
+    (
+        "Read your logs",
+        "Watch a service and its database",
+        "From Python, and in your tests",
+        "Show it to others",
+    ),
 )
 """Sections that use what the one before left; a folder for each chain."""
 STATUSES = {"uncork guard examples/guard": {3}, "uncork guard question.toml": {0, 4}}
