@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from bench.killed_runs import kill_runs
+from bench.killed.runs import kill_runs
 
 AFTER_S = 60.0
 """The benchmark allows five seconds; beside other tests, the end of a server may wait for a processor."""

@@ -1,7 +1,7 @@
 """Nothing that was told as stored at an address is lost when a sender is killed; nothing is half-visible."""
 
 import pytest
-from bench.killed_senders import kill_senders
+from bench.killed.senders import kill_senders
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,7 @@
 """Nothing that was reported as stored is lost when a writer is killed, and nothing is ever half-visible."""
 
 import pytest
-from bench.killed_writers import kill_writers
+from bench.killed.writers import kill_writers
 
 pytestmark = pytest.mark.slow
 

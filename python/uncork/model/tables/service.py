@@ -26,7 +26,7 @@ SERVICE_TABLES = (
             Column("elapsed_ns", "integer", "ns", "wall-clock time between the two readings of the server"),
             Column("started", "integer", "", "requests sent"),
             Column("failed", "integer", "", "requests that failed"),
-            Column("sum_ns", "integer", "ns", "sum of the latencies of those that succeeded"),
+            Column("sum_ns", "integer", "ns", "sum of the latencies of successful requests"),
         ),
     ),
     Table(

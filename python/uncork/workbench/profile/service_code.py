@@ -153,4 +153,5 @@ def _pprof(server: HttpServer) -> str:
 
 
 def _mapped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/root/tmp/perf-{pid}.map").is_file()
+    tmp = Path("/proc", str(pid), "root", "tmp")  # as the process sees it, in a container too
+    return (tmp / f"perf-{pid}.map").is_file()

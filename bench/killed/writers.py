@@ -6,7 +6,7 @@ record with one write that survives the kill. Afterwards everything recorded mus
 must never have seen an incomplete run, table or row. Runs of killed writers must be shown as killed, with
 everything they had stored, and no other run may be.
 
-``python bench/killed_writers.py [--rounds 200] [--seed 1]``
+``python -m bench.killed.writers [--rounds 200] [--seed 1]``
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def kill_writers(
     root.mkdir()
     moments = random.Random(seed)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["bench.killed_writers"])
+    context.set_forkserver_preload(["bench.killed.writers"])
     killed_by_us: set[str] = set()
     with _beside(context, root, folder, stop):
         for number in range(1, rounds + 1):

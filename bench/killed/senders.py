@@ -7,7 +7,7 @@ survives the kill. At the end another process on the killed senders' machine sen
 recorded run must be there with all its rows, and so must every run that had ended. The reader must never have
 seen an incomplete run, and must know all runs from the changes that it followed.
 
-``python -m bench.killed_senders [--rounds 50] [--seed 1]``
+``python -m bench.killed.senders [--rounds 50] [--seed 1]``
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.killed_writers import BATCHES, ROWS, write_run
+from bench.killed.writers import BATCHES, ROWS, write_run
 from bench.s3_server import BUCKET, s3_server
 
 from uncork.analysis.runs.listing import read_runs
@@ -127,7 +127,7 @@ def kill_senders(
     """Run the check in an empty folder; return the outcome."""
     moments = random.Random(seed)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["bench.killed_senders", "s3fs"])
+    context.set_forkserver_preload(["bench.killed.senders", "s3fs"])
     with s3_server() as server:
         with _beside(context, server.environment, folder):
             for number in range(1, rounds + 1):

@@ -6,7 +6,7 @@ reaper itself. Every second kill hits the whole process group, as when a CI job 
 recorded while uncork runs, so that they are known when they have lost their parent. Folders of servers must
 be gone too.
 
-``python bench/killed_runs.py [--rounds 50] [--seed 1] [--package FOLDER]``
+``python -m bench.killed.runs [--rounds 50] [--seed 1] [--package FOLDER]``
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 
 from uncork.spawn.reaper import Process, processes, start_of
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 AFTER_S = 5.0
 """Time after the kill within which everything must have ended."""
 LONGEST_S = 10.0
