@@ -68,6 +68,7 @@ _BUSY_WORKER: Final = 0.5
 _LOCKED: Final = 0.8
 """Fraction of the time that a Python process computes, from which on its threads wait for the interpreter."""
 _UNEXPLAINED: Final = 0.5
+"""Weight of time that no source explains, when findings are ranked."""
 _OWN: Final = 0.5
 """A finding about the service is mostly explained by an N+1 if less than this fraction of it is left."""
 _TEXT: Final = 70

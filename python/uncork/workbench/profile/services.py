@@ -88,11 +88,12 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
     `told` receives messages about the progress. Ctrl-C ends the profile early and keeps what was recorded.
 
     Raises:
-        UsageError: if a request cannot be sent, or fails.
+        UsageError: if a request cannot be sent, or fails, or a folder of logs is empty.
         ConnectError: if the database cannot be reached, or refuses the connection.
         SetupError: if the run's folder cannot be written.
         StoreError: if the result cannot be written.
     """
+    logs = tuple(expand(list(job.logs)))
     conninfo = None if job.postgres is None else job.postgres.conninfo()
     check_http_job(HttpJob(job.spec, job.command, job.pids, conninfo))
     components = find_components(job.pids, job.spec.server.host, job.spec.server.port, conninfo)
@@ -109,7 +110,6 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
         seed=job.spec.seed,
         options={"command": job.command},
     )
-    logs = tuple(expand(list(job.logs)))
     begun, begun_us = time.monotonic_ns(), time.time_ns() // 1000
     with start_run(root, manifest, undone="nothing was stored") as run:
         found = _Found(missing=list(components.missing))
