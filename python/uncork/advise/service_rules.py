@@ -288,6 +288,8 @@ def _idle_workers(workers: Sequence[WorkerFacts], time: Sequence[TimePlace]) -> 
     waiting = sum(one.share for one in time if one.kind in ("service cpu", "service queue", "service wait"))
     parents = {one.parent for one in workers}
     serving = [one for one in workers if one.pid not in parents or one.cpus >= _BUSY_WORKER]
+    if any(one.sessions for one in serving):  # the others may be helpers, such as a resource tracker
+        serving = [one for one in serving if one.sessions]
     if len(serving) < 2:
         return
     busiest, idlest = max(serving, key=lambda one: one.cpus), min(serving, key=lambda one: one.cpus)

@@ -140,6 +140,8 @@ def test_uneven_processes_are_named_and_even_ones_are_not():
     assert "idle processes" not in names(waiting, [], (), [master, worker(2, 0.9), worker(3, 0.8)])
     assert "idle processes" not in names(waiting, [], (), [master, worker(2, 0.2), worker(3, 0.0)])
     assert "idle processes" not in names(waiting, [], (), [worker(2, 0.9)])
+    helper = replace(worker(3, 0.0), sessions=0)
+    assert "idle processes" not in names(waiting, [], (), [master, worker(2, 0.9), helper])
 
 
 def result(time, requests, bottlenecks=(), workers=(), **changes):
