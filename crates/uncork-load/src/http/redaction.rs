@@ -36,7 +36,7 @@ pub(super) fn without_secret_fields(text: &str) -> String {
     regex.replace_all(text, hidden).into_owned()
 }
 
-/// Hide the values of the environment, and those that a client got from the server.
+/// Hide the values of the environment, and the values that a client got from the server.
 pub(super) fn without_values(
     message: &str,
     environment: &BTreeMap<String, String>,

@@ -143,7 +143,7 @@ def _x_ticks(chart: LineChart, found: list[float]) -> tuple[list[float], list[st
 
 
 def _apart(levels: list[float]) -> list[str]:
-    """Return labels for levels, from the last one down, without those that would overlap a neighbour."""
+    """Return labels for levels, from the last one down; leave out labels that would overlap another."""
     logarithmic = levels[0] > 0 and levels[-1] / levels[0] >= 10
     places = [math.log(x) for x in levels] if logarithmic else levels
     width = (places[-1] - places[0]) or 1.0

@@ -157,8 +157,8 @@ def _warnings(result: ServiceResult) -> Iterator[str]:
         yield f"Missing: {text.rstrip('.')}."
     if result.explained is not None and result.explained < _EXPLAINED:
         yield (
-            f"Only {percent_text(result.explained)} of the statements seen with all requests together are "
-            "those that the requests sent alone: caches, background work or other clients add or save "
+            f"Only {percent_text(result.explained)} of the statements seen with all requests together also "
+            "appear when each request is sent alone: caches, background work or other clients add or save "
             "statements, so the statements of each request are estimates."
         )
     failed = sum(one.failed for one in result.requests)
