@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from uncork.advise.server import find_server_findings
+from uncork.advise.evidence import Evidence, Piece
+from uncork.advise.findings import find_findings
+from uncork.analysis.database.evidence import statement_of
 from uncork.model.results.database import (
+    IDLE,
     CounterFacts,
     DatabaseResult,
     DatabaseRunFacts,
@@ -17,13 +20,14 @@ from uncork.model.results.database import (
     StatementFacts,
     TableFacts,
     TemplateActivity,
+    Usage,
     WatchFacts,
 )
 from uncork.profile.activity import averages, history, history_places, time_tree, usage, wait_class, weights
 from uncork.profile.blocking import find_blockers
 from uncork.report.database.answer import answer_database
 
-__all__ = ["BEGIN_US", "database_result", "told"]
+__all__ = ["BEGIN_US", "database_result", "evidence_of", "told"]
 
 BEGIN_US = 1_767_225_600_000_000
 """The first of January 2026 in UTC."""
@@ -225,4 +229,44 @@ def database_result(**changes) -> DatabaseResult:
 
 def told(result: DatabaseResult) -> DatabaseResult:
     """Return the result with the findings and sentences that fit it."""
-    return answer_database(replace(result, findings=find_server_findings(result)))
+    return answer_database(replace(result, findings=find_findings(evidence_of(result))))
+
+
+def evidence_of(result: DatabaseResult, **facts) -> Evidence:
+    """Return the evidence of a result, as if its sessions had been in the same places all the time."""
+    pieces = [
+        Piece(one.number, part.name, "", user.name, "", (part.sessions * user.share,) * 20)
+        for one in result.templates
+        for part in one.classes
+        for user in (one.applications or (Usage("shop", one.sessions, 1.0),))
+    ]
+    known: dict[str, float] = {}
+    for piece in pieces:
+        known[piece.wait_class] = known.get(piece.wait_class, 0.0) + piece.sessions
+    in_transactions = {
+        (one.template, one.application): one.sessions
+        - sum(p.sessions for p in pieces if (p.template, p.application) == (one.template, one.application))
+        for one in result.transactions
+    }
+    for (template, application), sessions in in_transactions.items():
+        if sessions > 0 and not any(one.number == template for one in result.templates):
+            pieces.append(Piece(template, IDLE, "", application, "", (sessions,) * 20))
+            known[IDLE] = known.get(IDLE, 0.0) + sessions
+    for writer in result.writers:
+        pieces.append(Piece(writer.template, "IO", "", writer.application, "", (writer.sessions,) * 20))
+        known["IO"] = known.get("IO", 0.0) + writer.sessions
+    for node in result.tree.children:
+        rest = node.sessions - known.get(node.name, 0.0)
+        if rest > 1e-9:
+            pieces.append(Piece(None, node.name, "", "", "", (rest,) * 20))
+    return Evidence(
+        **{
+            "seconds": (result.watch.ended_us - result.watch.begun_us) / 1e6,
+            "pieces": tuple(pieces),
+            "statements": {one.number: statement_of(one, result.block_bytes) for one in result.templates},
+            "tables": {one.name: one for one in result.tables},
+            "foreign_keys": result.foreign_keys,
+            "database": result,
+            **facts,
+        }
+    )

@@ -362,27 +362,27 @@ impl<E: Endpoint> Worker<'_, E> {
     }
 
     fn not_opened(&mut self, slot: Option<usize>, at_ns: u64, failure: &Failure) {
-        let depth = self.phase.plan.pipeline_depth;
+        let plan = self.phase.plan;
         let Some(slot) = slot else {
             // The server takes no more connections: continue with those that are open.
             self.recorder.not_opened(failure);
-            self.grown(depth);
+            self.grown(plan.pipeline_depth);
             if let Some(open_loop) = &mut self.open_loop {
                 open_loop.most = self.slots.len();
             }
             return;
         };
-        if slot.is_multiple_of(depth) {
+        if slot.is_multiple_of(plan.pipeline_depth) {
             self.recorder.not_opened(failure);
         }
         if self.closed < self.slots.len() {
             self.without_ns = at_ns;
+        } else if plan.accepting_pid.is_some_and(uncork_sample::has_ended) {
+            self.stop_early(Outcome::ConnectionLost, failure.text());
+            return;
         } else if at_ns.saturating_sub(self.without_ns) >= NO_CONNECTION_LIMIT_NS {
-            let message = format!(
-                "no connection for {} s: {}",
-                NO_CONNECTION_LIMIT_NS / 1_000_000_000,
-                failure.message
-            );
+            let limit_s = NO_CONNECTION_LIMIT_NS / 1_000_000_000;
+            let message = format!("no connection for {limit_s} s: {}", failure.message);
             self.stop_early(Outcome::ConnectionLost, message);
             return;
         }

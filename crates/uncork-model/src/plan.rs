@@ -9,7 +9,7 @@ use crate::{Connection, HttpPlan, RequestPlan, SamplerPlan};
 
 /// The version of the plan's schema. Raised when a field is added, removed or changes its meaning;
 /// the Python package refuses a core with another version.
-pub const PLAN_VERSION: u32 = 6;
+pub const PLAN_VERSION: u32 = 7;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +96,10 @@ pub struct LoadPlan {
     /// The postmaster whose processes' CPU time is measured around the measured part.
     #[serde(default)]
     pub watch_pid: Option<u32>,
+    /// The process that accepts the connections, if it runs on this machine. Once it has ended and
+    /// no connection is left, the trial ends at once instead of trying to connect again.
+    #[serde(default)]
+    pub accepting_pid: Option<u32>,
     /// What is sampled during the measured part; `null` is nothing.
     #[serde(default)]
     pub sample: Option<SamplerPlan>,

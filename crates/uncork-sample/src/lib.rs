@@ -25,7 +25,7 @@ mod time_budget;
 use std::collections::BTreeMap;
 
 pub use delta::{Delta, ServerUse, delta, server_use};
-pub use proc::{SampleError, server_snapshot, snapshot, thread_waited_ns, waited_ns};
+pub use proc::{SampleError, has_ended, server_snapshot, snapshot, thread_waited_ns, waited_ns};
 pub use sampler::Sampler;
 pub use series::{
     Bounds, Details, DeviceTick, Facts, GroupTick, Missing, Modes, Process, ProcessTick, Sampled,

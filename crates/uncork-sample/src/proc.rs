@@ -80,6 +80,19 @@ pub fn server_snapshot(postmaster: u32) -> Result<Snapshot, SampleError> {
     Ok(snapshot)
 }
 
+/// Return whether a process has ended, even if its parent has not waited for it yet. Unknown is
+/// not ended.
+#[must_use]
+pub fn has_ended(pid: u32) -> bool {
+    match Host::here().read(&format!("proc/{pid}/stat")) {
+        // The name before the state may contain parentheses itself.
+        Ok(stat) => stat
+            .rsplit_once(") ")
+            .is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
 /// Return how long a process was runnable and waited for a processor, since it began; `None` if the
 /// kernel does not report it (`CONFIG_SCHED_INFO`), or the process is gone.
 #[must_use]
@@ -182,5 +195,21 @@ mod tests {
         let snapshot = server_snapshot(pid).expect("we exist");
         assert!(snapshot.processes[&pid].total_ns > 0);
         assert!(server_snapshot(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_process_has_ended_before_its_parent_waits_for_it() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let pid = child.id();
+        assert!(!has_ended(pid));
+        drop(child.stdin.take());
+        while !has_ended(pid) {
+            std::thread::yield_now();
+        }
+        child.wait().expect("ends");
+        assert!(has_ended(pid));
     }
 }

@@ -8,11 +8,19 @@ from typing import Literal
 Levels = tuple[tuple[str, str], ...]
 """A cell, as (factor, level) pairs."""
 
-__all__ = ["CallShare", "EvidenceFacts", "EvidenceKind", "Levels", "WaitShare"]
+__all__ = ["CallShare", "EvidenceFacts", "EvidenceKind", "Levels", "Sampling", "WaitShare"]
 
 EvidenceKind = Literal["waits", "cpu", "stacks", "syscalls", "plans"]
 """Kinds of evidence: waits of sessions, processor time in user mode and in the kernel, stacks of calls,
 system calls; plans are always kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How long a variant is sampled: its stacks and sessions, and its system calls (0 if not requested)."""
+
+    watch_ns: int
+    syscalls_ns: int
 
 
 @dataclass(frozen=True, slots=True)

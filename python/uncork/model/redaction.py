@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterable
 from typing import Final
 
 __all__ = [
@@ -12,8 +14,12 @@ __all__ = [
     "is_secret_field",
     "redact",
     "redact_word",
+    "shell_command",
+    "variable_for",
     "without_body_secrets",
     "without_header_secret",
+    "without_literal_secrets",
+    "without_secrets",
 ]
 
 NOT_STORED: Final = "(not stored)"
@@ -21,6 +27,9 @@ NOT_STORED: Final = "(not stored)"
 
 SECRET_HEADERS: Final = ("authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token")
 """Request headers that are not stored, in lower case."""
+
+_MARK: Final = "\0"
+"""No argument of a command contains this character."""
 
 _SECRET: Final = re.compile(
     "PASSWORD|PASSWD|SECRET|TOKEN|KEY|CREDENTIAL|AUTHORI[SZ]ATION|COOKIE", re.IGNORECASE
@@ -36,6 +45,8 @@ _SCHEME: Final = re.compile(r"(Bearer|Basic|Digest|Token|ApiKey)\s", re.IGNORECA
 _JSON_FIELD: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]]+)')
 _URI: Final = re.compile(r"postgres(ql)?://")
 _VALUE: Final = r"('(?:[^'\\]|\\.)*'|(?:\\.|[^\s\\])+)"
+_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
+_CONNINFO: Final = re.compile(r"postgres(ql)?://|\b(host|hostaddr|dbname|user)\s*=", re.IGNORECASE)
 _PASSWORD: Final = re.compile(rf"(password\s*=\s*){_VALUE}", re.IGNORECASE)
 
 
@@ -49,22 +60,66 @@ def is_secret_field(name: str) -> bool:
     return _FIELD.search(name) is not None
 
 
-def redact(conninfo: str) -> str:
-    """Remove the password from a connection string."""
+def redact(conninfo: str, hidden: str = "***") -> str:
+    """Replace the password in a connection string with `hidden`."""
     if _URI.match(conninfo.lstrip()):
-        without = re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", conninfo)
-        return re.sub(r"(password=)[^\s&]+", r"\1***", without, flags=re.IGNORECASE)
-    return _PASSWORD.sub(r"\1***", conninfo)
+        without = re.sub(r"(://[^:/@\s]*):[^@\s]*@", rf"\1:{hidden}@", conninfo)
+        return re.sub(r"(password=)[^\s&]+", rf"\1{hidden}", without, flags=re.IGNORECASE)
+    return _PASSWORD.sub(rf"\1{hidden}", conninfo)
 
 
-def redact_word(word: str) -> str:
+def redact_word(word: str, hidden: str = "***") -> str:
     """Remove the password from a word that may be a connection string, and the value of a secret header."""
     header = _HEADER.match(word)
     if header:
         return f"{header[1]} ..."
     uri = _URI.search(word)
     start = uri.start() if uri else 0
-    return word[:start] + redact(word[start:])
+    return word[:start] + redact(word[start:], hidden)
+
+
+def variable_for(name: str) -> str:
+    """Return a mark in place of a secret, which `shell_command` writes as an environment variable."""
+    return f"{_MARK}{re.sub(r'[^A-Za-z0-9]', '_', name).upper()}{_MARK}"
+
+
+def without_secrets(word: str) -> str:
+    """Return a word of a command line with marks in place of secrets: see `variable_for`.
+
+    The password of a connection string becomes PGPASSWORD, a secret header the variable of its name.
+    """
+    header = _HEADER.match(word)
+    if header:
+        name = re.sub(r"^(-H|--header=)?\s*|\s*:$", "", header[1])
+        return f"{header[1]} {variable_for(name)}"
+    return redact_word(word, variable_for("PGPASSWORD"))
+
+
+def shell_command(words: Iterable[str]) -> str:
+    """Return a command line for a POSIX shell.
+
+    Marks of `variable_for` become ``${NAME:?}``: the shell refuses the command until the variable is set.
+    """
+    return " ".join(map(_shell_word, words))
+
+
+def _shell_word(word: str) -> str:
+    parts = word.split(_MARK)
+    if len(parts) == 1:
+        return shlex.quote(word)
+    texts = (re.sub(r'(["$`\\])', r"\\\1", text) for text in parts[::2])
+    names = [f"${{{name}:?}}" for name in parts[1::2]] + [""]
+    return '"' + "".join(text + name for text, name in zip(texts, names, strict=True)) + '"'
+
+
+def without_literal_secrets(source: str) -> str:
+    """Return SQL without the passwords of connection strings in its literals, such as those of dblink."""
+
+    def redacted(literal: re.Match[str]) -> str:
+        text = literal[0]
+        return f"'{redact_word(text[1:-1])}'" if _CONNINFO.search(text) else text
+
+    return _LITERAL.sub(redacted, source)
 
 
 def without_header_secret(name: str, value: str) -> str:

@@ -39,8 +39,8 @@ class ServiceJob:
 class Served:
     """A service that answers at a port of this machine.
 
-    `pids` are the processes that were started for it, including those of services that it depends on; each
-    leads a session, to which everything that it started belongs.
+    `pids` are the processes that were started for it: first its own, then those of services that it depends
+    on. Each leads a session, to which everything that it started belongs.
     """
 
     name: str

@@ -139,7 +139,7 @@ def resets(before: Sequence[Row], after: Sequence[Row]) -> tuple[str, ...]:
 
 
 def row_deltas(
-    before: Sequence[Row], after: Sequence[Row], counters: Sequence[str], *, read: bool = True
+    before: Sequence[Row], after: Iterable[Row], counters: Sequence[str], *, read: bool = True
 ) -> list[dict[str, Any]]:
     """Return rows of tables or indexes, matched by oid, with their counters as differences.
 

@@ -17,6 +17,11 @@ _LONGEST: Final = 100_000
 """Longer statements are not parsed, because that would take longer than reading the log."""
 _NUMBERED: Final = re.compile(rb"[a-z_\x80-\xff][\w$\x80-\xff]*\d[\w$\x80-\xff]*")
 """Names with digits. The fingerprint ignores digits in table names, to group partitions; uncork does not."""
+_TEMPORARY: Final = re.compile(
+    rb"(?:close|fetch|move|savepoint|release|rollback|deallocate)\b.*|declare\s+(?:\"[^\"]*\"|\S+)", re.DOTALL
+)
+"""Where a statement names a cursor, a savepoint or a prepared statement that it begins or ends. Drivers
+number them: Django declares `"_django_curs_139715399527296_sync_149"`, and the next cursor is ``..._150``."""
 
 
 _LITERALS: Final = frozenset({"SCONST", "ICONST", "FCONST", "BCONST", "XCONST", "USCONST", "PARAM"})
@@ -67,7 +72,8 @@ def identify(template: bytes, statement: bytes) -> str | None:
         return None
     if found is None:
         return None
-    names = sorted(set(_NUMBERED.findall(template)))
+    temporary = _TEMPORARY.match(template)
+    names = sorted(set(_NUMBERED.findall(template, 0 if temporary is None else temporary.end())))
     return " ".join([found, *(name.decode(errors="replace") for name in names)])
 
 

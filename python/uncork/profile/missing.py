@@ -10,6 +10,12 @@ from uncork.model.results.database import Missing
 __all__ = ["find_missing"]
 
 _STATEMENTS_LOST: Final = "calls, rows, blocks, temporary files and WAL by template"
+_NO_QUERY_ID: Final = (
+    "query ids (uncork then matches sessions to templates by the texts of statements, which may be truncated)"
+)
+_NO_SESSIONS: Final = (
+    "sessions' own times, and how many connections are opened (so a connection for each request is not found)"
+)
 _LOAD: Final = (
     "add pg_stat_statements to shared_preload_libraries, restart, then CREATE EXTENSION pg_stat_statements"
 )
@@ -17,7 +23,11 @@ _LOAD: Final = (
 
 def find_missing(facts: Mapping[str, Any]) -> tuple[Missing, ...]:
     """Return what is missing, the greatest loss first."""
-    return (*_missing(facts["server"], facts["snapshots"]), *_system(facts.get("system")))
+    return (
+        *_missing(facts["server"], facts["snapshots"]),
+        *_catalogue(facts["server"], facts.get("catalogue") or {}),
+        *_system(facts.get("system"), pooled=facts["server"].get("pooled", False)),
+    )
 
 
 def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterator[Missing]:
@@ -32,12 +42,7 @@ def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterato
         yield Missing("track_activities", "what sessions do", "set track_activities = on, and reload")
     yield from _statements(server)
     if version >= 14 and server["compute_query_id"] == "off":
-        yield Missing(
-            "compute_query_id",
-            "query ids (uncork then matches sessions to templates by the texts of statements, which may be "
-            "truncated)",
-            "set compute_query_id = auto, and reload",
-        )
+        yield Missing("compute_query_id", _NO_QUERY_ID, "set compute_query_id = auto, and reload")
     if server["track_io_timing"] != "on":
         yield Missing(
             "track_io_timing",
@@ -45,11 +50,10 @@ def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterato
             "set track_io_timing = on, and reload",
         )
     if version < 14:
-        yield Missing(
-            "pg_stat_wal",
-            "WAL of the whole server, and sessions' own times",
-            "upgrade to PostgreSQL 14 or newer",
-        )
+        upgrade = "upgrade to PostgreSQL 14 or newer"
+        yield Missing("pg_stat_wal", "WAL of the whole server", upgrade)
+        yield Missing("pg_stat_database.sessions", _NO_SESSIONS, upgrade)
+        yield Missing("pg_stat_activity.query_id", _NO_QUERY_ID, upgrade)
     if version < 16:
         yield Missing(
             "pg_stat_io", "reads and writes by kind of process", "upgrade to PostgreSQL 16 or newer"
@@ -61,13 +65,55 @@ def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterato
             )
 
 
-def _system(system: Mapping[str, Any] | None) -> Iterator[Missing]:
+_OF_CATALOGUE: Final = {
+    "locks": "which tables are locked (uncork waits for their locks up to 1 s)",
+    "columns": "columns of tables with their types and defaults",
+    "statistics of columns": "the planner's statistics of columns",
+    "constraints": "keys and other constraints of tables",
+    "triggers": "triggers of tables, and their functions",
+    "functions": "the sources of functions that statements and triggers call",
+    "views": "the queries of some views",
+    "options of tables": "storage parameters and partitions of tables",
+    "server settings": "settings that have their default values",
+    "settings of roles": "settings of roles and databases",
+}
+"""What is lost if a part of the catalogue could not be read."""
+
+
+def _catalogue(server: Mapping[str, Any], catalogue: Mapping[str, Any]) -> Iterator[Missing]:
+    """Yield what is missing of the catalogue. Old runs have none."""
+    hidden, left_out = catalogue.get("tables_hidden", 0), catalogue.get("tables_left_out", 0)
+    if hidden:
+        yield Missing(
+            "the right to read the tables",
+            f"the planner's statistics of columns of {_tables(hidden)}",
+            f'GRANT pg_read_all_data TO "{server["role"]}" (PostgreSQL 14 and later; for tables with '
+            "row-level security, the role also needs BYPASSRLS)",
+        )
+    if left_out:
+        yield Missing(
+            "a catalogue of fewer tables",
+            f"columns, constraints and triggers of the {_tables(left_out)} that were used least",
+            "profile for a shorter time, in which fewer tables are used",
+        )
+    for what, reason in catalogue.get("failed", {}).items():
+        yield Missing(
+            f"the server's answer ({reason})", _OF_CATALOGUE.get(what, what), "profile the server again"
+        )
+
+
+def _tables(many: int) -> str:
+    return f"{many} table{'s' * (many != 1)}"
+
+
+def _system(system: Mapping[str, Any] | None, *, pooled: bool) -> Iterator[Missing]:
     """Yield what is missing if the server's processes are not visible here. Old runs do not record this."""
     if system is not None and not system["server_here"]:
+        direct = "connect to the server itself, not through a pooler, and " if pooled else ""
         yield Missing(
             "access to the server's processes",
             "processor time by mode and by process, disks, pressure and throttling of the server",
-            "run uncork on the server's machine, in the same container as the server or in none",
+            f"{direct}run uncork on the server's machine, in the same container as the server or in none",
         )
 
 
@@ -80,6 +126,9 @@ def _statements(server: Mapping[str, Any]) -> Iterator[Missing]:
     state = server["statements"]
     if state == "counting":
         return
+    schema = state.removeprefix("permission denied for schema ")
+    if schema != state:
+        remedies[state] = f'GRANT USAGE ON SCHEMA "{schema}" TO "{server["role"]}"'
     known = remedies.get(state)
     remedy = known or f"fix the server's error: {state}"
     yield Missing("pg_stat_statements", _STATEMENTS_LOST, remedy)

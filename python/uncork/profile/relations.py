@@ -207,9 +207,20 @@ def rests_on_index(key: Row, indexes: Iterable[Row]) -> bool:
 
 def islands(links: Iterable[tuple[int, int]]) -> list[set[int]]:
     """Return the sets of tables that foreign keys connect, directly or through other tables."""
-    island: dict[int, set[int]] = {}
+    linked: dict[int, set[int]] = defaultdict(set)
     for one, other in links:
-        joined = island.get(one, {one}) | island.get(other, {other})
-        for member in joined:
-            island[member] = joined
-    return list({id(members): members for members in island.values()}.values())
+        linked[one].add(other)
+        linked[other].add(one)
+    found: list[set[int]] = []
+    reached: set[int] = set()
+    for start in linked:
+        if start in reached:
+            continue
+        island, ahead = {start}, [start]
+        while ahead:
+            further = linked[ahead.pop()] - island
+            island |= further
+            ahead += further
+        found.append(island)
+        reached |= island
+    return found

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 from uncork.profile.grammar import identify, template_text
 
-__all__ = ["TemplateBook"]
+__all__ = ["TemplateBook", "is_normalised"]
+
+_COMMENTS: Final = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
+_NORMALISED: Final = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
+
+
+def is_normalised(statement: str) -> bool:
+    """Return whether pg_stat_statements replaces the literals of this kind of statement in all versions.
+
+    Before PostgreSQL 16, other commands keep theirs, such as a new password.
+    """
+    return (
+        re.split(r"\W", _COMMENTS.sub("", statement).lstrip("( \t\r\n"), maxsplit=1)[0].lower() in _NORMALISED
+    )
 
 
 class TemplateBook:

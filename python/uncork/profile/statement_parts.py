@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-__all__ = ["StatementPart", "StatementParts", "logged_values", "statement_parts"]
+__all__ = ["StatementPart", "StatementParts", "aliases_of", "logged_values", "statement_parts"]
 
 _VALUES_IN: Final = frozenset(
     {"where_clause", "having_clause", "quals", "values_lists", "on_conflict_clause"}
@@ -24,6 +24,7 @@ class StatementPart:
     """A value of a statement: the parameter's name, and its text if it is a literal (`value`).
 
     `column` and `table` name what it is compared with, if the statement tells; `equals` is true for = and IN.
+    `operator` is the comparison, such as ``>=`` or ``BETWEEN``; it is empty for a value that is stored.
     `number` is the n of ``$n``.
     """
 
@@ -33,6 +34,7 @@ class StatementPart:
     column: str | None
     table: str | None
     equals: bool
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,14 @@ class _Found:
     value: str | None
     number: int | None
     column: tuple[str, ...] = ()
-    equals: bool = False
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
     varies: bool = False
     column: tuple[str, ...] = ()
-    equals: bool = False
+    operator: str = ""
 
 
 def statement_parts(text: str, *, template: bool = False) -> StatementParts | None:
@@ -90,7 +92,7 @@ def statement_parts(text: str, *, template: bool = False) -> StatementParts | No
         return None
     names = postgast.pg_query_pb2.Token.Name
     ends = {token.start: token.end for token in tokens if names(token.token) in _CONSTANTS}
-    aliases = _aliases(node)
+    aliases = aliases_of(node)
     constants = {one.start: one for one in _walk(node, _Context()) if one.start in ends}
     found = [constants[start] for start in sorted(constants)]
     parts, sources = _named(found, aliases)
@@ -115,7 +117,7 @@ def logged_values(text: str) -> dict[int, str | None]:
     return found
 
 
-def _aliases(node: Any) -> dict[str, str]:
+def aliases_of(node: Any) -> dict[str, str]:
     """Return the tables of a statement by the name that its columns use."""
     found: dict[str, str] = {}
     inner: set[str] = set()
@@ -144,10 +146,10 @@ def _walk(message: Any, context: _Context) -> Iterator[_Found]:
     """Yield the constants that vary, and every ``$n``."""
     name = message.DESCRIPTOR.name
     if name == "ParamRef":
-        yield _Found(message.location, None, message.number, context.column, context.equals)
+        yield _Found(message.location, None, message.number, context.column, context.operator)
     elif name == "A_Const":
         if context.varies and message.WhichOneof("val") in ("ival", "fval", "sval"):
-            yield _Found(message.location, _value(message), None, context.column, context.equals)
+            yield _Found(message.location, _value(message), None, context.column, context.operator)
     elif name == "InsertStmt" and message.select_stmt.select_stmt.values_lists:
         yield from _inserted(message, context)
     elif not _is_typed_literal(name, message):
@@ -203,8 +205,8 @@ def _compared(expression: Any, context: _Context) -> _Context:
     for side in (expression.lexpr, expression.rexpr):
         if side.WhichOneof("node") == "column_ref":
             fields = tuple(field.string.sval for field in side.column_ref.fields if field.HasField("string"))
-            return replace(context, column=fields, equals=operator == "=")
-    return replace(context, column=(), equals=False)
+            return replace(context, column=fields, operator=operator)
+    return replace(context, column=(), operator="")
 
 
 def _value(constant: Any) -> str:
@@ -234,7 +236,8 @@ def _named(found: list[_Found], aliases: dict[str, str]) -> tuple[tuple[Statemen
         while name in parts:
             copies += 1
             name = f"{base}{copies}"
-        parts[name] = StatementPart(name, one.value, one.number, column, table, one.equals)
+        equals = one.operator == "="
+        parts[name] = StatementPart(name, one.value, one.number, column, table, equals, one.operator)
         if one.number is not None:
             numbers[one.number] = name
         names.append(name)

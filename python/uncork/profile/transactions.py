@@ -8,13 +8,14 @@ for each sample, because both ages grow if the client is descheduled.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, Final
 
 from uncork.model.results.database import IDLE
-from uncork.model.results.database_finding import InTransaction, RowWriter
+from uncork.model.results.database_transactions import InTransaction, RowWriter
 from uncork.profile.activity import wait_class
 
 __all__ = ["LOG_EVENTS", "in_transactions", "row_writers"]
@@ -25,6 +26,12 @@ _Who = tuple[str, str, int | None]
 
 LOG_EVENTS: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "WALInitSync", "SyncRep"})
 """The wait events of a commit; PostgreSQL up to 16 spells them in capitals."""
+_CONTROL: Final = re.compile(r"(?:begin|start transaction|commit|end)\b")
+"""Statements that begin and end transactions."""
+_WRITES: Final = re.compile(r"(?:insert into|update|delete from)\b")
+_KEPT: Final = 0.5
+"""Fraction of the pauses of BEGIN, a statement and COMMIT that remains if a transaction has many statements:
+the pause after BEGIN goes, that after the statement stays."""
 _MOST: Final = 100
 """The most pairs of application and template to return, those with the most time."""
 _LEAST_GAP_US: Final = 50.0
@@ -101,28 +108,46 @@ def _facts(
 
 
 def row_writers(sums: Sequence[Row], whole: float, texts: Mapping[int, str]) -> tuple[RowWriter, ...]:
-    """Return sessions that only insert rows one by one. For `sums`, see `in_transactions`."""
+    """Return sessions that only write with one statement, each time in a transaction of its own or not.
+
+    For `sums`, see `in_transactions`. The time of BEGIN and COMMIT belongs to the statement.
+    """
     by_process: dict[int, list[Row]] = defaultdict(list)
     for row in sums:
         by_process[row["pid"]].append(row)
     spent: dict[tuple[str, int], float] = defaultdict(float)
     logged: dict[tuple[str, int], float] = defaultdict(float)
+    kept: dict[tuple[str, int], float] = defaultdict(float)
+    processes: dict[tuple[str, int], int] = defaultdict(int)
     for rows in by_process.values():
         of_template: dict[int | None, float] = defaultdict(float)
+        control = 0.0
         for row in rows:
-            of_template[row["template"]] += row["weight"]
-        template, most = max(of_template.items(), key=lambda item: item[1])
-        total = sum(of_template.values())
-        if template is None or not texts.get(template, "").startswith("insert into "):
+            if _CONTROL.match(texts.get(row["template"], "")):
+                control += row["weight"]
+            else:
+                of_template[row["template"]] += row["weight"]
+        template, most = max(of_template.items(), key=lambda item: item[1], default=(None, 0.0))
+        others = sum(of_template.values())
+        if template is None or not _WRITES.match(texts.get(template, "")):
             continue
-        if total < _BUSY * whole or most < _ALONE * total:
+        if others + control < _BUSY * whole or most < _ALONE * others:
             continue
+        processes[rows[0]["application"] or "", template] += 1
         for row in rows:
             key = (row["application"] or "", template)
             spent[key] += row["weight"]
+            kept[key] += row["weight"] * (_KEPT if wait_class(row) == IDLE else 1.0)
             logged[key] += row["weight"] if row["wait_event"] in LOG_EVENTS else 0.0
     found = [
-        RowWriter(application, template, texts[template], time / whole, logged[application, template] / time)
+        RowWriter(
+            application,
+            template,
+            texts[template],
+            time / whole,
+            logged[application, template] / kept[application, template],
+            processes[application, template],
+        )
         for (application, template), time in spent.items()
         if time
     ]

@@ -1,8 +1,18 @@
 """Secrets are neither stored nor shown."""
 
+import subprocess
+
 import pytest
 
-from uncork.model.redaction import SECRET_HEADERS, is_secret, redact, redact_word
+from uncork.model.redaction import (
+    SECRET_HEADERS,
+    is_secret,
+    redact,
+    redact_word,
+    shell_command,
+    without_literal_secrets,
+    without_secrets,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +51,42 @@ def test_a_secret_header_loses_its_value_in_every_way_of_writing_it(header):
     assert redact_word("--dsn=postgresql://u:hunter2@h/db") == "--dsn=postgresql://u:***@h/db"
 
 
+@pytest.mark.parametrize(
+    ("words", "variable", "value"),
+    [
+        (["-H", "Authorization: Bearer hush"], "AUTHORIZATION", "Bearer hush"),
+        (["-HX-API-Key: hu$h`"], "X_API_KEY", "hu$h`"),
+        (["--header=Cookie: a=hush", "-H", 'X-B: "$c"'], "COOKIE", "a=hush"),
+        (["--postgres", "postgresql://u:hush@h/db?x=1"], "PGPASSWORD", "hush"),
+        (["--dsn=host=h password=hush dbname=a$b"], "PGPASSWORD", "hush"),
+    ],
+)
+def test_a_command_without_secrets_works_when_pasted(words, variable, value):
+    command = shell_command(["printf", "%s\\n", *map(without_secrets, words)])
+    assert value not in command
+    assert f"${{{variable}:?}}" in command
+    done, unset = (
+        subprocess.run(["sh", "-c", command], env=known, capture_output=True, text=True, check=False)
+        for known in ({variable: value}, {})
+    )
+    assert done.stdout.splitlines() == words
+    assert unset.returncode != 0
+    assert variable in unset.stderr
+
+
 def test_names_tell_what_is_secret():
     assert all(map(is_secret, ("PGPASSWORD", "api_key", "Authorization", "Set-Cookie", "GITHUB_TOKEN")))
     assert not any(map(is_secret, ("PGHOST", "POOL_SIZE", "Accept")))
+
+
+@pytest.mark.parametrize(
+    ("source", "stored"),
+    [
+        ("dblink('host=h password=secret dbname=d', q)", "dblink('host=h password=*** dbname=d', q)"),
+        ("x := 'postgresql://u:secret@h/d';", "x := 'postgresql://u:***@h/d';"),
+        ("IF row.password = 'it''s' THEN", "IF row.password = 'it''s' THEN"),
+        ("SELECT 'password = x' -- no connection string", "SELECT 'password = x' -- no connection string"),
+    ],
+)
+def test_sources_of_functions_lose_passwords_of_connection_strings_alone(source, stored):
+    assert without_literal_secrets(source) == stored

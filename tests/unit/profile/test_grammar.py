@@ -22,6 +22,11 @@ def together(*statements):
         (b"INSERT INTO t VALUES (1, 'a')", b"INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)"),
         (b"SELECT a FROM t AS u", b"SELECT a FROM t u"),
         (b"SELECT 1 /* who */", b"SELECT 2"),
+        (b'FETCH FORWARD 1 FROM "_django_curs_1_sync_2"', b'FETCH FORWARD 1 FROM "_django_curs_1_sync_3"'),
+        (b'CLOSE "_django_curs_1_sync_2"', b'CLOSE "_django_curs_1_sync_3"'),
+        (b'DECLARE "c_1" CURSOR FOR SELECT a FROM t', b'DECLARE "c_2" CURSOR FOR SELECT a FROM t'),
+        (b"SAVEPOINT s1_x1", b"SAVEPOINT s1_x2"),
+        (b"ROLLBACK TO SAVEPOINT s1_x1", b"ROLLBACK TO SAVEPOINT s1_x2"),
     ],
 )
 def test_what_differs_in_literals_and_lengths_of_lists_is_one(statements):
@@ -30,6 +35,9 @@ def test_what_differs_in_literals_and_lengths_of_lists_is_one(statements):
 
 def test_tables_whose_names_differ_in_digits_are_not_one():
     assert together(b"SELECT a FROM t_17", b"SELECT a FROM t_18", b"SELECT a FROM t_17") == [0, 1, 0]
+    cursors = [b"DECLARE c CURSOR FOR SELECT a FROM t_%d" % number for number in (17, 18)]
+    assert together(*cursors) == [0, 1]
+    assert together(b"EXECUTE s1", b"EXECUTE s2") == [0, 1]
 
 
 def test_what_the_grammar_refuses_stays_by_itself():

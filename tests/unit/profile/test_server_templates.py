@@ -3,7 +3,7 @@
 import pytest
 
 from uncork.profile.grammar import template_text
-from uncork.profile.server_templates import TemplateBook
+from uncork.profile.server_templates import TemplateBook, is_normalised
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,17 @@ def test_what_is_cut_short_is_a_template_by_its_text():
         None, "select * from t where a = 'x"
     )
     assert book.identities == [None]
+
+
+@pytest.mark.parametrize(
+    ("statement", "kept"),
+    [
+        ("SELECT * FROM item WHERE id = $1", True),
+        ("/* shop */ (select 1) union select $1", True),
+        ("-- by hand\nWITH found AS (SELECT $1) SELECT * FROM found", True),
+        ("ALTER ROLE shop PASSWORD 'secret'", False),
+        ("selection", False),
+    ],
+)
+def test_only_statements_without_literals_are_kept(statement, kept):
+    assert is_normalised(statement) is kept

@@ -69,3 +69,19 @@ def test_a_session_that_only_inserts_is_told_with_its_wait_for_the_log():
 )
 def test_sessions_that_insert_beside_other_work_or_in_turn_are_left_out(sums):
     assert row_writers(sums, WHOLE, TEXTS) == ()
+
+
+def test_the_commits_of_a_writer_belong_to_it_and_its_long_pauses_show_that_it_seldom_commits():
+    def writer(*, log, pauses):
+        texts = {**TEXTS, 5: "commit", 6: "update item set n = ? where id = ?"}
+        sums = [
+            spent(log, template=5, state="active", wait_class="IO", wait_event="WalSync"),
+            spent(1e6, template=6, state="active"),
+            spent(pauses, template=6, state="idle in transaction"),
+        ]
+        (found,) = row_writers(sums, WHOLE, texts)
+        assert (found.template, found.processes) == (6, 1)
+        return found.log_share
+
+    assert writer(log=5e6, pauses=3e6) == pytest.approx(5 / 7.5)
+    assert writer(log=1e6, pauses=8e6) == pytest.approx(1 / 6)

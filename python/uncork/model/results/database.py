@@ -12,7 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from uncork.model.results.database_finding import DatabaseFinding, InTransaction, RowWriter
+from uncork.model.database.finding import Finding
+from uncork.model.database.plan import PlanSource
+from uncork.model.results.database_transactions import InTransaction, RowWriter
 from uncork.model.system import SystemUse
 
 __all__ = [
@@ -42,7 +44,7 @@ __all__ = [
     "WatchFacts",
 ]
 
-DATABASE_RESULT_VERSION = 2
+DATABASE_RESULT_VERSION = 3
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 CPU = "CPU"
@@ -326,15 +328,17 @@ class PlanNote:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """The generic plan of a template's statement, in PostgreSQL's text format.
+    """The plan of a template's statement, in PostgreSQL's text format.
 
-    If the server did not plan it, `text` is empty and `reason` is the server's.
+    If the server did not plan it, `text` is empty and `reason` is the server's. `source` says which values
+    its parameters had: none (generic), those of a session (seen), or values from statistics (drawn).
     """
 
     template: int
     text: str
     reason: str
     notes: tuple[PlanNote, ...]
+    source: PlanSource = "generic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +370,7 @@ class DatabaseResult:
     the server's own count (PostgreSQL 14 and later), to compare with the samples. `transactions` and
     `writers` describe what sessions do within transactions. `findings` are worth changing, the costliest
     first; a healthy server has none. `upkeep` is what tables and indexes need beyond what costs time now.
-    `busiest` is None if the watch was short. `plans` are generic plans of the templates with the most time.
+    `busiest` is None if the watch was short. `plans` has one plan of each template with the most time.
     """
 
     run: DatabaseRunFacts
@@ -404,7 +408,7 @@ class DatabaseResult:
     missing: tuple[Missing, ...]
     transactions: tuple[InTransaction, ...] = ()
     writers: tuple[RowWriter, ...] = ()
-    findings: tuple[DatabaseFinding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     system: SystemUse | None = None
     busiest: Busiest | None = None
     plans: tuple[PlanFacts, ...] = ()

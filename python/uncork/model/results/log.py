@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.database.finding import Finding
 from uncork.model.results.log_activity import (
     CheckpointWork,
     HourFacts,
@@ -390,7 +391,7 @@ class LogResult:
     `untold` are durations without their statement in the log. `p50_ns`, `p95_ns` and
     `p99_ns` are of all executions. Entries that `filters` left out appear nowhere else.
     `loops` repeat templates with other statements in between. `skipped` are files of folders that were not
-    read because they cannot be logs.
+    read because they cannot be logs. `findings` are worth changing, the costliest first.
     """
 
     run: LogRunFacts
@@ -443,4 +444,5 @@ class LogResult:
     filters: LogFilter | None = None
     loops: tuple[LogLoop, ...] = ()
     skipped: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     version: int = LOG_RESULT_VERSION

@@ -39,6 +39,9 @@ Runtime = Literal["python", "go", "node", "java", "ruby", "php", ".net", "erlang
 FindingName = Literal[
     "n+1",
     "statement",
+    "missing index",
+    "connections",
+    "few processes",
     "bottleneck",
     "idle processes",
     "idle in transaction",
@@ -56,10 +59,13 @@ PlaceKind = Literal[
     "idle in transaction",
     "service cpu",
     "service queue",
+    "process queue",
     "service wait",
 ]
-"""Where a request can be. A *queue* is a wait for a processor; *service wait* is everything else in the
-service: for a connection of its pool, a free worker, an interpreter lock, another service, or the network."""
+"""Where a request can be. The *queues* of database and service are waits for a processor; the *process queue*
+is the wait for a free process of a service whose processes answer one request at a time. *service wait* is
+everything else in the service: for a connection of its pool, an interpreter lock, another service, or the
+network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,7 @@ class RequestFacts:
     `sent`, `failed` and the latencies are from the time in which all requests were sent together; `alone_ns`
     is its mean latency in the slices in which only it was sent. `statements`, `rows` and `database_ns` are
     for each request; None without pg_stat_statements. `templates` come with the longest time first.
+    `connections` is how many connections to the database each request opens, None if unknown.
     """
 
     name: str
@@ -127,6 +134,7 @@ class RequestFacts:
     rows: float | None
     database_ns: float | None
     templates: tuple[SentTemplate, ...]
+    connections: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

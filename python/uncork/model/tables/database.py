@@ -72,6 +72,22 @@ DATABASE_TABLES = (
                 "",
                 "libpg_query's fingerprint, and names with digits: equal in any log; null if it is not SQL",
             ),
+            Column(
+                "sql",
+                "text",
+                "",
+                "the statement in pg_stat_statements, with $1 for values; null if unknown",
+            ),
+        ),
+    ),
+    Table(
+        "database_texts",
+        "Statements with their values, as samples saw them in sessions; none if the run is anonymised.",
+        ("template", "number"),
+        (
+            _TEMPLATE,
+            Column("number", "integer", "", "texts of one template by number from 0"),
+            Column("text", "text", "", "statement as the session sent it, unless the server cut it"),
         ),
     ),
     Table(
@@ -112,12 +128,24 @@ DATABASE_TABLES = (
     ),
     Table(
         "database_plans",
-        "Generic plans of the statements that took the most time; the server did not execute them.",
-        ("query_id",),
+        "Plans of the statements that took the most time; the server did not execute them.",
+        ("query_id", "source", "number"),
         (
             Column("query_id", "integer", "", "the server's number of the statement"),
             _TEMPLATE,
+            Column(
+                "source",
+                "text",
+                "",
+                "values of its parameters: generic (none), seen (of a session) or drawn (from the columns' "
+                "statistics); null means generic",
+            ),
+            Column("number", "integer", "", "plans of one source by number from 0; null means 0"),
             Column("plan", "text", "", "EXPLAIN's text; null if the server did not plan the statement"),
+            Column("json", "text", "", "the same plan by EXPLAIN (FORMAT JSON, VERBOSE)"),
+            Column(
+                "jit", "flag", "", "true if it costs more than jit_above_cost, so that the server compiles it"
+            ),
             Column("reason", "text", "", "the server's reason why there is no plan"),
             Column("denied", "flag", "", "true if this role lacks a privilege on a table of the statement"),
         ),
@@ -137,7 +165,7 @@ DATABASE_TABLES = (
     ),
     Table(
         "database_relations",
-        "Tables of the watched database.",
+        "Tables of the watched database; before the watch only their names and counters.",
         ("moment", "oid"),
         (
             _MOMENT,
@@ -174,7 +202,7 @@ DATABASE_TABLES = (
     ),
     Table(
         "database_indexes",
-        "Indexes of the watched database.",
+        "Indexes of the watched database; before the watch only their names and counters.",
         ("moment", "oid"),
         (
             _MOMENT,

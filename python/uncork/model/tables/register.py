@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from uncork.model.tables.catalogue import CATALOGUE_TABLES
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.tables.log import HISTOGRAM_COLUMNS, LOG_EVENTS, LOG_TABLES
 from uncork.model.tables.service import SERVICE_TABLES
@@ -342,6 +343,7 @@ TABLES: dict[str, Table] = {
         *LOG_TABLES,
         LOG_EVENTS,
         *DATABASE_TABLES,
+        *CATALOGUE_TABLES,
         *SYSTEM_TABLES,
         *STACK_TABLES,
         *SERVICE_TABLES,

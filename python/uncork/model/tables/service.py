@@ -27,6 +27,7 @@ SERVICE_TABLES = (
             Column("started", "integer", "", "requests sent"),
             Column("failed", "integer", "", "requests that failed"),
             Column("sum_ns", "integer", "ns", "sum of the latencies of successful requests"),
+            Column("sessions", "integer", "", "sessions that began in the database; null if unknown"),
         ),
     ),
     Table(

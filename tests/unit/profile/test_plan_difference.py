@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.profile.plans import PlanNode, plan_difference, plan_nodes
+from uncork.profile.plans.difference import PlanLine, plan_difference, plan_lines
 
 SCAN = (
     "Seq Scan on sale  (cost=0.00..{cost} rows={rows} width={width}) "
@@ -33,7 +33,7 @@ def told(before, after):
 
 
 def test_the_nodes_of_a_text_are_read_from_the_top_down():
-    nodes = plan_nodes(JOIN)
+    nodes = plan_lines(JOIN)
     assert [(node.depth, node.name) for node in nodes] == [
         (0, "Hash Right Join"),
         (1, 'Seq Scan on "order" o'),
@@ -41,12 +41,12 @@ def test_the_nodes_of_a_text_are_read_from_the_top_down():
         (2, "Index Scan Backward using c_pkey on c"),
         (2, "Result"),
     ]
-    assert nodes[0] == PlanNode("Hash Right Join", 0, 25.13, 120, 12, 118.0, 1)
+    assert nodes[0] == PlanLine("Hash Right Join", 0, 25.13, 120, 12, 118.0, 1)
     assert [node.actual for node in nodes] == [118.0, 1000.0, 100.0, None, None]
 
 
 def test_texts_of_other_engines_have_no_nodes():
-    assert plan_nodes("SCAN sale USING INDEX city\n└── EMPTY_RESULT") == ()
+    assert plan_lines("SCAN sale USING INDEX city\n└── EMPTY_RESULT") == ()
     assert plan_difference(("SCAN sale", "SCAN sale 1"), ("SCAN sale", "SCAN sale 2")) is None
 
 

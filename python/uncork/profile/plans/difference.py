@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from uncork.model.units import format_count
 
-__all__ = ["PlanNode", "plan_difference", "plan_nodes"]
+__all__ = ["PlanLine", "plan_difference", "plan_lines"]
 
 _NODE: Final = re.compile(
     r"^(?P<indent> *)(?:-> +)?(?P<name>\S.*?) +\(cost=(?P<startup>[\d.]+)\.\.(?P<cost>[\d.]+) "
@@ -32,8 +32,8 @@ standard deviation of 6 %, so that two samples of the same table differ by up to
 
 
 @dataclass(frozen=True, slots=True)
-class PlanNode:
-    """One node of an executed plan.
+class PlanLine:
+    """The line of a node in the text of a plan, without the details below it.
 
     `cost` is the planner's estimate for the whole node; `rows` and `width` (in bytes) are its estimates for
     one loop. `actual` is the number of rows of all loops, computed from EXPLAIN's average over `loops`; None
@@ -49,7 +49,7 @@ class PlanNode:
     loops: int
 
 
-def plan_nodes(text: str) -> tuple[PlanNode, ...]:
+def plan_lines(text: str) -> tuple[PlanLine, ...]:
     """Return the nodes of a plan in PostgreSQL's text format, from the top down; none for any other text."""
     found = (_NODE.match(line) for line in text.splitlines())
     return tuple(_node(match) for match in found if match is not None)
@@ -64,7 +64,7 @@ def plan_difference(
     only estimated or actual numbers differ, the first line of the text describes the largest difference, and
     one line follows for each such node, with both numbers.
     """
-    nodes = plan_nodes(before[1]), plan_nodes(after[1])
+    nodes = plan_lines(before[1]), plan_lines(after[1])
     if before[0] != after[0]:
         return "changed", _diff(before[0].splitlines(), after[0].splitlines(), names)
     if [_kind(node) for node in nodes[0]] != [_kind(node) for node in nodes[1]]:
@@ -77,9 +77,9 @@ def plan_difference(
     return "statistics", "\n".join([_summary(found), *lines])
 
 
-def _node(match: re.Match[str]) -> PlanNode:
+def _node(match: re.Match[str]) -> PlanLine:
     loops = int(match["loops"] or 0)
-    return PlanNode(
+    return PlanLine(
         name=match["name"],
         depth=(len(match["indent"]) + 4) // 6,
         cost=float(match["cost"]),
@@ -90,7 +90,7 @@ def _node(match: re.Match[str]) -> PlanNode:
     )
 
 
-def _kind(node: PlanNode) -> str:
+def _kind(node: PlanLine) -> str:
     """Return a node's operation without relation and index names, because an alias does not change a plan."""
     return _OF.split(node.name)[0]
 
@@ -99,7 +99,7 @@ def _diff(before: list[str], after: list[str], names: tuple[str, str]) -> str:
     return "\n".join(difflib.unified_diff(before, after, *names, lineterm="", n=99))
 
 
-def _summary(found: Sequence[tuple[PlanNode, PlanNode]]) -> str:
+def _summary(found: Sequence[tuple[PlanLine, PlanLine]]) -> str:
     """Describe the largest difference: of estimated rows, else actual rows, cost or width.
 
     If several nodes differ equally, describe the innermost.
@@ -119,7 +119,7 @@ def _summary(found: Sequence[tuple[PlanNode, PlanNode]]) -> str:
     return f"rows of {other.name} are expected to be {other.width} bytes wide instead of {one.width}"
 
 
-def _other_numbers(before: PlanNode, after: PlanNode) -> str:
+def _other_numbers(before: PlanLine, after: PlanLine) -> str:
     """Return which numbers of a node differ by more than rounding; an empty string if none do."""
     parts = []
     if _far(before.rows, after.rows, 1.0):
@@ -135,7 +135,7 @@ def _other_numbers(before: PlanNode, after: PlanNode) -> str:
     return "; ".join(parts)
 
 
-def _other_actual(before: PlanNode, after: PlanNode) -> bool:
+def _other_actual(before: PlanLine, after: PlanLine) -> bool:
     """Return whether the actual rows of a node differ. Before PostgreSQL 18, rows per loop are rounded."""
     if before.actual is None or after.actual is None:
         return False

@@ -1,0 +1,69 @@
+"""Findings: what is wrong with a database, what it costs, and the changes that could cure it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Bill", "Candidate", "CandidateKind", "Finding"]
+
+CandidateKind = Literal["index", "ddl", "statement", "setting", "maintenance", "client"]
+"""What a candidate changes: an index, another object, the text of a statement, a setting, the state of a
+table (VACUUM, ANALYZE), or what the client does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a finding costs now, in seconds of sessions' time per hour.
+
+    `low` and `high` are its 95 % interval from sampling. `share` is its part of the time of all busy
+    sessions, 0 to 1.
+    """
+
+    seconds_per_hour: float
+    low: float
+    high: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One change that could cure a finding.
+
+    `text` is one sentence that says what to do. `sql` is exactly what to execute, empty if only a person can
+    make the change; `undo` is what reverts it. `same_answers` is false if the change can change the rows
+    that statements return. `against` are the reasons not to do it.
+    """
+
+    kind: CandidateKind
+    text: str
+    sql: str = ""
+    undo: str = ""
+    same_answers: bool = True
+    against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A judgement from evidence.
+
+    `rule` is its class, such as ``missing-index``. `headline` names the object and the cause in one clause
+    without a full stop, with at most 14 words and 2 numbers; `evidence` has the other numbers in sentences.
+    `objects` are the tables, indexes, settings or applications that it is about, the most important first;
+    `templates` are the statements, the costliest first, and `statement` is the text of the first. `bill` is
+    None if it costs no time now; `cost` says in a few words what it costs instead, such as "1.2 GB of disk".
+    `candidates` are the changes, the best first, `against` what speaks against the finding itself, `proof`
+    how to prove it.
+    """
+
+    rule: str
+    headline: str
+    objects: tuple[str, ...]
+    bill: Bill | None
+    templates: tuple[int, ...] = ()
+    statement: str = ""
+    cost: str = ""
+    evidence: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    against: tuple[str, ...] = ()
+    proof: str = ""

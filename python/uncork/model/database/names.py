@@ -1,0 +1,49 @@
+"""Write names and texts as SQL does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["literal", "quoted", "sql_name"]
+
+_KEYWORDS: Final = frozenset(
+    [
+        *("all", "analyse", "analyze", "and", "any", "array", "as", "asc", "both", "case", "cast", "check"),
+        *("collate", "column", "constraint", "create", "default", "desc", "distinct", "do", "else", "end"),
+        *(
+            "except",
+            "false",
+            "fetch",
+            "for",
+            "foreign",
+            "from",
+            "grant",
+            "group",
+            "having",
+            "in",
+            "initially",
+        ),
+        *("intersect", "into", "lateral", "leading", "limit", "not", "null", "offset", "on", "only", "or"),
+        *("order", "placing", "primary", "references", "returning", "select", "some", "symmetric", "table"),
+        *("then", "to", "trailing", "true", "union", "unique", "user", "using", "variadic", "when", "where"),
+        *("window", "with"),
+    ]
+)
+
+
+def quoted(name: str) -> str:
+    """Return an identifier in quotes if it needs them; common words count as needing them."""
+    plain = (
+        name.isascii() and name.replace("_", "a").isalnum() and name == name.lower() and not name[0].isdigit()
+    )
+    return name if plain and name not in _KEYWORDS else '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def sql_name(name: str) -> str:
+    """Return a table's or index's name as SQL writes it, from ``schema.name`` or ``name`` without quotes."""
+    return ".".join(map(quoted, name.split(".", 1)))

@@ -1,0 +1,97 @@
+"""A plan as a tree, read from EXPLAIN's JSON or text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["ColumnValues", "PlanNode", "PlanSource", "StatementPlan"]
+
+PlanSource = Literal["generic", "drawn", "seen", "executed"]
+"""Where the parameters of a plan come from: none (a generic plan), drawn from the columns' statistics, the
+text of a session that was seen, or an executed statement (auto_explain)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnValues:
+    """Values of a column, from ANALYZE: the most common ones first, and the bounds of the histogram.
+
+    `frequencies` are the fractions of rows that have the common values, in their order.
+    """
+
+    common: tuple[str, ...]
+    bounds: tuple[str, ...]
+    frequencies: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    """A node of a plan, with the names of EXPLAIN (FORMAT JSON); costs include the nodes below.
+
+    `relation` has the schema unless it is `public`. `conditions` maps the names that EXPLAIN prints
+    ("Filter", "Index Cond", "Hash Cond", "Join Filter", "Merge Cond", "One-Time Filter") to their text, and
+    `keys` does the same for lists ("Sort Key", "Group Key", "Presorted Key"). `role` is EXPLAIN's "Parent
+    Relationship", such as Outer, Inner, SubPlan or InitPlan, and `subplan` the name, such as "SubPlan 1" or
+    "CTE totals". `strategy` is how an aggregate works (Plain, Sorted, Hashed, Mixed), how ModifyTable changes
+    rows (Insert, Update, Delete, Merge), or the provider of a custom scan.
+    `actual_rows` (of all loops), `loops`, `removed` (rows removed by filters, of all loops), `milliseconds`
+    (of all loops, with the nodes below) and `disk_kib` (temporary space) are None unless the plan was
+    executed. `workers` counts planned parallel processes; `removed_parts` is "Subplans Removed".
+    """
+
+    kind: str
+    relation: str
+    alias: str
+    index: str
+    startup_cost: float
+    cost: float
+    rows: float
+    width: int
+    conditions: tuple[tuple[str, str], ...] = ()
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    role: str = ""
+    subplan: str = ""
+    common: str = ""
+    function: str = ""
+    strategy: str = ""
+    join: str = ""
+    output: tuple[str, ...] = ()
+    parallel: bool = False
+    workers: int = 0
+    removed_parts: int = 0
+    actual_rows: float | None = None
+    loops: float | None = None
+    removed: float | None = None
+    milliseconds: float | None = None
+    disk_kib: float | None = None
+    children: tuple[PlanNode, ...] = ()
+
+    def walk(self) -> Iterator[PlanNode]:
+        """Yield this node, and all below it, from the top down."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def condition(self, name: str) -> str:
+        """Return a condition's text by the name that EXPLAIN prints; an empty string if there is none."""
+        return next((text for key, text in self.conditions if key == name), "")
+
+    def key(self, name: str) -> tuple[str, ...]:
+        """Return a list of keys by the name that EXPLAIN prints."""
+        return next((values for key, values in self.keys if key == name), ())
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPlan:
+    """A plan of a template. `text` is EXPLAIN's text, to show; `jit` is true if it would be compiled.
+
+    `triggers` are the executed time of triggers in milliseconds by name, for executed plans.
+    """
+
+    template: int
+    source: PlanSource
+    root: PlanNode
+    text: str
+    jit: bool = False
+    triggers: tuple[tuple[str, float], ...] = ()

@@ -1,0 +1,106 @@
+"""A captured workload: the statements that a server was seen to execute, how often, and with which values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "CalledOperation",
+    "CapturedStatement",
+    "CapturedWorkload",
+    "NotCaptured",
+    "Sample",
+    "SampleShape",
+    "SampledExpression",
+    "ValueOrigin",
+]
+
+ValueOrigin = Literal["none", "executed", "seen", "drawn"]
+"""Where the values of parameters come from: the statement has none, executions in a log, texts of sessions
+that were seen, or the statistics of the columns and rows of the tables."""
+
+SampleShape = Literal["value", "element", "part", "key"]
+"""What a parameter is to the expression that it is compared with: a value of it; an element of an array; an
+array with one element, or an object with one key and its value; a key of an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalledOperation:
+    """A function, an operator or a cast that an expression calls.
+
+    `schema` is empty if the expression does not name it. `operands` are the SQL of the operands; a cast has
+    no name, and the SQL of what it casts and of the result.
+    """
+
+    kind: Literal["function", "operator", "cast"]
+    schema: str
+    name: str
+    operands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledExpression:
+    """An expression on the columns of one table, whose values some rows of the table can give.
+
+    `table` is named as in the catalogue. `sql` has plain column names and no parameters; `calls` is all that
+    it calls.
+    """
+
+    table: str
+    sql: str
+    shape: SampleShape
+    calls: tuple[CalledOperation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Values of an expression in some rows, one a row or an element; without values, the reason."""
+
+    values: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedStatement:
+    """A statement that can be sent again.
+
+    `template` is its number in the run. `sql` has ``$1``, ``$2``, ... for its parameters. `sets` are the
+    values of all its parameters together, one tuple an execution, as text; None is NULL. A statement without
+    parameters has one empty tuple. `calls_per_hour` and `mean_ns` are what the server counted; `share` is its
+    part of the time of all statements, 0 to 1. `tables` are the tables that it reads or changes, with the
+    schema unless it is `public`; `changes` is true if it changes rows.
+    """
+
+    template: int
+    sql: str
+    sets: tuple[tuple[str | None, ...], ...]
+    origin: ValueOrigin
+    calls_per_hour: float
+    mean_ns: float
+    share: float
+    tables: tuple[str, ...]
+    changes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotCaptured:
+    """A statement that cannot be sent again, with the reason, and its part of the time of all, 0 to 1."""
+
+    template: int
+    text: str
+    reason: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedWorkload:
+    """What a server was seen to execute in `seconds`: the statements, those with the most time first.
+
+    `sessions` is the average number of busy sessions.
+    """
+
+    statements: tuple[CapturedStatement, ...]
+    missing: tuple[NotCaptured, ...]
+    seconds: float
+    sessions: float

@@ -1,0 +1,57 @@
+"""The result of `uncork advise`: what is wrong with a database, ranked by what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uncork.model.database.finding import Finding
+from uncork.model.results.database import Missing
+
+__all__ = ["ADVICE_VERSION", "AdviceResult", "AdviceSource", "LookedAt"]
+
+ADVICE_VERSION = 1
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceSource:
+    """A stored run that the findings rest on: its id, kind, server or files, and the seconds it covers."""
+
+    run: str
+    kind: str
+    server: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """How much evidence the rules had: an answer without findings is worth as much as this."""
+
+    rules: int
+    statements: int
+    plans: int
+    tables: int
+    indexes: int
+    settings: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceResult:
+    """Findings, the costliest first; findings that cost no time come last.
+
+    `sessions` is the average number of busy sessions. `lost` means that the connection to the server was lost
+    before its counters, tables and plans could be read.
+    `missing` is evidence that could not be had, with what is lost. `reproduce` is the command.
+    """
+
+    sources: tuple[AdviceSource, ...]
+    answer: str
+    reasons: tuple[str, ...]
+    sessions: float
+    findings: tuple[Finding, ...]
+    looked_at: LookedAt
+    missing: tuple[Missing, ...]
+    reproduce: str
+    uncork_version: str
+    lost: bool = False
+    version: int = ADVICE_VERSION

@@ -1,0 +1,175 @@
+"""Draw values for the parameters of a statement from the statistics of their columns. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from uncork.model.database.plan import ColumnValues
+from uncork.profile.shapes.nodes import tokens_of
+from uncork.profile.statement_parts import statement_parts
+
+__all__ = ["ComparedParameter", "compared_parameters", "drawn_values", "with_values"]
+
+_LOWER: Final = frozenset({">", ">="})
+_UPPER: Final = frozenset({"<", "<="})
+_EQUAL: Final = frozenset({"=", "<>", "!="})
+_LISTS: Final = frozenset({"ANY", "ALL", "SOME"})
+_LEAST_ROWS: Final = 1
+
+Role = Literal["equal", "lower", "upper", "limit", "offset"]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedParameter:
+    """A parameter (``$number``) with the column that it is compared with.
+
+    `tables` is the table of the column, or all tables of the statement if it does not tell which. `role` is
+    its side of a range; the number of rows of LIMIT and OFFSET has no column. `array` is true for = ANY.
+    `place` counts the parameters before it with the same column and role, as in IN ($1, $2).
+    """
+
+    number: int
+    role: Role
+    column: str = ""
+    tables: tuple[str, ...] = ()
+    array: bool = False
+    place: int = 0
+
+
+def compared_parameters(statement: str) -> tuple[ComparedParameter, ...]:
+    """Return the parameters whose values can be drawn; none if the grammar rejects the statement.
+
+    Patterns (LIKE) are left out, because a value of the column is no pattern.
+    """
+    if "$" not in statement:
+        return ()
+    parsed = statement_parts(statement)
+    if parsed is None:
+        return ()
+    before = {number: words for number, words, _, _ in _parameters(statement)}
+    found: list[ComparedParameter] = []
+    begun: set[tuple[str | None, str | None]] = set()
+    places: Counter[tuple[str | None, str, Role]] = Counter()
+    for part in parsed.parts:
+        if part.number is None:
+            continue
+        words = before.get(part.number, ())
+        if words[-1:] in (("LIMIT",), ("OFFSET",)):
+            found.append(ComparedParameter(part.number, "limit" if words[-1] == "LIMIT" else "offset"))
+            continue
+        role = _role(part.operator, (part.table, part.column) in begun)
+        if role is None or part.column is None:
+            continue
+        if role == "lower":
+            begun.add((part.table, part.column))
+        tables = parsed.tables if part.table is None else (part.table,)
+        key = (part.table, part.column, role)
+        array = len(words) > 1 and words[-1] == "(" and words[-2] in _LISTS
+        found.append(ComparedParameter(part.number, role, part.column, tables, array, places[key]))
+        places[key] += 1
+    return tuple(found)
+
+
+def drawn_values(
+    parameters: Sequence[ComparedParameter],
+    statistics: Mapping[tuple[str, str], ColumnValues],
+    rows: float | None,
+) -> tuple[Mapping[int, str], ...]:
+    """Return values by the parameters' numbers, the likeliest first; none unless a column has statistics.
+
+    The first compares for equality with the most common values and bounds ranges near the end of the
+    histogram, where new rows are. The second takes both from the middle of the histogram, and the third
+    takes rare values, and ranges near the beginning. A range covers one step of the histogram. An array has
+    one value. `rows` is the number of rows that an execution returns, which LIMIT then allows.
+    """
+    columns = {}
+    for one in parameters:
+        known = [statistics[table, one.column] for table in one.tables if (table, one.column) in statistics]
+        if len(known) == 1:
+            columns[one.number] = known[0]
+    if not columns:
+        return ()
+    found = []
+    for turn in range(3):
+        values = {
+            one.number: _array(value) if one.array else value
+            for one in parameters
+            if one.number in columns and (value := _value(one, columns[one.number], turn)) is not None
+        }
+        for one in parameters:
+            if one.role == "limit" and rows is not None:
+                values[one.number] = str(max(_LEAST_ROWS, round(rows)))
+            elif one.role == "offset":
+                values[one.number] = "0"
+        if values not in found:
+            found.append(values)
+    return tuple(found)
+
+
+def with_values(statement: str, values: Mapping[int, str | None], literal: Callable[[str], str]) -> str:
+    """Return a statement with values in place of parameters; those without a value are numbered from $1.
+
+    `literal` quotes a value; None is NULL. Raises ValueError if the grammar rejects the statement.
+    """
+    whole, end, pieces = statement.encode(), 0, []
+    numbers: dict[int, int] = {}
+    for number, _, start, stop in _parameters(statement):
+        if number in values:
+            text = "NULL" if (known := values[number]) is None else literal(known)
+        else:
+            text = f"${numbers.setdefault(number, len(numbers) + 1)}"
+        pieces += [whole[end:start].decode(), text]
+        end = stop
+    return "".join([*pieces, whole[end:].decode()])
+
+
+def _parameters(statement: str) -> Iterator[tuple[int, tuple[str, ...], int, int]]:
+    """Yield each parameter's number, the two words before it, and the bytes where it starts and ends."""
+    tokens = tokens_of(statement)
+    if not tokens and statement.strip():
+        raise ValueError("the statement is not complete")
+    whole = statement.encode()
+    words: tuple[str, ...] = ()
+    for start, end, kind in tokens:
+        text = whole[start:end].decode()
+        if kind == "PARAM":
+            yield int(text[1:]), words[-2:], start, end
+        words = (*words[-1:], text.upper())
+
+
+def _role(operator: str, begun: bool) -> Role | None:
+    """Return the side of a comparison; `begun` is true if the same column has a lower bound already."""
+    if operator in _EQUAL:
+        return "equal"
+    if operator in _LOWER:
+        return "lower"
+    if operator in _UPPER:
+        return "upper"
+    if operator in ("BETWEEN", "BETWEEN SYMMETRIC"):
+        return "upper" if begun else "lower"
+    return None
+
+
+def _value(one: ComparedParameter, known: ColumnValues, turn: int) -> str | None:
+    """Return a column's value for a parameter in one of the three turns."""
+    bounds, common = known.bounds, known.common
+    if one.role == "equal":
+        if turn == 0 and common:
+            return common[one.place % len(common)]
+        if bounds:
+            return bounds[((len(bounds) - 1) // (2 if turn < 2 else 4) + one.place) % len(bounds)]
+        return common[-1 - one.place % len(common)] if common else None
+    if len(bounds) < 2:
+        return (bounds or common or (None,))[0]
+    last = len(bounds) - 2
+    start = (last, last // 2, min(1, last))[turn]
+    return bounds[start + (one.role == "upper")]
+
+
+def _array(value: str) -> str:
+    escaped = re.sub(r'(["\\])', r"\\\1", value)
+    return f'{{"{escaped}"}}'

@@ -1,0 +1,1 @@
+"""Plans as EXPLAIN prints them: read as trees, and compared with each other."""

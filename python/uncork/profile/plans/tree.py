@@ -1,0 +1,153 @@
+"""Read EXPLAIN's JSON or text as a tree of nodes, from PostgreSQL 13 to 18. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from uncork.model.database.plan import PlanNode, PlanSource, StatementPlan
+from uncork.profile.plans.text import parse_plan_text
+
+__all__ = ["plan_shape", "plan_tree", "statement_plan"]
+
+_CONDITIONS: Final = (
+    *("Index Cond", "Recheck Cond", "Order By", "TID Cond", "Hash Cond", "Merge Cond", "Join Filter"),
+    *("Filter", "One-Time Filter", "Run Condition", "Cache Key", "Function Call", "Table Function Call"),
+    *("Conflict Resolution", "Conflict Filter", "Remote SQL"),
+)
+_KEYS: Final = ("Sort Key", "Presorted Key", "Group Key", "Conflict Arbiter Indexes")
+_REMOVED: Final = "Rows Removed by "
+_BLOCK_KIB: Final = 8
+
+
+def plan_tree(text: str) -> PlanNode | None:
+    """Return the plan in EXPLAIN's JSON or text; None if there is none."""
+    found = _read(text)
+    return None if found is None else _node(found["Plan"])
+
+
+def statement_plan(template: int, source: PlanSource, output: str, text: str = "") -> StatementPlan | None:
+    """Return the plan of a template from EXPLAIN's JSON or text; None if there is none.
+
+    `text` is EXPLAIN's text to show, if `output` is not it.
+    """
+    found = _read(output)
+    if found is None:
+        return None
+    return StatementPlan(
+        template=template,
+        source=source,
+        root=_node(found["Plan"]),
+        text=text or output,
+        jit="JIT" in found,
+        triggers=tuple(
+            (one.get("Constraint Name") or one["Trigger Name"], one["Time"])
+            for one in found.get("Triggers", ())
+            if "Time" in one
+        ),
+    )
+
+
+def plan_shape(node: PlanNode) -> tuple[Any, ...]:
+    """Return what makes a plan another one: its nodes with their tables and indexes, without numbers."""
+    own = (node.kind, node.relation, node.alias, node.index, node.strategy, node.join, node.parallel)
+    return (*own, *(plan_shape(child) for child in node.children))
+
+
+def _read(text: str) -> dict[str, Any] | None:
+    if not text.lstrip().startswith(("[", "{")):
+        return parse_plan_text(text)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    if isinstance(found, list):
+        found = found[0] if found else None
+    return found if isinstance(found, dict) and "Plan" in found else None
+
+
+def _node(plan: Mapping[str, Any]) -> PlanNode:
+    loops = plan.get("Actual Loops")
+    milliseconds = plan.get("Actual Total Time")
+    schema, kind = plan.get("Schema", ""), plan["Node Type"]
+    return PlanNode(
+        kind=kind,
+        relation=_qualified(schema, plan.get("Relation Name", ""), ("public",)),
+        alias=plan.get("Alias", ""),
+        index=plan.get("Index Name", ""),
+        startup_cost=float(plan["Startup Cost"]),
+        cost=float(plan["Total Cost"]),
+        rows=float(plan["Plan Rows"]),
+        width=plan["Plan Width"],
+        conditions=tuple((name, _text(plan[name])) for name in _CONDITIONS if name in plan),
+        keys=tuple(_keys(plan)),
+        role=plan.get("Parent Relationship", ""),
+        subplan=plan.get("Subplan Name", ""),
+        common=plan.get("CTE Name", ""),
+        function=_qualified(schema, plan.get("Function Name", ""), ("public", "pg_catalog")),
+        strategy=_strategy(plan),
+        join=plan.get("Join Type", ""),
+        output=tuple(plan.get("Output", ())),
+        parallel=bool(plan.get("Parallel Aware")),
+        workers=int(plan.get("Workers Planned", 0)),
+        removed_parts=int(plan.get("Subplans Removed", 0)),
+        actual_rows=None if loops is None else float(plan["Actual Rows"]) * loops,
+        loops=None if loops is None else float(loops),
+        removed=None if loops is None else _removed(plan) * loops,
+        milliseconds=None if loops is None or milliseconds is None else float(milliseconds) * loops,
+        disk_kib=None if loops is None else _disk_kib(plan),
+        children=tuple(_node(child) for child in plan.get("Plans", ())),
+    )
+
+
+def _qualified(schema: str, name: str, left_out: tuple[str, ...]) -> str:
+    return f"{schema}.{name}" if name and schema and schema not in left_out else name
+
+
+def _strategy(plan: Mapping[str, Any]) -> str:
+    """Return how a node works: an aggregate's strategy, the change of a table, a custom scan's provider."""
+    for name in ("Strategy", "Custom Plan Provider", "Operation"):
+        found: str = plan.get(name, "")
+        if found and found != "Select":
+            return found
+    return ""
+
+
+def _keys(plan: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name in _KEYS:
+        if name in plan:
+            yield name, tuple(plan[name])
+    yield from plan.get("Key Sets", ())  # from text
+    for each in plan.get("Grouping Sets", ()):
+        if "Sort Key" in each:
+            yield "Sort Key", tuple(each["Sort Key"])
+        for name in ("Group Key", "Hash Key"):
+            for columns in each.get(f"{name}s", ()):
+                yield name, tuple(columns)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ", ".join(map(str, value))
+
+
+def _removed(plan: Mapping[str, Any]) -> float:
+    return float(sum(number for name, number in plan.items() if name.startswith(_REMOVED)))
+
+
+def _disk_kib(plan: Mapping[str, Any]) -> float:
+    """Return the temporary space of a node, else how much it wrote to temporary files if blocks are counted.
+
+    A hash join in several batches reports no space, but BUFFERS counts the blocks that it wrote.
+    """
+    space = 0.0
+    for one in (plan, *plan.get("Workers", ())):
+        if one.get("Sort Space Type") == "Disk":
+            space += one["Sort Space Used"]
+        space += one.get("Disk Usage", 0)
+        if one.get("Storage") == "Disk":
+            space += one["Maximum Storage"]
+    if space or "Temp Written Blocks" not in plan:
+        return space
+    below = sum(child.get("Temp Written Blocks", 0) for child in plan.get("Plans", ()))
+    return float(max(0, plan["Temp Written Blocks"] - below) * _BLOCK_KIB)

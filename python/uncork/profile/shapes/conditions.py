@@ -1,0 +1,269 @@
+"""Take a condition (WHERE, ON, HAVING) apart into predicates. Pure.
+
+NOT is moved inwards to the comparisons, and each comparison has a column on its left side if it has any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from uncork.model.database.statement import Predicate, ValueKind
+from uncork.profile.shapes.nodes import chained, enum_of, kind_of, sql_of
+from uncork.profile.shapes.operands import Operand, columns_in, operand, operands, table_of
+from uncork.profile.shapes.scopes import Scope
+
+__all__ = ["Clause", "Condition", "Conditions"]
+
+Clause = Literal["where", "on", "having"]
+
+_FLIPPED: Final = {
+    "=": "=",
+    "<>": "<>",
+    "<": ">",
+    ">": "<",
+    "<=": ">=",
+    ">=": "<=",
+    "@>": "<@",
+    "<@": "@>",
+    "&&": "&&",
+    "@@": "@@",
+    "is distinct from": "is distinct from",
+    "is not distinct from": "is not distinct from",
+}
+"""Operators with their operands exchanged."""
+_WORDS: Final = {"~~": "like", "!~~": "not like", "~~*": "ilike", "!~~*": "not ilike", "!=": "<>"}
+_SIMILAR: Final = {"~": "similar to", "!~": "not similar to"}
+_PAIRS: Final = (
+    ("=", "<>"),
+    ("<", ">="),
+    (">", "<="),
+    ("~", "!~"),
+    ("~*", "!~*"),
+    *((word, f"not {word}") for word in ("like", "ilike", "similar to", "in", "between")),
+    ("between symmetric", "not between symmetric"),
+    ("is distinct from", "is not distinct from"),
+    *((f"is {word}", f"is not {word}") for word in ("null", "true", "false", "unknown")),
+)
+_OPPOSITES: Final[Mapping[str, str]] = {
+    **dict(_PAIRS),
+    **{second: first for first, second in _PAIRS},
+}
+_ANY: Final = {("=", True): "in", ("<>", False): "not in"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A part of a condition between AND, OR and NOT, and its predicates."""
+
+    node: Any
+    negated: bool
+    predicates: tuple[Predicate, ...]
+
+
+@dataclass(slots=True)
+class Conditions:
+    """Number the ORs of a statement from 1, over all of its conditions."""
+
+    groups: int = field(default=0)
+
+    def split(self, node: Any, scope: Scope, clause: Clause) -> Iterator[Condition]:
+        """Yield the parts of a condition."""
+        yield from self._split(node, scope, Predicate("", "", "", "none", clause, level=scope.level), False)
+
+    def _split(self, node: Any, scope: Scope, base: Predicate, negated: bool) -> Iterator[Condition]:
+        kind = kind_of(node)
+        if kind == "bool_expr":
+            boolean = node.bool_expr
+            operator = enum_of(boolean, "boolop")
+            if operator == "NOT_EXPR":
+                yield from self._split(boolean.args[0], scope, base, not negated)
+                return
+            if (operator == "OR_EXPR") != negated:
+                self.groups += 1
+                base = replace(base, alternative=True, group=self.groups)
+            for one in boolean.args:
+                yield from self._split(one, scope, base, negated)
+        elif kind == "a_expr" and _is_turned_between(node.a_expr, scope):
+            yield Condition(node, negated, self._turned_between(node.a_expr, scope, base, negated))
+        elif kind:
+            found = _Leaf(scope, base, negated).predicates(node)
+            yield Condition(node, negated, tuple(found))
+
+    def _turned_between(
+        self, between: Any, scope: Scope, base: Predicate, negated: bool
+    ) -> tuple[Predicate, ...]:
+        """Take ``$1 BETWEEN a AND b`` apart: ``a <= $1`` and ``b >= $1``."""
+        if negated != enum_of(between, "kind").startswith("AEXPR_NOT"):
+            self.groups += 1
+            base, operators = replace(base, alternative=True, group=self.groups), (">", "<")
+        else:
+            operators = ("<=", ">=")
+        leaf = _Leaf(scope, base, negated=False)
+        value = operand(between.lexpr, scope)
+        bounds = between.rexpr.list.items
+        return tuple(
+            one
+            for bound, operator in zip(bounds, operators, strict=False)
+            for one in leaf.compared(operand(bound, scope), operator, value, None)
+        )
+
+
+def _is_turned_between(expression: Any, scope: Scope) -> bool:
+    """Return whether this is a BETWEEN whose bounds have columns, but whose operand has none."""
+    return (
+        enum_of(expression, "kind") in ("AEXPR_BETWEEN", "AEXPR_NOT_BETWEEN")
+        and operand(expression.lexpr, scope).rank == 9
+        and any(operand(one, scope).rank < 9 for one in expression.rexpr.list.items)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """Make the predicates of one comparison."""
+
+    scope: Scope
+    base: Predicate
+    negated: bool
+
+    def predicates(self, node: Any) -> Iterator[Predicate]:
+        kind = kind_of(node)
+        if kind == "a_expr":
+            yield from self._expression(node)
+        elif kind == "sub_link":
+            yield from self._subquery(node)
+        elif kind == "null_test":
+            test = enum_of(node.null_test, "nulltesttype")
+            yield from self._alone(node.null_test.arg, "is null" if test == "IS_NULL" else "is not null")
+        elif kind == "boolean_test":
+            test = enum_of(node.boolean_test, "booltesttype").lower().replace("_", " ")
+            yield from self._alone(node.boolean_test.arg, test)
+        elif kind == "column_ref":
+            yield from self._alone(node, "is true", opposite="is false")
+        elif kind != "current_of_expr":
+            yield from self._whole(node)
+
+    def _expression(self, node: Any) -> Iterator[Predicate]:
+        expression = node.a_expr
+        kind = enum_of(expression, "kind")
+        name = "".join(chained(expression.name)[-1:])
+        operator = _SIMILAR.get(name, name) if kind == "AEXPR_SIMILAR" else _WORDS.get(name, name)
+        if kind in ("AEXPR_OP_ANY", "AEXPR_OP_ALL"):
+            yield from self._any(node, operator, every=kind == "AEXPR_OP_ALL")
+            return
+        if kind == "AEXPR_IN":
+            left = operand(expression.lexpr, self.scope)
+            right = operands(list(expression.rexpr.list.items), self.scope)
+            found = "in" if operator == "=" else "not in"
+            yield from self._listed(node, left, found, right)
+            return
+        if "BETWEEN" in kind:
+            left = operand(expression.lexpr, self.scope)
+            bounds = list(expression.rexpr.list.items)
+            right = operands(bounds, self.scope)
+            if right.literal is not None:
+                right = replace(right, literal=" and ".join(sql_of(one) for one in bounds))
+            yield from self._listed(node, left, name.lower(), right)
+            return
+        if kind in ("AEXPR_DISTINCT", "AEXPR_NOT_DISTINCT"):
+            operator = "is distinct from" if kind == "AEXPR_DISTINCT" else "is not distinct from"
+        elif kind == "AEXPR_NULLIF" or not expression.HasField("lexpr"):
+            yield from self._whole(node)
+            return
+        rows = _rows(expression)
+        if rows and operator == "=" and not self.negated:
+            for one, other in rows:
+                yield from self.compared(operand(one, self.scope), operator, operand(other, self.scope), None)
+            return
+        left, right = operand(expression.lexpr, self.scope), operand(expression.rexpr, self.scope)
+        yield from self.compared(left, operator, right, node)
+
+    def compared(self, left: Operand, operator: str, right: Operand, node: Any) -> Iterator[Predicate]:
+        """Yield the predicate of a comparison, the better side first; `node` is the comparison."""
+        if right.rank < left.rank:
+            if operator not in _FLIPPED:
+                yield from self._whole(node)
+                return
+            left, right, operator = right, left, _FLIPPED[operator]
+        yield from self._listed(node, left, operator, right)
+
+    def _any(self, node: Any, operator: str, *, every: bool) -> Iterator[Predicate]:
+        expression = node.a_expr
+        left, right = operand(expression.lexpr, self.scope), operand(expression.rexpr, self.scope)
+        if left.rank == 9 and right.rank < 9 and operator == "=" and not every:
+            yield from self._listed(node, right, "any", left)
+            return
+        name = _ANY.get((operator, not every), f"{operator} {'all' if every else 'any'}")
+        yield from self._listed(node, left, name, right)
+
+    def _subquery(self, node: Any) -> Iterator[Predicate]:
+        link = node.sub_link
+        kind = enum_of(link, "sub_link_type")
+        if kind not in ("ANY_SUBLINK", "ALL_SUBLINK"):
+            return
+        every = kind == "ALL_SUBLINK"
+        name = "".join(chained(link.oper_name)[-1:]) or "="
+        operator = _ANY.get((name, not every), f"{_WORDS.get(name, name)} {'all' if every else 'any'}")
+        yield from self._listed(node, operand(link.testexpr, self.scope), operator, Operand(node, "subquery"))
+
+    def _listed(self, node: Any, left: Operand, operator: str, right: Operand) -> Iterator[Predicate]:
+        if left.rank == 9 and not self._matters(left, right):
+            return
+        yield self._made(left, operator, right.value, right)
+
+    def _matters(self, left: Operand, right: Operand) -> bool:
+        """Return whether to keep a condition without columns: an alternative of a parameter, or HAVING."""
+        parameters = "parameter" in (left.value, right.value)
+        return (self.base.alternative and parameters) or self.base.clause == "having"
+
+    def _alone(self, node: Any, operator: str, opposite: str = "") -> Iterator[Predicate]:
+        found, nothing = operand(node, self.scope), Operand(node, "none")
+        leaf = self
+        if self.negated and opposite:
+            operator, leaf = opposite, replace(self, negated=False)
+        if found.rank < 9 or self._matters(found, nothing):
+            yield leaf._made(found, operator, "none", nothing)
+
+    def _whole(self, node: Any) -> Iterator[Predicate]:
+        """Yield a condition that is a boolean expression as a whole."""
+        found = tuple(columns_in(node, self.scope))
+        if found:
+            whole = Operand(node, "expression", 1, found=found)
+            yield self._made(whole, "is true", "none", Operand(node, "none"))
+
+    def _made(self, left: Operand, operator: str, value: ValueKind, right: Operand) -> Predicate:
+        negated = self.negated
+        if negated and operator in _OPPOSITES:
+            operator, negated = _OPPOSITES[operator], False
+        column = left.column
+        return replace(
+            self.base,
+            table=left.table,
+            column="" if column is None else column.column,
+            operator=operator,
+            value=value,
+            alias=left.alias or _alias(left),
+            expression=left.expression,
+            columns=() if column is not None else left.columns,
+            cast=left.cast if column is not None else "",
+            value_cast=right.cast,
+            literal=right.literal,
+            other=right.column if value == "column" else None,
+            negated=negated,
+        )
+
+
+def _alias(side: Operand) -> str:
+    aliases = {one.alias for one in side.found}
+    return aliases.pop() if len(aliases) == 1 and table_of(side.found) else ""
+
+
+def _rows(expression: Any) -> list[tuple[Any, Any]]:
+    """Return the pairs of ``(a, b) = ($1, $2)``; empty for other comparisons."""
+    left, right = expression.lexpr, expression.rexpr
+    if kind_of(left) != "row_expr" or kind_of(right) != "row_expr":
+        return []
+    if len(left.row_expr.args) != len(right.row_expr.args):
+        return []
+    return list(zip(left.row_expr.args, right.row_expr.args, strict=True))

@@ -1,0 +1,145 @@
+"""Read nodes of libpg_query's tree: names of functions, types and operators, and SQL again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+__all__ = [
+    "chained",
+    "children",
+    "column_fields",
+    "enum_of",
+    "function_name",
+    "kind_of",
+    "name_of",
+    "parsed",
+    "sql_of",
+    "tokens_of",
+    "type_name",
+]
+
+_COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
+_HIDDEN_SCHEMAS: Final = frozenset({"pg_catalog", "public"})
+_TYPES: Final = {
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "bool": "boolean",
+    "decimal": "numeric",
+    "varchar": "character varying",
+    "bpchar": "character",
+    "char": '"char"',
+    "varbit": "bit varying",
+    "time": "time without time zone",
+    "timetz": "time with time zone",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+}
+"""Names of types as format_type() writes them, by their names in pg_type."""
+
+
+def parsed(sql: str) -> Any | None:
+    """Return the tree of a text; None if the grammar rejects it, or if it is nested more than 100 deep.
+
+    Protobuf does not read deeper trees: more than 46 operators in ``a || b || c``, 46 joins, 93 arms of UNION
+    or 15 subqueries within each other.
+    """
+    import postgast  # noqa: PLC0415 -- loads a parser of 14 MB, which most commands do not need
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    try:
+        return None if "\0" in sql else postgast.parse(sql)
+    except (postgast.PgQueryError, ValueError, DecodeError):
+        return None
+
+
+def tokens_of(sql: str) -> list[tuple[int, int, str]]:
+    """Return the start, end and kind of each token except comments; none if a token is truncated."""
+    import postgast  # noqa: PLC0415
+
+    try:
+        found = postgast.scan(sql).tokens
+    except (postgast.PgQueryError, ValueError):
+        return []
+    names = postgast.pg_query_pb2.Token.DESCRIPTOR.values_by_number
+    kinds = ((one, names.get(one.token)) for one in found)
+    every = [(one.start, one.end, "" if kind is None else str(kind.name)) for one, kind in kinds]
+    return [one for one in every if one[2] not in _COMMENTS]
+
+
+def kind_of(node: Any) -> str:
+    """Return which node this is (``column_ref``); an empty string for a missing one."""
+    return node.WhichOneof("node") or ""
+
+
+def children(message: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the messages directly below a message, with the name of their field."""
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            if hasattr(value, "ListFields"):
+                yield field.name, value
+            else:
+                for one in value:
+                    yield field.name, one
+
+
+def chained(nodes: Iterable[Any]) -> tuple[str, ...]:
+    """Return the strings of a list of nodes, such as the parts of a name."""
+    return tuple(one.string.sval for one in nodes if kind_of(one) == "string")
+
+
+def enum_of(message: Any, field_name: str) -> str:
+    """Return the name of an enumeration's value."""
+    number = getattr(message, field_name)
+    values = message.DESCRIPTOR.fields_by_name[field_name].enum_type.values_by_number
+    return str(values[number].name) if number in values else ""
+
+
+def name_of(parts: tuple[str, ...]) -> str:
+    """Return a name with its schema, unless that is `public` or `pg_catalog`."""
+    schema = parts[-2] if len(parts) > 1 else ""
+    return f"{schema}.{parts[-1]}" if schema and schema not in _HIDDEN_SCHEMAS else parts[-1] if parts else ""
+
+
+def function_name(call: Any) -> str:
+    """Return the name of a FuncCall in lower case."""
+    return name_of(chained(call.funcname)).lower()
+
+
+def type_name(type_: Any) -> str:
+    """Return the name of a type as format_type() writes it, without its modifier."""
+    parts = chained(type_.names)
+    name = name_of(parts)
+    return _TYPES.get(name, name) + "[]" * min(1, len(type_.array_bounds))
+
+
+def column_fields(reference: Any) -> tuple[str, ...]:
+    """Return the parts of a ColumnRef's name; ``*`` for a star."""
+    return tuple("*" if kind_of(one) == "a_star" else one.string.sval for one in reference.fields)
+
+
+def sql_of(node: Any) -> str:
+    """Return the SQL of an expression, with column names that have no table; empty if it has no SQL."""
+    import postgast  # noqa: PLC0415 -- loads a parser of 14 MB, which most commands do not need
+
+    tree = postgast.pg_query_pb2.ParseResult(version=180000)
+    select = tree.stmts.add().stmt.select_stmt
+    value = select.target_list.add().res_target.val
+    value.CopyFrom(node)
+    select.limit_option = postgast.pg_query_pb2.LIMIT_OPTION_DEFAULT
+    select.op = postgast.pg_query_pb2.SETOP_NONE
+    _drop_tables(value)
+    try:
+        return str(postgast.deparse(tree)).removeprefix("SELECT ")
+    except (postgast.PgQueryError, ValueError):
+        return ""
+
+
+def _drop_tables(message: Any) -> None:
+    if message.DESCRIPTOR.name == "ColumnRef":
+        del message.fields[:-1]
+    for _, one in children(message):
+        _drop_tables(one)

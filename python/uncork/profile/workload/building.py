@@ -1,0 +1,313 @@
+"""Build the captured workload: statements with the values of their parameters, and what is missing. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Final
+
+from uncork.model.database.catalogue import ColumnFacts
+from uncork.model.database.workload import (
+    CapturedStatement,
+    CapturedWorkload,
+    NotCaptured,
+    SampledExpression,
+    ValueOrigin,
+)
+from uncork.profile.shapes.nodes import kind_of, parsed
+from uncork.profile.statement_parts import logged_values
+from uncork.profile.typed_parameters import rewrite_typed_parameters
+from uncork.profile.workload.literals import (
+    Constant,
+    FoundValue,
+    array_text,
+    as_arrays,
+    found_values,
+    inlined,
+)
+from uncork.profile.workload.roles import TakenApart, take_apart
+from uncork.profile.workload.sets import SETS, CannotCapture, Known, drawn_sets, replaced_keys, undrawable
+
+__all__ = ["Execution", "SeenStatement", "build_workload", "columns_of", "samples_of"]
+
+_ENOUGH: Final = 3
+"""Sets of real values that stand for the others. Fewer are completed with drawn sets if possible."""
+_COMMANDS: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A text of one execution, and its parameters as a log has them (``$1 = '5', $2 = NULL``)."""
+
+    text: str
+    parameters: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenStatement:
+    """A template that a server was seen to execute.
+
+    `text` is the template with ``?``, `sql` the statement in pg_stat_statements with ``$1``, empty if
+    unknown. `calls`, `execution_ns` (their total) and `rows` are what was counted; without `calls` its rate
+    is unknown. `executed` are executions in logs, `seen` texts of sessions. `reason` says why it cannot be
+    captured, if that is known already.
+    """
+
+    template: int
+    text: str
+    sql: str
+    calls: int | None
+    execution_ns: float
+    rows: int | None = None
+    executed: tuple[Execution, ...] = ()
+    seen: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """The values that one text has of a template's parameters, by number."""
+
+    values: Mapping[int, str | None]
+    written: Mapping[int, str] = field(default_factory=dict)
+    bound: bool = False
+
+
+def build_workload(
+    statements: Sequence[SeenStatement], known: Known, seconds: float, sessions: float, seed: int = 1
+) -> CapturedWorkload:
+    """Return the workload: statements that can be sent again, and the others with the reason.
+
+    `seconds` is the length of the watch, and `sessions` the average number of busy sessions.
+    """
+    whole = sum(one.execution_ns for one in statements) or 1.0
+    captured: list[CapturedStatement] = []
+    missing: list[NotCaptured] = []
+    for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
+        share = one.execution_ns / whole
+        try:
+            captured.append(_captured(one, known, seconds, share, seed))
+        except CannotCapture as reason:
+            missing.append(NotCaptured(one.template, one.sql or one.text, str(reason), share))
+    return CapturedWorkload(tuple(captured), tuple(missing), seconds, sessions)
+
+
+def columns_of(statements: Sequence[SeenStatement], known: Known) -> tuple[ColumnFacts, ...]:
+    """Return the columns from whose statistics values may be drawn."""
+    columns = _column_names(known)
+    found: dict[tuple[str, str], ColumnFacts] = {}
+    for one in statements:
+        apart = take_apart(rewrite_typed_parameters(as_arrays(one.sql)), columns) if one.sql else None
+        for parameter in () if apart is None else apart.parameters:
+            column = known.column(parameter)
+            if column is not None:
+                found[column.column.table, column.column.name] = column.column
+    return tuple(found.values())
+
+
+def samples_of(statements: Sequence[SeenStatement], known: Known) -> tuple[SampledExpression, ...]:
+    """Return the expressions of which rows have to be read, because nothing else has their values.
+
+    Those of the statements with the most time are first.
+    """
+    found: dict[SampledExpression, None] = {}
+    for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
+        try:
+            template = _text(one)
+        except CannotCapture:
+            continue
+        apart, _, _ = _understood(template, one, known)
+        for parameter in () if apart is None else apart.parameters:
+            wanted = known.wanted(parameter) if parameter.role != "stored" else None
+            if wanted is not None and undrawable(parameter, known):
+                found[wanted] = None
+    return tuple(found)
+
+
+def _column_names(known: Known) -> dict[str, list[str]]:
+    return {name: [each.name for each in found] for name, found in known.catalogue.columns.items()}
+
+
+def _captured(one: SeenStatement, known: Known, seconds: float, share: float, seed: int) -> CapturedStatement:
+    """Return a statement that can be sent again; raises CannotCapture if it cannot."""
+    template = _text(one)
+    calls = one.calls or 0
+    apart, executed, seen = _understood(template, one, known)
+    if apart is None:
+        raise CannotCapture("the grammar rejects its text")
+    keys = replaced_keys(apart, known)
+    _check_keys(apart, known)
+    cannot = {each.number: reason for each in apart.parameters if (reason := undrawable(each, known))}
+    fixed = {**_fixed([*executed, *seen], cannot), **keys}
+    if not apart.tables:  # such as SELECT $1, whose value decides nothing
+        fixed = {each.number: "1" for each in apart.parameters} | fixed
+    sql, order = inlined(as_arrays(template), fixed)
+    rows = None if one.rows is None else one.rows / calls
+    chance = Random(f"{seed} {template}")
+    constant = {
+        number: value
+        for number, value in ([*executed, *seen][0].values if executed or seen else {}).items()
+        if number in fixed
+    }
+    sets, origin = _sets(order, executed, seen, cannot, apart, known, rows, chance, constant)
+    return CapturedStatement(
+        template=one.template,
+        sql=rewrite_typed_parameters(sql),
+        sets=sets,
+        origin=origin,
+        calls_per_hour=calls / seconds * 3600.0,
+        mean_ns=one.execution_ns / calls,
+        share=share,
+        tables=tuple(dict.fromkeys(known.table(name) for name in apart.tables)),
+        changes=apart.changes,
+    )
+
+
+def _understood(
+    template: str, one: SeenStatement, known: Known
+) -> tuple[TakenApart | None, list[_Partial], list[_Partial]]:
+    """Return a statement taken apart, None if that is impossible, and the values of its executions and texts.
+
+    Expressions have the constants that the application always writes, such as the key of a document.
+    """
+    apart = take_apart(rewrite_typed_parameters(as_arrays(template)), _column_names(known))
+    executed = _partials(template, one.executed)
+    seen = _partials(template, [Execution(text) for text in one.seen])
+    if apart is None:
+        return None, executed, seen
+    others = {each.number: "" for each in apart.parameters if each.role == "other"}
+    fixed = _fixed([*executed, *seen], others)
+    parameters = tuple(
+        replace(each, expression=inlined(each.expression, fixed)[0]) if "$" in each.expression else each
+        for each in apart.parameters
+    )
+    return replace(apart, parameters=parameters), executed, seen
+
+
+def _text(one: SeenStatement) -> str:
+    """Return the text of a statement with parameters; raises CannotCapture if there is none to send."""
+    text = one.sql or next((each.text for each in one.executed), "") or next(iter(one.seen), "")
+    if one.reason:
+        raise CannotCapture(one.reason)
+    if not _is_statement(text or re.sub(r"\?", "1", one.text)):
+        raise CannotCapture("it is a utility statement, or the grammar rejects its text")
+    if not text:
+        raise CannotCapture("its text is unknown: pg_stat_statements has none, and no execution was seen")
+    if not one.calls:
+        raise CannotCapture("nothing counted its executions: there is no pg_stat_statements, and no log")
+    return text
+
+
+def _is_statement(text: str) -> bool:
+    tree = parsed(text.strip().rstrip(";"))
+    return tree is not None and len(tree.stmts) == 1 and kind_of(tree.stmts[0].stmt) in _COMMANDS
+
+
+def _check_keys(statement: TakenApart, known: Known) -> None:
+    """Raise CannotCapture if an UPDATE stores a value in a unique key, so that it cannot be sent again."""
+    for one in statement.parameters:
+        if one.role == "stored" and not statement.target:
+            for table in map(known.table, one.tables):
+                if (one.column,) in known.unique.get(table, ()):
+                    raise CannotCapture(
+                        f"it changes {table}.{one.column}, which is unique: other rows have the drawn values"
+                    )
+
+
+def _partials(template: str, executions: Sequence[Execution]) -> list[_Partial]:
+    """Return the values that texts of a template have; texts of another statement are left out."""
+    found = []
+    for one in executions:
+        values = found_values(template, one.text)
+        if values is None:
+            continue
+        logged = logged_values(one.parameters)
+        resolved = {number: _resolved(value, logged) for number, value in values.items()}
+        found.append(
+            _Partial(
+                {number: value[0] for number, value in resolved.items() if value is not None},
+                {number: value.written for number, value in values.items() if isinstance(value, Constant)},
+                any(isinstance(value, int) for value in values.values()),
+            )
+        )
+    return found
+
+
+def _resolved(value: FoundValue, logged: Mapping[int, str | None]) -> tuple[str | None] | None:
+    """Return the value in a tuple, because it may be NULL; None if the log does not have it."""
+    if isinstance(value, Constant):
+        return (value.value,)
+    if isinstance(value, int):
+        return (logged[value],) if value in logged else None
+    parts = [_resolved(one, logged) for one in value]
+    known = [one[0] for one in parts if one is not None]
+    return (array_text(known),) if len(known) == len(parts) else None
+
+
+def _fixed(partials: Sequence[_Partial], cannot: Mapping[int, str]) -> dict[int, str]:
+    """Return the constants that the application writes into the statement, by number.
+
+    A text with parameters (``$1``) has a constant where the application never passes a value. In other texts,
+    a constant is one only if it cannot be drawn, and is the same in several texts.
+    """
+    if not partials:
+        return {}
+    bound = any(one.bound for one in partials)
+    found = {}
+    for number, written in partials[0].written.items():
+        if all(one.written.get(number) == written for one in partials) and (
+            bound or (number in cannot and len(partials) > 1)
+        ):
+            found[number] = written
+    return found
+
+
+def _sets(
+    order: Sequence[int],
+    executed: Sequence[_Partial],
+    seen: Sequence[_Partial],
+    cannot: Mapping[int, str],
+    statement: TakenApart,
+    known: Known,
+    rows: float | None,
+    chance: Random,
+    constant: Mapping[int, str | None],
+) -> tuple[tuple[tuple[str | None, ...], ...], ValueOrigin]:
+    """Return sets of values in the order of $1, $2, ... with their origin."""
+    if not order:
+        return ((),), "none"
+    real: list[tuple[str | None, ...]] = []
+    origin: ValueOrigin = "executed"
+    sources: tuple[tuple[Sequence[_Partial], ValueOrigin], ...] = ((executed, "executed"), (seen, "seen"))
+    for partials, source in sources:
+        whole = [
+            tuple(one.values[number] for number in order)
+            for one in partials
+            if all(number in one.values for number in order)
+        ]
+        if len(set(whole)) >= _ENOUGH:
+            return tuple(whole), source
+        origin = origin if real else source
+        real += whole
+    every = [*executed, *seen]
+    bound = any(one.bound for one in every)
+    given = [
+        number
+        for number in order
+        if number in cannot or (bound and every and all(number in one.written for one in every))
+    ]
+    donors = [one for one in every if all(number in one.values for number in given)]
+    drawn_numbers = [number for number in order if number not in given]
+    if (given and not donors) or not drawn_numbers:
+        if real:
+            return tuple(real), origin
+        reasons = [cannot[number] for number in order if number in cannot]
+        raise CannotCapture(reasons[0] if reasons else "no execution was seen with all its values")
+    sets = list(real)
+    drawn = drawn_sets(statement, drawn_numbers, known, rows, chance, SETS - len(real), constant)
+    for place, own in enumerate(drawn):
+        more = donors[place % len(donors)].values if given else {}
+        sets.append(tuple(own[number] if number in own else more[number] for number in order))
+    return tuple(sets), "drawn"

@@ -1,0 +1,199 @@
+"""Find the values of a statement's parameters in a text of it, and write values into a statement. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from uncork.profile.shapes.nodes import kind_of, parsed, tokens_of
+
+__all__ = [
+    "Constant",
+    "FoundValue",
+    "array_text",
+    "as_arrays",
+    "found_values",
+    "inlined",
+    "quoted",
+    "with_values",
+]
+
+Token = tuple[str, str]
+"""The text of a token, and its kind."""
+
+_CONSTANTS: Final = frozenset(
+    {"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCONST", "TRUE_P", "FALSE_P", "NULL_P"}
+)
+_NUMBERS: Final = frozenset({"ICONST", "FCONST"})
+_SIGNS: Final = frozenset({"+", "-"})
+_CLOSING: Final = frozenset({")", "]"})
+_SHORTENED: Final = re.compile(rb"/\*, \.\.\. \*/")
+_IN: Final = re.compile(r"\b(NOT\s+)?IN\s*\(\s*(\$\d+)\s*/\*, \.\.\. \*/\s*\)", re.IGNORECASE)
+_ARRAY: Final = re.compile(r"\bARRAY\s*\[\s*(\$\d+)\s*/\*, \.\.\. \*/\s*\]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant in the text of a statement: its value, None for NULL, and how the text writes it."""
+
+    value: str | None
+    written: str
+
+
+FoundValue = Constant | int | tuple[Constant | int, ...]
+"""What a text has in place of a parameter: a constant, a parameter with this number, or a list of both."""
+
+
+def found_values(template: str, text: str) -> Mapping[int, FoundValue] | None:
+    """Return what a text has in place of the parameters of a template; None if it is another statement.
+
+    `template` is a statement as pg_stat_statements stores it. From PostgreSQL 18 on, it has ``$1 /*, ... */``
+    for a list of values. The texts may differ in comments, spaces, and the case of words.
+    """
+    whole, spans = template.encode(), tokens_of(template)
+    tokens = _tokens(text)
+    found: dict[int, FoundValue] = {}
+    place = 0
+    ends = [start for start, _, _ in spans[1:]] + [len(whole)]
+    for (start, end, kind), following in zip(spans, ends, strict=True):
+        if kind != "PARAM":
+            if place >= len(tokens) or not _alike(whole[start:end].decode(), tokens[place][0]):
+                return None
+            place += 1
+            continue
+        taken = _constant(tokens, place)
+        if taken is None:
+            return None
+        value: FoundValue
+        value, place = taken
+        if _SHORTENED.search(whole[end:following]):
+            values = [value]
+            while place < len(tokens) and tokens[place][0] == ",":
+                taken = _constant(tokens, place + 1)
+                if taken is None:
+                    return None
+                value, place = taken
+                values.append(value)
+            value = tuple(values)
+        number = int(whole[start + 1 : end])
+        if found.setdefault(number, value) != value:
+            return None
+    return found if place == len(tokens) else None
+
+
+def as_arrays(template: str) -> str:
+    """Return a template with ``= ANY ($1)`` for ``IN ($1 /*, ... */)``, a list of any length."""
+    template = _IN.sub(lambda found: f"{'<> ALL' if found[1] else '= ANY'} ({found[2]})", template)
+    return _ARRAY.sub(r"\1", template)
+
+
+def array_text(values: Sequence[str | None]) -> str:
+    """Return values as the text of an array."""
+    escaped = ("NULL" if one is None else '"' + re.sub(r'(["\\])', r"\\\1", one) + '"' for one in values)
+    return "{" + ",".join(escaped) + "}"
+
+
+def inlined(statement: str, written: Mapping[int, str]) -> tuple[str, tuple[int, ...]]:
+    """Replace parameters by SQL, and number the others from $1; also return the earlier numbers of these."""
+    numbers: dict[int, int] = {}
+
+    def replaced(number: int) -> str:
+        known = written.get(number)
+        return f"${numbers.setdefault(number, len(numbers) + 1)}" if known is None else known
+
+    return _replaced(statement, replaced), tuple(numbers)
+
+
+def with_values(
+    statement: str, values: Sequence[str | None], literal: Callable[[str], str] | None = None
+) -> str:
+    """Return a statement with its values in place of $1, $2, ...; `literal` quotes a value."""
+
+    def replaced(number: int) -> str:
+        value = values[number - 1]
+        return "NULL" if value is None else (literal or quoted)(value)
+
+    return _replaced(statement, replaced)
+
+
+def quoted(value: str) -> str:
+    """Return a value as a literal of SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _replaced(statement: str, replaced: Callable[[int], str]) -> str:
+    whole, end, pieces = statement.encode(), 0, []
+    for start, stop, kind in tokens_of(statement):
+        if kind == "PARAM":
+            pieces += [whole[end:start].decode(), replaced(int(whole[start + 1 : stop]))]
+            end = stop
+    return "".join([*pieces, whole[end:].decode()])
+
+
+def _tokens(text: str) -> list[Token]:
+    whole = text.encode()
+    found = [(whole[start:end].decode(), kind) for start, end, kind in tokens_of(text)]
+    while found and found[-1][0] == ";":
+        found.pop()
+    return found
+
+
+def _alike(one: str, other: str) -> bool:
+    return one == other or (not one.startswith(('"', "'")) and one.lower() == other.lower())
+
+
+def _constant(tokens: Sequence[Token], place: int) -> tuple[Constant | int, int] | None:
+    """Return the constant or the parameter at a place, and the place after it."""
+    if place >= len(tokens):
+        return None
+    text, kind = tokens[place]
+    if kind == "PARAM":
+        return int(text[1:]), place + 1
+    if text in _SIGNS and place + 1 < len(tokens) and tokens[place + 1][1] in _NUMBERS:
+        number = tokens[place + 1][0]
+        return Constant(f"{text}{number}".lstrip("+"), f"{text}{number}"), place + 2
+    if kind not in _CONSTANTS:
+        return None
+    value = {"TRUE_P": "true", "FALSE_P": "false", "NULL_P": None}.get(kind, text)
+    if kind not in _NUMBERS and value == text:
+        value = _string(text)
+        if value is None:
+            return None
+    return Constant(value, text), place + 1
+
+
+def _string(literal: str) -> str | None:
+    """Return the value of a string or of a string of bits; None if the grammar rejects it."""
+    if literal.startswith("'"):
+        return literal[1:-1].replace("''", "'")
+    tree = parsed(f"SELECT {literal}")
+    if tree is None:
+        return None
+    value = tree.stmts[0].stmt.select_stmt.target_list[0].res_target.val
+    if kind_of(value) != "a_const":
+        return None
+    inner = value.a_const
+    return str(inner.sval.sval) if inner.WhichOneof("val") == "sval" else None
+
+
+def opener_words(statement: str) -> dict[int, tuple[str, str]]:
+    """Return the two words before each parameter's innermost parenthesis, or before the parameter itself.
+
+    ``IN ($1, $2)`` gives ``("", "IN")`` style pairs: the word before the parenthesis, and the word directly
+    before the parameter.
+    """
+    whole = statement.encode()
+    stack: list[str] = []
+    found: dict[int, tuple[str, str]] = {}
+    words = [(whole[start:end].decode().upper(), kind) for start, end, kind in tokens_of(statement)]
+    for (before, _), (text, kind) in pairwise([("", ""), *words]):
+        if text in ("(", "["):
+            stack.append(before)
+        elif text in _CLOSING and stack:
+            stack.pop()
+        elif kind == "PARAM":
+            found.setdefault(int(text[1:]), (stack[-1] if stack else "", before))
+    return found

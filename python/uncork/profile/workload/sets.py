@@ -1,0 +1,357 @@
+"""Draw sets of values for the parameters of a statement: all values of one execution together. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from uncork.model.database.catalogue import Catalogue, ColumnFacts
+from uncork.model.database.workload import Sample, SampledExpression
+from uncork.profile.workload.compared import sampled
+from uncork.profile.workload.drawing import ColumnDraw, filler, pattern_of, strata
+from uncork.profile.workload.literals import array_text
+from uncork.profile.workload.roles import Parameter, Role, TakenApart
+
+__all__ = ["SETS", "CannotCapture", "Known", "drawn_sets", "replaced_keys", "undrawable"]
+
+SETS: Final = 24
+"""Sets to draw of each statement. A value with at least 1/24 of the rows then has its part of the sets."""
+_LEAST_LIST, _MOST_LIST = 2, 20
+_RANGE: Final = 0.01
+"""The part of the rows in a range whose number of rows is unknown: one step of a whole histogram."""
+_END: Final = 0.1
+"""The part of the rows near the end of the histogram in which ranges with one bound begin."""
+_ROWS: Final = 10
+_COUNTS: Final = frozenset({"limit", "offset", "added"})
+
+
+class CannotCapture(Exception):
+    """The reason why a statement cannot be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the database: its catalogue, and rows and columns of unique keys by table.
+
+    `samples` are the values of expressions in some rows, as far as they were read.
+    """
+
+    catalogue: Catalogue
+    rows: Mapping[str, float] = field(default_factory=dict)
+    unique: Mapping[str, Sequence[tuple[str, ...]]] = field(default_factory=dict)
+    samples: Mapping[SampledExpression, Sample] = field(default_factory=dict)
+
+    def table(self, name: str) -> str:
+        """Return the catalogue's name of a table; a name without a schema may be in any one schema."""
+        plain = name.removeprefix("public.")
+        if plain in self.catalogue.columns:
+            return plain
+        found = [one for one in self.catalogue.columns if "." not in name and one.endswith(f".{name}")]
+        return found[0] if len(found) == 1 else plain
+
+    def column(self, parameter: Parameter) -> ColumnDraw | None:
+        """Return the column of a parameter; None if it is unknown, or in several tables of the statement.
+
+        An expression whose values were read from rows is a column too.
+        """
+        column = self._column(parameter) if parameter.shape == "value" else None
+        if column is not None and (column.known or parameter.role == "stored"):
+            return column
+        wanted = self.wanted(parameter)
+        sample = None if wanted is None else self.samples.get(wanted)
+        if wanted is None or sample is None or not sample.values:
+            return column
+        often = Counter(sample.values).most_common()
+        facts = ColumnFacts(
+            wanted.table,
+            table_oid=0,
+            number=0,
+            name=wanted.sql,
+            type="",
+            storage_type="",
+            not_null=True,
+            default="",
+            generated="",
+            collation="",
+            common=tuple((value, many / len(sample.values)) for value, many in often),
+        )
+        return ColumnDraw(facts, self.rows.get(wanted.table, 0.0), sampled=True)
+
+    def wanted(self, parameter: Parameter) -> SampledExpression | None:
+        """Return the expression that a parameter is compared with, if rows of one table can give values."""
+        tables = {
+            table
+            for column, named in parameter.columns
+            for table in dict.fromkeys(map(self.table, named))
+            if self.catalogue.column(table, column) is not None
+        }
+        complete = parameter.expression and "$" not in parameter.expression
+        if parameter.role == "other" or not complete or len(tables) != 1:
+            return None
+        (table,) = tables
+        if any(self.catalogue.column(table, column) is None for column, _ in parameter.columns):
+            return None
+        return sampled(table, parameter.expression, parameter.shape)
+
+    def _column(self, parameter: Parameter) -> ColumnDraw | None:
+        names = dict.fromkeys(self.table(one) for one in parameter.tables)
+        found = [self.catalogue.column(name, parameter.column) for name in names]
+        known = [one for one in found if one is not None]
+        if len(known) != 1:
+            return None
+        column, rows = known[0], self.rows.get(known[0].table, 0.0)
+        if not (column.common or column.bounds):
+            referred = self._referred(column)
+            if referred is not None:
+                return ColumnDraw(referred, self.rows.get(referred.table, 0.0))
+        return ColumnDraw(column, rows)
+
+    def is_reference(self, column: ColumnFacts) -> bool:
+        """Return whether a column is part of a foreign key."""
+        return any(
+            one.kind == "foreign key" and one.table == column.table and column.name in one.columns
+            for one in self.catalogue.constraints
+        )
+
+    def _referred(self, column: ColumnFacts) -> ColumnFacts | None:
+        for one in self.catalogue.constraints:
+            if one.kind == "foreign key" and one.table == column.table and column.name in one.columns:
+                name = one.referred_columns[one.columns.index(column.name)]
+                return self.catalogue.column(one.referred, name)
+        return None
+
+
+def undrawable(parameter: Parameter, known: Known) -> str:
+    """Return why no value can be drawn for a parameter; an empty string if one can."""
+    if parameter.role in _COUNTS:
+        return ""
+    where = f"${parameter.number}"
+    if parameter.role == "other" or not (parameter.column or parameter.expression):
+        return f"the value of {where} is unknown: it is not compared with a column, and no execution was seen"
+    column = known.column(parameter)
+    if column is not None and column.known:
+        return ""
+    unread = "" if parameter.role == "stored" else _not_sampled(parameter, known)
+    if unread:
+        return unread
+    if column is None:
+        return f'the column "{parameter.column}" of {where} is not in the catalogue that was read'
+    return _unknown_values(column.column, parameter.role, known)
+
+
+def _not_sampled(parameter: Parameter, known: Known) -> str:
+    """Return why no rows gave values for a parameter; empty if statistics should have them, but do not."""
+    wanted = known.wanted(parameter)
+    sample = None if wanted is None else known.samples.get(wanted)
+    if sample is not None:
+        reason = sample.reason
+    elif parameter.column and parameter.shape == "value":
+        return ""
+    elif wanted is not None:
+        reason = "they are in no statistics, and without a connection to the database uncork reads no rows"
+    else:
+        reason = (
+            "uncork reads rows only for expressions of columns of one table, constants, functions, operators "
+            "and casts"
+        )
+    return f"the values of {parameter.expression} are unknown: {reason}"
+
+
+def _unknown_values(column: ColumnFacts, role: Role, known: Known) -> str:
+    """Return why no value can be made up for a column without known values."""
+    name = f"{column.table}.{column.name}"
+    if role != "stored" or known.is_reference(column):
+        return f"the values of {name} are unknown: ANALYZE found none, or they are not stored"
+    if filler(column, Random(0)) is None:
+        return f"{name} is of type {column.type}, for which uncork cannot make up a value"
+    return ""
+
+
+def drawn_sets(
+    statement: TakenApart,
+    wanted: Sequence[int],
+    known: Known,
+    rows: float | None,
+    chance: Random,
+    many: int = SETS,
+    fixed: Mapping[int, str | None] | None = None,
+) -> list[dict[int, str | None]]:
+    """Return sets of values for the wanted parameters, by number; each must be drawable.
+
+    Parameters that are compared with the same column have the same value in a set. `rows` is the number of
+    rows that one execution returns or changes. `fixed` are the values of other parameters, which are the same
+    in each execution.
+    """
+    sets: list[dict[int, str | None]] = [{} for _ in range(many)]
+    points: dict[tuple[str, str, str], list[float]] = {}
+    for one in statement.parameters:
+        if one.number not in wanted:
+            continue
+        values = _values(one, statement, known, rows, chance, many, points, fixed or {})
+        for own, value in zip(sets, values, strict=True):
+            own[one.number] = value
+    return sets
+
+
+def _values(
+    one: Parameter,
+    statement: TakenApart,
+    known: Known,
+    rows: float | None,
+    chance: Random,
+    many: int,
+    points: dict[tuple[str, str, str], list[float]],
+    fixed: Mapping[int, str | None],
+) -> list[str | None]:
+    returned = max(1, round(rows)) if rows else _ROWS
+    if one.role in _COUNTS:
+        places = chance.choices((0, 1, 2), (4, 1, 1), k=many)
+        counts = {"limit": [returned] * many, "offset": [returned * each for each in places]}
+        return [str(each) for each in counts.get(one.role, [1] * many)]
+    column = known.column(one)
+    if column is None:
+        raise ValueError(f"${one.number} has no column")
+    table = column.column.table
+    found: list[str]
+    if one.role == "stored":
+        return _stored(column, known, chance, many)
+    if one.role in ("lower", "upper"):
+        own = points.setdefault((table, one.column or one.expression, "range"), strata(many, chance))
+        found = _bounds(one, statement, column, rows, own, fixed)
+    elif one.role == "array":
+        length = max(_LEAST_LIST, min(_MOST_LIST, returned if rows else _LEAST_LIST + 1))
+        drawn = [strata(length, chance) for _ in range(many)]
+        found = [array_text(list(dict.fromkeys(map(column.value, each)))) for each in drawn]
+    elif one.role == "listed":
+        found = [column.value(point) for point in strata(many, chance)]
+    else:
+        own = points.setdefault((table, one.column or one.expression, one.role), strata(many, chance))
+        found = [column.value(point) for point in own]
+    if one.role == "pattern":
+        known_part = rows is not None and column.rows and not statement.grouped
+        part = (rows or 0.0) / column.rows if known_part else _END
+        found = [pattern_of(value, column, part) for value in found]
+    return list(found)
+
+
+def _stored(column: ColumnDraw, known: Known, chance: Random, many: int) -> list[str | None]:
+    """Return values to store: the column's own, with its part of NULL, or made-up ones of its length."""
+    nulls = 0.0 if column.column.not_null else column.column.null_fraction or 0.0
+    empty = [point < nulls for point in strata(many, chance)]
+    existing = known.is_reference(column.column)
+    if column.known:
+        values = [column.value(point, existing=existing) for point in strata(many, chance)]
+    else:
+        values = [filler(column.column, chance) or "" for _ in range(many)]
+    return [None if null else value for null, value in zip(empty, values, strict=True)]
+
+
+def _bounds(
+    one: Parameter,
+    statement: TakenApart,
+    column: ColumnDraw,
+    rows: float | None,
+    points: Sequence[float],
+    fixed: Mapping[int, str | None],
+) -> list[str]:
+    """Return bounds of ranges.
+
+    A range has as many rows as an execution returns. If that is unknown, or less than the range has, as in a
+    sum or with LIMIT, a range with two bounds has one step of a whole histogram, or more if more rows are
+    returned. One with a single bound reaches up to a tenth of the rows, or begins anywhere if LIMIT ends it.
+    """
+    place = (one.column or one.expression, one.tables)
+    partner = next(
+        (
+            each
+            for each in statement.parameters
+            if (each.column or each.expression, each.tables) == place
+            and {each.role, one.role} == {"lower", "upper"}
+        ),
+        None,
+    )
+    returned = min(1.0, rows / column.rows) if rows is not None and column.rows else None
+    part = returned if returned is not None and not statement.grouped else max(_RANGE, returned or 0.0)
+    if partner is not None and fixed.get(partner.number) is not None:
+        other = column.position(fixed[partner.number] or "")
+        if other is not None:
+            widths = [part * 2.0 * point for point in points]
+            return [
+                column.quantile(other - width if one.role == "lower" else other + width) for width in widths
+            ]
+    if partner is not None:
+        starts = [point * (1.0 - part) for point in points]
+        return [column.quantile(start + (part if one.role == "upper" else 0.0)) for start in starts]
+    if not statement.limited:
+        widest = 2.0 * part if returned is not None and not statement.grouped else max(_END, part)
+        least = 0.0 if part <= _RANGE else part
+        widths = [min(1.0, least + (widest - least) * point) for point in points]
+        points = [1.0 - width if one.role == "lower" else width for width in widths]
+    return [column.quantile(point) for point in points]
+
+
+# ---- unique keys ----
+
+
+def replaced_keys(statement: TakenApart, known: Known) -> Mapping[int, str]:
+    """Return SQL in place of parameters that an INSERT stores in unique keys, by number.
+
+    Rows that are stored again must not collide with the first ones, so each execution makes up a new key.
+    Raises CannotCapture if there is no new key to make up. With ON CONFLICT, keys may collide.
+    """
+    table = known.table(statement.target)
+    if not statement.target or statement.on_conflict:
+        return {}
+    found: dict[int, str] = {}
+    for key in known.unique.get(table, ()):
+        for row in statement.inserted:
+            numbers = [(name, row[name]) for name in key if row.get(name, 0) > 0]
+            if any(row.get(name, 0) == 0 for name in key):
+                continue  # a default, a sequence or an expression makes it up
+            if any(number in found for _, number in numbers):
+                continue
+            made = ((number, _new_key(known, table, name)) for name, number in numbers)
+            new = next(((number, sql) for number, sql in made if sql is not None), None)
+            if new is None:
+                raise CannotCapture(
+                    f"each execution needs a new value of the unique key ({', '.join(key)}) of {table}; its "
+                    "columns refer to other tables, or are no integers, text or uuid"
+                )
+            found[new[0]] = new[1]
+    return found
+
+
+def _new_key(known: Known, table: str, name: str) -> str | None:
+    column = known.catalogue.column(table, name)
+    if column is None or known.is_reference(column):
+        return None
+    make = _NEW.get(column.type)
+    return None if make is None else make(ColumnDraw(column, known.rows.get(table, 0.0)))
+
+
+def _new_bigint(column: ColumnDraw) -> str:
+    """Return an expression whose values rise with time, and differ between sessions."""
+    return (
+        f"({column.largest} + (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1024 "
+        "+ pg_backend_pid() % 1024)"
+    )
+
+
+def _new_integer(column: ColumnDraw) -> str:
+    least = max(column.largest, round(column.rows)) + 1
+    return f"({least} + floor(random() * {max(1, column.limit - least)})::bigint)::{column.column.type}"
+
+
+_NEW: Final[Mapping[str, Callable[[ColumnDraw], str]]] = {
+    "bigint": _new_bigint,
+    "integer": _new_integer,
+    "uuid": lambda _: "gen_random_uuid()",
+    "text": lambda _: "md5(random()::text || clock_timestamp()::text)",
+    "character varying": lambda column: (
+        "left(md5(random()::text || clock_timestamp()::text), "
+        f"{column.column.storage_type.partition('(')[2].rstrip(')') or 32})"
+    ),
+}

@@ -1,0 +1,281 @@
+"""Results of cures made by hand: a proven index, nothing proven, a healthy server, an interruption."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.results.advice import LookedAt
+from uncork.model.results.cure import Change, CureResult, Handed, Net, StatementEffect, Tried
+from uncork.model.results.database import Missing
+from uncork.report.cure.answer import answer_cure
+
+__all__ = ["grouped_report", "healthy_cure", "interrupted_cure", "nothing_proven", "proven_cure"]
+
+_SELECT = "select id, total, status from orders where customer_id = $1 order by created_at desc limit 20"
+_INSERT = "insert into orders (customer_id, total, status) values ($1, $2, $3) returning id"
+_REPORT = "select date_trunc($1, created_at), sum(total) from orders group by 1"
+_SQL = "CREATE INDEX CONCURRENTLY orders_customer_id_idx ON orders (customer_id);"
+_UNDO = "DROP INDEX CONCURRENTLY orders_customer_id_idx;"
+_MS = 1e6
+_LOCK = "CREATE INDEX CONCURRENTLY takes a SHARE UPDATE EXCLUSIVE lock: reads and writes continue meanwhile."
+_WRITES = "Writes must maintain it: orders has 9 000 changed rows per hour."
+
+
+def missing_index() -> Finding:
+    return Finding(
+        rule="missing-index",
+        headline="orders is scanned for customer_id",
+        objects=("orders",),
+        bill=Bill(2520.0, 2310.0, 2740.0, 0.7),
+        templates=(1,),
+        statement=_SELECT,
+        evidence=("A call reads 24 691 blocks of orders and returns 20 rows.", "36 000 calls an hour."),
+        candidates=(Candidate("index", "Create an index on customer_id of orders.", _SQL, _UNDO),),
+        proof="Compare the statement with and without the index.",
+    )
+
+
+def grouped_report() -> Finding:
+    return Finding(
+        rule="hash-spills",
+        headline="a report sorts on disk",
+        objects=("orders",),
+        bill=Bill(420.0, 210.0, 690.0, 0.117),
+        templates=(3,),
+        statement=_REPORT,
+        evidence=("A call writes 48 MB of temporary files.",),
+        candidates=(
+            Candidate(
+                "setting",
+                "Raise work_mem for role reports.",
+                "ALTER ROLE reports SET work_mem = '64MB';",
+                "ALTER ROLE reports RESET work_mem;",
+            ),
+        ),
+    )
+
+
+def row_at_a_time() -> Finding:
+    return Finding(
+        rule="row-at-a-time",
+        headline="shop-api inserts orders one row at a time",
+        objects=("shop-api", "orders"),
+        bill=Bill(380.0, 240.0, 560.0, 0.106),
+        templates=(2,),
+        statement=_INSERT,
+        evidence=("9 000 executions an hour, 25 in a row within one transaction.",),
+        candidates=(Candidate("client", "Send the rows of a transaction in one INSERT."),),
+    )
+
+
+def _effects(ratio: tuple[float, float, float] = (0.0041, 0.0037, 0.0046)) -> tuple[StatementEffect, ...]:
+    middle, low, high = ratio
+    return (
+        StatementEffect(
+            *(1, _SELECT, False, 36_000.0, "executed", 68.2 * _MS, 68.2 * _MS * middle, middle, low, high),
+            wal_ratio=None,
+            clients=4,
+        ),
+        StatementEffect(
+            *(2, _INSERT, True, 9_000.0, "executed", 0.412 * _MS, 0.431 * _MS, 1.046, 1.021, 1.071),
+            wal_ratio=1.31,
+        ),
+        StatementEffect(*(3, _REPORT, False, 12.0, "drawn", 6900 * _MS, 6910 * _MS, 1.001, 0.987, 1.016)),
+    )
+
+
+def index_change() -> Change:
+    return Change(
+        name="orders_customer_id",
+        kind="index",
+        text="Create an index on customer_id of orders.",
+        sql=_SQL,
+        undo=_UNDO,
+        state="cured",
+        reason="The workload takes less time, and no statement becomes slower by more than a tenth.",
+        net=Net(1590.0, 1487.0, 1692.0, 2564.0),
+        effects=_effects(),
+        worst=2,
+        build_ns=3_210_000_000,
+        undo_ns=14_800_000,
+        size=21_400_000,
+        against=(_WRITES, _LOCK),
+        runs=("cure-shop-20260531-101500",),
+    )
+
+
+def _brin() -> Change:
+    return Change(
+        name="orders_customer_id_brin",
+        kind="index",
+        text="Create a BRIN index on customer_id of orders.",
+        sql="CREATE INDEX CONCURRENTLY orders_customer_id_brin ON orders USING brin (customer_id);",
+        undo="DROP INDEX CONCURRENTLY orders_customer_id_brin;",
+        state="not cured",
+        reason="The gain is below what matters in practice.",
+        net=Net(14.0, -22.0, 51.0, 2564.0),
+        effects=_effects((0.994, 0.979, 1.009))[:2],
+        worst=2,
+        build_ns=410_000_000,
+        undo_ns=9_000_000,
+        size=49_152,
+        runs=("cure-shop-20260531-101500",),
+    )
+
+
+def _control() -> Change:
+    return Change(
+        name="control",
+        kind="control",
+        text="An index on status of orders, which no captured statement uses.",
+        sql="CREATE INDEX CONCURRENTLY orders_status_idx ON orders (status);",
+        undo="DROP INDEX CONCURRENTLY orders_status_idx;",
+        state="not cured",
+        reason="It changes nothing, as expected: the measurement is sound.",
+        net=Net(-3.0, -31.0, 26.0, 2564.0),
+        runs=("cure-shop-20260531-101500",),
+    )
+
+
+def proven_cure() -> CureResult:
+    """Return one finding that an index cures, and one that only the client can cure."""
+    change = index_change()
+    chosen = replace(
+        change, net=Net(1581.0, 1478.0, 1684.0, 2564.0), runs=("cure-shop-confirm-20260531-102900",)
+    )
+    return answer_cure(
+        CureResult(
+            server="ada@db.example:5432/shop",
+            watched="database-shop-20260531-101000",
+            answer="",
+            reasons=(),
+            tried=(
+                Tried(missing_index(), "cured", change.reason, (change, _brin(), _control()), change.name),
+                Tried(
+                    row_at_a_time(),
+                    "not tried",
+                    "Only the application can make this change. Compare both forms with uncork run.",
+                ),
+            ),
+            chosen=chosen,
+            copy=CopyFacts(
+                how="by COPY from one snapshot",
+                tables=(
+                    CopiedTable("orders", 500_000, 2_000_000.0, 61_000_000),
+                    CopiedTable("customers", 40_000, 40_000.0, 3_100_000),
+                ),
+                missing=(
+                    NotCopied(
+                        "trigger orders_audit",
+                        "its function is written in plpython3u",
+                        "inserts into orders take longer on the source, with and without the change",
+                    ),
+                ),
+                bytes=96_000_000,
+                seconds=21.4,
+                sampled=True,
+            ),
+            covered=0.93,
+            bill_before=Bill(2564.0, 2390.0, 2741.0, 0.93),
+            bill_after=Bill(983.0, 842.0, 1124.0, 0.36),
+            handed=(
+                Handed("up.sql", "Makes the change; checks that the index is valid."),
+                Handed("down.sql", "Reverts it, in 15 ms on the copy."),
+                Handed("experiment.toml", "The experiment that proved it; run it again with uncork run."),
+            ),
+            missing=(
+                Missing(
+                    "track_io_timing", "the time of reading blocks", "ALTER SYSTEM SET track_io_timing = on"
+                ),
+            ),
+            status="complete",
+            seconds=534.0,
+            reproduce="uncork cure 'host=db.example dbname=shop' --for 60s --budget 10min",
+            uncork_version="1.0.0",
+            id="cure-shop-20260531-101000",
+            folder=".uncork/runs/cure-shop-20260531-101000",
+            looked_at=LookedAt(41, 12, 9, 8, 14, 330),
+            sessions=1.06,
+        )
+    )
+
+
+def nothing_proven() -> CureResult:
+    """Return three findings: one without a gain, one whose change does harm, and one that was not tried."""
+    harmful = replace(
+        index_change(),
+        state="harmful",
+        reason="insert into orders takes 18 % to 25 % more time, and at most 10 % is accepted.",
+        net=Net(41.0, 11.0, 70.0, 2564.0),
+        effects=(
+            replace(_effects()[0], ratio=0.962, low=0.951, high=0.974, after_ns=65.6 * _MS),
+            replace(_effects()[1], ratio=1.214, low=1.181, high=1.248, after_ns=0.5 * _MS),
+        ),
+    )
+    setting = Change(
+        name="work_mem",
+        kind="setting",
+        text="Raise work_mem for role reports.",
+        sql="ALTER ROLE reports SET work_mem = '64MB';",
+        undo="ALTER ROLE reports RESET work_mem;",
+        state="unclear",
+        reason="The interval still includes both a gain and a loss.",
+        net=Net(38.0, -41.0, 117.0, 2564.0),
+        effects=(replace(_effects()[2], ratio=0.91, low=0.78, high=1.06),),
+        runs=("cure-shop-20260531-101500",),
+    )
+    known = proven_cure()
+    copy = known.copy
+    assert copy is not None
+    return answer_cure(
+        replace(
+            known,
+            tried=(
+                Tried(missing_index(), "harmful", harmful.reason, (harmful,), harmful.name),
+                Tried(grouped_report(), "unclear", setting.reason, (setting,), setting.name),
+                known.tried[1],
+            ),
+            chosen=None,
+            copy=replace(copy, tables=copy.tables[1:], missing=(), sampled=False),
+            covered=1.0,
+            bill_after=None,
+            handed=(),
+            missing=(),
+        )
+    )
+
+
+def healthy_cure() -> CureResult:
+    """Return a server on which nothing stands out."""
+    return answer_cure(
+        replace(
+            proven_cure(),
+            **{"tried": (), "chosen": None, "copy": None, "bill_before": None, "bill_after": None},
+            **{"handed": (), "missing": (), "seconds": 64.0},
+        )
+    )
+
+
+def interrupted_cure() -> CureResult:
+    """Return a cure that was interrupted after it measured the first of two findings."""
+    known = proven_cure()
+    waiting = replace(
+        index_change(), state="not tried", reason="Interrupted before it was measured.", net=None, effects=()
+    )
+    waiting = replace(waiting, build_ns=None, undo_ns=None, size=None, worst=None, runs=())
+    return answer_cure(
+        replace(
+            known,
+            tried=(
+                replace(known.tried[0], changes=known.tried[0].changes[:2]),
+                Tried(grouped_report(), "not tried", waiting.reason, (replace(waiting, name="later"),)),
+            ),
+            chosen=None,
+            bill_after=None,
+            handed=(),
+            status="interrupted",
+            seconds=131.0,
+        )
+    )

@@ -1,0 +1,131 @@
+"""Evidence for rules, built by hand: tables, indexes, columns, statements and where sessions' time went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fakes.database_results import database_result
+from uncork.advise.evidence import Evidence, Existing, Piece, Statement
+from uncork.model.database.catalogue import Catalogue, ColumnFacts, ServerSetting
+from uncork.model.results.database import (
+    CPU,
+    CounterFacts,
+    IndexFacts,
+    StatementFacts,
+    TableFacts,
+    TemplateActivity,
+    TimeNode,
+)
+from uncork.profile.shapes.index_shape import index_shape
+from uncork.profile.statement_shape import statement_shape
+
+__all__ = ["BLOCK", "a_column", "a_statement", "a_table", "an_index", "evidence", "spent"]
+
+BLOCK = 8192
+SECONDS = 60
+
+
+def a_table(name: str = "item", rows: int = 300_000, **facts) -> TableFacts:
+    """Return a table that nothing reads or changes, unless the facts say so."""
+    blank = dict.fromkeys(TableFacts.__dataclass_fields__, 0)
+    known = {"name": name, "kind": "table", "bytes": rows * 100, "rows": float(rows), "live": rows}
+    times = {"vacuumed_us": None, "analysed_us": None, "autovacuum": True, "island": None}
+    return TableFacts(**{**blank, **known, **times, "bloat_bytes": None, **facts})
+
+
+def an_index(definition: str, table: str = "item", **facts) -> Existing:
+    """Return an index by its definition, as pg_get_indexdef writes it."""
+    name = definition.partition("INDEX ")[2].split()[0]
+    known = {"oid": 1, "bytes": 8_000_000, "scans": 0, "scans_ever": 0, "bloat_bytes": None}
+    found = IndexFacts(
+        name=name, table=table, definition=definition, **{**known, "warning": "", "same_as": "", **facts}
+    )
+    return Existing(index_shape(definition, name, table), found)
+
+
+def a_column(name: str, kind: str = "integer", table: str = "item", **facts) -> ColumnFacts:
+    """Return a column without statistics, unless the facts have them."""
+    known = {"not_null": True, "default": "", "generated": "", "collation": "", "storage_type": kind}
+    return ColumnFacts(
+        **{"table": table, "table_oid": 1, "number": 1, "name": name, "type": kind, **known, **facts}
+    )
+
+
+def a_statement(
+    sql: str, number: int = 0, columns: Mapping[str, Sequence[str]] | None = None, **facts
+) -> Statement:
+    """Return a statement that is called 6000 times in a minute, taken apart."""
+    shape = statement_shape(sql, columns or {"item": ["id"]})
+    known = {"calls": 6_000, "mean_ns": 10e6, "rows": 6_000, "blocks": 60_000, "blocks_read": 0}
+    return Statement(**{"number": number, "text": sql.lower(), "sql": sql, "shape": shape, **known, **facts})
+
+
+def spent(
+    template: int | None = 0, sessions: float = 1.0, wait: str = CPU, application: str = "shop"
+) -> Piece:
+    """Return time of sessions; `wait` is a class, or a class and an event such as IO:WalSync."""
+    of_class, _, event = wait.partition(":")
+    return Piece(template, of_class, event, application, "app", (sessions,) * 20)
+
+
+def evidence(
+    pieces: Sequence[Piece],
+    statements: Sequence[Statement] = (),
+    *,
+    tables: Sequence[TableFacts] = (),
+    indexes: Sequence[Existing] = (),
+    columns: Sequence[ColumnFacts] = (),
+    settings: Mapping[str, str] | None = None,
+    counters: Mapping[str, float] | None = None,
+    full_pages: Mapping[int, int] | None = None,
+    catalogue: Mapping[str, object] | None = None,
+    **database,
+) -> Evidence:
+    """Return the evidence of a minute on a watched server.
+
+    `counters` have names such as ``pg_stat_wal.wal_bytes``; `full_pages` are those of each statement.
+    """
+    of_table: dict[str, tuple[ColumnFacts, ...]] = {}
+    for column in columns:
+        of_table[column.table] = (*of_table.get(column.table, ()), column)
+    existing: dict[str, tuple[Existing, ...]] = {}
+    for index in indexes:
+        existing[index.facts.table] = (*existing.get(index.facts.table, ()), index)
+    empty = dict.fromkeys(StatementFacts.__dataclass_fields__, 0)
+    usual = {"transactions": (), "writers": (), "blockers": (), "settings": (), "resets": (), "tables": ()}
+    usual |= {
+        "indexes": (),
+        "foreign_keys": (),
+        "plans": (),
+        "background": TimeNode("all", "", 0, 1, None, ()),
+    }
+    usual["templates"] = tuple(
+        TemplateActivity(
+            one.number, one.text, None, 0, 0, (), (), StatementFacts(**{**empty, "wal_fpi": pages}), 0
+        )
+        for one in statements
+        for pages in [(full_pages or {}).get(one.number, 0)]
+    )
+    usual["counters"] = tuple(
+        CounterFacts(view, "", counter, value)
+        for name, value in (counters or {}).items()
+        for view, _, counter in [name.partition(".")]
+    )
+    return Evidence(
+        seconds=SECONDS,
+        pieces=tuple(pieces),
+        statements={one.number: one for one in statements},
+        tables={one.name: one for one in tables},
+        indexes=existing,
+        catalogue=Catalogue(
+            **{
+                "columns": of_table,
+                "settings": {
+                    name: ServerSetting(name, value, "configuration file")
+                    for name, value in (settings or {}).items()
+                },
+                **(catalogue or {}),
+            }
+        ),
+        database=database_result(**{**usual, **database}),
+    )

@@ -1,0 +1,149 @@
+"""Plans of EXPLAIN, in JSON and in text, as trees of nodes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from uncork.profile.plans.tree import plan_shape, plan_tree, statement_plan
+
+EXPLAINED = Path(__file__).parent / "explained"
+SCAN = "Seq Scan on public.sale  (cost=0.00..387.00 rows=20000 width=8)"
+
+
+def stored(name):
+    return (EXPLAINED / name).read_text()
+
+
+def without_times(node):
+    return replace(node, milliseconds=None, children=tuple(map(without_times, node.children)))
+
+
+@pytest.mark.parametrize("form", ["json", "txt"])
+def test_a_common_table_and_subplans_have_names_and_roles(form):
+    root = plan_tree(stored(f"cte-15.{form}"))
+    assert [(one.kind, one.role, one.subplan) for one in root.children] == [
+        ("Aggregate", "InitPlan", "CTE totals"),
+        ("Aggregate", "InitPlan", "InitPlan 3 (returns $2)"),
+        ("Aggregate", "SubPlan", "SubPlan 2"),
+        ("Seq Scan", "SubPlan", "SubPlan 4"),
+    ]
+    assert (root.common, root.alias, root.relation) == ("totals", "t", "")
+    assert root.condition("Filter") == "((t.s > $2) AND (NOT (hashed SubPlan 4)))"
+    assert root.output == ("t.customer", "t.s", "(SubPlan 2)")
+    totals = root.children[0]
+    assert (totals.strategy, totals.key("Group Key")) == ("Hashed", ("sale.customer",))
+    index = root.children[2].children[0]
+    assert (index.index, index.relation, index.alias) == ("sale_customer", "sale", "x")
+    # EXPLAIN prints averages of all loops.
+    assert (index.loops, index.actual_rows) == (952, 9520)
+    assert (root.removed, root.children[3].removed) == (1048, 1900)
+
+
+@pytest.mark.parametrize("name", ["cte-15", "sort-18"])
+def test_json_and_text_are_read_as_the_same_tree(name):
+    of_json, of_text = (without_times(plan_tree(stored(f"{name}.{form}"))) for form in ("json", "txt"))
+    assert of_json == of_text
+
+
+@pytest.mark.parametrize("form", ["json", "txt"])
+def test_a_sort_on_disk_and_its_time_are_read(form):
+    root = plan_tree(stored(f"sort-18.{form}"))
+    assert root.disk_kib == 1176
+    assert root.key("Sort Key") == ("sale.note DESC", "sale.day")
+    assert 40 < root.milliseconds < 70
+    assert root.children[0].disk_kib == 0
+
+
+def test_parallel_nodes_and_what_their_workers_wrote_are_read():
+    text = stored("parallel-18.txt")
+    nodes = list(plan_tree(text).walk())
+    assert [one.kind for one in nodes if one.parallel] == ["Hash Join", "Seq Scan", "Hash", "Seq Scan"]
+    assert [one.workers for one in nodes if one.kind == "Gather Merge"] == [2]
+    scan = next(one for one in nodes if one.relation == "sale")
+    assert (scan.loops, scan.actual_rows) == (3, pytest.approx(20_000, abs=1))
+    on_disk = text.replace("quicksort  Memory: 25kB", "external merge  Disk: 100kB")
+    assert next(one for one in plan_tree(on_disk).walk() if one.kind == "Sort").disk_kib == 300
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("Hash Right Semi Join", {"kind": "Hash Join", "join": "Right Semi"}),
+        ("Nested Loop", {"kind": "Nested Loop", "join": "Inner"}),
+        ("Nested Loop Anti Join", {"kind": "Nested Loop", "join": "Anti"}),
+        ("Finalize GroupAggregate", {"kind": "Aggregate", "strategy": "Sorted"}),
+        ("HashSetOp Except", {"kind": "SetOp", "strategy": "Hashed"}),
+        ("Update on shop.sale s", {"kind": "ModifyTable", "strategy": "Update", "relation": "shop.sale"}),
+        ("Foreign Scan on far", {"kind": "Foreign Scan", "strategy": "", "relation": "far", "alias": "far"}),
+        ("Foreign Delete on far", {"kind": "Foreign Scan", "strategy": "Delete", "relation": "far"}),
+        ("Custom Scan (ChunkAppend) on metric", {"kind": "Custom Scan", "strategy": "ChunkAppend"}),
+        (
+            'Parallel Index Only Scan Backward using "an on index" on other."Odd, one" o',
+            {
+                "kind": "Index Only Scan",
+                "index": "an on index",
+                "relation": "other.Odd, one",
+                "alias": "o",
+                "parallel": True,
+            },
+        ),
+        ("Bitmap Index Scan on sale_day", {"index": "sale_day", "relation": "", "alias": ""}),
+        ("Function Scan on pg_catalog.generate_series g", {"function": "generate_series", "alias": "g"}),
+        ('Values Scan on "*VALUES*"', {"alias": "*VALUES*", "relation": ""}),
+    ],
+)
+def test_the_words_of_a_node_are_taken_apart(line, wanted):
+    node = plan_tree(f"{line}  (cost=1.00..2.50 rows=3 width=4)")
+    assert {name: getattr(node, name) for name in wanted} == wanted
+    assert (node.startup_cost, node.cost, node.rows, node.width) == (1.0, 2.5, 3.0, 4)
+
+
+def test_a_plan_in_a_log_is_read_below_the_text_of_its_query():
+    plan = statement_plan(
+        7,
+        "executed",
+        "Query Text: UPDATE sale\n\t  SET note = 'x'\n"
+        "\tUpdate on sale  (cost=0.00..8.44 rows=0 width=0) (actual time=0.090..0.090 rows=0 loops=1)\n"
+        "\t  ->  Seq Scan on sale  (cost=0.00..8.44 rows=9 width=10) (never executed)\n"
+        "\t        Filter: (note = 'a\n\tb, c'::text)\n"
+        "\tTrigger touched on sale: time=0.016 calls=9\n"
+        "\tTrigger for constraint sale_customer_fkey: time=1.500 calls=9\n"
+        "\tJIT:\n\t  Functions: 3",
+    )
+    assert (plan.template, plan.source, plan.jit) == (7, "executed", True)
+    assert plan.triggers == (("touched", 0.016), ("sale_customer_fkey", 1.5))
+    (scan,) = plan.root.children
+    assert (scan.loops, scan.actual_rows, scan.role) == (0, 0, "Outer")
+    assert scan.condition("Filter") == "(note = 'a\nb, c'::text)"
+
+
+def test_parts_that_were_pruned_and_sets_of_groups_are_read():
+    assert plan_tree("Append  (cost=0.00..0.01 rows=2 width=8)\n  Subplans Removed: 2").removed_parts == 2
+    sets = plan_tree(f"MixedAggregate  (cost=0.00..9.0 rows=1 width=1)\n  Hash Key: a, b\n  Group Key: ()\n"
+                     f"  ->  {SCAN}")  # fmt: skip
+    assert sets.keys == (("Hash Key", ("a", "b")), ("Group Key", ()))
+    assert sets.children[0].role == "Outer"
+
+
+def test_json_of_auto_explain_has_triggers_and_compilation():
+    plan = {
+        "Query Text": "SELECT 1",
+        "Plan": json.loads(stored("sort-18.json"))[0]["Plan"],
+        "JIT": {"Functions": 2},
+        "Triggers": [{"Trigger Name": "t", "Constraint Name": "fk", "Relation": "sale", "Time": 2.5}],
+    }
+    found = statement_plan(1, "executed", json.dumps(plan), "shown")
+    assert (found.jit, found.triggers, found.text) == (True, (("fk", 2.5),), "shown")
+
+
+def test_shapes_ignore_numbers_and_texts_without_a_plan_are_none():
+    one, other = plan_tree(SCAN), plan_tree(SCAN.replace("20000", "7"))
+    assert plan_shape(one) == plan_shape(other) != plan_shape(plan_tree(SCAN.replace("sale", "sales")))
+    assert plan_tree("") is None
+    assert plan_tree("Seq Scan on sale") is None
+    assert plan_tree('[{"Plan": ') is None
+    assert plan_tree("[]") is None

@@ -1,0 +1,314 @@
+"""The captured workload: statements with values of their parameters, in their frequencies."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts
+from uncork.model.database.workload import CalledOperation, Sample, SampledExpression
+from uncork.profile.workload.building import Execution, SeenStatement, build_workload, samples_of
+from uncork.profile.workload.drawing import ColumnDraw, pattern_of
+from uncork.profile.workload.literals import Constant, as_arrays, found_values, with_values
+from uncork.profile.workload.sets import SETS, Known
+
+
+def column(table, number, name, kind="integer", **facts):
+    return ColumnFacts(
+        table, 1, number, name, kind, facts.pop("storage_type", kind), False, "", "", "", **facts
+    )
+
+
+BOUNDS = tuple(str(number) for number in range(0, 100_001, 10_000))
+CATALOGUE = Catalogue(
+    columns={
+        "orders": (
+            column("orders", 1, "id", "bigint", distinct=-1.0, bounds=BOUNDS),
+            column("orders", 2, "customer", distinct=50_000.0, bounds=BOUNDS),
+            column("orders", 3, "state", "text", common=(("paid", 0.75), ("new", 0.25)), distinct=2.0),
+            column("orders", 4, "note", "text", null_fraction=0.5, common=(("x", 0.5),), distinct=1.0),
+            column("orders", 5, "made", "date", bounds=("2026-01-01", "2026-04-11"), distinct=-1.0),
+            column("orders", 6, "tags", "text[]"),
+        ),
+        "customers": (
+            column("customers", 1, "id", bounds=("7", "9000", "50000"), distinct=3.0),
+            column("customers", 2, "name", "text", bounds=("Adams", "Miller", "Young"), distinct=-1.0),
+        ),
+    },
+    constraints=(
+        ConstraintFacts("k", "orders", 1, "primary key", ("id",), ""),
+        ConstraintFacts(
+            "f", "orders", 1, "foreign key", ("customer",), "", referred="customers", referred_columns=("id",)
+        ),
+    ),
+)
+KNOWN = Known(CATALOGUE, {"orders": 100_000.0}, {"orders": [("id",)], "customers": [("id",)]})
+
+
+def build(sql, *, known=KNOWN, **facts):
+    """Return the captured statement, or the reason why there is none."""
+    own = {"calls": 60, "execution_ns": 6e9, "rows": 60, **facts}
+    found = build_workload([SeenStatement(1, sql, sql, **own)], known, 60.0, 1.5)
+    return found.statements[0] if found.statements else found.missing[0].reason
+
+
+def test_a_drawn_value_comes_as_often_as_the_column_has_it():
+    found = build("SELECT * FROM orders WHERE state = $1")
+    assert Counter(found.sets) == {("paid",): 18, ("new",): 6}
+    assert (found.origin, found.calls_per_hour, found.mean_ns, found.share) == ("drawn", 3600.0, 1e8, 1.0)
+    assert (found.tables, found.changes, len(found.sets)) == (("orders",), False, SETS)
+
+
+def test_values_of_a_histogram_spread_evenly_over_its_bounds():
+    found = build("SELECT * FROM orders WHERE id = $1")
+    tenths = Counter(int(value) // 25_000 for (value,) in found.sets)
+    assert tenths == {0: 6, 1: 6, 2: 6, 3: 6}
+    assert any(value not in BOUNDS for (value,) in found.sets), "integers between the bounds exist"
+    assert build("SELECT * FROM orders WHERE id = $1") == found, "the seed decides"
+
+
+def test_values_that_no_row_may_have_are_not_made_up():
+    sparse = ColumnDraw(CATALOGUE.columns["customers"][0], 3.0)
+    assert {sparse.value(point / 10) for point in range(10)} <= {"7", "9000", "50000"}
+    cut = ColumnDraw(column("orders", 1, "note", "text", common=(("x" * 60, 0.9), ("short", 0.1))))
+    assert cut.value(0.0) == "short", "a value of 60 characters may be cut"
+
+
+def test_parameters_of_one_column_have_one_value_and_lists_have_several():
+    both = build("SELECT * FROM orders WHERE customer = $1 UNION SELECT * FROM orders WHERE customer = $2")
+    assert all(first == second for first, second in both.sets)
+    several = build("SELECT * FROM orders WHERE customer IN ($1, $2)")
+    assert sum(first != second for first, second in several.sets) > SETS / 2
+    arrays = build("SELECT * FROM orders WHERE id = ANY ($1)", rows=240)
+    assert {value.count(",") for (value,) in arrays.sets} == {3}, "four rows a call need four values"
+    shortened = build("SELECT * FROM orders WHERE id IN ($1 /*, ... */)")
+    assert shortened.sql == "SELECT * FROM orders WHERE id = ANY ($1)"
+
+
+def test_a_range_has_as_many_rows_as_an_execution_returns():
+    found = build("SELECT * FROM orders WHERE id >= $1 AND id < $2", rows=60 * 1000)
+    assert {int(high) - int(low) for low, high in found.sets} <= {999, 1000, 1001}
+    dates = build("SELECT * FROM orders WHERE made BETWEEN $1 AND $2 LIMIT $3")
+    assert all(low <= high and rows == "1" for low, high, rows in dates.sets)
+
+
+def test_a_range_with_one_fixed_end_reaches_as_far_as_the_rows_that_return():
+    seen = ("SELECT * FROM orders WHERE id BETWEEN $1 AND 50000",)
+    found = build("SELECT * FROM orders WHERE id BETWEEN $1 AND $2", rows=60 * 1000, seen=seen)
+    assert found.sql == "SELECT * FROM orders WHERE id BETWEEN $1 AND 50000"
+    assert all(48_000 <= int(low) <= 50_000 for (low,) in found.sets)
+    newest = build("SELECT * FROM orders WHERE id > $1", rows=60 * 1000)
+    assert all(98_000 <= int(low) <= 100_000 for (low,) in newest.sets)
+    grouped = build("SELECT customer, count(*) FROM orders WHERE id > $1 GROUP BY customer", rows=60 * 60_000)
+    assert all(int(low) <= 40_000 for (low,) in grouped.sets), "no fewer rows than groups"
+
+
+def test_patterns_begin_like_a_value():
+    found = build("SELECT * FROM customers WHERE name LIKE $1 OFFSET $2")
+    assert {pattern for pattern, _ in found.sets} <= {"A%", "M%", "Y%"}
+
+
+def test_a_pattern_is_as_long_as_it_takes_to_find_few_values():
+    names = ColumnDraw(column("t", 1, "name", "text", bounds=tuple(f"a_b{n:02}" for n in range(20))))
+    assert pattern_of("a_b07", names, 0.5) == r"a\_b0%"
+    assert pattern_of("a_b07", names, 0.01) == r"a\_b07%"
+
+
+def test_stored_values_have_the_part_of_null_and_keys_do_not_collide():
+    found = build("INSERT INTO orders (id, customer, state, note) VALUES ($1, $2, $3, $4)")
+    assert "clock_timestamp()" in found.sql
+    assert found.sql.endswith("$1, $2, $3)"), "the other parameters are numbered again"
+    assert Counter(note for _, _, note in found.sets) == {None: 12, "x": 12}
+    assert {customer for customer, _, _ in found.sets} <= set(BOUNDS), "only values that rows have"
+    assert found.changes
+    unnamed = build("INSERT INTO customers VALUES ($1, $2)")
+    assert "random()" in unnamed.sql
+    known = Known(CATALOGUE, {}, {"orders": [("customer",)]})
+    assert "unique key (customer)" in build("INSERT INTO orders (customer) VALUES ($1)", known=known)
+    assert "(id) of orders" in build("INSERT INTO orders (id, note) VALUES (1 + $1, $2)")
+    assert build("INSERT INTO orders (id, note) VALUES (nextval('s'), $1)").sets
+    again = build("INSERT INTO orders (id) VALUES ($1) ON CONFLICT (id) DO NOTHING")
+    assert again.sql.startswith("INSERT INTO orders (id) VALUES ($1)")
+    assert "is unique" in build("UPDATE orders SET id = $1 WHERE id = $2")
+    assert build("UPDATE orders SET customer = customer + $1 WHERE id = $2").sets[0][0] == "1"
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("VACUUM orders", "utility"),
+        ("SELECT * FROM orders WHERE made > now() - $1::interval", "$1 is unknown"),
+        ("SELECT * FROM orders WHERE tags = $1", "values of orders.tags are unknown"),
+        ("SELECT * FROM other WHERE a = $1", "not in the catalogue"),
+        ("SELECT * FROM orders WHERE made > date_trunc($1, now())", "$1 is unknown"),
+        ("INSERT INTO orders (tags) VALUES ($1)", "cannot make up a value"),
+    ],
+)
+def test_what_cannot_be_drawn_is_missing_with_the_reason(sql, reason):
+    assert reason in build(sql)
+
+
+def test_without_counts_a_statement_has_no_rate():
+    assert "pg_stat_statements" in build("SELECT 1", calls=None)
+    assert build("SELECT $1").sql == "SELECT 1"
+
+
+# ---- values of texts ----
+
+DAYS = "SELECT date_trunc($1, made) FROM orders WHERE customer = $2 AND made > now() - $3::interval LIMIT $4"
+
+
+def test_executions_in_a_log_give_joint_values():
+    executed = tuple(
+        Execution("select * from orders where state = $1 and note = $2", f"$1 = 's{one}', $2 = 'n{one}'")
+        for one in range(3)
+    )
+    found = build(
+        "SELECT * FROM orders WHERE state = $1 AND note = $2", executed=executed, seen=("SELECT 2",)
+    )
+    assert (found.origin, found.sets) == ("executed", (("s0", "n0"), ("s1", "n1"), ("s2", "n2")))
+
+
+def test_literals_of_sessions_texts_are_values_and_constants_stay_in_the_statement():
+    seen = tuple(
+        f"SELECT date_trunc('day', made) FROM orders WHERE customer = {one} AND "
+        f"made > now() - '{one} days'::interval LIMIT 10 -- {one}"
+        for one in range(3)
+    )
+    found = build(DAYS, seen=seen)
+    assert found.origin == "seen"
+    assert "date_trunc('day', made)" in found.sql
+    assert found.sets == tuple((str(one), f"{one} days", "10") for one in range(3))
+
+
+def test_a_text_with_parameters_tells_the_constants_and_the_rest_is_drawn():
+    text = DAYS.replace("$1", "'day'").replace("$3", "'7 days'").replace("$4", "20").replace("$2", "$1")
+    found = build(DAYS, seen=(text,))
+    assert found.sql == text
+    assert (found.origin, len(found.sets)) == ("drawn", SETS)
+
+
+def test_few_seen_values_are_completed_with_drawn_ones():
+    found = build("SELECT * FROM orders WHERE state = $1", seen=("SELECT * FROM orders WHERE state = 'odd'",))
+    assert (found.origin, found.sets[0], len(found.sets)) == ("drawn", ("odd",), SETS)
+    stays = build("SELECT * FROM orders WHERE tags = $1", seen=("SELECT * FROM orders WHERE tags = '{a}'",))
+    assert (stays.origin, stays.sets) == ("seen", (("{a}",),))
+
+
+def test_texts_and_templates_are_matched_token_by_token():
+    text = (
+        "select * from t where x in (1, -2, $4) /* c */ and date '2026-01-01' < d and e is true limit NULL;"
+    )
+    template = "SELECT * FROM t WHERE x IN ($1 /*, ... */) AND date $2 < d AND e IS true LIMIT $3"
+    assert found_values(template, text) == {
+        1: (Constant("1", "1"), Constant("-2", "-2"), 4),
+        2: Constant("2026-01-01", "'2026-01-01'"),
+        3: Constant(None, "NULL"),
+    }
+    assert found_values(template, text.replace("< d", "> d")) is None
+    assert found_values("SELECT $1, $2", r"SELECT E'a\'b', $$c$$") == {
+        1: Constant("a'b", r"E'a\'b'"),
+        2: Constant("c", "$$c$$"),
+    }
+    assert as_arrays("SELECT 1 WHERE x NOT IN ($1 /*, ... */)") == "SELECT 1 WHERE x <> ALL ($1)"
+    assert with_values("SELECT $1, $2", ["it's", None]) == "SELECT 'it''s', NULL"
+
+
+def wanted(sql, *seen):
+    """Return the expressions of which rows have to be read."""
+    one = SeenStatement(1, sql, sql, calls=60, execution_ns=6e9, seen=seen)
+    return samples_of([one], KNOWN)
+
+
+def sampling(sql, *values, seen=(), reason=""):
+    """Return what is captured after rows were read, or the reason why nothing is."""
+    samples = {one: Sample(values, reason) for one in wanted(sql, *seen)}
+    return build(sql, known=replace(KNOWN, samples=samples), seen=seen)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expression", "shape"),
+    [
+        ("lower(o.note) = $1", "lower(note)", "value"),
+        ("$1 = lower(note)", "lower(note)", "value"),
+        ("lower(note) = lower($1)", "lower(note)", "value"),
+        ("lower(note) IN ($1, $2)", "lower(note)", "value"),
+        ("lower(note) = ANY ($1::text[])", "lower(note)", "value"),
+        ("lower(note) LIKE $1", "lower(note)", "value"),
+        ("note::int BETWEEN $1 AND $2", "note::int", "value"),
+        ("(customer % 7, id) < ($1, $2)", "customer % 7", "value"),
+        ("tags = $1", "tags", "value"),
+        ("tags @> $1::text[]", "tags", "part"),
+        ("$1 <@ tags", "tags", "part"),
+        ("tags <@ $1", "tags", "value"),
+        ("tags && ARRAY[$1::text]", "tags", "element"),
+        ("$1 = ANY (tags)", "tags", "element"),
+        ("tags ? $1", "tags", "key"),
+    ],
+)
+def test_values_of_expressions_arrays_and_documents_are_read_from_rows(condition, expression, shape):
+    (found,) = wanted(f"SELECT * FROM orders o WHERE {condition}")
+    assert (found.table, found.sql, found.shape) == ("orders", expression, shape)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id = $1",  # has statistics
+        "o.id + c.id = $1",  # two tables
+        "unknown(missing) = $1",
+        "count(*) = $1",
+        "(SELECT max(id) FROM orders) = $1",
+        "CASE WHEN current_date > made THEN 1 END = $1",
+        "note ->> $2 = $1",  # no text of a session shows the key
+        "lower(note) || $1 = note",
+    ],
+)
+def test_no_rows_are_read_for_other_expressions(condition):
+    assert wanted(f"SELECT * FROM orders o, customers c WHERE {condition}") == ()
+
+
+def test_a_constant_in_an_expression_is_the_one_that_the_application_always_writes():
+    sql, text = (
+        "SELECT * FROM orders WHERE date_trunc({}, made)::date = {}".format(*one)
+        for one in (("$2", "$1"), ("'day'", "$1"))
+    )
+    (found,) = wanted(sql, text)
+    assert found == SampledExpression(
+        "orders",
+        "date_trunc('day', made)::date",
+        "value",
+        (
+            CalledOperation("cast", "", "", ("date_trunc('day', made)", "date_trunc('day', made)::date")),
+            CalledOperation("function", "", "date_trunc", ("'day'", "made")),
+        ),
+    )
+    assert sampling(sql, "2026-01-05", seen=(text,)).sql == text
+
+
+def test_values_from_rows_come_as_often_as_the_rows_have_them():
+    found = sampling("SELECT * FROM orders WHERE lower(note) = $1", "a", "a", "a", "x" * 60)
+    assert Counter(found.sets) == {("a",): 18, ("x" * 60,): 6}
+    assert found.origin == "drawn"
+    lists = sampling("SELECT * FROM orders WHERE lower(note) = ANY ($1)", "a", "b")
+    assert {value for (value,) in lists.sets} <= {'{"a","b"}', '{"b","a"}'}
+    ranges = sampling("SELECT * FROM orders WHERE note::int BETWEEN $1 AND $2", *map(str, range(100)))
+    assert all(int(low) <= int(high) for low, high in ranges.sets)
+
+
+def test_rows_are_compared_place_by_place():
+    found = build(
+        "SELECT * FROM orders WHERE (customer, id) < ($1, $2) ORDER BY customer DESC, id DESC LIMIT 20"
+    )
+    assert len(set(found.sets)) == SETS and all(int(first) <= 100_000 for first, _ in found.sets)
+
+
+def test_without_rows_the_reason_is_told():
+    sql = "SELECT * FROM orders WHERE lower(note) = $1"
+    assert "without a connection to the database" in build(sql)
+    refused = sampling(
+        sql, reason="it calls the function lower, and uncork executes only immutable functions"
+    )
+    assert refused.endswith(
+        "lower(note) are unknown: it calls the function lower, and uncork executes only immutable functions"
+    )
