@@ -1,13 +1,15 @@
 """Healthy databases under load get no recommended step, and sick ones the right finding first."""
 
 import pytest
-from bench.database_advice import SCENARIOS, SETTINGS, is_right, lay_out, told, watch_scenario
 
+from databases import SCENARIOS
+from databases.scenario import SETTINGS, applies, faults, lay_out, told, watch_scenario
 from uncork.engines.embedded import EmbeddedServer
 
 pytestmark = pytest.mark.postgres
-SECONDS = 2.0
-"""Enough for forty samples; `bench/database_advice.py` watches for longer, and on other versions."""
+SECONDS = (2.0, 6.0)
+"""Forty samples are enough on a quiet machine. A database that is judged wrongly is watched for longer,
+because a machine without a free processor delays samples."""
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,12 @@ def server():
 @pytest.mark.parametrize("number", range(len(SCENARIOS)), ids=[one.name for one in SCENARIOS])
 def test_the_advice_fits_the_database(server, tmp_path, number):
     scenario, name = SCENARIOS[number], f"db{number}"
+    if not applies(server, scenario):
+        pytest.skip("this version of the server cannot have the fault")
     lay_out(server, scenario, name)
-    result = watch_scenario(server, scenario, name, tmp_path, SECONDS)
-    assert is_right(scenario, result), "\n".join(told(result))
+    for seconds in SECONDS:
+        result = watch_scenario(server, scenario, name, tmp_path, seconds)
+        if not faults(scenario, result):
+            break
+    assert not faults(scenario, result), "\n".join((*faults(scenario, result), *told(result)))
     assert not any("uncork" in one.name for one in result.applications)

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from fakes.answered import log_result
+from uncork.analysis.log.evidence import evidence_of_log
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.connection import ServerWatch
 from uncork.model.results.log import LogRunFacts
@@ -39,22 +40,26 @@ def logged(server):
     return log_result(RUN, reading.facts, reading.tables)
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_parameters_of_a_plan_are_no_part_of_the_statement(server, form):
+@pytest.mark.parametrize(("form", "column"), [("text", "id"), ("json", "name")])
+def test_parameters_of_a_plan_are_no_part_of_the_statement(server, form, column):
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
         connection.execute(f"SET auto_explain.log_format = {form}")
         for number in range(3):
-            text = f"SELECT id, '{form}' AS form\n  FROM items WHERE id = %s AND name = %s"
+            text = f"SELECT {column}, 'x' AS form\n  FROM items WHERE id = %s AND name = %s"
             connection.execute(text, (number, "it's\nQuery Parameters: "))
-    # Both forms have the template of the statement that was sent.
-    (template,) = (one for one in logged(server).templates if " as form " in one.text)
-    assert template.text == "select id, ? as form from items where id = ? and name = ?"
-    assert template.executions % 3 == 0 and template.executions
+    # The plan has the template of the statement that was sent.
+    (template,) = (one for one in logged(server).templates if f"{column}, ? as form" in one.text)
+    assert template.text == f"select {column}, ? as form from items where id = ? and name = ?"
+    assert template.executions == 3
     (plan,) = (one for one in template.examples if one.kind == "plan")
     assert plan.parameters.startswith("$1 = '") and "Query Parameters: '" in plan.parameters
     if form == "text":
         assert plan.text.splitlines()[1].strip() == "FROM items WHERE id = $1 AND name = $2"
         assert "$1 = '" not in plan.text and "Seq Scan on items" in plan.text
+    (executed,) = evidence_of_log(logged(server)).statements[template.number].plans
+    scan = executed.root
+    assert executed.source == "executed" and scan.relation == "items"
+    assert scan.kind == "Seq Scan" and scan.condition("Filter").startswith("((id = '")
 
 
 def test_watching_is_counted_and_left_out(server):

@@ -20,6 +20,10 @@ from uncork.engines.services.local import LocalServices, remove_leftover_service
 from uncork.engines.services.process import session_of
 from uncork.engines.services.running_program import listening_program
 from uncork.errors import ServiceCrash
+from uncork.load.http_trials import HttpLoad
+from uncork.model.http import HttpServer, HttpSpec, Request
+from uncork.model.http_trial import HttpTrial
+from uncork.model.measurement import Outcome
 from uncork.model.server import Target
 from uncork.model.service import ServiceJob
 
@@ -220,6 +224,20 @@ def test_a_service_that_died_is_told_once_and_then_started_anew(services):
     with pytest.raises(ServiceCrash, match="signal SIGKILL"):
         services.serve("wide", [job()], DATABASE, {})
     assert listens(services.serve("wide", [job()], DATABASE, {}).port)
+
+
+def test_a_trial_ends_with_the_service_that_it_loads(services):
+    exits = ECHO.replace("        body =", "        os._exit(7)\n        body =")
+    served = services.serve("wide", [job(exits)], DATABASE, {})
+    server = HttpServer(served.host, served.port)
+    load = HttpSpec(server=server, requests=(Request("all", "GET", "/"),), clients=4, operations=100)
+    begun = time.monotonic()
+    measured = HttpLoad().run(
+        HttpTrial(DATABASE, served, load, warmup_operations=0, deadline_ns=60 * SECONDS)
+    )
+    assert time.monotonic() - begun < 5, "a lost connection is opened again for 10 s while the service runs"
+    assert (measured.outcome, measured.succeeded) == (Outcome.CONNECTION_LOST, 0)
+    assert services.exit_reason(served).startswith("service api of wide ended (exit status 7")
 
 
 def test_what_ignores_sigterm_is_killed_with_all_that_it_started(services, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any, Final
 
 import psycopg
@@ -10,13 +11,31 @@ import psycopg
 from uncork.errors import ConnectError
 from uncork.model.server import WATCH_APPLICATION
 
-__all__ = ["connect_error", "connect_to_watch"]
+__all__ = ["connect_error", "connect_to_watch", "time_to_connect"]
 
 _REMEDIES: Final = (
     ("password authentication failed", "check the user and the password (PGPASSWORD or ~/.pgpass)"),
     ("no password supplied", "set PGPASSWORD, or add the password to ~/.pgpass"),
     ("no pg_hba.conf entry", "allow this user and this address in the server's pg_hba.conf"),
+    ("FATAL: database", "check the name of the database"),
+    ("FATAL: role", "check the name of the user"),
+    ("permission denied for database", "GRANT CONNECT ON DATABASE … TO this user"),
+    ("database system is starting up", "wait until the server has started"),
+    ("database system is shutting down", "start the server again"),
+    (
+        "too many connections for",
+        "close other connections, or raise the CONNECTION LIMIT of the role or database",
+    ),
     ("too many clients", "close other connections, or raise max_connections"),
+    (
+        "unsupported startup parameter",
+        "connect to the server itself, leave out options and PGOPTIONS, or add the parameter "
+        "to ignore_startup_parameters of PgBouncer",
+    ),
+    ("no more connections allowed", "close other connections, or raise max_client_conn of PgBouncer"),
+    ("bouncer config error", "check that PgBouncer's configuration contains this database and this user"),
+    ("no such database", "check the name of the database"),
+    ("no such user", "check the name of the user"),
     ("remaining connection slots", "close other connections, or raise max_connections"),
     ("timeout expired", "check the host, the port, and any firewall in between"),
     ("failed to resolve host", "check the host name"),
@@ -33,6 +52,22 @@ def connect_to_watch(conninfo: str, **options: Any) -> psycopg.Connection:
         psycopg.Error: if the server cannot be reached, or refuses the connection.
     """
     return psycopg.connect(conninfo, autocommit=True, application_name=WATCH_APPLICATION, **options)
+
+
+def time_to_connect(conninfo: str) -> int:
+    """Open and close a connection; return how many nanoseconds it took to open.
+
+    Raises:
+        ConnectError: if the server cannot be reached, or refuses the connection.
+    """
+    started = time.monotonic_ns()
+    try:
+        connection = connect_to_watch(conninfo)
+    except psycopg.Error as error:
+        raise connect_error(error) from error
+    took = time.monotonic_ns() - started
+    connection.close()
+    return took
 
 
 def connect_error(error: psycopg.Error) -> ConnectError:

@@ -6,17 +6,18 @@ import os
 import platform
 from pathlib import Path
 
-__all__ = ["machine_facts", "stolen_ns", "throttled_ns"]
+__all__ = ["machine_facts", "memory_bytes", "stolen_ns", "throttled_ns"]
 
 
 def machine_facts() -> dict[str, str]:
     """Return facts about processor, memory, kernel, clock and virtualisation, without unreadable ones."""
+    memory = memory_bytes()
     facts = {
         "kernel": platform.release(),
         "architecture": platform.machine(),
         "processors": str(len(os.sched_getaffinity(0))),
         "processor": _cpu_model(),
-        "memory": _memory(),
+        "memory": "" if memory is None else f"{memory / 1024**3:.1f} GiB",
         "clock source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "frequency governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "turbo disabled": _read("/sys/devices/system/cpu/intel_pstate/no_turbo"),
@@ -49,11 +50,12 @@ def _cpu_flags() -> set[str]:
     return set()
 
 
-def _memory() -> str:
+def memory_bytes() -> int | None:
+    """Return the size of this machine's memory; None if the kernel does not report it."""
     for line in _read("/proc/meminfo").splitlines():
         if line.startswith("MemTotal"):
-            return f"{int(line.split()[1]) / 1024 / 1024:.1f} GiB"
-    return ""
+            return int(line.split()[1]) * 1024
+    return None
 
 
 def stolen_ns() -> int:

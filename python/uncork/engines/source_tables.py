@@ -13,7 +13,11 @@ from uncork.model.source_table import SourceColumn, SourceTable
 
 __all__ = ["read_tables"]
 
-_READ_ONLY: Final = "-c default_transaction_read_only=on -c statement_timeout=10s -c lock_timeout=2s"
+_LIMITS: Final = (
+    "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', '10s', true), "
+    "set_config('lock_timeout', '2s', true)"
+)
+"""Settings of one transaction: a pooler refuses startup options, and hands the session to an application."""
 
 _TABLE: Final = """
 SELECT c.oid, n.nspname, c.relkind, c.reltuples::bigint, pg_table_is_visible(c.oid),
@@ -67,7 +71,7 @@ def read_tables(conninfo: str, names: Sequence[str]) -> tuple[SourceTable, ...]:
         ConnectError: if the server cannot be reached, or refuses the connection.
     """
     try:
-        connection = connect_to_watch(conninfo, options=_READ_ONLY)
+        connection = connect_to_watch(conninfo, prepare_threshold=None)
     except psycopg.Error as error:
         raise connect_error(error) from error
     with connection:
@@ -77,20 +81,26 @@ def read_tables(conninfo: str, names: Sequence[str]) -> tuple[SourceTable, ...]:
 def _read(connection: psycopg.Connection, name: str) -> SourceTable:
     plain = name.rpartition(".")[2]
     try:
-        row = connection.execute(_TABLE, (sql.Identifier(*name.split(".")).as_string(),)).fetchone()
-        if row is None:
-            return SourceTable(plain, unknown="the database has no such table")
-        oid, schema, kind, rows, visible, permitted = row
-        if kind not in ("r", "p"):
-            return SourceTable(plain, unknown="it is not a table; define what it reads")
-        if not permitted:
-            return SourceTable(plain, unknown="this role may not read it")
-        keys = connection.execute(_KEYS, (oid,)).fetchall()
-        indexes = connection.execute(_INDEXES, (oid,)).fetchall()
-        with connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
-            columns = [_column(one) for one in cursor.execute(_COLUMNS, (oid,)).fetchall()]
+        with connection.transaction():
+            connection.execute(_LIMITS)
+            return _described(connection, name, plain)
     except psycopg.Error as error:
         return SourceTable(plain, unknown=error.diag.message_primary or str(error))
+
+
+def _described(connection: psycopg.Connection, name: str, plain: str) -> SourceTable:
+    row = connection.execute(_TABLE, (sql.Identifier(*name.split(".")).as_string(),)).fetchone()
+    if row is None:
+        return SourceTable(plain, unknown="the database has no such table")
+    oid, schema, kind, rows, visible, permitted = row
+    if kind not in ("r", "p"):
+        return SourceTable(plain, unknown="it is not a table; define what it reads")
+    if not permitted:
+        return SourceTable(plain, unknown="this role may not read it")
+    keys = connection.execute(_KEYS, (oid,)).fetchall()
+    indexes = connection.execute(_INDEXES, (oid,)).fetchall()
+    with connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
+        columns = [_column(one) for one in cursor.execute(_COLUMNS, (oid,)).fetchall()]
     return SourceTable(
         name=plain,
         schema="" if visible and "." not in name else str(schema),

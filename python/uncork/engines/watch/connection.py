@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,12 +16,13 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import QueryCanceled
 from psycopg.pq.abc import PGresult
 
-from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.postmaster import local_postmaster
-from uncork.engines.watch import snapshot_sql
-from uncork.engines.watch.generic_plans import GenericPlan, generic_plan
+from uncork.engines.watch import catalogue_sql, snapshot_sql
+from uncork.engines.watch.catalogue import CatalogueScope, ReadCatalogue, read_catalogue
+from uncork.engines.watch.planner import Planner
+from uncork.engines.watch.session import WatchSession
 from uncork.engines.watch.snapshot_sql import MARK
-from uncork.errors import ServerCrash, UsageError
+from uncork.errors import ConnectError, ServerCrash, UsageError
 from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
 from uncork.model.tables.register import TABLES
 
@@ -30,9 +32,8 @@ Row = dict[str, Any]
 
 _SNAPSHOT_TIMEOUT: Final = "30s"
 _SAMPLE_TIMEOUT: Final = "5s"
-_PLAN_TIMEOUT: Final = "1s"
 _LOCK_TIMEOUT: Final = "1s"
-"""Timeouts of a snapshot's query, of a sample and of EXPLAIN, and how long any may wait for a lock."""
+"""Timeouts of a snapshot's query and of a sample, and how long either may wait for a lock."""
 
 _STATEMENT_COLUMNS: Final = tuple(
     column.name
@@ -44,11 +45,17 @@ _RELATION_COLUMNS: Final = (
     *("seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated", "hot_updated", "deleted"),
     *("heap_read", "heap_hit", "vacuumed_us", "analysed_us", "frozen_age", "modified", "autovacuum"),
 )
+_RELATION_COUNTERS: Final = (
+    *("oid", "schema", "name", "seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated"),
+    *("hot_updated", "deleted", "heap_read", "heap_hit"),
+)
+_INDEX_COUNTERS: Final = ("oid", "table_oid", "schema", "name", "scans", "rows_read")
 _INDEX_COLUMNS: Final = (
     *("oid", "table_oid", "schema", "name", "method", "definition", "keys", "included", "expressions"),
     *("predicate", "unique", "constraint", "valid", "pages", "rows", "fillfactor", "scans", "rows_read"),
     "scanned_us",
 )
+_FUNCTION_COLUMNS: Final = ("oid", "calls", "total_ms", "self_ms")
 _FOREIGN_KEY_COLUMNS: Final = ("oid", "name", "table_oid", "referred_oid", "columns", "numbers")
 _ACTIVITY: Final[tuple[tuple[str, Callable[[str], int | str]], ...]] = (
     *(("pid", int), ("backend", str), ("state", str), ("wait_class", str), ("wait_event", str)),
@@ -59,6 +66,8 @@ _ACTIVITY: Final[tuple[tuple[str, Callable[[str], int | str]], ...]] = (
 _SAMPLE: Final = b"uncork_sample"
 _CANCELED: Final = b"57014"
 _HIDDEN: Final = "<insufficient privilege>"
+_COUNTS_SESSIONS: Final = 14
+"""The first version whose pg_stat_database counts sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,52 +137,60 @@ class ServerWatch:
     """
 
     def __init__(self, conninfo: str) -> None:
-        try:
-            self._connection = connect_to_watch(conninfo)
-        except psycopg.Error as error:
-            raise connect_error(error) from error
-        self.version = self._connection.info.server_version // 10000
+        self._session = WatchSession(conninfo)
+        self.version = self._session.connection.info.server_version // 10000
         if self.version < snapshot_sql.LEAST_VERSION:
             self.close()
             raise UsageError(
                 f"cannot profile this server: it runs PostgreSQL {self.version}, and uncork needs "
                 f"{snapshot_sql.LEAST_VERSION} or newer; `uncork profile logs` reads the logs of any version"
             )
-        self.pid = self._connection.info.backend_pid
+        self.pid = self._session.pid
         self._extension: str | None = None
         self._statements: str | None = None
         self._prepared = False
-        for command in (
-            f"SET {MARK} SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
-            f"SET {MARK} lock_timeout = '{_LOCK_TIMEOUT}'",
-            f"SET {MARK} jit = off",
-        ):
-            self._connection.execute(command.encode())
+        self._session.set(lock_timeout=_LOCK_TIMEOUT)
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._session.close()
 
     def postmaster(self) -> int | None:
-        """Return the process id of the postmaster, or None unless it runs on this machine."""
-        return local_postmaster(self._connection)
+        """Return the process id of the postmaster, or None if it is not visible here or behind a pooler."""
+        return None if self._session.pooled else local_postmaster(self._session.connection)
 
     def facts(self) -> dict[str, Any]:
         """Return the server's version, role, and which statistics it collects and lets this role read.
 
         `statements` is the state of pg_stat_statements: counting, not loaded, not created, too old, or the
         server's reason why it cannot be read.
+
+        Raises:
+            ConnectError: if the server refuses even these queries.
+            ServerCrash: if the server went away.
         """
         names = (
             *("version", "database", "role", "sees_all", "standby", "block_size", "track_activities"),
             *("track_io_timing", "track_counts", "compute_query_id"),
         )
-        (row,) = self._ask(snapshot_sql.SERVER)
+        try:
+            (row,) = self._ask(snapshot_sql.SERVER)
+            statements = self._find_statements()
+        except psycopg.Error as error:
+            raise ConnectError(
+                f"cannot watch this server: it refuses to describe itself ({_reason(error)}); "
+                "GRANT pg_monitor to the role"
+            ) from error
         facts = dict(zip(names, row, strict=True))
-        return {**facts, "number": self.version, "statements": self._find_statements()}
+        return {
+            **facts,
+            "number": self.version,
+            "pooled": self._session.pooled,
+            "statements": statements,
+        }
 
     def snapshot(self, *, sizes: bool, between: Callable[[], None] | None = None) -> ServerSnapshot:
-        """Read all counters. With `sizes`, also read sizes of tables and indexes, foreign keys and settings.
+        """Read all counters. With `sizes`, also read everything else about tables, indexes and settings.
 
         `between` is called after each query, so that samples can be taken meanwhile. Whatever
         cannot be read is left out and listed in the snapshot's `failed`.
@@ -184,12 +201,19 @@ class ServerWatch:
         begun = time.time_ns() // 1000
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         failed: dict[str, str] = {}
-        relations, indexes = snapshot_sql.RELATIONS, snapshot_sql.indexes(self.version)
+        relations: tuple[str, tuple[str, ...]] = (snapshot_sql.RELATION_COUNTERS, _RELATION_COUNTERS)
+        indexes: tuple[str, tuple[str, ...]] = (snapshot_sql.INDEX_COUNTERS, _INDEX_COUNTERS)
+        if sizes:
+            relations = (snapshot_sql.RELATIONS, _RELATION_COLUMNS)
+            indexes = (snapshot_sql.indexes(self.version), _INDEX_COLUMNS)
         steps: dict[str, Callable[[], list[Row]]] = {
             "database_statements": lambda: self._statement_rows(failed),
             "database_counters": lambda: self._counter_rows(failed),
-            "database_relations": lambda: self._rows(relations, _RELATION_COLUMNS, "tables", failed),
-            "database_indexes": lambda: self._rows(indexes, _INDEX_COLUMNS, "indexes", failed),
+            "database_relations": lambda: self._rows(*relations, "tables", failed),
+            "database_indexes": lambda: self._rows(*indexes, "indexes", failed),
+            "database_functions": lambda: self._rows(
+                catalogue_sql.FUNCTION_COUNTERS, _FUNCTION_COLUMNS, "counters of functions", failed
+            ),
         }
         tables: dict[str, list[Row]] = {}
         for name, step in steps.items():
@@ -205,6 +229,15 @@ class ServerWatch:
             tables["database_settings"] = self._rows(snapshot_sql.SETTINGS, names, "settings", failed)
         ended = time.time_ns() // 1000
         return ServerSnapshot(begun, ended, {name: tuple(rows) for name, rows in tables.items()}, failed)
+
+    def catalogue(self, scope: CatalogueScope) -> ReadCatalogue:
+        """Read the catalogue of the connected database, as far as `scope` needs it.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        self._set_timeout(_SNAPSHOT_TIMEOUT)
+        return read_catalogue(self._ask, self.version, scope)
 
     def begin_sampling(self) -> None:
         """Set the shorter statement timeout of samples."""
@@ -227,7 +260,7 @@ class ServerWatch:
         if found is None:
             return None
         ended = time.monotonic_ns()
-        value, encoding = found.get_value, self._connection.info.encoding
+        value, encoding = found.get_value, self._session.connection.info.encoding
         rows = [
             {
                 name: None if (text := value(row, place)) is None else read(text.decode(encoding, "replace"))
@@ -260,20 +293,18 @@ class ServerWatch:
         ((most, reserved),) = self._ask(snapshot_sql.CONNECTION_LIMITS)
         return most, reserved
 
-    def generic_plan(self, statement: str) -> GenericPlan | None:
-        """Return the generic plan of a statement with parameters; None if it is no statement with a plan.
+    @contextmanager
+    def planning(self) -> Iterator[Planner]:
+        """Plan statements over this connection; meanwhile timeouts are shorter.
 
         Raises:
             ServerCrash: if the server went away.
         """
-        self._set_timeout(_PLAN_TIMEOUT)
         try:
-            found = generic_plan(self._connection, self.version, statement)
+            yield Planner(self._session, self.version)
+            self._session.set(lock_timeout=_LOCK_TIMEOUT)
         except psycopg.Error as error:
             raise _gone(error) from error
-        if self._connection.closed or self._connection.broken:
-            raise ServerCrash("the server went away: the connection was lost during EXPLAIN")
-        return found
 
     def statement_counts(self) -> dict[int, StatementCount]:
         """Return what pg_stat_statements counted since its reset, by query id; empty unless it counts.
@@ -292,6 +323,20 @@ class ServerWatch:
         except psycopg.Error as error:
             raise _gone(error) from error
         return {number: StatementCount(calls, float(ns), many) for number, calls, ns, many in rows}
+
+    def sessions_begun(self) -> int | None:
+        """Return how many sessions have begun in the connected database; None before PostgreSQL 14.
+
+        Raises:
+            ServerCrash: if the server went away, or did not answer in time.
+        """
+        if self.version < _COUNTS_SESSIONS:
+            return None
+        try:
+            ((many,),) = self._ask(snapshot_sql.SESSIONS_BEGUN)
+        except psycopg.Error as error:
+            raise _gone(error) from error
+        return int(many)
 
     def session_ports(self) -> set[int]:
         """Return the client's port of each connection over TCP.
@@ -327,15 +372,20 @@ class ServerWatch:
         it spent preparing the query and polling for the answer. The server's timeout limits how long this
         call blocks.
         """
-        server = self._connection.pgconn
-        if not self._prepared:
-            query = snapshot_sql.activity(self.version).encode()
+        server = self._session.connection.pgconn
+        query = snapshot_sql.activity(self.version).encode()
+        if not self._prepared and not self._session.pooled:
             prepared = server.prepare(_SAMPLE, query)
             if prepared.status != psycopg.pq.ExecStatus.COMMAND_OK:
                 raise psycopg.DatabaseError(prepared.error_message.decode(errors="replace"))
             self._prepared = True
-        numbers = "{" + ",".join(map(str, known)) + "}"
-        found = server.exec_prepared(_SAMPLE, [numbers.encode(), b"t" if blockers else b"f"])
+        values = ("{" + ",".join(map(str, known)) + "}").encode(), b"t" if blockers else b"f"
+        if self._session.pooled:
+            for place, value in enumerate(values, 1):
+                query = query.replace(b"$%d" % place, b"'%s'" % value)
+            found = self._session.send(query)
+        else:
+            found = server.exec_prepared(_SAMPLE, values)
         if found.status == psycopg.pq.ExecStatus.TUPLES_OK:
             return found
         if found.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == _CANCELED:
@@ -345,18 +395,20 @@ class ServerWatch:
     def _ask(
         self, query: str | sql.Composed, parameters: Mapping[str, Any] | None = None
     ) -> list[tuple[Any, ...]]:
-        """Return a query's rows. Raise ServerCrash if the server went away, psycopg's errors otherwise."""
+        """Return the rows of the last query in a text.
+
+        Raise ServerCrash if the server went away, psycopg's errors otherwise.
+        """
         try:
-            composed = query if isinstance(query, sql.Composed) else _query(query)
-            return self._connection.execute(composed, parameters).fetchall()
+            return self._session.execute(query, parameters).fetchall()
         except psycopg.Error as error:
-            if self._connection.closed or self._connection.broken:
+            if self._session.lost:
                 raise _gone(error) from error
             raise
 
     def _set_timeout(self, timeout: str) -> None:
         try:
-            self._connection.execute(f"SET {MARK} statement_timeout = '{timeout}'".encode())
+            self._session.set(statement_timeout=timeout)
         except psycopg.Error as error:
             raise _gone(error) from error
 
@@ -368,8 +420,7 @@ class ServerWatch:
         if schema is None:
             return "not created" if loaded else "not loaded"
         self._extension = schema
-        view = f"{sql.Identifier(schema).as_string()}.pg_stat_statements"
-        columns = [name for (name,) in self._ask(snapshot_sql.STATEMENT_COLUMNS, {"view": view})]
+        columns = [name for (name,) in self._ask(snapshot_sql.STATEMENT_COLUMNS, {"schema": schema})]
         if "wal_records" not in columns:
             return "too old"
         query = snapshot_sql.statements(columns)
@@ -398,13 +449,12 @@ class ServerWatch:
         found: list[Row] = []
         for view, query in views.items():
             try:
-                composed = query if isinstance(query, sql.Composed) else _query(query)
-                cursor = self._connection.execute(composed)
+                cursor = self._session.execute(query)
                 names = [column.name for column in cursor.description or ()]
                 for row in cursor.fetchall():
                     found += _counters(view, dict(zip(names, row, strict=True)))
             except psycopg.Error as error:
-                if self._connection.closed or self._connection.broken:
+                if self._session.lost:
                     raise _gone(error) from error
                 failed[view] = _reason(error)
         return found
@@ -412,31 +462,36 @@ class ServerWatch:
     def _rows(
         self, query: str | sql.Composed, columns: Sequence[str], what: str, failed: dict[str, str]
     ) -> list[Row]:
+        rows = (dict(zip(columns, row, strict=True)) for row in self._iterate(query, what, failed))
+        # An index that another session dropped meanwhile still has a row, but no definition.
+        return [row for row in rows if row.get("definition", "") is not None]
+
+    def _iterate(
+        self, query: str | sql.Composed, what: str, failed: dict[str, str]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield a query's rows one by one, which takes less memory than all of them; none if it failed."""
         try:
-            return [dict(zip(columns, row, strict=True)) for row in self._ask(query)]
+            yield from self._session.execute(query)
         except psycopg.Error as error:
+            if self._session.lost:
+                raise _gone(error) from error
             failed[what] = _reason(error)
-            return []
 
     def _add_sizes(self, tables: Mapping[str, list[Row]], failed: dict[str, str]) -> None:
         """Add sizes on disk and widths of columns to tables and indexes, where the server reports them."""
         sizes = {
-            row["oid"]: row
-            for row in self._rows(snapshot_sql.SIZES, ("oid", "main", "table"), "sizes", failed)
+            oid: (main, table) for oid, main, table in self._iterate(snapshot_sql.SIZES, "sizes", failed)
         }
         widths: dict[int, dict[int, float]] = {}
-        for row in self._rows(snapshot_sql.WIDTHS, ("oid", "number", "width"), "widths of columns", failed):
-            widths.setdefault(row["oid"], {})[row["number"]] = float(row["width"])
+        for oid, number, width in self._iterate(snapshot_sql.WIDTHS, "widths of columns", failed):
+            widths.setdefault(oid, {})[number] = float(width)
         index_bytes: dict[int, int] = {}
         for index in tables["database_indexes"]:
-            size = sizes.get(index["oid"])
-            index["bytes"] = None if size is None else size["main"]
+            index["bytes"] = sizes.get(index["oid"], (None, None))[0]
             index_bytes[index["table_oid"]] = index_bytes.get(index["table_oid"], 0) + (index["bytes"] or 0)
             index["key_width"] = _key_width(index, widths)
         for table in tables["database_relations"]:
-            size = sizes.get(table["oid"])
-            table["bytes"] = None if size is None else size["table"]
-            table["main_bytes"] = None if size is None else size["main"]
+            table["main_bytes"], table["bytes"] = sizes.get(table["oid"], (None, None))
             table["index_bytes"] = index_bytes.get(table["oid"], 0)
             of_table = widths.get(table["oid"])
             table["row_width"] = None if of_table is None else sum(of_table.values())
@@ -477,7 +532,8 @@ def _query(text: str) -> sql.SQL:
 
 
 def _reason(error: psycopg.Error) -> str:
-    return error.diag.message_primary or " ".join(str(error).split())
+    # libpq explains a lost connection in further lines.
+    return error.diag.message_primary or str(error).partition("\n")[0].strip()
 
 
 def _gone(error: psycopg.Error) -> ServerCrash:

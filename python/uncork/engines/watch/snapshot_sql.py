@@ -12,15 +12,22 @@ from typing import Final
 from uncork.model.server import WATCH_APPLICATION
 
 __all__ = [
+    "BACKEND",
+    "COLUMN_VALUES",
     "CONNECTIONS",
     "CONNECTION_LIMITS",
     "EXTENSION",
     "FOREIGN_KEYS",
+    "INDEX_COUNTERS",
     "LEAST_VERSION",
     "MARK",
+    "OURS",
     "RELATIONS",
+    "RELATION_COUNTERS",
     "SERVER",
+    "SESSIONS_BEGUN",
     "SESSION_PORTS",
+    "SESSION_SETTINGS",
     "SETTINGS",
     "SIZES",
     "STATEMENTS_INFO",
@@ -36,6 +43,8 @@ __all__ = [
 
 LEAST_VERSION: Final = 13
 MARK: Final = "/* uncork */"
+
+BACKEND: Final = f"SELECT {MARK} pg_catalog.pg_backend_pid()"
 
 SERVER: Final = f"""
 SELECT {MARK} pg_catalog.version(), pg_catalog.current_database(), current_user,
@@ -111,6 +120,12 @@ SELECT {MARK} s.queryid, pg_catalog.sum(s.calls)::bigint, pg_catalog.sum(s.total
 """
 """Executions of each statement, by any role in any database; `{{extension}}` is its schema."""
 
+SESSIONS_BEGUN: Final = f"""
+SELECT {MARK} d.sessions FROM pg_catalog.pg_stat_database AS d
+ WHERE d.datname = pg_catalog.current_database()
+"""
+"""How many sessions began in the connected database, since PostgreSQL 14."""
+
 SESSION_PORTS: Final = f"""
 SELECT {MARK} a.client_port
   FROM pg_catalog.pg_stat_activity AS a
@@ -171,9 +186,12 @@ _JIT_TIMES: Final = (
 )
 
 STATEMENT_COLUMNS: Final = f"""
-SELECT {MARK} a.attname FROM pg_catalog.pg_attribute AS a
- WHERE a.attrelid = pg_catalog.to_regclass(%(view)s) AND a.attnum > 0
+SELECT {MARK} a.attname
+  FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = %(schema)s AND c.relname = 'pg_stat_statements' AND a.attnum > 0
 """
+"""Columns of the extension's view. Unlike to_regclass, this needs no privilege on its schema."""
 
 EXTENSION: Final = f"""
 SELECT {MARK} (SELECT n.nspname FROM pg_catalog.pg_extension AS e
@@ -223,7 +241,7 @@ def counters(version: int) -> dict[str, str]:
 
 # ---- tables, indexes, foreign keys, settings ----
 
-_OURS: Final = """
+OURS: Final = """
 n.nspname <> 'information_schema' AND n.nspname !~ '^pg_(catalog|toast|temp_|toast_temp_)'
 """
 
@@ -245,8 +263,28 @@ SELECT {MARK} c.oid::bigint, n.nspname, c.relname,
   LEFT JOIN pg_catalog.pg_stat_user_tables AS s ON s.relid = c.oid
   LEFT JOIN pg_catalog.pg_statio_user_tables AS io ON io.relid = c.oid
   LEFT JOIN pg_catalog.pg_inherits AS p ON p.inhrelid = c.oid AND c.relispartition
- WHERE c.relkind IN ('r', 'm', 'p') AND {_OURS}
+ WHERE c.relkind IN ('r', 'm', 'p') AND {OURS}
 """
+
+RELATION_COUNTERS: Final = f"""
+SELECT {MARK} c.oid::bigint, n.nspname, c.relname, s.seq_scan, s.seq_tup_read, coalesce(s.idx_scan, 0),
+       coalesce(s.idx_tup_fetch, 0), s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del,
+       io.heap_blks_read, io.heap_blks_hit
+  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+  LEFT JOIN pg_catalog.pg_stat_user_tables AS s ON s.relid = c.oid
+  LEFT JOIN pg_catalog.pg_statio_user_tables AS io ON io.relid = c.oid
+ WHERE c.relkind IN ('r', 'm', 'p') AND {OURS}
+"""
+"""The part of `RELATIONS` that differences need: all that is read before the watch, and kept during it."""
+
+INDEX_COUNTERS: Final = f"""
+SELECT {MARK} c.oid::bigint, i.indrelid::bigint, n.nspname, c.relname, s.idx_scan, s.idx_tup_read
+  FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+  LEFT JOIN pg_catalog.pg_stat_user_indexes AS s ON s.indexrelid = c.oid
+ WHERE c.relkind = 'i' AND {OURS}
+"""
+"""The same of indexes. Printing the definitions of 50 000 indexes takes seconds."""
 
 _INDEXES: Final = f"""
 SELECT {MARK} c.oid::bigint, i.indrelid::bigint, n.nspname, c.relname, am.amname,
@@ -271,7 +309,7 @@ SELECT {MARK} c.oid::bigint, i.indrelid::bigint, n.nspname, c.relname, am.amname
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
   JOIN pg_catalog.pg_am AS am ON am.oid = c.relam
   LEFT JOIN pg_catalog.pg_stat_user_indexes AS s ON s.indexrelid = c.oid
- WHERE c.relkind = 'i' AND {_OURS}
+ WHERE c.relkind = 'i' AND {OURS}
 """
 
 
@@ -285,7 +323,7 @@ SIZES: Final = f"""
 SELECT {MARK} c.oid::bigint, pg_catalog.pg_relation_size(c.oid),
        CASE WHEN c.relkind = 'i' THEN NULL ELSE pg_catalog.pg_table_size(c.oid) END
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
- WHERE c.relkind IN ('r', 'm', 'i') AND {_OURS}
+ WHERE c.relkind IN ('r', 'm', 'i') AND {OURS}
    AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks AS l
                     WHERE l.relation = c.oid AND l.mode = 'AccessExclusiveLock'
                       AND l.database = (SELECT oid FROM pg_catalog.pg_database
@@ -299,9 +337,28 @@ SELECT {MARK} c.oid::bigint, a.attnum::int, (1 - s.null_frac) * s.avg_width
   JOIN pg_catalog.pg_namespace AS n ON n.nspname = s.schemaname
   JOIN pg_catalog.pg_class AS c ON c.relname = s.tablename AND c.relnamespace = n.oid
   JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = s.attname
- WHERE NOT s.inherited AND {_OURS}
+ WHERE NOT s.inherited AND {OURS}
 """
 """Widths of columns, for tables that this role may read."""
+
+COLUMN_VALUES: Final = f"""
+SELECT {MARK} DISTINCT ON (w.number) w.number,
+       CASE WHEN t.typcategory <> 'A' THEN s.most_common_vals::text::text[] END,
+       CASE WHEN t.typcategory <> 'A' THEN s.histogram_bounds::text::text[] END,
+       CASE WHEN t.typcategory <> 'A' THEN s.most_common_freqs END
+  FROM ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(tables)s::text[]),
+                  pg_catalog.unnest(%(columns)s::text[]))
+       WITH ORDINALITY AS w (schema, name, attribute, number)
+  JOIN pg_catalog.pg_class AS c ON c.relname = w.name
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+   AND CASE WHEN w.schema = '' THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = w.schema END
+  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = w.attribute
+  JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+  JOIN pg_catalog.pg_stats AS s
+    ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
+ ORDER BY w.number, s.inherited DESC
+"""
+"""Values that ANALYZE stored, of columns that this role may read."""
 
 FOREIGN_KEYS: Final = f"""
 SELECT {MARK} k.oid::bigint, k.conname, k.conrelid::bigint, k.confrelid::bigint,
@@ -311,8 +368,14 @@ SELECT {MARK} k.oid::bigint, k.conname, k.conrelid::bigint, k.confrelid::bigint,
        pg_catalog.array_to_string(k.conkey, ',')
   FROM pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
- WHERE k.contype = 'f' AND k.conparentid = 0 AND {_OURS}
+ WHERE k.contype = 'f' AND k.conparentid = 0 AND {OURS}
 """
+
+SESSION_SETTINGS: Final = f"""
+SELECT {MARK} s.name, s.reset_val FROM pg_catalog.pg_settings AS s
+ WHERE s.name IN ('jit', 'jit_above_cost', 'track_activity_query_size')
+"""
+"""Settings as a session begins with them. uncork's own session turns jit off."""
 
 SETTINGS: Final = rf"""
 SELECT {MARK} s.name, pg_catalog.current_setting(s.name),

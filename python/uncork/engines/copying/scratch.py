@@ -1,0 +1,117 @@
+"""A scratch database: a copy of a database on its own server, on which anything may be executed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from types import TracebackType
+from typing import Final, Self
+
+import psycopg
+from psycopg import pq, sql
+
+from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.conninfo import resolve
+from uncork.engines.watch.observe import has_statements
+from uncork.errors import SetupError
+
+__all__ = ["ScratchDatabase", "count_statements"]
+
+_NAME: Final = "uncork_rehearsal"
+
+
+def count_statements(conninfo: str) -> int:
+    """Create pg_stat_statements in a database of an own server; return the server's major version.
+
+    Raises:
+        ConnectError: if the server cannot be reached.
+    """
+    try:
+        with closing(connect_to_watch(conninfo)) as control:
+            has_statements(control, may_create=True)
+            return control.info.server_version // 10000
+    except psycopg.Error as error:
+        raise connect_error(error) from error
+
+
+class ScratchDatabase:
+    """A copy of the database at `conninfo`, which no session may use meanwhile; dropped at the end.
+
+    Raises:
+        ConnectError: if the server cannot be reached.
+        SetupError: if the server refuses to copy the database.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        address = resolve(conninfo)
+        self._drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_NAME))
+        other = "postgres" if address.database != "postgres" else "template1"
+        try:
+            self._control = connect_to_watch(address.conninfo(other))
+        except psycopg.Error as error:
+            raise connect_error(error) from error
+        command = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+            sql.Identifier(_NAME), sql.Identifier(address.database)
+        )
+        if self._control.info.server_version >= 150000:
+            command += sql.SQL(" STRATEGY FILE_COPY")
+        try:
+            self._control.execute(self._drop)
+            self._control.execute(command)
+            self._own = connect_to_watch(address.conninfo(_NAME))
+        except psycopg.Error as error:
+            self._control.close()
+            raise SetupError(f"cannot copy database {address.database}: {_words(error)}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._own.close()
+        with closing(self._control):
+            self._control.execute(self._drop)
+
+    def limit(self, seconds: float) -> None:
+        """Let each later statement take this long at most; 0 is no limit."""
+        self._own.execute(sql.SQL("SET statement_timeout = {}").format(round(seconds * 1000)))
+
+    def set(self, settings: Mapping[str, str]) -> None:
+        """Set settings of the session. Raises SetupError with the server's words."""
+        try:
+            for name, value in settings.items():
+                self._own.execute("SELECT set_config(%s, %s, false)", [name, value])
+        except psycopg.Error as error:
+            raise SetupError(_words(error)) from error
+
+    def execute(self, script: str) -> None:
+        """Execute a script as one message. Raises SetupError with the server's words."""
+        try:
+            self._own.execute(script.encode())
+        except psycopg.Error as error:
+            raise SetupError(_words(error)) from error
+
+    def size(self) -> int:
+        """Return the bytes of the database."""
+        row = self._own.execute("SELECT pg_database_size(current_database())").fetchone()
+        return 0 if row is None else int(row[0])
+
+    def plan(self, statement: str) -> str | None:
+        """Return the plan of a statement with values as JSON, without executing it; None if it is refused."""
+        try:
+            with self._own.transaction(force_rollback=True):
+                row = self._own.execute(b"EXPLAIN (FORMAT JSON) " + statement.encode()).fetchone()
+        except psycopg.Error:
+            return None
+        return None if row is None else json.dumps(row[0])
+
+    def literal(self, value: str) -> str:
+        """Return a value as a literal of SQL."""
+        encoding = self._own.info.encoding
+        return bytes(pq.Escaping(self._own.pgconn).escape_literal(value.encode(encoding))).decode(encoding)
+
+
+def _words(error: psycopg.Error) -> str:
+    return error.diag.message_primary or " ".join(str(error).split())

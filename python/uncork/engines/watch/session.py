@@ -1,0 +1,134 @@
+"""The session of a watch: read-only, with short timeouts, on the server itself or through a pooler.
+
+A pooler such as PgBouncer can send each transaction of a client to another session of the server, and later
+hands that session to an application. A session that uncork made read-only would then refuse the application's
+writes. Through a pooler, uncork therefore sets everything for one transaction only, and prepares nothing that
+outlives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+from psycopg.pq.abc import PGresult
+
+from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.watch.snapshot_sql import BACKEND, MARK
+from uncork.errors import ConnectError
+
+__all__ = ["WatchSession"]
+
+_READ_ONLY: Final = {"transaction_read_only": "on", "jit": "off"}
+
+
+class WatchSession:
+    """A read-only session whose settings are known.
+
+    `pooled` means that the connection goes through a pooler; `pid` is the server process that answered first.
+
+    Raises:
+        ConnectError: if the server cannot be reached or refuses the connection, or a pooler allows no
+            transactions.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        try:
+            self.connection = connect_to_watch(conninfo)
+        except psycopg.Error as error:
+            raise connect_error(error) from error
+        self._settings: dict[str, str] = {}
+        try:
+            row: tuple[int] = self.connection.execute(BACKEND.encode()).fetchone() or (0,)
+            self.pid = row[0]
+            # A pooler gives its clients keys of its own to cancel queries.
+            self.pooled = self.pid != self.connection.info.backend_pid
+            if self.pooled:
+                self._settings = dict(_READ_ONLY)
+                self.connection.cursor_factory = psycopg.ClientCursor
+                self.connection.prepare_threshold = None
+                self.connection.execute(f"BEGIN {MARK}".encode())
+                self.connection.execute(f"ROLLBACK {MARK}".encode())
+            else:
+                self.connection.execute(
+                    f"SET {MARK} SESSION CHARACTERISTICS AS TRANSACTION READ ONLY".encode()
+                )
+                self.set(jit="off")
+        except psycopg.Error as error:
+            self.connection.close()
+            if "statement pooling" in str(error):
+                raise ConnectError(
+                    "cannot watch through this pooler: it uses statement pooling, which allows no "
+                    "transactions; connect to the server itself, or to a pool in session or transaction mode"
+                ) from error
+            raise connect_error(error) from error
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection no longer works."""
+        return self.connection.closed or self.connection.broken
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    def set(self, **settings: str) -> None:
+        """Change settings of this session; through a pooler, of each transaction from now on.
+
+        Raises:
+            psycopg.Error: if the server refuses.
+        """
+        if self.pooled:
+            self._settings.update(settings)
+            return
+        for name, value in settings.items():
+            self.connection.execute(f"SET {MARK} {name} = '{value}'".encode())
+
+    def execute(
+        self, query: str | sql.Composed, parameters: Mapping[str, Any] | None = None
+    ) -> psycopg.Cursor:
+        """Execute one or several statements; return the cursor with the rows of the last one.
+
+        Raises:
+            psycopg.Error: if the server refuses or went away.
+        """
+        composed = query if isinstance(query, sql.Composed) else sql.Composed([sql.SQL(query)])
+        cursor = self.connection.execute(sql.SQL(self._prefix()) + composed, parameters)
+        while cursor.nextset():
+            pass
+        return cursor
+
+    def send(self, query: bytes) -> PGresult:
+        """Execute statements through libpq; return the result of the last one."""
+        return self.connection.pgconn.exec_(self._prefix().encode() + query)
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Keep the same session of the server until the block ends, then undo all settings.
+
+        Without a pooler, this does nothing.
+        """
+        if not self.pooled:
+            yield
+            return
+        server = self.connection.pgconn
+        server.exec_(f"BEGIN {MARK} READ ONLY; {self._prefix()}".encode())
+        try:
+            yield
+        finally:
+            server.exec_(f"ROLLBACK {MARK}".encode())
+
+    def _prefix(self) -> str:
+        """Return the statement that sets everything for one transaction; empty without a pooler.
+
+        Statements that are sent together are one transaction.
+        """
+        if not self._settings:
+            return ""
+        calls = ", ".join(
+            f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in self._settings.items()
+        )
+        return f"SELECT {MARK} {calls}; "

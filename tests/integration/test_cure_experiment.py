@@ -1,0 +1,153 @@
+"""An experiment about changes and captured statements runs on a real server, from a copy of a database."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import psycopg
+import pytest
+
+import uncork
+from uncork.experiment.cure.arms import arms_of
+from uncork.experiment.cure.handed import down_sql, up_sql
+from uncork.experiment.cure.setups import setup_script
+from uncork.experiment.cure.text import experiment_of_arms
+from uncork.experiment.spec.sqltext import statements_in
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.results.cure import Change, Net
+
+pytestmark = pytest.mark.postgres
+
+ORDERS = """
+CREATE TABLE orders (id int PRIMARY KEY, customer int NOT NULL, state text NOT NULL, note text);
+INSERT INTO orders SELECT n, n % 3000, CASE WHEN n % 2 = 0 THEN 'open' ELSE 'it''s paid' END, 'note'
+  FROM generate_series(1, 30000) AS n;
+CREATE VIEW notes AS SELECT note FROM orders;
+"""
+READ = CapturedStatement(
+    1,
+    "SELECT id FROM orders WHERE customer = $1 AND state = $2",
+    tuple((str(n), "open" if n % 2 == 0 else "it's paid") for n in range(2, 20)),
+    "executed", 1000, 2e6, 0.8, ("orders",), changes=False,
+)  # fmt: skip
+WRITE = CapturedStatement(
+    2,
+    "UPDATE orders SET note = $1 WHERE id = $2",
+    tuple((f"new {n}", str(n)) for n in range(1, 40)),
+    "seen", 500, 1e5, 0.2, ("orders",), changes=True,
+)  # fmt: skip
+WORKLOAD = CapturedWorkload((READ, WRITE), (), 60.0, 1.0)
+FINDING = Finding(
+    "missing-index", "x", ("orders",), Bill(1, 1, 1, 0.5), (1,),
+    candidates=(
+        Candidate("index", "Create an index.",
+                  "CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer);",
+                  "DROP INDEX CONCURRENTLY orders_customer_idx;"),
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture
+def shop(embedded):
+    with psycopg.connect(embedded.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE cure_shop")
+        with psycopg.connect(embedded.conninfo("cure_shop"), autocommit=True) as filling:
+            filling.execute(ORDERS)
+        yield embedded.conninfo("cure_shop")
+        connection.execute("DROP DATABASE cure_shop WITH (FORCE)")
+
+
+def test_an_index_is_measured_over_statements_with_their_captured_values(shop, tmp_path):
+    arms, reason = arms_of(FINDING, WORKLOAD)
+    assert reason == ""
+    text = experiment_of_arms(
+        "cure", "Does the index help?", shop, WORKLOAD.statements, arms, budget_s=5, precision=0.2
+    )
+    found = uncork.run(text, dsn=shop, runs=tmp_path)
+    effects = {one.workload: one for one in found.result.comparisons}
+    assert set(effects) == {"s1", "s2"}
+    assert not {one.verdict for one in effects.values()} & {"refused", "skipped"}
+    assert effects["s1"].ratio < 0.6
+    assert 0.3 < effects["s2"].ratio < 3.0
+
+
+def test_a_fillfactor_rewrites_a_table_in_the_order_of_its_rows(shop):
+    script, tables = setup_script(
+        "ALTER TABLE orders SET (fillfactor = 50); VACUUM (FULL, ANALYZE) orders;",
+        undo="ALTER TABLE orders RESET (fillfactor);",
+        billed=True,
+    )
+    assert tables == ("orders",)
+    with psycopg.connect(shop, autocommit=True) as connection:
+        size = "SELECT pg_relation_size('orders'), array_agg(id ORDER BY ctid) FROM orders"
+        (before, rows), *_ = connection.execute(size).fetchall()
+        connection.execute(script.encode())
+        (after, same), *_ = connection.execute(size).fetchall()
+    assert after > 1.8 * before
+    assert rows == same
+
+
+INDEXED = Change(
+    "orders_customer_idx", "index", "Create an index.",
+    "CREATE INDEX CONCURRENTLY orders_customer_idx ON public.orders (customer);",
+    "DROP INDEX CONCURRENTLY public.orders_customer_idx;", "cured", "", Net(1, 0.5, 2, 3),
+)  # fmt: skip
+CHANGES = (
+    INDEXED,
+    Change("jit", "setting", "Turn jit off; it's slow.",
+           "ALTER SYSTEM SET jit = off; SELECT pg_reload_conf();",
+           "ALTER SYSTEM RESET jit; SELECT pg_reload_conf();", "cured", ""),
+    Change("text", "statement", "Rewrite it.", "SELECT 1 WHERE $1 = ';'", "SELECT 2", "cured", ""),
+    Change("fill", "ddl", "Leave space.",
+           "ALTER TABLE orders SET (fillfactor = 80); VACUUM (FULL, ANALYZE) orders;",
+           "ALTER TABLE orders RESET (fillfactor);", "cured", ""),
+)  # fmt: skip
+CATALOGUE = """
+SELECT (SELECT array_agg(indexdef ORDER BY 1) FROM pg_indexes WHERE schemaname = 'public')::text,
+       (SELECT setconfig FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
+         WHERE datname = current_database())::text,
+       (SELECT reloptions FROM pg_class WHERE relname = 'orders')::text
+"""
+
+
+def test_the_scripts_make_and_revert_the_changes_one_statement_at_a_time(shop):
+    with psycopg.connect(shop, autocommit=True) as connection:
+
+        def state():
+            return connection.execute(CATALOGUE).fetchone()
+
+        def run(script):
+            for statement in statements_in(script):
+                connection.execute(statement.encode())
+
+        before = state()
+        run(up_sql(CHANGES, "cure_shop"))
+        indexes, settings, options = state()
+        assert "orders_customer_idx" in indexes
+        assert (settings, options) == ("{jit=off}", "{fillfactor=80}")
+        run(down_sql(CHANGES, "cure_shop"))
+        assert state() == before
+
+        connection.execute("CREATE INDEX orders_customer_idx ON orders (customer)")
+        connection.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'orders_customer_idx'::regclass"
+        )
+        *_, check = statements_in(up_sql([INDEXED], "cure_shop"))
+        with pytest.raises(psycopg.Error, match="orders_customer_idx is invalid") as failed:
+            connection.execute(check.encode())
+        assert "DROP INDEX CONCURRENTLY" in failed.value.diag.message_hint
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_psql_executes_both_scripts(shop, tmp_path):
+    with psycopg.connect(shop, autocommit=True) as connection:
+        before = connection.execute(CATALOGUE).fetchone()
+        for name, script in (("up", up_sql(CHANGES, "cure_shop")), ("down", down_sql(CHANGES, "cure_shop"))):
+            file = tmp_path / f"{name}.sql"
+            file.write_text(script)
+            command = ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-d", shop, "-f", str(file)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert (connection.execute(CATALOGUE).fetchone() == before) == (name == "down")

@@ -1,0 +1,146 @@
+"""A watch through PgBouncer sees what a direct one sees, and leaves nothing behind in the pooled session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from uncork.engines.conninfo import resolve
+from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.places import server_account
+from uncork.engines.source_tables import read_tables
+from uncork.engines.watch.connection import ServerWatch
+from uncork.errors import ConnectError
+from uncork.workbench.profile.databases import profile_database
+
+pytestmark = pytest.mark.postgres
+INSTALLED = Path("/usr/lib/postgresql/15/bin")
+FIND, COUNT = "SELECT id FROM parcels WHERE place = %s", "UPDATE visits SET n = n + 1"
+STATE = (
+    "SELECT current_setting('default_transaction_read_only'), current_setting('statement_timeout'), "
+    "current_setting('lock_timeout'), current_setting('jit'), (SELECT count(*) FROM pg_prepared_statements)"
+)
+
+
+@pytest.fixture(scope="module", params=[None, INSTALLED], ids=["own", "installed"])
+def server(request):
+    """A server with a table without an index on `place`, and a counter that an application updates."""
+    found = EmbeddedServer({"shared_preload_libraries": "pg_stat_statements"}, binaries=request.param)
+    found.start()
+    with psycopg.connect(found.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION pg_stat_statements")
+        connection.execute(
+            "CREATE TABLE parcels AS SELECT n AS id, n AS place FROM generate_series(1, 20000) AS n"
+        )
+        connection.execute("CREATE TABLE visits AS SELECT 0 AS n")
+        connection.execute("VACUUM ANALYZE")
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def pooled(server, request):
+    """The connection string of a pool of one session; the parameter is its mode."""
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        assert not os.environ.get("CI"), "CI installs PgBouncer"
+        pytest.skip("PgBouncer is not installed")
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        port = chosen.getsockname()[1]
+    address, account = resolve(server.conninfo()), server_account()
+    folder = tempfile.TemporaryDirectory()
+    Path(folder.name).chmod(0o755)  # PgBouncer does not run as root
+    file = Path(folder.name) / "pgbouncer.ini"
+    file.write_text(
+        f"[databases]\n* = host={address.host} port={address.port} user={address.user}\n[pgbouncer]\n"
+        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+        f"pool_mode = {request.param}\ndefault_pool_size = {2 if request.param == 'session' else 1}\n"
+    )
+    user = {"user": account.name} if account.change else {}
+    bouncer = subprocess.Popen([program, "-q", file], stderr=subprocess.DEVNULL, **user)
+    conninfo = f"host=127.0.0.1 port={port} dbname={address.database} user={address.user}"
+    try:
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                psycopg.connect(conninfo).close()
+                break
+            except psycopg.OperationalError:
+                assert bouncer.poll() is None and time.monotonic() < deadline
+        yield conninfo
+    finally:
+        bouncer.terminate()
+        bouncer.wait()
+        folder.cleanup()
+
+
+@pytest.mark.parametrize("pooled", ["transaction", "session"], indirect=True)
+def test_a_watch_through_a_pooler_leaves_the_pooled_session_as_it_was(pooled, server, tmp_path):
+    over = threading.Event()
+    failures = []
+
+    def work():
+        try:
+            with psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection:
+                while not over.is_set():
+                    connection.execute(FIND, (7,))
+                    connection.execute(COUNT)
+        except psycopg.Error as error:
+            failures.append(str(error))
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        run = profile_database(
+            tmp_path / "runs", resolve(pooled), seconds=1.0, rate_hz=20.0, command="uncork profile db"
+        )
+    finally:
+        over.set()
+        worker.join()
+    assert not failures and not run.trouble
+    texts = {one.number: one.text for one in run.result.templates}
+    plans = {texts[one.template]: one.text for one in run.result.plans}
+    assert "Filter: (place = $1)" in plans["select id from parcels where place = ?"]
+    assert any("not through a pooler" in one.remedy for one in run.result.missing)
+    assert run.result.settings is not None
+    with psycopg.connect(pooled, autocommit=True) as connection:
+        assert connection.execute(STATE).fetchone() == ("off", "0", "0", "on", 0)
+
+
+@pytest.mark.parametrize("pooled", ["transaction"], indirect=True)
+def test_queries_through_a_pooler_are_read_only_and_end_in_time(pooled):
+    watch = ServerWatch(pooled)
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        watch._session.execute(COUNT)
+    watch._session.set(statement_timeout="20ms")
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        watch._session.execute("SELECT pg_sleep(9)")
+    watch.close()
+
+
+@pytest.mark.parametrize("pooled", ["transaction"], indirect=True)
+def test_tables_are_described_through_a_pooler(pooled):
+    missing, found = read_tables(pooled, ("nowhere", "parcels"))
+    assert missing.unknown and [one.name for one in found.columns] == ["id", "place"]
+
+
+@pytest.mark.parametrize("pooled", ["statement"], indirect=True)
+def test_a_pool_of_statements_is_refused(pooled):
+    with pytest.raises(ConnectError, match=r"statement pooling.*connect to the server itself"):
+        ServerWatch(pooled)
+
+
+@pytest.mark.parametrize("pooled", ["session"], indirect=True)
+def test_a_pooler_that_refuses_options_is_named(pooled):
+    with pytest.raises(ConnectError, match="ignore_startup_parameters"):
+        ServerWatch(f"{pooled} options='-c geqo=off'")
