@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from uncork.advise import server_thresholds as at
 from uncork.model.results.database import PlanNote
 
-__all__ = ["plan_notes", "scanned_rows"]
+__all__ = ["LARGE_TABLE_ROWS", "plan_notes", "scanned_rows"]
+
+LARGE_TABLE_ROWS: Final = 10_000
+"""Rows of a large table. A full scan of a smaller one takes a millisecond or two."""
 
 _NODE: Final = re.compile(
     r"^ *(?:-> +)?(?P<name>\S.*?) +\(cost=[\d.]+\.\.[\d.]+ rows=(?P<rows>\d+) width=\d+\)"
@@ -66,6 +68,6 @@ def _notes(lines: list[str], rows: Mapping[str, float]) -> Iterator[PlanNote]:
             continue
         scan = _SCAN.match(node["name"])
         table = "" if scan is None else scan["table"].strip('"')
-        scanned = table if rows.get(table, 0.0) >= at.LARGE_TABLE_ROWS else ""
-        if _SORT.match(node["name"]) and int(node["rows"]) >= at.LARGE_TABLE_ROWS:
+        scanned = table if rows.get(table, 0.0) >= LARGE_TABLE_ROWS else ""
+        if _SORT.match(node["name"]) and int(node["rows"]) >= LARGE_TABLE_ROWS:
             yield PlanNote("sort", "", float(node["rows"]), "")

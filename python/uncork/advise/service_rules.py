@@ -2,15 +2,20 @@
 
 The places of the requests' time add up to the whole, so the largest place is where a change can gain most. A
 finding names the request and the statement behind a place, where the statements of each request are known.
+Queues count for what the requests ahead do meanwhile (`service_causes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
-from uncork.model.bottleneck import Bottleneck
+from uncork.advise.service_causes import DATABASE, Causes, cause_shares, outside_shares
+from uncork.advise.service_connections import opened_connections, prepares
+from uncork.advise.service_processes import serving
+from uncork.model.bottleneck import Bottleneck, Seen
 from uncork.model.results.service import (
     PlaceKind,
     RequestFacts,
@@ -22,7 +27,7 @@ from uncork.model.results.service import (
 from uncork.model.template_words import short_template
 from uncork.model.units import format_duration
 
-__all__ = ["REPEATED", "find_service_findings", "repeated_templates"]
+__all__ = ["REPEATED", "HotFunction", "find_service_findings", "repeated_templates"]
 
 REPEATED: Final = 5.0
 """Executions for each request from which on a statement that returns few rows is repeated."""
@@ -31,9 +36,6 @@ _MOSTLY: Final = 0.5
 """Fraction of a request's statements that must be repeated ones before they are its N+1."""
 _LEAST: Final = 0.05
 """Fraction of the requests' time below which a finding is not reported."""
-_DATABASE: Final[tuple[PlaceKind, ...]] = (
-    *("database cpu", "database queue", "locks", "commit", "storage", "internal locks", "database other"),
-)
 _FIRST: Final = frozenset(
     {
         *("generator", "ephemeral ports", "file descriptors", "listen backlog", "connection limit"),
@@ -65,13 +67,42 @@ _WAITS: Final[Mapping[PlaceKind, tuple[str, str]]] = {
 _UNEVEN: Final = 0.5
 """A process is idle if it used less than this fraction of the busiest one's processor time."""
 _BUSY_WORKER: Final = 0.5
+_DOMINANT: Final = 0.2
+"""Own share of processor time from which on one function explains what the service computes."""
+_MOST_STATEMENTS: Final = 2
 _LOCKED: Final = 0.8
 """Fraction of the time that a Python process computes, from which on its threads wait for the interpreter."""
 _UNEXPLAINED: Final = 0.5
-"""Weight of time that no source explains, when findings are ranked."""
+"""Weight of time whose cause is unknown, when findings are ranked."""
+_OPENING: Final = 2.0
+"""Weight of the time to open connections, when findings are ranked. The service also closes them and prepares
+each one, and the server's new process has empty caches. A site of Wagtail answered 30 to 35 % fewer requests
+with a connection for each, where opening them explained 12 to 15 %."""
+_SEVERAL: Final = 1.5
+"""Executions for each request from which on a finding states their number."""
 _OWN: Final = 0.5
 """A finding about the service is mostly explained by an N+1 if less than this fraction of it is left."""
 _TEXT: Final = 70
+
+
+@dataclass(frozen=True, slots=True)
+class HotFunction:
+    """The function of the service with the greatest own share of its processor time.
+
+    `deepest` is the function that calls no other one that is active half of the time, `within` its share with
+    what it calls; empty if unknown.
+    """
+
+    name: str
+    own: float
+    deepest: str = ""
+    within: float = 0.0
+
+    def place(self) -> str:
+        """Return where the service computes: in one function, or else in the deepest one with half of it."""
+        if self.own >= _DOMINANT or not self.deepest:
+            return f"{_percent(self.own)} of it is in {self.name}"
+        return f"{_percent(self.within)} of it is in {self.deepest} and what that calls"
 
 
 def find_service_findings(
@@ -80,33 +111,51 @@ def find_service_findings(
     bottlenecks: Sequence[Bottleneck],
     workers: Sequence[WorkerFacts],
     *,
-    hottest: tuple[str, float] | None = None,
+    seen: Seen | None = None,
+    hottest: HotFunction | None = None,
+    unindexed: Mapping[str, str] = MappingProxyType({}),
     foreign: float = 0.0,
     paused: float = 0.0,
+    connect_ns: float | None = None,
 ) -> tuple[ServiceFinding, ...]:
     """Return the findings, the costliest first; limits that refuse requests come before all others.
 
-    `foreign` is the fraction of the machine's busy processors that other programs use. `hottest` is the
-    function that uses most of the service's processor time, with its fraction of it. `paused` is the fraction
-    of the requests' time in which answers pause for delayed acknowledgements.
+    `foreign` is the fraction of the machine's busy processors that other programs use. `unindexed` are the
+    tables that statements read without a fitting index, by the template's text. `paused` is the fraction of
+    the requests' time in which answers pause for delayed acknowledgements. `connect_ns` is how long it takes
+    to open a connection to the database, None if that was not measured.
     """
-    repeated = tuple(_repeated(time, requests))
-    left = 1.0 - min(1.0, sum(one.outside for one in repeated))
+    causes = cause_shares(time, requests, seen)
+    repeated = tuple(_repeated(requests, causes, unindexed, hottest))
+    opened = opened_connections(requests, causes, connect_ns)
+    outside = sum(one.outside for one in repeated)
+    outside += sum(one.share for one in opened) / causes.outside if causes.outside else 0.0
+    left = 1.0 - min(1.0, outside)
     found = [
         *(_limit(one, time, foreign) for one in bottlenecks if one.resource in _FIRST),
+        *_unindexed(requests, causes, unindexed),
         *(one.finding for one in repeated),
-        *_database(time, requests),
-        *_held(time, left),
-        *_service(time, bottlenecks, workers, hottest, left * (1.0 - paused)),
+        *opened,
+        *_statements(time, requests, causes, unindexed),
+        *_held(time, causes, left),
+        *_service(time, bottlenecks, workers, hottest, causes, left * (1.0 - paused)),
+        *_few_processes(time, workers, causes, seen),
         *_idle_workers(workers, time),
         *_pauses(paused),
     ]
-    return tuple(sorted((one for one in found if one.share >= _LEAST), key=_rank))
+    ranked = sorted((one for one in found if one.share >= _LEAST), key=lambda one: _rank(one, hottest))
+    return tuple(ranked)
 
 
-def _rank(one: ServiceFinding) -> float:
-    """Return a sort key. What no source explains comes after a cause that is known and half as large."""
-    return -one.share * (_UNEXPLAINED if one.name == "service wait" else 1.0)
+def _rank(one: ServiceFinding, hottest: HotFunction | None) -> float:
+    """Return a sort key. What has no known cause comes after a cause that is known and half as large.
+
+    This holds for waits that no source explains, and for computing of which no function uses much.
+    """
+    if one.name == "connections":
+        return -one.share * _OPENING
+    vague = one.name == "service code" and (hottest is None or hottest.own < _DOMINANT)
+    return -one.share * (_UNEXPLAINED if one.name == "service wait" or vague else 1.0)
 
 
 def repeated_templates(request: RequestFacts) -> tuple[SentTemplate, ...]:
@@ -128,12 +177,6 @@ def _limit(one: Bottleneck, time: Sequence[TimePlace], foreign: float) -> Servic
     return ServiceFinding("bottleneck", one.sentence, one.remedy, share)
 
 
-def _share_of(request: RequestFacts, requests: Sequence[RequestFacts]) -> float:
-    """Return the fraction of all requests' time that passes in one kind of request."""
-    whole = sum((one.mean_ns or 0.0) * one.sent for one in requests)
-    return (request.mean_ns or 0.0) * request.sent / whole if whole else 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class _Repeated:
     """An N+1; `outside` is the fraction of all time outside the database that it explains."""
@@ -142,72 +185,125 @@ class _Repeated:
     outside: float
 
 
-def _repeated(time: Sequence[TimePlace], requests: Sequence[RequestFacts]) -> Iterator[_Repeated]:
+def _repeated(
+    requests: Sequence[RequestFacts],
+    causes: Causes,
+    unindexed: Mapping[str, str],
+    hottest: HotFunction | None,
+) -> Iterator[_Repeated]:
     """Report requests that send a statement for each row of another one.
 
-    Their time is the execution time of the repeated statements, and the part of the request's time outside
-    the database that falls to them: each statement costs the service and the network time too.
+    Their time is the execution time of the repeated statements, and their part of the other time: each
+    statement costs the service and the network time too, and the database has to parse it. The execution time
+    of a statement that lacks an index counts for the index.
     """
-    inside = sum(one.share for one in time if one.kind in _DATABASE)
+    outside, total = outside_shares(requests, causes), _executing(requests)
+    sent = sum((one.statements or 0.0) * one.sent for one in requests)
     for request in requests:
         found = repeated_templates(request)
         calls = sum(one.calls for one in found)
         if not found or not request.statements or calls < _MOSTLY * request.statements:
             continue
-        mean, part = request.mean_ns or 0.0, _share_of(request, requests)
-        own = min(1.0, sum(one.ns for one in found) / mean) if mean else 0.0
-        executing = min(1.0, (request.database_ns or 0.0) / mean) if mean else 0.0
-        between = (1.0 - executing) * calls / request.statements
+        own = sum(one.ns for one in found if one.text not in unindexed) * request.sent
+        inside = causes.executing * own / total if total else 0.0
+        inside += causes.parsing * calls * request.sent / sent
+        between = outside[request.name] * calls / request.statements
         counts = " and ".join(f"{one.calls:.3g} × `{_shown(one.text)}`" for one in found[:3])
         many = f"{request.statements:.3g} statements"
+        mostly = hottest is not None and hottest.deepest and between >= _MOSTLY * causes.outside
+        place = ""
+        if hottest is not None and mostly:
+            place = f"; {_percent(hottest.within)} of the service's computing is in {hottest.deepest}"
         yield _Repeated(
             ServiceFinding(
                 "n+1",
                 f"{request.name} sends {many} for each request, {calls:.3g} of them one by one (N+1): "
-                f"{counts}",
+                f"{counts}{place}",
                 "fetch these rows in one statement: a join, = ANY of a list, or the ORM's eager loading "
                 "(select_related and prefetch_related, joinedload and selectinload, includes, Preload)",
-                min(1.0, own + between) * part,
+                min(1.0, inside + between),
                 request.name,
                 found[0].template,
             ),
-            min(1.0, between * part / (1.0 - inside)) if inside < 1.0 else 0.0,
+            min(1.0, between / causes.outside) if causes.outside else 0.0,
         )
 
 
-def _database(time: Sequence[TimePlace], requests: Sequence[RequestFacts]) -> Iterator[ServiceFinding]:
-    """Report the largest place in the database, with the statement that takes most of the time there."""
-    places = [one for one in time if one.kind in _DATABASE]
+def _executing(requests: Sequence[RequestFacts]) -> float:
+    """Return the execution time of all statements of all requests."""
+    return sum(one.ns * request.sent for request in requests for one in request.templates)
+
+
+def _unindexed(
+    requests: Sequence[RequestFacts], causes: Causes, unindexed: Mapping[str, str]
+) -> Iterator[ServiceFinding]:
+    """Report statements that read a whole table because an index is missing, with their request."""
+    total = _executing(requests)
+    for text, table in unindexed.items():
+        sent = [
+            (one.ns * request.sent, one, request)
+            for request in requests
+            for one in request.templates
+            if one.text == text
+        ]
+        ns = sum(part for part, _, _ in sent)
+        if not ns:
+            continue
+        _, one, request = max(sent, key=lambda each: each[0])
+        times = "" if one.calls < _SEVERAL else f"{one.calls:.3g} × "
+        took = f"takes {format_duration(one.ns)} for each request, {_percent(ns / total)}"
+        yield ServiceFinding(
+            "missing index",
+            f"an index is missing on {table}: {times}`{_shown(text)}` of {request.name} reads the whole "
+            f"table and {took} of the statements' time",
+            f"create an index on {table} for the columns that this statement compares",
+            causes.executing * ns / total,
+            request.name,
+            one.template,
+        )
+
+
+def _statements(
+    time: Sequence[TimePlace],
+    requests: Sequence[RequestFacts],
+    causes: Causes,
+    unindexed: Mapping[str, str],
+) -> Iterator[ServiceFinding]:
+    """Report the statements that take most of the time in the database, and what they do there.
+
+    Repeated statements and statements without an index have findings of their own.
+    """
+    places = [one for one in time if one.kind in DATABASE]
     if not places:
         return
-    whole = sum(one.share for one in places)
     largest = max(places, key=lambda one: one.share)
     what, remedy = _WAITS[largest.kind]
-    sent = [(one.ns * request.sent, one, request) for request in requests for one in request.templates]
-    total = sum(ns for ns, _, _ in sent)
+    doing = f"requests pass {_percent(largest.share)} of their time {what}"
+    total = _executing(requests)
     if not total:
-        yield ServiceFinding(
-            "bottleneck", f"requests pass {_percent(largest.share)} of their time {what}", remedy, whole
-        )
+        yield ServiceFinding("bottleneck", doing, remedy, causes.database)
         return
-    ns, template, request = max(sent, key=lambda one: one[0])
-    share = whole * ns / total
-    repeated = template in repeated_templates(request)
-    if repeated:
-        return  # the finding about N+1 covers it
-    yield ServiceFinding(
-        "statement",
-        f"`{_shown(template.text)}` of {request.name} takes {format_duration(template.ns)} for each request, "
-        f"{_percent(ns / total)} of the statements' time; requests pass {_percent(largest.share)} of their "
-        f"time {what}",
-        remedy,
-        share,
-        request.name,
-        template.template,
-    )
+    sent = [
+        (one.ns * request.sent, one, request)
+        for request in requests
+        for one in request.templates
+        if one.text not in unindexed and not _is_repeated(one) and not prepares(request, one)
+    ]
+    for ns, template, request in sorted(sent, key=lambda one: -one[0])[:_MOST_STATEMENTS]:
+        share = causes.executing * ns / total
+        took = f"takes {format_duration(template.ns)} for each request, {_percent(ns / total)}"
+        text = f"`{_shown(template.text)}` of {request.name} {took} of the statements' time"
+        yield ServiceFinding(
+            "statement",
+            text if causes.grown > 1.0 else f"{text}; {doing}",
+            remedy,
+            share,
+            request.name,
+            template.template,
+        )
 
 
-def _held(time: Sequence[TimePlace], left: float) -> Iterator[ServiceFinding]:
+def _held(time: Sequence[TimePlace], causes: Causes, left: float) -> Iterator[ServiceFinding]:
     """Report time in open transactions; `left` is the fraction of it that no N+1 explains."""
     place = next((one for one in time if one.kind == "idle in transaction"), None)
     if place is None:
@@ -218,7 +314,7 @@ def _held(time: Sequence[TimePlace], left: float) -> Iterator[ServiceFinding]:
         f"requests pass {_percent(place.share)} of their time between the statements of an open transaction"
         f"{each}: the service works or waits while it holds a connection and its locks{_explained(left)}",
         "send fewer statements for each transaction, and do other work before it begins or after it ends",
-        place.share * left,
+        causes.held * left,
     )
 
 
@@ -226,17 +322,18 @@ def _service(
     time: Sequence[TimePlace],
     bottlenecks: Sequence[Bottleneck],
     workers: Sequence[WorkerFacts],
-    hottest: tuple[str, float] | None,
+    hottest: HotFunction | None,
+    causes: Causes,
     left: float,
 ) -> Iterator[ServiceFinding]:
-    """Report the time in the service: computing, or waiting for a connection, a worker or a lock.
+    """Report the time in the service: computing, or waiting for a connection, an interpreter or a thread.
 
     `left` is the fraction of it that no N+1 explains.
     """
     shares = {one.kind: one.share for one in time}
     computing = shares.get("service cpu", 0.0) + shares.get("service queue", 0.0)
-    named = "" if hottest is None else f"; {_percent(hottest[1])} of it is in {hottest[0]}"
-    waiting = shares.get("service wait", 0.0)
+    named = "" if hottest is None else f"; {hottest.place()}"
+    code, waiting = causes.code, causes.waiting
     pool = next((one for one in bottlenecks if one.resource == "pool"), None)
     threads = next((one for one in bottlenecks if one.resource == "service cpu"), None)
     locked = next((one for one in workers if one.runtime == "python" and one.cpus >= _LOCKED), None)
@@ -244,8 +341,8 @@ def _service(
         yield ServiceFinding("bottleneck", pool.sentence, pool.remedy, max(pool.weight, waiting) * left)
         waiting = 0.0
     elif threads is not None or locked is not None:  # requests queue for the threads that compute
-        computing, waiting = computing + waiting, 0.0
-    if computing:
+        code, computing, waiting = code + waiting, computing + waiting, 0.0
+    if code:
         sentence = f"requests pass {_percent(computing)} of their time in the service's own code{named}"
         if locked is not None:
             sentence = (
@@ -254,13 +351,15 @@ def _service(
             )
         elif threads is not None:
             sentence = f"{threads.sentence}{named}"
+        elif causes.grown > 1.0:
+            sentence = f"the service's own code keeps its processes busy{named}"
         yield ServiceFinding(
             "service code",
             f"{sentence}{_explained(left)}",
             "make that function cheaper, or run more processes of the service"
             if hottest is not None
             else "find what it computes, and make that cheaper, or run more processes of the service",
-            computing * left,
+            code * left,
         )
     if waiting:
         yield ServiceFinding(
@@ -271,6 +370,25 @@ def _service(
             "another service",
             waiting * left,
         )
+
+
+def _few_processes(
+    time: Sequence[TimePlace], workers: Sequence[WorkerFacts], causes: Causes, seen: Seen | None
+) -> Iterator[ServiceFinding]:
+    """Report that all processes of the service are busy, while processors of the machine are idle."""
+    queue = next((one for one in time if one.kind == "process queue"), None)
+    if queue is None or not causes.few:
+        return
+    many = len(serving(workers))
+    busy = "its only process is" if many == 1 else f"its {many} processes are all"
+    idle = 1.0 - (0.0 if seen is None else seen.machine.busy or 0.0)
+    yield ServiceFinding(
+        "few processes",
+        f"the service has too few processes: {busy} busy with one request at a time, and "
+        f"{queue.requests:.1f} requests wait, while {_percent(idle)} of the machine's processors are idle",
+        "run more processes of the service, or let each answer several requests at once (threads)",
+        causes.few,
+    )
 
 
 def _pauses(paused: float) -> Iterator[ServiceFinding]:
@@ -286,14 +404,11 @@ def _pauses(paused: float) -> Iterator[ServiceFinding]:
 def _idle_workers(workers: Sequence[WorkerFacts], time: Sequence[TimePlace]) -> Iterator[ServiceFinding]:
     """Report that some of the processes that serve requests work, while others are hardly used."""
     waiting = sum(one.share for one in time if one.kind in ("service cpu", "service queue", "service wait"))
-    parents = {one.parent for one in workers}
-    serving = [one for one in workers if one.pid not in parents or one.cpus >= _BUSY_WORKER]
-    if any(one.sessions for one in serving):  # the others may be helpers, such as a resource tracker
-        serving = [one for one in serving if one.sessions]
-    if len(serving) < 2:
+    found = serving(workers)
+    if len(found) < 2:
         return
-    busiest, idlest = max(serving, key=lambda one: one.cpus), min(serving, key=lambda one: one.cpus)
-    same = [one for one in serving if one.command == busiest.command]
+    busiest, idlest = max(found, key=lambda one: one.cpus), min(found, key=lambda one: one.cpus)
+    same = [one for one in found if one.command == busiest.command]
     if busiest.cpus < _BUSY_WORKER or idlest not in same or idlest.cpus >= _UNEVEN * busiest.cpus:
         return
     yield ServiceFinding(

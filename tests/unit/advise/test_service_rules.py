@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.advise.service_rules import find_service_findings
-from uncork.model.bottleneck import Bottleneck
+from fakes.database_results import database_result
+from fakes.http_results import http_result
+from uncork.advise.service_rules import HotFunction, find_service_findings
+from uncork.model.bottleneck import Bottleneck, Component, LoadUse, MachineUse, Seen
+from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.service import (
     RequestFacts,
     SentTemplate,
@@ -109,11 +112,88 @@ def test_a_full_pool_a_full_thread_and_a_full_interpreter_explain_waits_in_the_s
     assert find_service_findings(waiting, [PLAIN], [LIMITS["pool"]], ())[0].sentence.startswith("the pool")
     computing = find_service_findings(waiting, [PLAIN], [LIMITS["service cpu"]], ())
     assert (computing[0].name, computing[0].share) == ("service code", pytest.approx(1.0))
-    locked = find_service_findings(waiting, [PLAIN], (), [worker(7, 0.93, "python")], hottest=("render", 0.6))
+    locked = find_service_findings(
+        waiting, [PLAIN], (), [worker(7, 0.93, "python")], hottest=HotFunction("render", 0.6)
+    )
     assert locked[0].name == "service code"
     assert "Python process 7" in locked[0].sentence
     assert "60 % of it is in render" in locked[0].sentence
     assert names(waiting, [PLAIN], (), [worker(7, 0.93, "go")])[0] == "service wait"
+
+
+QUEUED = (
+    *(place("process queue", 0.7), place("database cpu", 0.18), place("service cpu", 0.08)),
+    place("service queue", 0.04),
+)
+FORKED = [replace(worker(pid, 0.3, "python"), threads=1, sessions=1) for pid in (2, 3)]
+
+
+def full(busy, database=1.0, service=0.5):
+    return Seen(
+        LoadUse(8.0, 40e6),
+        MachineUse(2, busy=busy),
+        database=Component(database, 0.0),
+        service=Component(service, 0.0),
+    )
+
+
+def test_the_queue_for_processes_belongs_to_what_keeps_them_busy():
+    listed = request("/list", replace(SEARCH, ns=7e6), CUSTOMER, mean_ns=40e6)
+    first, second, *_ = find_service_findings(QUEUED, [listed], (), FORKED, seen=full(1.0))
+    assert (first.name, first.template) == ("statement", 4)
+    # 30 % of the time is work: 18 % of the database, with two thirds of the wait for processors.
+    assert first.share == pytest.approx((0.18 + 0.04 * 2 / 3) / 0.3 * 7 / 8, abs=0.01)
+    assert second.name == "n+1"
+    assert first.share + second.share == pytest.approx(1.0, abs=0.03)
+
+
+def test_too_few_processes_are_named_only_if_processors_are_idle():
+    plain = request("/slug", sent(1, "select a", 1.0, 1e5), mean_ns=40e6)
+    spread = HotFunction("compile", 0.02, "get_queryset", 0.52)
+    found = find_service_findings(QUEUED, [plain], (), FORKED[:1], seen=full(0.5), hottest=spread)
+    assert found[0].name == "few processes"
+    assert "its only process is busy" in found[0].sentence
+    assert "50 % of the machine's processors are idle" in found[0].sentence
+    code = find_service_findings(QUEUED, [plain], (), FORKED, seen=full(1.0), hottest=spread)
+    assert code[0].name == "service code"
+    assert "52 % of it is in get_queryset" in code[0].sentence
+    assert "few processes" not in [one.name for one in code]
+
+
+def test_a_repeated_statement_without_an_index_is_named_before_the_repetition():
+    slow = sent(1, "select name from customers where id = ?", 20.0, 36e6)
+    listed = request("/orders", slow, PRODUCT, mean_ns=40e6)
+    time = (place("database cpu", 0.95), place("service cpu", 0.05))
+    found = find_service_findings(time, [listed], (), (), unindexed={slow.text: "customers"})
+    assert [one.name for one in found] == ["missing index", "n+1"]
+    assert found[0].sentence.startswith("an index is missing on customers: 20 × ")
+    assert found[0].share == pytest.approx(0.95 * 36 / 37, abs=0.05)
+    assert names(time, [listed], (), ())[0] == "n+1"
+
+
+def test_time_in_which_sessions_do_not_execute_belongs_to_the_number_of_statements():
+    listed = request("/orders", ORDERS, CUSTOMER, PRODUCT, sent(4, "select count(*)", 1.0, 8e6))
+    time = (place("database cpu", 0.8), place("service cpu", 0.2))
+    found = {one.name: one for one in find_service_findings(time, [listed], (), ())}
+    assert found["statement"].share == pytest.approx(8 / 40, abs=0.01)
+    assert found["n+1"].share > 0.7
+
+
+def test_connections_opened_for_each_request_are_named_with_what_they_cost():
+    setup = sent(7, "select set_config(?, ?, ?)", 1.0, 2e5)
+    plain = replace(request("/slug", setup, sent(1, "select a", 1.0, 2e5), mean_ns=40e6), connections=1.0)
+    spread = HotFunction("compile", 0.02, "get_queryset", 0.52)
+    options = {"seen": full(1.0), "hottest": spread, "connect_ns": 3e6}
+    time = (place("process queue", 0.7), place("service cpu", 0.28), place("database cpu", 0.02))
+    first, second, *_ = find_service_findings(time, [plain], (), FORKED, **options)
+    assert (first.name, first.request, second.name) == ("connections", "/slug", "service code")
+    assert "opens a connection to the database for each request; opening one takes 3.00 ms" in first.sentence
+    # 3 of the 12 ms outside the queue, and half of the statements' time.
+    assert first.share == pytest.approx(3 / 12 + 0.01 / 0.3 / 2, abs=0.02)
+    both = find_service_findings(time, [plain, replace(plain, name="/page")], (), FORKED, **options)
+    assert both[0].sentence.startswith("each request opens a connection to the database; opening one")
+    kept = find_service_findings(time, [replace(plain, connections=0.02)], (), FORKED, **options)
+    assert "connections" not in [one.name for one in kept]
 
 
 def test_what_nothing_explains_comes_after_a_known_cause():
@@ -181,6 +261,22 @@ RESULTS = {
     "code": result((place("service cpu", 0.9),), [PLAIN]),
     "pool": result((place("service wait", 0.9),), [PLAIN], [LIMITS["pool"]]),
     "refused": result(IN_DATABASE, [PLAIN], [LIMITS["connection limit"]]),
+    "queued": result(QUEUED, [request("/list?limit=20&fields=all", SEARCH)], (), FORKED),
+    "few": result(
+        QUEUED,
+        [PLAIN],
+        (),
+        FORKED,
+        findings=find_service_findings(QUEUED, [PLAIN], (), FORKED[:1], seen=full(0.2)),
+    ),
+    "unindexed": result(
+        IN_DATABASE,
+        [request("/search?a=1&b=2", SEARCH)],
+        findings=find_service_findings(
+            IN_DATABASE, [request("/search?a=1&b=2", SEARCH)], (), (), unindexed={SEARCH.text: "products"}
+        ),
+    ),
+    "long": result(IN_SERVICE, [request("/raw?rows_per_page=100&delta=2592000", CUSTOMER, PRODUCT)]),
     "nothing": result((), []),
     "calm": result((place("service wait", 0.04),), [PLAIN]),
 }
@@ -201,8 +297,46 @@ def test_the_headlines_name_what_was_found():
     )
     assert "waiting for locks" in RESULTS["locks"].answer
     assert RESULTS["refused"].answer.startswith("The bottleneck is the connection limit")
+    assert RESULTS["queued"].answer.startswith(
+        '"select count(*) from products where supplier = ?" of /list?limit=20&fields=all causes'
+    )
+    assert RESULTS["few"].answer.startswith("The service has too few processes: its only process is busy")
+    assert RESULTS["unindexed"].answer.startswith("An index is missing on products")
+    assert RESULTS["long"].answer.startswith(
+        "/raw?rows_per_page=… sends 40 statements for each request (N+1)"
+    )
     assert RESULTS["nothing"].answer.startswith("Nothing was measured")
     assert RESULTS["calm"].answer.startswith("Nothing stands out")
+
+
+def test_the_steps_name_each_change_once():
+    listed = [request("/search", SEARCH, CUSTOMER)]
+    bill = Bill(3600.0, 3000.0, 4200.0, 0.9)
+    joined = Candidate("client", "Fetch all rows with one statement.")
+    loop = Finding("one-by-one", "A loop", ("shop",), bill, (1,), CUSTOMER.text, candidates=(joined,))
+    create = "CREATE INDEX CONCURRENTLY products_name_idx ON products (name);"
+    created = Candidate("index", "Create an index on products (name).", create)
+    index = Finding("missing-index", "A scan", ("products",), bill, (4,), SEARCH.text, candidates=(created,))
+    database = replace(database_result(), findings=(loop, index))
+    options = {"database": database, "load": http_result()}
+    repeated = build_service_document(
+        result(
+            IN_SERVICE,
+            listed,
+            **options,
+            findings=find_service_findings(IN_SERVICE, listed, (), (), unindexed={SEARCH.text: "products"}),
+        )
+    )
+    texts = [one.text for one in repeated.steps]
+    assert sum("one statement" in one for one in texts) == 1
+    assert sum("index on" in one.lower() for one in texts) == 1
+    commands = [one.command for one in repeated.steps if one.command.startswith("uncork new")]
+    assert commands == [
+        "uncork new question.toml --from service-1 --change "
+        "index='CREATE INDEX products_name_idx ON products (name);'"
+    ]
+    plain = build_service_document(RESULTS["n+1"])
+    assert not [one for one in plain.steps if "CREATE INDEX" in one.command]
 
 
 def test_sources_that_disagree_are_reconciled():

@@ -66,3 +66,41 @@ def test_a_table_of_another_schema_is_told_by_both_names():
 def test_a_key_to_a_table_that_is_not_seen_makes_no_island():
     found = facts([table(1, 5)], [key(1, 1, 99)])
     assert found["islands"] == () and found["foreign_keys"][0].referred == ""
+
+
+def test_many_tables_and_foreign_keys_take_time_in_proportion():
+    """Checked against a count of steps, not a clock: each foreign key sees the indexes of its table alone."""
+    tables = [table(oid, 1) for oid in range(2_000)]
+    index = {
+        "method": "btree",
+        "valid": True,
+        "predicate": "",
+        "expressions": "",
+        "included": "",
+        "name": "i",
+    }
+    indexes = [
+        Counted(row("database_indexes", oid=9_000 + n, table_oid=n, schema="public", keys="1:0:0:0", **index))
+        for n in range(2_000)
+    ]
+    moments = {
+        "database_relations": ([], tables),
+        "database_indexes": ([], indexes),
+        "database_counters": ([], []),
+    }
+    keys = [key(n, n, n - 1) for n in range(1, 2_000)]
+    found = schema_facts(
+        moments, {"database_foreign_keys": rows_table("database_foreign_keys", keys)}, SERVER
+    )
+    assert all(one.indexed for one in found["foreign_keys"]) and len(found["islands"]) == 1
+    assert max(one.reads for one in indexes) < 100
+
+
+class Counted(dict):
+    """A row that counts how often it is read."""
+
+    reads = 0
+
+    def __getitem__(self, name):
+        self.reads += 1
+        return super().__getitem__(name)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from uncork.analysis.service.places import foreign_share, time_places
-from uncork.analysis.service.requests import join_requests
+from uncork.analysis.service.requests import connections_opened, join_requests
 from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Seen
+from uncork.model.results.service import WorkerFacts
 
 SEEN = Seen(
     load=LoadUse(in_flight=8.0, mean_ns=40e6),
@@ -43,6 +44,44 @@ def test_each_source_gives_its_place():
     assert found["service queue"] == pytest.approx(0.4 / 8)
     # The service computes for requests with and without a transaction alike.
     assert found["idle in transaction"] == pytest.approx(3.0 * 0.25 / 8)
+
+
+def forked(pid, parent=1, threads=1, sessions=1):
+    return WorkerFacts(pid, parent, "gunicorn", "python", 0, 0, 0, threads, 0.3, sessions, 10**9)
+
+
+WORKERS = (forked(1, parent=0, threads=2, sessions=0), forked(2), forked(3))
+
+
+def test_requests_queue_for_processes_that_answer_one_at_a_time():
+    seen = replace(
+        SEEN,
+        sessions=DatabaseUse({("CPU", ""): 0.5, ("idle in transaction", ""): 1.2}, sessions=2.0),
+        service=Component(user=0.7, system=0.1, waiting=0.2),
+    )
+    found = {one.kind: one.share * 8 for one in time_places(seen, WORKERS)}
+    # Both processes are busy: what computes does so for the two requests in progress.
+    assert found == {
+        "process queue": pytest.approx(6.3),
+        "service cpu": pytest.approx(0.8),
+        "database cpu": pytest.approx(0.5),
+        "service queue": pytest.approx(0.2),
+        "idle in transaction": pytest.approx(0.2),
+    }
+
+
+@pytest.mark.parametrize(
+    "workers",
+    [
+        (),
+        tuple(replace(one, threads=8) for one in WORKERS),  # each answers several requests
+        tuple(replace(one, runtime="go") for one in WORKERS),
+        tuple(replace(one, sessions=5) for one in WORKERS),
+        (*WORKERS, *(forked(pid) for pid in range(4, 12))),  # most of them wait for a request
+    ],
+)
+def test_other_services_have_no_queue_for_processes(workers):
+    assert "process queue" not in {one.kind for one in time_places(SEEN, workers)}
 
 
 def test_sessions_of_others_do_not_make_more_requests_than_are_in_flight():
@@ -115,6 +154,18 @@ def test_each_request_gets_its_statements_and_its_part_of_the_time():
     (other,) = join.templates["/b"]
     assert other.ns == pytest.approx(120e6 * 20 / 50 / 20)
     assert join.explained == pytest.approx(1.0)
+
+
+def test_connections_of_each_request_are_counted_without_those_of_others():
+    slices = [
+        {**one_slice(0, "one", "/a", 40, seconds=2.0), "sessions": 44},
+        {**one_slice(1, "one", "/b", 10), "sessions": 2},
+        {**one_slice(2, "none"), "sessions": 2},
+        {**one_slice(3, "all", started=10), "sessions": 30},
+    ]
+    assert connections_opened(slices, "/a") == pytest.approx(1.0)
+    assert connections_opened(slices, "/b") == 0.0
+    assert connections_opened([{**one, "sessions": None} for one in slices], "/a") is None
 
 
 def test_work_of_others_belongs_to_no_request():

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -116,6 +117,25 @@ def test_nothing_in_common_is_said():
     before = tables({"main": 1}, measure="inuse_space")["stacks"]
     result = stack_result(RUN, facts(against="x"), tables(), before)
     assert any("no measure in common" in one for one in result.warnings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "again", "server"),
+    [
+        ("--postgres shop", "--against cpu-shop-1 --postgres shop", " shop"),
+        ("--command -- sort -u a", "--against cpu-shop-1 --command -- sort -u a", ""),
+        (
+            '--postgres "host=db password=${PGPASSWORD:?}" --for 5s',
+            '--against cpu-shop-1 --postgres "host=db password=${PGPASSWORD:?}" --for 5s',
+            ' "host=db password=${PGPASSWORD:?}"',
+        ),
+    ],
+)
+def test_the_next_steps_run_as_they_are(arguments, again, server):
+    run = replace(RUN, reproduce=f"uncork profile cpu {arguments}")
+    result = stack_result(run, facts("sessions"), tables(), None)
+    commands = [step.command for step in build_stack_document(result).steps if step.command]
+    assert commands == [f"uncork profile db{server}", f"uncork profile cpu {again}"]
 
 
 def test_what_cannot_be_seen_stands_in_the_report():

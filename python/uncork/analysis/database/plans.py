@@ -1,42 +1,85 @@
-"""Generic plans of a watched server, and what stands out in them."""
+"""Plans of a watched server's statements, what stands out in them, and why some have none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from uncork.advise.plan_rules import plan_notes
+from uncork.model.database.plan import PlanSource, StatementPlan
 from uncork.model.results.database import Missing, PlanFacts, TableFacts
+from uncork.profile.plans.tree import statement_plan
 
-__all__ = ["missing_plans", "plans_of"]
+__all__ = ["missing_plans", "plans_of", "statement_plans"]
 
 Row = Mapping[str, Any]
 
+_MOST_REASONS: Final = 5
+"""Reasons to list; the section of each template has its own."""
+_UNKNOWN: Final = "does not exist"
+
+
+def statement_plans(rows: Iterable[Row]) -> tuple[StatementPlan, ...]:
+    """Return all plans, several per template, in the order in which uncork asked for them. Pure.
+
+    Runs of earlier versions stored only the text of generic plans, which is read instead of the JSON.
+    """
+    found = []
+    for row in rows:
+        if row["template"] is None or row["plan"] is None:
+            continue
+        text = row["plan"]
+        one = statement_plan(row["template"], row["source"] or "generic", row["json"] or text, text)
+        if one is not None:
+            found.append(replace(one, jit=bool(row["jit"])))
+    return tuple(found)
+
 
 def plans_of(rows: Iterable[Row], tables: Iterable[TableFacts]) -> tuple[PlanFacts, ...]:
-    """Return one plan per template, in the order of their time. Pure."""
+    """Return one plan per template, in the order of their time: the generic one, else the first. Pure."""
     sizes: dict[str, float] = {}
     for one in tables:
         name = one.name.rpartition(".")[2]
         sizes[name] = max(sizes.get(name, 0.0), float(one.live or 0) if one.rows is None else one.rows)
     found: dict[int, PlanFacts] = {}
     for row in rows:
-        if row["template"] is None or row["denied"]:
+        template = row["template"]
+        if template is None or row["denied"] or (template in found and found[template].text):
             continue
         text = row["plan"] or ""
-        found.setdefault(
-            row["template"], PlanFacts(row["template"], text, row["reason"], plan_notes(text, sizes))
-        )
+        if text or template not in found:
+            source: PlanSource = row["source"] or "generic"
+            found[template] = PlanFacts(template, text, row["reason"], plan_notes(text, sizes), source)
     return tuple(found.values())
 
 
-def missing_plans(rows: Iterable[Row], role: str) -> Iterator[Missing]:
-    """Yield, once, that this role may not see the plans of some statements."""
-    denied = [row for row in rows if row["denied"]]
+def missing_plans(rows: Sequence[Row], role: str) -> Iterator[Missing]:
+    """Yield why statements have no plan: once for missing privileges, and once for each other reason."""
+    planned = {row["query_id"] for row in rows if row["plan"] is not None}
+    failed: dict[str, set[int]] = defaultdict(set)
+    denied: dict[int, str] = {}
+    for row in rows:
+        if row["query_id"] in planned:
+            continue
+        if row["denied"]:
+            denied[row["query_id"]] = row["reason"]
+        else:
+            failed[row["reason"]].add(row["query_id"])
     if denied:
         yield Missing(
-            f"the privileges that the statements need (the server: {denied[0]['reason']})",
+            f"the privileges that the statements need (the server: {next(iter(denied.values()))})",
             f"the plans of {len(denied)} of the costliest statements",
             f'for queries, GRANT pg_read_all_data TO "{role}" (PostgreSQL 14 and later), or profile as the '
             "role of the application",
+        )
+    for reason, statements in sorted(failed.items(), key=lambda one: -len(one[1]))[:_MOST_REASONS]:
+        many = len(statements)
+        yield Missing(
+            f'statements that the server can plan (the server: "{reason}")',
+            f"the {'plans' if many > 1 else 'plan'} of {many} of the costliest statements",
+            'profile as the role of the application, or add "options=-csearch_path=SCHEMA" to the DSN'
+            if _UNKNOWN in reason
+            else "run EXPLAIN with the values of a call",
         )

@@ -12,9 +12,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.advise.server import find_server_findings
-from uncork.analysis.database.plans import missing_plans, plans_of
-from uncork.analysis.database.schema import schema_facts
+from uncork.advise.evidence import Evidence
+from uncork.advise.findings import find_findings
+from uncork.analysis.database.catalogue import catalogue_of
+from uncork.analysis.database.evidence import evidence_of, pieces_of
+from uncork.analysis.database.plans import missing_plans, plans_of, statement_plans
+from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_facts
+from uncork.analysis.database.sessions import session_rates_of
 from uncork.model.results.database import (
     IDLE,
     CounterFacts,
@@ -24,6 +28,7 @@ from uncork.model.results.database import (
     TemplateActivity,
     WatchFacts,
 )
+from uncork.model.tables.catalogue import CATALOGUE_TABLES
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.profile import activity, deltas
@@ -34,7 +39,7 @@ from uncork.profile.transactions import in_transactions, row_writers
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
 
-__all__ = ["database_result", "database_run_facts", "stored_database_result"]
+__all__ = ["database_result", "database_run_facts", "stored_database_evidence", "stored_database_result"]
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
@@ -50,6 +55,13 @@ _KEYS: Final = ("backend", "state", "wait_class", "wait_event", "template", "app
 
 def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tables) -> DatabaseResult:
     """Build the result of a watched server from the facts and tables stored of it. Pure."""
+    return database_evidence(run, facts, tables)[0]
+
+
+def database_evidence(
+    run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tables
+) -> tuple[DatabaseResult, Evidence]:
+    """Build the result of a watched server, and the evidence that its findings rest on. Pure."""
     watched = facts["watch"]
     begun, ended = watched["begun_us"], watched["ended_us"]
     whole = float(max(1, ended - begun))
@@ -63,7 +75,7 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
     by_process = _weighed(sessions, shares, _BY_PROCESS)
     others = _weighed(tables["database_activity"].filter(pc.invert(client)), shares, _KEYS)
     texts = dict(_columns(tables["database_templates"], "template", "text"))
-    moments = {name: _moments(tables[name]) for name in _BY_MOMENT}
+    moments = {name: _moments(tables[name], NEEDED_BEFORE.get(name)) for name in _BY_MOMENT}
     counters = moments["database_counters"]
     tree = activity.time_tree(rows, whole)
     statements = _statement_rows(moments["database_statements"], watched["own_query_ids"])
@@ -112,7 +124,16 @@ def database_result(run: DatabaseRunFacts, facts: Mapping[str, Any], tables: Tab
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
     result = replace(result, plans=plans_of(plans, result.tables))
-    return replace(result, findings=find_server_findings(result))
+    pieces = pieces_of(sessions, times, shares)
+    seen = evidence_of(
+        result,
+        pieces,
+        tables["database_templates"],
+        catalogue_of(tables, facts),
+        statement_plans(plans),
+        session_rates_of(result),
+    )
+    return replace(result, findings=find_findings(seen)), seen
 
 
 _BY_MOMENT: Final = ("database_statements", "database_counters", "database_relations", "database_indexes")
@@ -122,12 +143,14 @@ def _short_version(text: str) -> str:
     return " ".join(text.split(" ")[:2]).rstrip(",")
 
 
-def _moments(table: pa.Table) -> tuple[list[Row], list[Row]]:
-    rows = table.to_pylist()
-    return (
-        [row for row in rows if row["moment"] == "before"],
-        [row for row in rows if row["moment"] == "after"],
-    )
+def _moments(table: pa.Table, before: Sequence[str] | None) -> tuple[list[Row], list[Row]]:
+    """Return a table's rows before and after; with `before`, only these columns of the earlier rows."""
+    earlier = table.filter(pc.equal(table["moment"], "before"))
+    later = table.filter(pc.equal(table["moment"], "after"))
+    if before is not None:
+        earlier = earlier.select(list(before))
+        later = later.select([name for name in later.column_names if name not in NOT_NEEDED])
+    return earlier.to_pylist(), later.to_pylist()
 
 
 def _columns(table: pa.Table, *names: str) -> Iterable[tuple[Any, ...]]:
@@ -274,8 +297,17 @@ def stored_database_result(folder: Path) -> DatabaseResult:
     Raises:
         StoreError: if its files are damaged.
     """
-    facts, tables = read_evidence(folder, (*DATABASE_TABLES, *SYSTEM_TABLES))
-    return database_result(database_run_facts(read_manifest(folder)), facts, tables)
+    return stored_database_evidence(folder)[0]
+
+
+def stored_database_evidence(folder: Path) -> tuple[DatabaseResult, Evidence]:
+    """Build the result of a stored watch of a server, with the evidence for rules.
+
+    Raises:
+        StoreError: if its files are damaged.
+    """
+    facts, tables = read_evidence(folder, (*DATABASE_TABLES, *CATALOGUE_TABLES, *SYSTEM_TABLES))
+    return database_evidence(database_run_facts(read_manifest(folder)), facts, tables)
 
 
 def database_run_facts(manifest: Manifest) -> DatabaseRunFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from uncork.model.results.database import ForeignKeyFacts, IndexFacts, Island, TableFacts
 from uncork.profile import deltas, relations
 
-__all__ = ["schema_facts"]
+__all__ = ["NEEDED_BEFORE", "NOT_NEEDED", "qualified_name", "schema_facts"]
 
 Row = Mapping[str, Any]
 
@@ -20,6 +21,13 @@ _TABLE_COUNTERS: Final = (
     *("seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated", "hot_updated", "deleted"),
     *("heap_read", "heap_hit"),
 )
+NEEDED_BEFORE: Final = {
+    "database_relations": ("oid", *_TABLE_COUNTERS),
+    "database_indexes": ("oid", "scans"),
+}
+"""The columns that `schema_facts` needs of the snapshot before the watch, by stored table."""
+NOT_NEEDED: Final = frozenset({"moment", "rows_read", "scanned_us"})
+"""Columns that it does not need at all. With many thousand indexes, rows take much memory."""
 
 
 def schema_facts(
@@ -33,16 +41,22 @@ def schema_facts(
     `unread` names what the first snapshot could not read: the growth of its counters is unknown.
     """
     block = server["block_size"]
-    found = deltas.row_deltas(*moments["database_relations"], _TABLE_COUNTERS, read="tables" not in unread)
-    indexes = deltas.row_deltas(*moments["database_indexes"], ("scans",), read="indexes" not in unread)
-    names = {row["oid"]: _name(row) for row in found}
+    found, indexes = moments["database_relations"][1], moments["database_indexes"][1]
+    grown = _grown(moments["database_relations"], _TABLE_COUNTERS, read="tables" not in unread)
+    scanned = _grown(moments["database_indexes"], ("scans",), read="indexes" not in unread)
+    names = {row["oid"]: qualified_name(row) for row in found}
     parts = {row["oid"] for row in found if row["partition_of"] is not None}
     fresh = {row["oid"] for row in found if relations.fresh_statistics(row, block)}
+    indexes_of: dict[int, list[Row]] = defaultdict(list)
+    for row in indexes:
+        indexes_of[row["table_oid"]].append(row)
     keys = [row for row in tables["database_foreign_keys"].to_pylist() if row["table_oid"] in names]
     sizes = _sizes(found)
     groups = _islands(keys, sizes, names)
     island_of = {oid: number for number, members in enumerate(groups, 1) for oid in members}
-    facts = [_table(row, island_of, sizes, block) for row in found]
+    facts = [
+        _table({**row, **change}, island_of, sizes, block) for row, change in zip(found, grown, strict=True)
+    ]
     facts.sort(key=lambda one: (one.island is None, -(one.bytes or 0) - one.index_bytes, one.name))
     shown = facts[: max(MOST_TABLES, len(island_of))]
     shown.sort(key=lambda one: (-(one.bytes or 0) - one.index_bytes, one.name))
@@ -58,7 +72,7 @@ def schema_facts(
     return {
         "tables": tuple(shown),
         "tables_more": len(facts) - len(shown),
-        "indexes": tuple(_indexes(moments["database_indexes"][1], indexes, names, parts, fresh, block)),
+        "indexes": tuple(_indexes(indexes, scanned, names, parts, fresh, block)),
         "counted_since_us": None if reset is None else round(reset),
         "foreign_keys": tuple(
             ForeignKeyFacts(
@@ -68,7 +82,7 @@ def schema_facts(
                 referred=names.get(row["referred_oid"], ""),
                 referred_oid=row["referred_oid"],
                 columns=row["columns"],
-                indexed=relations.rests_on_index(row, moments["database_indexes"][1]),
+                indexed=relations.rests_on_index(row, indexes_of[row["table_oid"]]),
             )
             for row in keys
         ),
@@ -79,7 +93,18 @@ def schema_facts(
     }
 
 
-def _name(row: Row) -> str:
+def _grown(
+    moments: tuple[list[Row], list[Row]], counters: Sequence[str], *, read: bool
+) -> list[dict[str, Any]]:
+    """Return the growth of counters of each row after the watch, without copies of its other columns."""
+    before, after = moments
+    names = ("oid", *counters)
+    slim = ({name: row[name] for name in names} for row in after)
+    return deltas.row_deltas(before, slim, counters, read=read)
+
+
+def qualified_name(row: Row) -> str:
+    """Return the name of a relation or function as reports show it: without the schema if that is public."""
     return row["name"] if row["schema"] == "public" else f"{row['schema']}.{row['name']}"
 
 
@@ -110,7 +135,7 @@ def _table(row: Row, island_of: Mapping[int, int], sizes: Mapping[int, int], blo
     whole = sizes[row["oid"]] if row["kind"] == "partitioned table" else row["bytes"]
     return TableFacts(
         oid=row["oid"],
-        name=_name(row),
+        name=qualified_name(row),
         kind=row["kind"],
         bytes=whole,
         index_bytes=row["index_bytes"] or 0,
@@ -146,7 +171,7 @@ def _indexes(
         found.append(
             IndexFacts(
                 oid=row["oid"],
-                name=_name(row),
+                name=qualified_name(row),
                 table=names.get(row["table_oid"], ""),
                 definition=row["definition"],
                 bytes=row["bytes"],

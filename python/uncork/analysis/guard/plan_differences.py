@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from uncork.model.results.experiment import PlanFacts
 from uncork.model.results.guard import PlanDifference
-from uncork.profile.plans import plan_difference
+from uncork.profile.plans.difference import plan_difference
 
 __all__ = ["plan_differences"]
 

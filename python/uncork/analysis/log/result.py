@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from uncork.advise.findings import find_findings
 from uncork.advise.log_tails import waits_in_its_tail
 from uncork.analysis.log.activity import (
     checkpoint_work_of,
@@ -23,6 +25,7 @@ from uncork.analysis.log.activity import (
     vacuum_work_of,
 )
 from uncork.analysis.log.blocking import blocking_of
+from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.pool import pool_facts
 from uncork.analysis.log.statement_kind import kind_of
@@ -59,6 +62,8 @@ MOST_SERIES = 100
 """Templates whose executions over time are kept."""
 _MOST_NAMES = 100
 """Applications, users and other names that a report shows, also of a single template."""
+_SHAPES = 200
+"""Statements that are taken apart for the findings: those with the most time. Each takes 0.4 ms."""
 _MOST_NAMES_OF_ONE = 10
 
 Row = Mapping[str, Any]
@@ -77,7 +82,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
     origins = tables["log_origins"]
     errors = tables["log_errors"].to_pylist()
     quantiles = facts.get("quantiles_us") or (None, None, None)
-    return LogResult(
+    found = LogResult(
         run=run,
         answer="",
         reasons=(),
@@ -131,6 +136,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         skipped=tuple(facts.get("skipped", ())),
         loops=loops_of(tables["log_loops"], columns["text"], columns["executions"]),
     )
+    return replace(found, findings=find_findings(evidence_of_log(found, shapes=_SHAPES)))
 
 
 _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}

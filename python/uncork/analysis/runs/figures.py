@@ -45,9 +45,10 @@ def run_figures(folder: Path) -> RunFigures:
     """
     manifest = read_manifest(folder)
     if manifest.kind not in _READERS:
+        series = ", ".join(FIGURED)
         raise UsageError(
             f"{manifest.id} is a run of kind {manifest.kind}, which has no metrics to compare; "
-            f"these kinds have some: {', '.join(FIGURED)}"
+            f"{_INSTEAD.get(manifest.kind, f'these kinds have some: {series}')}"
         )
     figures, environment, plans = _READERS[manifest.kind](folder, manifest)
     return RunFigures(
@@ -126,6 +127,10 @@ _READERS: Final[dict[str, Callable[[Path, Manifest], Read]]] = {
 }
 FIGURED: Final = tuple(_READERS)
 """The kinds of run that have metrics."""
+_INSTEAD: Final = {
+    "cure": "compare the watch of the server before its change with one after it (uncork profile db)"
+}
+"""What to compare in place of a run of a kind without metrics."""
 
 
 def remembered_figures(folder: Path) -> RunFigures:

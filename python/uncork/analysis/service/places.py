@@ -6,12 +6,13 @@ and what they wait for; the processor times of both show how many compute. What 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from uncork.advise.service_processes import one_at_a_time
 from uncork.model.bottleneck import Component, Seen
 from uncork.model.results.database import CPU, IDLE
-from uncork.model.results.service import PlaceKind, TimePlace
+from uncork.model.results.service import PlaceKind, TimePlace, WorkerFacts
 
 __all__ = ["foreign_share", "time_places"]
 
@@ -28,6 +29,12 @@ _KINDS: Final[Mapping[str, PlaceKind]] = {
     "IPC": "internal locks",
     IDLE: "idle in transaction",
 }
+_ALL_BUSY: Final = 0.7
+"""Requests in progress for each process from which on all processes are busy."""
+_MORE: Final = 2.0
+"""Requests in progress for each process from which on processes answer several at a time."""
+_QUEUED: Final = 0.25
+"""Fraction of the requests in flight that must wait for a process before they form a queue."""
 
 
 def _kind_of_wait(of_class: str, event: str) -> PlaceKind:
@@ -39,12 +46,12 @@ def _kind_of_wait(of_class: str, event: str) -> PlaceKind:
     return _KINDS.get(of_class, "database other")
 
 
-def time_places(seen: Seen) -> tuple[TimePlace, ...]:
+def time_places(seen: Seen, workers: Sequence[WorkerFacts] = ()) -> tuple[TimePlace, ...]:
     """Return where the requests in flight are, the most frequent place first.
 
-    Without a load of uncork's own, the requests are the busy sessions.
+    Without a load of uncork's own, the requests are the busy sessions. `workers` are the service's processes.
     """
-    found = dict(_places(seen))
+    found = dict(_places(seen, one_at_a_time(workers)))
     flying = seen.load.in_flight or sum(found.values())
     mean = seen.load.mean_ns
     places = [
@@ -55,7 +62,7 @@ def time_places(seen: Seen) -> tuple[TimePlace, ...]:
     return tuple(sorted(places, key=lambda one: -one.requests))
 
 
-def _places(seen: Seen) -> Iterator[tuple[PlaceKind, float]]:
+def _places(seen: Seen, processes: int) -> Iterator[tuple[PlaceKind, float]]:
     sessions = seen.sessions
     sums: dict[PlaceKind, float] = {}
     computing = 0.0
@@ -77,19 +84,32 @@ def _places(seen: Seen) -> Iterator[tuple[PlaceKind, float]]:
     yield "database queue", computing - running
     held = sums.pop("idle in transaction", 0.0)
     yield from sums.items()
-    yield from _service(seen.service, held, max(0.0, flying - busy))
+    yield from _service(seen.service, held, max(0.0, flying - busy), busy - held, processes)
 
 
-def _service(service: Component | None, held: float, outside: float) -> Iterator[tuple[PlaceKind, float]]:
+def _service(
+    service: Component | None, held: float, outside: float, inside: float, processes: int
+) -> Iterator[tuple[PlaceKind, float]]:
     """Divide the requests that are in the service. `held` of them keep a transaction open meanwhile.
 
-    Computing and waiting for processors take their parts of both groups alike.
+    `inside` is the number of those in the database. If `processes` answer one request at a time and are all
+    busy, the other requests queue for them: so whatever computes does so for the requests in progress.
+    Otherwise computing and waiting for processors take their parts of both groups alike.
     """
     whole = held + outside
     if not whole:
         return
     running = 0.0 if service is None else min(service.cpus, whole)
     queued = 0.0 if service is None or service.waiting is None else min(service.waiting, whole - running)
+    working = max(held, running + queued)
+    if processes and _ALL_BUSY <= (inside + working) / processes <= _MORE:
+        queue = whole - working
+        if queue >= _QUEUED * (whole + inside):
+            yield "service cpu", running
+            yield "service queue", queued
+            yield "idle in transaction", working - running - queued
+            yield "process queue", queue
+            return
     rest = whole - running - queued
     yield "service cpu", running
     yield "service queue", queued

@@ -10,7 +10,7 @@ from uncork.model.results.service import SentTemplate
 from uncork.model.tables.service import ALL, NONE
 from uncork.stats.load.per_request import Rise, background_rate, per_request
 
-__all__ = ["Join", "join_requests"]
+__all__ = ["Join", "connections_opened", "join_requests"]
 
 Row = Mapping[str, Any]
 _LEAST_CALLS = 0.01
@@ -82,6 +82,21 @@ def join_requests(
         for name, of in found.items()
     }
     return Join(templates, _explained(together, totals, expected, background))
+
+
+def connections_opened(slices: Sequence[Row], name: str) -> float | None:
+    """Return how many connections to the database a request opens; None if the server does not count them."""
+    counted = [one for one in slices if one["sessions"] is not None]
+    idle = [_began(one) for one in counted if one["kind"] == NONE]
+    found = per_request(
+        [_began(one) for one in counted if one["kind"] == "one" and one["request"] == name],
+        background_rate(idle),
+    )
+    return None if found is None else found.mean
+
+
+def _began(one: Row) -> Rise:
+    return Rise(one["started"], one["elapsed_ns"] / 1e9, float(one["sessions"]))
 
 
 def _ns(alone_ns: float, weight: float, total: tuple[int, float, int] | None) -> float:

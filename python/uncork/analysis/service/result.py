@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from uncork.advise.bottleneck import find_bottlenecks
-from uncork.advise.service_rules import find_service_findings
+from uncork.advise.service_rules import HotFunction, find_service_findings
 from uncork.analysis.service.places import foreign_share, time_places
-from uncork.analysis.service.requests import join_requests
+from uncork.analysis.service.requests import connections_opened, join_requests
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
@@ -37,6 +38,11 @@ _MOST_ORIGINS: Final = 50
 _PAUSE_NS: Final = 40e6
 """Linux delays an acknowledgement by 40 ms."""
 _ASLEEP: Final = "off-cpu"
+_SUMS: Final = re.compile(r"\b(?:count|sum|avg|min|max|array_agg|string_agg) ?\(|\bgroup by\b")
+_RANGE: Final = re.compile(r"<|>|\bbetween\b|\bi?like\b|~")
+_MOSTLY: Final = 0.5
+_PROCESS: Final = "process "
+"""How the frame of a whole process begins, with py-spy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,11 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
     seen = parts.seen or _without_load(parts.database)
     texts = {row["template"]: row["text"] for row in tables["service_templates"].to_pylist()}
     workers = tuple(WorkerFacts(**row) for row in tables["service_processes"].to_pylist())
-    time = () if seen is None else time_places(seen)
+    time = () if seen is None else time_places(seen, workers)
     requests, explained = _requests(tables, texts, parts.load)
     bottlenecks = () if seen is None or parts.seen is None else find_bottlenecks(seen)
+    if any(one.kind == "process queue" for one in time):  # each process has a connection: no pool is full
+        bottlenecks = tuple(one for one in bottlenecks if one.resource != "pool")
     return ServiceResult(
         run=_run(manifest, facts),
         answer="",
@@ -75,9 +83,12 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
             requests,
             bottlenecks,
             workers,
+            seen=parts.seen,
             hottest=_hottest(parts.code),
+            unindexed=_unindexed(parts.database),
             foreign=0.0 if seen is None else foreign_share(seen),
             paused=_paused(parts.load),
+            connect_ns=facts.get("connect_ns"),
         ),
         bottlenecks=bottlenecks,
         in_flight=None if parts.seen is None else parts.seen.load.in_flight,
@@ -140,6 +151,7 @@ def _requests(
                 rows=sum(one.calls * one.rows for one in templates) if known else None,
                 database_ns=sum(one.ns for one in templates) if known else None,
                 templates=templates,
+                connections=connections_opened(slices, name),
             )
         )
     found.sort(key=lambda one: -(one.mean_ns or 0.0) * one.sent)
@@ -173,15 +185,38 @@ def _paused(load: LoadResult | None) -> float:
     return min(1.0, _PAUSE_NS * stalls.answers / answers / load.operation.mean_ns)
 
 
-def _hottest(code: StackResult | None) -> tuple[str, float] | None:
-    """Return the function with the greatest own share of processor time, and that share."""
+def _hottest(code: StackResult | None) -> HotFunction | None:
+    """Return the function with the greatest own share, and the deepest that is active half of the time."""
     if code is None:
         return None
     measure = next((one for one in code.measures if one.frames and one.name != _ASLEEP), None)
     if measure is None:
         return None
     frame = max(measure.frames, key=lambda one: one.own)
-    return frame.name, frame.own
+    mostly = [one for one in measure.frames if one.total >= _MOSTLY and not one.name.startswith(_PROCESS)]
+    deepest = min(mostly, key=lambda one: one.total, default=None)
+    if deepest is None:
+        return HotFunction(frame.name, frame.own)
+    return HotFunction(frame.name, frame.own, deepest.name, deepest.total)
+
+
+def _unindexed(database: DatabaseResult | None) -> dict[str, str]:
+    """Return the tables that statements read without a fitting index, by the template's text.
+
+    A statement that counts or sums a range of rows is left out: only its values show whether it needs most of
+    the table, and then an index cannot help.
+    """
+    if database is None:
+        return {}
+    texts = {one.number: one.text for one in database.templates}
+    found = {
+        texts[number]: one.objects[0]
+        for one in database.findings
+        if one.rule == "missing-index" and one.objects
+        for number in one.templates
+        if number in texts
+    }
+    return {text: table for text, table in found.items() if not (_SUMS.search(text) and _RANGE.search(text))}
 
 
 def _origins(activity: pa.Table | None, database: DatabaseResult | None) -> tuple[OriginFacts, ...]:

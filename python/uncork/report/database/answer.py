@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,13 +12,14 @@ from uncork.model.results.database import (
     BlockerFacts,
     DatabaseResult,
     ForeignKeyFacts,
+    TableFacts,
     TemplateActivity,
     TimeNode,
 )
 from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.database.findings import finding_headline
 from uncork.report.database.words import blocker_words, class_words, sessions_text
+from uncork.report.findings import finding_headline, finding_sentence
 from uncork.report.headline import capital, fitting, headline_template, join_sentences
 from uncork.report.quantity_words import instant_text, share_text
 from uncork.report.system_blocks import system_doubts
@@ -40,9 +41,6 @@ _UNUSED: Final = 10_000_000
 anyway."""
 _SMALL: Final = 10_000
 """Rows below which full scans of a table are not mentioned."""
-_FREEZE: Final = 1_000_000_000
-"""Transactions since a table's last freeze that need a mention; at 2 100 million the server refuses
-writes."""
 _BURST: Final = 2.0
 _BURST_SESSIONS: Final = 0.5
 """How many times the average, and how many sessions more, the busiest seconds must have to be mentioned."""
@@ -50,6 +48,14 @@ _AGAINST: Final = 0.2
 _LEAST_MISSED: Final = 0.5
 """Active sessions that samples may miss without a warning: as a fraction of the server's count, and in
 sessions."""
+_MOSTLY: Final = 0.5
+_LEFT_IDLE_NS: Final = 1_000_000_000
+"""Fraction of the busy time that sessions are idle in transaction, and the typical pause below which it is
+the time between statements: longer pauses are transactions that were left idle."""
+_REPORT_BLOCKERS: Final = frozenset(
+    {"deadlock", "explicit-table-lock", "forgotten-transaction", "hot-row", "lock-wait"}
+)
+"""Findings that say who blocks whom."""
 
 
 def _compose_database_answer(result: DatabaseResult) -> str:
@@ -69,9 +75,15 @@ def _compose_database_answer(result: DatabaseResult) -> str:
     average = f"{number} {verb} busy on average{_burst(result)}"
     answer = f"{average}: {series_words(parts)}" if parts else average
     brief = f"{number} {verb} busy on average, {parts[0]}" if parts else answer
+    first = next((one for one in result.findings if one.bill is not None), None)
+    if first is not None:
+        return fitting(((finding_headline(first), answer), (first.headline, answer)))
     top = next((one for one in result.templates if one.number >= 0 and one.sessions), None)
     if top is None:
         return fitting(((answer, ""), (brief, answer)))
+    pauses = _pauses(result)
+    if pauses:
+        return fitting(((pauses[0], f"{pauses[1]} {answer}"),))
     takes = f"{headline_template(top.text)} takes {share_text(top.share)} of the time"
     busy = "1 busy session" if number == "1.00" else f"{number} busy sessions"
     blocked = _blocked(top, result)
@@ -80,6 +92,20 @@ def _compose_database_answer(result: DatabaseResult) -> str:
             (f"{takes}{blocked}" if blocked else f"{takes} of {busy}", answer),
             (takes, f"It is{blocked.removeprefix(',')}. {answer}" if blocked else answer),
         )
+    )
+
+
+def _pauses(result: DatabaseResult) -> tuple[str, str] | None:
+    """Return who keeps transactions waiting between statements, if that is most of the time, and how long."""
+    share = sum(node.share for node in result.tree.children if node.name == IDLE)
+    longest = max(result.transactions, key=lambda one: one.sessions, default=None)
+    if share < _MOSTLY or longest is None or longest.gap_ns >= _LEFT_IDLE_NS:
+        return None
+    who = f"application {longest.application}" if longest.application else "their client"
+    after = f" after {headline_template(longest.text)}" if longest.text else ""
+    return (
+        f"Transactions wait for {who} between their statements for {share_text(share)} of the busy time",
+        f"The pauses{after} typically take {format_duration(float(f'{longest.gap_ns:.2g}'))}.",
     )
 
 
@@ -122,8 +148,8 @@ def _blocked(top: TemplateActivity, result: DatabaseResult) -> str:
 
 def _compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
     """Return what is worth changing, the costliest first, then other large parts of the time."""
-    found = [finding_headline(one) for one in result.findings]
-    if result.tree.sessions and not found:
+    found = [finding_sentence(one) for one in result.findings]
+    if result.tree.sessions and not found and result.run.status != "failed":
         found = ["No change is needed: no problem costs enough time to be worth fixing."]
     return tuple([*found, *_blockers(result), *_waits(result), *_work(result)])
 
@@ -132,7 +158,7 @@ def _blockers(result: DatabaseResult) -> Iterator[str]:
     held = sum(one.sessions for one in result.blockers)
     if sum(node.share for node in result.tree.children if node.name == "Lock") < _LEAST_SHARE:
         return
-    if any(one.rule in ("forgotten-transaction", "lock-wait") and one.share for one in result.findings):
+    if any(one.rule in _REPORT_BLOCKERS and one.bill for one in result.findings):
         return  # a finding reports it
     for one in result.blockers[:_TOLD]:
         if one.sessions < max(_LEAST_HELD, _LEAST_PART * held):
@@ -198,7 +224,9 @@ def _compose_upkeep(result: DatabaseResult) -> tuple[str, ...]:
 
 
 def _upkeep(result: DatabaseResult) -> Iterator[str]:
-    same = [one for one in result.indexes if one.warning in ("duplicate", "covered")]
+    told = {name for one in result.findings for name in one.objects}
+    indexes = [one for one in result.indexes if one.name not in told]
+    same = [one for one in indexes if one.warning in ("duplicate", "covered")]
     if sum(one.bytes or 0 for one in same) >= _UNUSED:
         size = format_bytes(sum(one.bytes or 0 for one in same))
         yield (
@@ -206,8 +234,8 @@ def _upkeep(result: DatabaseResult) -> Iterator[str]:
             f"{'duplicates another' if len(same) == 1 else 'duplicate others'}: "
             f"{_names(one.name for one in same)}."
         )
-    unused = [one for one in result.indexes if one.warning == "unused" and one.bytes]
-    if unused and sum(one.bytes or 0 for one in unused) >= _UNUSED:
+    unused = [one for one in indexes if one.warning == "unused" and one.bytes]
+    if unused and not result.standby and sum(one.bytes or 0 for one in unused) >= _UNUSED:
         since = (
             f"since {instant_text(result.counted_since_us)} UTC"
             if result.counted_since_us is not None
@@ -218,22 +246,19 @@ def _upkeep(result: DatabaseResult) -> Iterator[str]:
             f"{_indexes(len(unused))} ({size}) {'was' if len(unused) == 1 else 'were'} never scanned "
             f"{since}: {_names(one.name for one in unused)}."
         )
-    bare = [one for one in result.foreign_keys if not one.indexed and _costs(one, result)]
+    tables = {one.oid: one for one in result.tables}
+    keys_left = [one for one in result.foreign_keys if one.name not in told]
+    bare = [one for one in keys_left if not one.indexed and _costs(one, tables)]
     if bare:
         keys = count_words(len(bare), "foreign key")
         yield (
             f"{keys} {'has' if len(bare) == 1 else 'have'} no index, so each delete of a referenced row "
             f"scans the whole referencing table: {_names(f'{one.table} ({one.columns})' for one in bare)}."
         )
-    for table in result.tables:
-        if (table.frozen_age or 0) >= _FREEZE:
-            age = format_count(table.frozen_age or 0)
-            yield f"Table {table.name} was last frozen {age} transactions ago: VACUUM it."
 
 
-def _costs(key: ForeignKeyFacts, result: DatabaseResult) -> bool:
+def _costs(key: ForeignKeyFacts, tables: Mapping[int, TableFacts]) -> bool:
     """Return whether rows were deleted for which a large table had to be scanned."""
-    tables = {one.oid: one for one in result.tables}
     refers, referred = tables.get(key.table_oid), tables.get(key.referred_oid)
     return bool(refers and referred and (refers.rows or 0) >= _SMALL and referred.deleted)
 

@@ -23,9 +23,8 @@ from uncork.report.blocks import (
     Step,
     Table,
 )
-from uncork.report.database.findings import finding_step
 from uncork.report.database.graph import foreign_key_graph
-from uncork.report.database.plans import PLANS, plan_blocks, plan_items
+from uncork.report.database.plans import plan_blocks, plan_items, plans_note
 from uncork.report.database.tables import (
     background_table,
     blockers_table,
@@ -46,6 +45,7 @@ from uncork.report.database.tables import (
     watch_table,
 )
 from uncork.report.database.words import class_words, sessions_text
+from uncork.report.findings import finding_step
 from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
 from uncork.report.system_blocks import system_blocks
 
@@ -107,11 +107,13 @@ def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:
 
 
 def _steps(result: DatabaseResult) -> Iterator[Step]:
-    """Yield what to do about the findings. Without findings the server is healthy and needs no change."""
+    """Yield what to do about the findings. A healthy server has no findings and needs no change."""
     if not result.tree.sessions:
         if result.watch.hidden and result.missing:
             yield Step(f"Get the missing access: {result.missing[0].remedy}.")
         yield Step("Watch the server while it is slow, or for longer:", result.run.reproduce)
+    elif result.run.status == "failed":
+        yield Step("Watch the server again to its end:", result.run.reproduce)
     for one in result.findings[:_MOST_STEPS]:
         yield finding_step(one)
     if result.findings:
@@ -131,7 +133,9 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
     )
     noted = tuple(plan_items(result))
     if noted:
-        yield Section("plans", "What stands out in the plans", (Bullets(noted), Paragraph(PLANS)))
+        yield Section(
+            "plans", "What stands out in the plans", (Bullets(noted), Paragraph(plans_note(result)))
+        )
     usage = tuple(usage_tables(result))
     if usage:
         yield Section("origins", "Who used the time", (Beside(usage),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import Final
 
 from uncork.model.results.database import DatabaseResult, Island, TableFacts
@@ -77,12 +78,15 @@ _EMPTY: Final = Graph("Tables joined by foreign keys", "There are none", "", (),
 def foreign_key_dot(result: DatabaseResult) -> str:
     """Return all tables and foreign keys as a Graphviz file, with a cluster per island."""
     lines = ["digraph tables {", '  graph [rankdir="LR"];', '  node [shape="box"];']
+    members_of: dict[int | None, list[TableFacts]] = defaultdict(list)
+    for one in result.tables:
+        members_of[one.island].append(one)
     for island in result.islands:
         title = f"island {island.number}, {format_bytes(island.bytes)}"
-        members = [one for one in result.tables if one.island == island.number]
+        members = members_of[island.number]
         lines += [f'  subgraph "cluster_{island.number}" {{', f"    graph [label={_quoted(title)}];"]
         lines += [*(f"  {_dot_node(one)}" for one in members), "  }"]
-    lines += [_dot_node(one) for one in result.tables if one.island is None]
+    lines += [_dot_node(one) for one in members_of[None]]
     for key in result.foreign_keys:
         marks = "" if key.indexed else ', style="dashed", color="red", fontcolor="red"'
         words = key.columns if key.indexed else f"{key.columns}: no index"

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from uncork.engines.host import memory_bytes
 from uncork.engines.watch.connection import MARK, Look, ServerSnapshot, ServerWatch
 from uncork.errors import ServerCrash
 from uncork.load.sampler import Sampler
 from uncork.model.system import SERVER, SystemSeries, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.profile.deltas import statement_deltas, statement_key
-from uncork.profile.server_templates import TemplateBook
+from uncork.profile.server_templates import TemplateBook, is_normalised
 from uncork.profile.statement_origin import origin
-from uncork.workbench.profile.database_plans import find_plans, plans_table
+from uncork.workbench.profile.database_catalogue import FoundCatalogue, catalogue_tables, find_catalogue
+from uncork.workbench.profile.database_plans import find_plans, plans_table, top_statements
+from uncork.workbench.profile.database_texts import texts_table
 from uncork.workbench.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -35,6 +38,10 @@ _Change = tuple[Row | None, Row]
 _BLOCKERS_NS: Final = 500_000_000
 """The minimum time between queries for blockers, because each briefly stops the lock manager."""
 _SHOW_NS: Final = 1_000_000_000
+_TEXTS: Final = 12
+_TIMES: Final = 24
+"""Texts to keep of each statement, and how often to ask for them."""
+_PARAMETER: Final = "$1"
 _FLUSH: Final = 500
 """The number of samples after which rows are packed."""
 
@@ -62,7 +69,9 @@ class Watched:
 class Samples:
     """The samples so far. Each row has the server's id of a statement, or the number of its template.
 
-    `due_ns` is when the next sample is due, after the beginning.
+    `texts` has the first text of each statement by the server's id. `seen` has a few texts as the sessions
+    sent them, with their values. `known` are the ids whose texts are not needed again, and `sampled` counts
+    the clients' sessions by database and id. `due_ns` is when the next sample is due, after the beginning.
     """
 
     begun_ns: int
@@ -72,18 +81,25 @@ class Samples:
     rows: list[Row] = field(default_factory=list)
     packed: list[pa.Table] = field(default_factory=list)
     texts: dict[int, str] = field(default_factory=dict)
+    seen: dict[int, list[str]] = field(default_factory=dict)
+    known: set[int] = field(default_factory=set)
+    sampled: Counter[tuple[str, int]] = field(default_factory=Counter)
     missed: int = 0
     due_ns: int = 0
     longest_ns: int = 0
     cpu_ns: int = 0
+    _asked: Counter[int] = field(default_factory=Counter)
 
     def add(self, look: Look, blockers: bool) -> None:
         """Add a sample."""
         number = len(self.samples)
         for row in look.rows:
             text, query_id = row.pop("text"), row["query_id"]
-            if query_id is not None and text:
-                self.texts[query_id] = text
+            if query_id is not None:
+                if text:
+                    self._keep(query_id, text)
+                if row["backend"] == CLIENT:
+                    self.sampled[row["database"] or "", query_id] += 1
             row["origin"] = origin(row.pop("comment"))
             row["template"] = self.book.number(None, text) if query_id is None else None
             row["sample"] = number
@@ -105,6 +121,20 @@ class Samples:
         )
         if len(self.samples) % _FLUSH == 0:
             self.pack()
+
+    def _keep(self, query_id: int, text: str) -> None:
+        """Keep the text of a session's statement, if it differs from the earlier ones.
+
+        A text with parameters is not asked for again, nor is any after 12 of them or 24 samples: each costs
+        up to track_activity_query_size bytes.
+        """
+        self.texts.setdefault(query_id, text)
+        kept = self.seen.setdefault(query_id, [])
+        self._asked[query_id] += 1
+        if text not in kept:
+            kept.append(text)
+        if len(kept) == _TEXTS or self._asked[query_id] == _TIMES or _PARAMETER in text:
+            self.known.add(query_id)
 
     def now_us(self) -> int:
         """Return the time in microseconds since 1970, on the same clock as the samples."""
@@ -133,6 +163,21 @@ class Samples:
         return table.set_column(place, table.schema.field(place), pa.array(numbers, pa.int64()))
 
 
+@dataclass(slots=True)
+class _Last:
+    """What was read after the watch, as far as the server did not go away before.
+
+    `own` are the query ids of uncork's own statements.
+    """
+
+    after: ServerSnapshot | None = None
+    changed: Sequence[_Change] = ()
+    texts: Mapping[int, str] = field(default_factory=dict)
+    own: Collection[int] = frozenset()
+    plans: Sequence[Row] = ()
+    catalogue: FoundCatalogue = field(default_factory=FoundCatalogue)
+
+
 def next_tick(tick: int, elapsed_ns: int, period_ns: int) -> int:
     """Return the next tick after one that ended `elapsed_ns` after the start.
 
@@ -149,10 +194,12 @@ def watch(
     show: Callable[[ProgressSnapshot], None] | None = None,
     *,
     ended: Callable[[], bool] = lambda: False,
+    values: bool = True,
 ) -> Watched:
     """Watch a server for `seconds`, until Ctrl-C, or until `ended` returns True.
 
     `show` is called with a snapshot every second. If the server goes away, the samples so far are kept.
+    Without `values`, the statistics of columns are stored without values of rows.
 
     Raises:
         ServerCrash: if the server goes away before the first sample.
@@ -164,14 +211,11 @@ def watch(
     due = partial(take_due, server, found, period_ns)
     facts: dict[str, Any] = {"server": server.facts()}
     before = server.snapshot(sizes=False, between=due)
-    after: ServerSnapshot | None = None
-    changed: list[_Change] = []
-    own: set[int] = set()
-    plans: list[Row] = []
-    texts: dict[int, str] = {}
+    last = _Last()
     system: SystemSeries | None = None
     postmaster = server.postmaster()
-    facts["system"] = {"server_here": postmaster is not None}
+    here = postmaster is not None
+    facts["system"] = {"server_here": here, "memory_bytes": memory_bytes() if here else None}
     server.begin_sampling()
     sampler = None if postmaster is None else Sampler([Watch(SERVER, postmaster, children=True)], memory=True)
     status: Status = "complete"
@@ -185,18 +229,14 @@ def watch(
         try:
             with uninterrupted():
                 system = None if sampler is None else sampler.stop()
-                after = server.snapshot(sizes=True)
-                changed = _changed(before, after)
-                texts = server.texts({*(row["query_id"] for _, row in changed), *found.texts})
-                own = {query_id for query_id, text in texts.items() if MARK in text}
-                plans = find_plans(server, facts["server"]["database"], changed, texts, own)
+                _look_back(server, facts["server"]["database"], before, found, last, values=values)
         except KeyboardInterrupt:
             status = "interrupted"  # the signal came after the block: nothing is missing
     except ServerCrash as error:
         if not found.samples:
             raise
-        status, trouble, ended_us, texts = "failed", str(error), found.samples[-1]["time_us"], {}
-    for query_id, text in {**found.texts, **texts}.items():
+        status, trouble, ended_us = "failed", str(error), found.samples[-1]["time_us"]
+    for query_id, text in {**found.texts, **last.texts}.items():
         found.book.number(query_id, text)
     facts["trouble"] = trouble
     facts["watch"] = {
@@ -206,11 +246,12 @@ def watch(
         "missed": found.missed,
         "longest_ns": found.longest_ns,
         "client_cpu_ns": found.cpu_ns,
-        "own_query_ids": sorted(own),
+        "own_query_ids": sorted(last.own),
     }
+    facts["catalogue"] = last.catalogue.facts
     facts["snapshots"] = {
         name: {"begun_us": one.begun_us, "ended_us": one.ended_us, "failed": dict(one.failed)}
-        for name, one in (("before", before), ("after", after))
+        for name, one in (("before", before), ("after", last.after))
         if one is not None
     }
     if sampler is not None:
@@ -218,11 +259,30 @@ def watch(
     from uncork.store.system import system_tables  # noqa: PLC0415
 
     tables = {
-        **_tables(found, before, after, changed),
-        "database_plans": plans_table(found.book, plans),
+        **_tables(found, before, last.after, last.changed, last.texts),
+        "database_plans": plans_table(found.book, last.plans),
+        "database_texts": texts_table(found.book, found.seen if values else {}, last.own, last.after),
+        **catalogue_tables(last.catalogue),
         **system_tables([] if system is None else [({}, system)]),
     }
     return Watched(status, facts, tables, trouble)
+
+
+def _look_back(
+    server: ServerWatch, database: str, before: ServerSnapshot, found: Samples, last: _Last, *, values: bool
+) -> None:
+    """Read the second snapshot, the texts of statements, the catalogue and plans, into `last`."""
+    last.after = server.snapshot(sizes=True)
+    last.changed = _changed(before, last.after)
+    last.texts = server.texts({*(row["query_id"] for _, row in last.changed), *found.texts})
+    last.own = {query_id for query_id, text in last.texts.items() if MARK in text}
+    known = {**found.texts, **last.texts}
+    top = top_statements(last.changed, database, known, last.own, found.sampled, found.seen)
+    sampled = (*found.texts.values(), *found.book.texts)
+    last.catalogue = find_catalogue(
+        server, before, last.after, [one.text for one in top], sampled, values=values
+    )
+    last.plans = find_plans(server, top)
 
 
 def take_due(server: ServerWatch, found: Samples, period_ns: int) -> None:
@@ -234,7 +294,7 @@ def take_due(server: ServerWatch, found: Samples, period_ns: int) -> None:
     elapsed = time.monotonic_ns() - found.begun_ns
     if elapsed < found.due_ns:
         return
-    look = server.look(found.texts.keys(), blockers=True)
+    look = server.look(found.known, blockers=True)
     if look is None:
         found.missed += 1
     else:
@@ -267,7 +327,7 @@ def sample_sessions(
                 time.sleep((tick * period_ns - elapsed) / 1e9)
                 elapsed = time.monotonic_ns() - found.begun_ns
             blockers = elapsed - asked_ns >= _BLOCKERS_NS
-            look = server.look(found.texts.keys(), blockers=blockers)
+            look = server.look(found.known, blockers=blockers)
             if look is None:
                 found.missed += 1
             else:
@@ -305,12 +365,19 @@ def _changed(before: ServerSnapshot, after: ServerSnapshot) -> list[_Change]:
 
 
 def _tables(
-    found: Samples, before: ServerSnapshot, after: ServerSnapshot | None, changed: list[_Change]
+    found: Samples,
+    before: ServerSnapshot,
+    after: ServerSnapshot | None,
+    changed: Sequence[_Change],
+    texts: Mapping[int, str],
 ) -> dict[str, pa.Table]:
     """Return everything observed as stored tables."""
+    import pyarrow as pa  # noqa: PLC0415
+
     from uncork.store.evidence import rows_table  # noqa: PLC0415
 
     book = found.book
+    sql = {book.number(query_id, None): text for query_id, text in texts.items() if is_normalised(text)}
     statements = [
         {**row, "moment": moment, "template": book.number(row["query_id"], None)}
         for then, now in changed
@@ -320,18 +387,27 @@ def _tables(
     rows: dict[str, list[Row]] = {
         "database_samples": found.samples,
         "database_templates": [
-            {"template": number, "text": text, "identity": identity}
+            {"template": number, "text": text, "identity": identity, "sql": sql.get(number)}
             for number, (text, identity) in enumerate(zip(book.texts, book.identities, strict=True))
         ],
         "database_statements": statements,
     }
-    for name in ("database_counters", "database_relations", "database_indexes"):
-        rows[name] = [
-            {**row, "moment": moment}
-            for moment, snapshot in (("before", before), ("after", after))
-            for row in (() if snapshot is None else snapshot.tables[name])
-        ]
     for name in ("database_foreign_keys", "database_settings"):
         rows[name] = [] if after is None else list(after.tables[name])
     tables = {name: rows_table(name, found_rows) for name, found_rows in rows.items()}
+    for name in ("database_counters", "database_relations", "database_indexes"):
+        tables[name] = pa.concat_tables(
+            _of_moment(moment, rows_table(name, () if snapshot is None else snapshot.tables[name]))
+            for moment, snapshot in (("before", before), ("after", after))
+        )
     return {**tables, "database_activity": found.activity()}
+
+
+def _of_moment(moment: str, table: pa.Table) -> pa.Table:
+    """Fill the column `moment` of a table. Copies of many thousand rows would take much memory."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    place = table.column_names.index("moment")
+    return table.set_column(
+        place, table.schema.field(place), pa.array([moment] * table.num_rows, pa.string())
+    )

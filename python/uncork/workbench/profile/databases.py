@@ -50,13 +50,14 @@ def profile_database(
     seconds: float,
     rate_hz: float,
     command: str,
+    anonymous: bool = False,
     begun: Callable[[], None] | None = None,
     show: Callable[[ProgressSnapshot], None] | None = None,
 ) -> DatabaseRun:
     """Watch a server for `seconds` or until Ctrl-C, store what was observed, and analyze it.
 
     `begun` is called once connected, and `show` every second. `command` repeats the profile and holds no
-    secret.
+    secret. If `anonymous`, no values of columns are stored.
 
     Raises:
         ConnectError: if the server cannot be reached, or refuses the connection.
@@ -78,7 +79,7 @@ def profile_database(
         if begun is not None:
             begun()
         with start_run(root, manifest, undone="nothing was stored") as run:
-            watched = watch(server, seconds, rate_hz, logged(run.folder, show))
+            watched = watch(server, seconds, rate_hz, logged(run.folder, show), values=not anonymous)
             result = store_evidence(
                 run,
                 watched.status,

@@ -25,6 +25,10 @@ __all__ = ["Counted", "SlicePlan", "StatementCounter", "check_requests", "measur
 
 _ROUNDS: Final = 3
 _SHORTEST_S: Final = 0.3
+_OPENED: Final = 0.5
+"""Connections for each request from which on a service does not keep them."""
+_LATE: Final = 1.25
+"""How much longer than planned all slices may take before rounds are left out."""
 _ENDED: Final = frozenset({LoadOutcome.INTERRUPTED, LoadOutcome.REFUSED})
 
 
@@ -34,6 +38,11 @@ class SlicePlan:
 
     rounds: int
     slice_s: float
+
+    def allows_another(self, done: int, spent_s: float, kinds: int) -> bool:
+        """Return whether one more round fits after `done` rounds, with `kinds` kinds of requests."""
+        planned = self.rounds * (kinds + 1) * self.slice_s
+        return spent_s * (done + 1) / done <= _LATE * planned
 
 
 @dataclass(slots=True)
@@ -74,6 +83,13 @@ class Counted:
         templates = [{"template": number, "text": text} for number, text in enumerate(book.texts)]
         return {"service_slices": self.slices, "service_counts": rows, "service_templates": templates}
 
+    def opens_connections(self) -> bool:
+        """Return whether some kind of request opens connections to the database again and again."""
+        return any(
+            one["kind"] == "one" and one["started"] and (one["sessions"] or 0) >= _OPENED * one["started"]
+            for one in self.slices
+        )
+
     def query_ids(self) -> set[int]:
         """Return the ids of all statements that ran."""
         return {query_id for rises in self.rises for query_id in rises}
@@ -85,6 +101,7 @@ class StatementCounter:
     def __init__(self, server: ServerWatch) -> None:
         self._server = server
         self._before = server.statement_counts()
+        self._sessions = server.sessions_begun()
         self._begun_ns = time.monotonic_ns()
         self._begun_us = time.time_ns() // 1000
 
@@ -94,7 +111,7 @@ class StatementCounter:
         Raises:
             ServerCrash: if the server went away.
         """
-        after = self._server.statement_counts()
+        after, sessions = self._server.statement_counts(), self._server.sessions_begun()
         now = time.monotonic_ns()
         totals = None if measured is None else measured.totals
         found.slices.append(
@@ -107,10 +124,12 @@ class StatementCounter:
                 "started": 0 if totals is None else totals.started,
                 "failed": 0 if totals is None else totals.failed,
                 "sum_ns": 0 if measured is None else _sum_ns(measured),
+                "sessions": _rise(self._sessions, sessions),
             }
         )
         found.rises.append(dict(_rises(self._before, after)))
-        self._before, self._begun_ns, self._begun_us = after, now, time.time_ns() // 1000
+        self._before, self._sessions = after, sessions
+        self._begun_ns, self._begun_us = now, time.time_ns() // 1000
 
 
 def plan_slices(kinds: int, seconds: float) -> SlicePlan:
@@ -138,7 +157,11 @@ def check_requests(spec: HttpSpec) -> str:
 def measure_slices(
     spec: HttpSpec, server: ServerWatch, plan: SlicePlan, found: Counted, told: Callable[[str], None]
 ) -> None:
-    """Measure all slices, and add them to `found`. An interruption or a lost server ends them early."""
+    """Measure all slices, and add them to `found`. An interruption or a lost server ends them early.
+
+    A slice ends with its last answer. If answers are slow, rounds that would take too long are left out.
+    """
+    begun = time.monotonic()
     try:
         counter = StatementCounter(server)
         for number, kinds in enumerate(_rounds(spec, plan.rounds), start=1):
@@ -155,6 +178,8 @@ def measure_slices(
                     found.interrupted = measured.totals.outcome is LoadOutcome.INTERRUPTED
                     found.trouble = measured.totals.message or ""
                     return
+            if not plan.allows_another(number, time.monotonic() - begun, len(spec.requests)):
+                return
     except KeyboardInterrupt:
         found.interrupted = True
     except UncorkError as error:
@@ -194,6 +219,10 @@ def _only(
 
 def _sum_ns(measured: LoadMeasurement) -> int:
     return next((row.sum_ns for row in measured.times if row.kind == "operation"), 0)
+
+
+def _rise(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None or after < before else after - before
 
 
 def _rises(

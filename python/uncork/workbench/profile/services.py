@@ -18,8 +18,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
+from uncork.engines.connecting import time_to_connect
 from uncork.engines.conninfo import Address
 from uncork.engines.services.workers import WorkerWatch
 from uncork.engines.watch.connection import ServerWatch
@@ -60,8 +62,12 @@ _CODE: Final = 0.25
 _LONGEST_CODE_S: Final = 15.0
 _RATE_HZ: Final = 10.0
 """Samples a second for the report on the database; the load samples sessions too, for its bottleneck."""
-_LEAD_S: Final = 1.0
+_LEAD_S: Final = 0.5
 """How much longer the load of the last step lasts than its recording."""
+_LEAST: Final = 0.25
+"""Fraction of the time that the second step lasts at least, if the first one took longer than planned."""
+_CONNECTIONS: Final = 10
+"""Connections that are opened to measure how long that takes."""
 
 
 @dataclass(slots=True)
@@ -71,6 +77,7 @@ class _Found:
     counted: Counted = field(default_factory=Counted)
     texts: dict[int, str] = field(default_factory=dict)
     workers: tuple[WorkerFacts, ...] = ()
+    connect_ns: float | None = None
     missing: list[str] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
     status: RunStatus = "complete"
@@ -120,6 +127,7 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
             "database": place,
             "sent": job.send,
             "seconds": job.seconds,
+            "connect_ns": found.connect_ns,
             "missing": found.missing,
             "parts": found.parts,
             "trouble": found.reason,
@@ -147,7 +155,7 @@ def _record(
     """Carry out the three steps; each adds to `found`."""
     code_s = min(_LONGEST_CODE_S, _CODE * job.seconds) if job.code and components.service else 0.0
     server = None if components.conninfo is None else ServerWatch(components.conninfo)
-    counting = False
+    begun, counting = time.monotonic(), False
     try:
         if server is not None:
             counting = server.facts()["statements"] == "counting"
@@ -157,7 +165,6 @@ def _record(
                     "(shared_preload_libraries = 'pg_stat_statements', then CREATE EXTENSION "
                     "pg_stat_statements)"
                 )
-        left = job.seconds - code_s
         if job.send and counting and server is not None:
             alone = _ALONE * job.seconds
             plan = plan_slices(len(job.spec.requests), alone)
@@ -166,7 +173,8 @@ def _record(
                 found.end("interrupted", "interrupted")
             elif found.counted.trouble:
                 found.end("failed", found.counted.trouble)
-            left -= alone
+        spent = time.monotonic() - begun
+        left = max(job.seconds - code_s - spent, _LEAST * job.seconds)
         if found.status == "complete":
             _watch_all(folder, job, components, server if counting else None, left, found, told)
         if found.status == "complete" and code_s:
@@ -199,10 +207,12 @@ def _watch_all(
     counts = None if counter is None else StatementCounter(counter)
     measured = None
     started = time.monotonic_ns()
-    with ThreadPoolExecutor(1, "uncork-database") as pool:
-        watching = None
+    with ThreadPoolExecutor(2, "uncork-database") as pool:
+        watching = connecting = None
         if components.conninfo is not None:
             watching = pool.submit(_watch_database, components.conninfo, seconds, over)
+            if found.counted.opens_connections():
+                connecting = pool.submit(_time_connections, components.conninfo, seconds, over)
         try:
             if job.send:
                 session = _load_part(folder, job, components, seconds)
@@ -218,6 +228,8 @@ def _watch_all(
         finally:
             over.set()
         with uninterrupted():
+            if connecting is not None:
+                found.connect_ns = connecting.result()
             if counts is not None:
                 counts.add(found.counted, ALL, "", measured)
             if workers is not None:
@@ -229,6 +241,17 @@ def _watch_all(
 def _watch_database(conninfo: str, seconds: float, over: threading.Event) -> Watched:
     with closing(ServerWatch(conninfo)) as server:
         return watch(server, seconds, _RATE_HZ, ended=over.is_set)
+
+
+def _time_connections(conninfo: str, seconds: float, over: threading.Event) -> float | None:
+    """Return the median time to open a connection while requests are sent; None if none could be opened."""
+    times: list[int] = []
+    while len(times) < _CONNECTIONS and not over.wait(seconds / (_CONNECTIONS + 1)):
+        try:
+            times.append(time_to_connect(conninfo))
+        except ConnectError:
+            break
+    return median(times) if times else None
 
 
 def _store_database(

@@ -1,0 +1,208 @@
+"""The evidence that rules read: statements, where sessions' time goes, tables, and the catalogue. Pure.
+
+Rules use only what is here, so that they work on a watched server, on logs, and on both together. What is
+unknown is None or empty, and a rule that needs it finds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from uncork.model.database.catalogue import Catalogue, ColumnFacts
+from uncork.model.database.finding import Bill
+from uncork.model.database.index import IndexShape
+from uncork.model.database.plan import StatementPlan
+from uncork.model.database.sessions import SessionRates
+from uncork.model.database.statement import StatementShape
+from uncork.model.results.database import CPU, DatabaseResult, ForeignKeyFacts, IndexFacts, TableFacts
+from uncork.model.results.log import LogResult
+from uncork.stats.sampled_time import mean_over_time
+
+__all__ = ["WORK", "Evidence", "Existing", "Piece", "Statement"]
+
+WORK: Final = frozenset({CPU, "IO", "IPC", "LWLock", "BufferPin"})
+"""Wait classes in which a statement does its own work, or waits for blocks and helper processes."""
+_HOUR_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The time of sessions in one place: what they ran, what they waited for, and who they were.
+
+    `wait_class` is the class of the wait event, `CPU` while working and `IDLE` while idle in transaction.
+    `batches` are the average numbers of sessions there in equal parts of the watch.
+    """
+
+    template: int | None
+    wait_class: str
+    wait_event: str
+    application: str
+    user: str
+    batches: tuple[float, ...]
+
+    @property
+    def sessions(self) -> float:
+        """The average number of sessions over the whole watch."""
+        return sum(self.batches) / len(self.batches) if self.batches else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One template with what was counted of it during `seconds`; what nobody counted is None.
+
+    `text` is the template (``?`` for values), `sql` the statement in pg_stat_statements (``$1``), empty if
+    unknown. `mean_ns` is the mean execution time of a call. `rows`, `blocks` (shared buffers hit and read),
+    `blocks_read` and the sizes in bytes are totals. `nested` is true if it ran within functions only.
+    """
+
+    number: int
+    text: str
+    sql: str = ""
+    identity: str | None = None
+    calls: int | None = None
+    mean_ns: float | None = None
+    rows: int | None = None
+    blocks: int | None = None
+    blocks_read: int | None = None
+    temp_bytes: int | None = None
+    wal_bytes: int | None = None
+    jit_ns: float | None = None
+    planning_ns: float | None = None
+    nested: bool = False
+    shape: StatementShape | None = None
+    plans: tuple[StatementPlan, ...] = ()
+
+    def a_call(self, total: float | None) -> float | None:
+        """Return a total for each call; None if the total or the number of calls is unknown."""
+        return total / self.calls if total is not None and self.calls else None
+
+    @property
+    def plan(self) -> StatementPlan | None:
+        """The plan that describes its execution best: executed, else with real values, else generic."""
+        ranks = {"executed": 0, "seen": 1, "drawn": 2, "generic": 3}
+        return min(self.plans, key=lambda one: ranks[one.source], default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """An index that exists: its parts, None if its definition could not be taken apart, and its facts."""
+
+    shape: IndexShape | None
+    facts: IndexFacts
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that rules may use. `seconds` is the length of the watch or of the log.
+
+    `tables` and `indexes` are by the name of the table, as in `TableFacts`. `database` is the result of a
+    watched server, for its counters, blockers and settings; None if there are only logs. `log` is the result
+    of logs of the same server, None without any; `log_numbers` maps its templates to `statements`.
+    """
+
+    seconds: float
+    pieces: tuple[Piece, ...]
+    statements: Mapping[int, Statement]
+    tables: Mapping[str, TableFacts] = field(default_factory=dict)
+    indexes: Mapping[str, tuple[Existing, ...]] = field(default_factory=dict)
+    foreign_keys: tuple[ForeignKeyFacts, ...] = ()
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    rates: SessionRates | None = None
+    database: DatabaseResult | None = None
+    log: LogResult | None = None
+    log_numbers: Mapping[int, int] = field(default_factory=dict)
+
+    @cached_property
+    def sessions(self) -> float:
+        """The average number of busy sessions."""
+        return sum(one.sessions for one in self.pieces)
+
+    @cached_property
+    def _by_template(self) -> Mapping[int | None, tuple[Piece, ...]]:
+        found: dict[int | None, list[Piece]] = {}
+        for one in self.pieces:
+            found.setdefault(one.template, []).append(one)
+        return {number: tuple(pieces) for number, pieces in found.items()}
+
+    def busy(self, template: int, classes: Collection[str] = WORK) -> float:
+        """Return how many sessions were in these classes of a template on average."""
+        pieces = self._by_template.get(template, ())
+        return sum(one.sessions for one in pieces if one.wait_class in classes)
+
+    def all_of(self, template: int) -> float:
+        """Return how many sessions were busy with a template on average, whatever they waited for."""
+        return sum(one.sessions for one in self._by_template.get(template, ()))
+
+    def of_class(self, wait_class: str) -> float:
+        """Return how many sessions were in a wait class on average."""
+        return sum(one.sessions for one in self.pieces if one.wait_class == wait_class)
+
+    def part_of_class(self, wait_class: str, sessions: float) -> float:
+        """Return a number of sessions as a fraction of those in a wait class, 0 to 1."""
+        whole = self.of_class(wait_class)
+        return min(1.0, sessions / whole) if whole else 0.0
+
+    def share(self, sessions: float) -> float:
+        """Return a number of sessions as a fraction of all busy sessions."""
+        return min(1.0, sessions / self.sessions) if self.sessions else 0.0
+
+    def bill(self, part: Callable[[Piece], float]) -> Bill:
+        """Return what a finding costs: `part` is the fraction of each piece of time that it causes."""
+        return self._bill((part(one), one) for one in self.pieces)
+
+    def bill_of(self, parts: Mapping[int, float] | Collection[int], classes: Collection[str] = WORK) -> Bill:
+        """Return the bill of templates: all of their time in these classes, or the given fractions of it."""
+        fractions = parts if isinstance(parts, Mapping) else dict.fromkeys(parts, 1.0)
+        return self._bill(
+            (fraction, one)
+            for number, fraction in fractions.items()
+            for one in self._by_template.get(number, ())
+            if one.wait_class in classes
+        )
+
+    def _bill(self, parts: Iterable[tuple[float, Piece]]) -> Bill:
+        batches: list[float] = []
+        for fraction, one in parts:
+            if fraction:
+                batches = batches or [0.0] * len(one.batches)
+                batches = [value + fraction * more for value, more in zip(batches, one.batches, strict=True)]
+        mean = mean_over_time(batches)
+        share = self.share(mean.mean)
+        return Bill(mean.mean * _HOUR_S, mean.low * _HOUR_S, mean.high * _HOUR_S, share)
+
+    def bill_of_seconds(self, seconds: float) -> Bill:
+        """Return the bill of so many seconds in the whole watch or log; nothing is known of its interval."""
+        rate = seconds / self.seconds
+        return Bill(rate * _HOUR_S, 0.0, math.inf, self.share(rate))
+
+    def bill_of_waiting(self, wait_class: str, sessions: float) -> Bill:
+        """Return the bill of so many of the sessions in a wait class."""
+        part = self.part_of_class(wait_class, sessions)
+        return self.bill(lambda one: part if one.wait_class == wait_class else 0.0)
+
+    def costliest(self) -> Iterator[Statement]:
+        """Yield the statements, those with most working time first."""
+        ranked = sorted(self.statements.values(), key=lambda one: (-self.busy(one.number), one.number))
+        yield from ranked
+
+    def rows(self, table: str) -> float:
+        """Return a table's number of rows, as the planner or else the counters estimate it; 0 if unknown."""
+        facts = self.tables.get(table)
+        if facts is None:
+            return 0.0
+        return float(facts.live or 0) if facts.rows is None else max(0.0, facts.rows)
+
+    def column(self, table: str, name: str) -> ColumnFacts | None:
+        """Return a column of a table; None if it is unknown."""
+        return self.catalogue.column(table, name)
+
+    def distinct(self, table: str, name: str) -> float | None:
+        """Return the estimated number of distinct values of a column; None if it was never analysed."""
+        column = self.column(table, name)
+        if column is None or column.distinct is None:
+            return None
+        return -column.distinct * self.rows(table) if column.distinct < 0 else column.distinct

@@ -1,0 +1,148 @@
+"""Find what is wrong with a database, ranked by what it costs. Pure.
+
+A healthy server has no finding, however much it waits: waiting is no fault. A finding is reported only if
+its cure would save time that users notice, or space that somebody pays for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from uncork.advise.evidence import Evidence
+from uncork.advise.rule import Rule
+from uncork.advise.rules.clients import (
+    connections,
+    forgotten_transaction,
+    lookup_loop,
+    loop_in_log,
+    one_by_one,
+    slow_step,
+)
+from uncork.advise.rules.indexes import (
+    foreign_key_without_index,
+    index_not_usable,
+    invalid_index,
+    missing_index,
+    unneeded_indexes,
+)
+from uncork.advise.rules.locks import blocking_in_log, deadlock, hot_row, lock_wait, table_lock
+from uncork.advise.rules.plans import (
+    correlated_columns,
+    function_per_row,
+    generic_plan,
+    jit,
+    materialised_cte,
+    not_in_subquery,
+    offset_pagination,
+    partitions_not_pruned,
+    spill,
+    stale_statistics,
+    subplan_per_row,
+    too_many_partitions,
+    unbounded_range,
+    view_barrier,
+    wide_columns,
+)
+from uncork.advise.rules.schema import json_parsed, random_keys, wide_types
+from uncork.advise.rules.server import (
+    checkpoints,
+    crash_unsafe,
+    shared_buffers,
+    slow_commits,
+    wal_buffers,
+)
+from uncork.advise.rules.space import (
+    autovacuum_behind,
+    bloat,
+    dead_rows,
+    hot_prevented,
+    index_bloat,
+    not_frozen,
+)
+from uncork.advise.rules.writes import row_commits, row_triggers, temporary_tables
+from uncork.advise.standby import for_standby, is_standby
+from uncork.model.database.finding import Finding
+
+__all__ = ["RULES", "find_findings"]
+
+_MOST: Final = 0.5
+"""Fraction of a finding's cost that deeper findings must explain before it gives way to them."""
+
+RULES: Final[tuple[Rule, ...]] = (
+    connections.RULE,
+    forgotten_transaction.RULE,
+    lookup_loop.RULE,
+    loop_in_log.RULE,
+    one_by_one.RULE,
+    slow_step.RULE,
+    foreign_key_without_index.RULE,
+    index_not_usable.RULE,
+    invalid_index.RULE,
+    missing_index.RULE,
+    unneeded_indexes.REDUNDANT,
+    unneeded_indexes.UNUSED,
+    blocking_in_log.RULE,
+    deadlock.RULE,
+    hot_row.RULE,
+    lock_wait.RULE,
+    table_lock.RULE,
+    correlated_columns.RULE,
+    function_per_row.RULE,
+    generic_plan.RULE,
+    jit.RULE,
+    materialised_cte.RULE,
+    not_in_subquery.RULE,
+    offset_pagination.RULE,
+    partitions_not_pruned.RULE,
+    spill.RULE,
+    stale_statistics.RULE,
+    subplan_per_row.RULE,
+    too_many_partitions.RULE,
+    unbounded_range.RULE,
+    view_barrier.RULE,
+    wide_columns.RULE,
+    json_parsed.RULE,
+    random_keys.RULE,
+    wide_types.RULE,
+    checkpoints.RULE,
+    crash_unsafe.RULE,
+    shared_buffers.RULE,
+    slow_commits.RULE,
+    wal_buffers.RULE,
+    autovacuum_behind.RULE,
+    bloat.RULE,
+    dead_rows.RULE,
+    hot_prevented.RULE,
+    index_bloat.RULE,
+    not_frozen.RULE,
+    row_commits.RULE,
+    row_triggers.RULE,
+    temporary_tables.RULE,
+)
+
+
+def find_findings(seen: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Finding, ...]:
+    """Return the findings: the costliest in time first, then those whose cost is not time."""
+    found = [(rule.depth, finding) for rule in rules for finding in rule.find(seen)]
+    kept = [one for depth, one in found if not _explained(depth, one, found)]
+    kept.sort(key=lambda one: -(one.bill.seconds_per_hour if one.bill else 0.0))
+    told = tuple(one for place, one in enumerate(kept) if not _said(one, kept[:place]))
+    return tuple(map(for_standby, told)) if is_standby(seen) else told
+
+
+def _explained(depth: int, one: Finding, found: Sequence[tuple[int, Finding]]) -> bool:
+    """Return whether deeper findings about all of a finding's statements explain most of its cost."""
+    if one.bill is None or not one.templates:
+        return False
+    deeper = [other for level, other in found if level > depth and other.bill is not None]
+    behind = [other for other in deeper if set(other.templates) & set(one.templates)]
+    covered = {number for other in behind for number in other.templates}
+    cost = sum(other.bill.seconds_per_hour for other in behind if other.bill is not None)
+    return set(one.templates) <= covered and cost >= _MOST * one.bill.seconds_per_hour
+
+
+def _said(one: Finding, before: Sequence[Finding]) -> bool:
+    """Return whether a costlier finding of the same rule is about the same statement, from other evidence."""
+    mine = set(one.templates)
+    return any(other.rule == one.rule and mine.intersection(other.templates) for other in before)

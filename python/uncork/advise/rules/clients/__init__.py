@@ -1,0 +1,1 @@
+"""Rules about what clients do: loops, connections, forgotten transactions. Pure."""

@@ -1,0 +1,93 @@
+"""A transaction that a client left idle: it blocks others, or keeps dead rows from VACUUM. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence
+from uncork.advise.rule import Rule, worth
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.results.database import IDLE, BlockerFacts
+from uncork.model.units import format_count, format_duration
+
+__all__ = ["FORGOTTEN_IDLE_NS", "RULE", "forgotten"]
+
+FORGOTTEN_IDLE_NS: Final = 1_000_000_000
+"""Pause of a forgotten transaction that others wait behind. A working client sends its next statement within
+milliseconds; a second of silence is a person, a remote call or a bug."""
+_OLD_IDLE_NS: Final = 60_000_000_000
+"""Pause of a forgotten transaction that blocks nobody. Autovacuum runs once a minute (autovacuum_naptime): a
+shorter pause delays it by at most one round."""
+_OLD_HELD: Final = 10_000
+"""Transactions begun since then. With fewer, VACUUM leaves too few dead rows behind to slow a scan."""
+
+
+def forgotten(one: BlockerFacts) -> bool:
+    """Return whether a transaction that others wait behind was left idle, instead of working."""
+    idle_ns = one.transaction_ns if one.idle_ns is None else one.idle_ns
+    return one.state == IDLE and (idle_ns or 0) >= FORGOTTEN_IDLE_NS
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    if seen.database is None:
+        return
+    blocking = set()
+    for one in seen.database.blockers:
+        bill = seen.bill_of_waiting("Lock", one.sessions)
+        if not forgotten(one) or not worth(bill):
+            continue
+        blocking.add((one.application, one.user))
+        idle = format_duration(float(one.idle_ns or one.transaction_ns or 0))
+        who = one.application or one.user
+        yield Finding(
+            RULE.name,
+            f"Application {who} left a transaction idle for {idle}, and other sessions wait for its locks",
+            objects=(who,),
+            bill=bill,
+            templates=() if one.template is None else (one.template,),
+            statement=one.text,
+            evidence=(
+                f"On average {one.sessions:.2f} sessions waited behind it, at most {one.most} at once.",
+            ),
+            candidates=_candidates(who),
+            proof="Watch the server again after the change: no session may wait behind this application.",
+        )
+    for held in seen.database.transactions:
+        key = (held.application, held.user)
+        if key in blocking or held.idle_ns < _OLD_IDLE_NS or (held.held_age or 0) < _OLD_HELD:
+            continue
+        blocking.add(key)
+        later = format_count(held.held_age or 0)
+        who = held.application or held.user
+        yield Finding(
+            RULE.name,
+            f"Application {who} left a transaction idle for {format_duration(float(held.idle_ns))}, so "
+            f"VACUUM cannot remove the rows that {later} later transactions left dead",
+            objects=(who,),
+            bill=None,
+            templates=() if held.template is None else (held.template,),
+            statement=held.text,
+            cost="dead rows that stay",
+            candidates=_candidates(who),
+            proof="After the change, pg_stat_activity.backend_xmin of its sessions must stay young.",
+        )
+
+
+def _candidates(who: str) -> tuple[Candidate, ...]:
+    return (
+        Candidate(
+            "client",
+            f"Make application {who} commit or roll back before it waits for anything else.",
+        ),
+        Candidate(
+            "setting",
+            "End forgotten transactions with idle_in_transaction_session_timeout.",
+            sql="ALTER SYSTEM SET idle_in_transaction_session_timeout = '30s'; SELECT pg_reload_conf();",
+            undo="ALTER SYSTEM RESET idle_in_transaction_session_timeout; SELECT pg_reload_conf();",
+            against=("The server closes the connection of a client that pauses longer, with an error.",),
+        ),
+    )
+
+
+RULE: Final = Rule("forgotten-transaction", _find)

@@ -1,0 +1,178 @@
+"""Lookups that a client sends for each row of a list, without a transaction around them (N+1). Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.clients.one_by_one import loops
+from uncork.advise.rules.writes.batches import batched
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.statement import StatementShape
+from uncork.model.template_words import short_template
+from uncork.model.units import format_count
+
+__all__ = ["RULE", "follows"]
+
+_LIST_ROWS: Final = 10.0
+"""Fewest rows per call of a list. With fewer, one statement for all of them saves little."""
+_LISTS: Final = 10
+"""Fewest calls of a list: below it, a coincidence of two counts is too likely."""
+_LOOKUP_ROWS: Final = 5.0
+"""Most rows per call of a lookup."""
+_TOLERANCE: Final = 0.03
+"""Largest difference between the calls of a lookup and the rows of its list, as a fraction, beyond the lists
+that sessions were working through when the watch began and ended. Of unrelated lookups and lists whose rates
+differ by up to a hundred times, about one pair in a hundred is as close
+(``tests/calibration/test_lookup_loops.py``)."""
+_MOST_OPEN: Final = 0.1
+"""Largest part of the lists that may have been open at both ends of the watch. With more, any number of
+lookups fits."""
+_PART: Final = 0.01
+"""Least part of the busy time of a lookup. With less, ten of them for each row would not be a finding."""
+_EQUAL: Final = re.compile(r"([\w$]+)\"?\s*=\s*\?")
+_TABLE: Final = re.compile(r"\bfrom\s+\"?([\w$.]+)")
+
+
+def follows(lookup: Statement, listed: Statement, sessions: float) -> bool:
+    """Return whether a lookup was called as often as a list returned rows. `sessions` send both."""
+    rows, lists, calls = listed.rows or 0, listed.calls or 0, lookup.calls or 0
+    if lists < _LISTS or rows < _LIST_ROWS * lists or not calls:
+        return False
+    # At each end of the watch, each session was on average half way through a list.
+    opened = math.ceil(max(1.0, sessions)) * rows / lists
+    return opened <= _MOST_OPEN * rows and abs(calls - rows) <= _TOLERANCE * rows + opened
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    looping = {one.template for one in loops(seen)}
+    reads = [one for one in seen.statements.values() if one.number >= 0 and _reads(one)]
+    lists = [one for one in reads if (one.calls or 0) >= _LISTS and (one.a_call(one.rows) or 0) >= _LIST_ROWS]
+    found: dict[int, list[Statement]] = {}
+    for one in reads:
+        if one.number in looping or (one.a_call(one.rows) or 0.0) > _LOOKUP_ROWS or not _key(one):
+            continue
+        if seen.share(seen.busy(one.number)) < _PART:
+            continue
+        sessions = max(1.0, _sessions(one, seen))
+        parents = [
+            each
+            for each in lists
+            if each is not one and follows(one, each, sessions) and _linked(one, each, seen)
+        ]
+        if parents:
+            nearest = min(parents, key=lambda each: abs((each.rows or 0) - (one.calls or 0)))
+            found.setdefault(nearest.number, []).append(one)
+    for number, children in found.items():
+        children.sort(key=lambda one: -seen.busy(one.number))
+        bill = seen.bill_of([one.number for one in children])
+        if worth(bill):
+            yield _finding(seen.statements[number], children, seen)
+
+
+def _finding(parent: Statement, children: list[Statement], seen: Evidence) -> Finding:
+    top = children[0]
+    application = _application(top, seen)
+    each = format_count(round(parent.a_call(parent.rows) or 0))
+    table = _table(top)
+    who = f"Application {application}" if application else "A client"
+    evidence = [
+        f"The list is called {format_count(parent.calls or 0)} times and returns {each} rows a call: "
+        f"{short_template(parent.text)}",
+        f"The list returned {format_count(parent.rows or 0)} rows, and the lookup was called "
+        f"{format_count(top.calls or 0)} times.",
+    ]
+    if len(children) > 1:
+        evidence.append(f"{len(children)} templates are called once for each row of the list.")
+    return Finding(
+        RULE.name,
+        f"{who} looks up rows of {table} one by one, {each} after each list",
+        objects=(table, *((application,) if application else ())),
+        bill=seen.bill_of([one.number for one in children]),
+        templates=(*(one.number for one in children),),
+        statement=top.text,
+        evidence=tuple(evidence),
+        candidates=(
+            Candidate(
+                "client",
+                "Fetch all rows with one statement (a join with the list, or WHERE key = ANY of its keys; in "
+                "an ORM, eager loading).",
+                sql=batched(top, seen),
+            ),
+        ),
+        proof="Compare both ways of the client with uncork run, as two workloads that return the same rows.",
+    )
+
+
+def _reads(one: Statement) -> bool:
+    if one.shape is not None and (one.shape.kind != "select" or one.shape.locking):
+        return False
+    return one.text.startswith("select") and not one.nested and one.calls is not None and one.rows is not None
+
+
+def _key(one: Statement) -> frozenset[str]:
+    """Return the columns that a statement compares with a parameter for equality."""
+    if one.shape is None:
+        return frozenset(_EQUAL.findall(one.text.partition(" where ")[2]))
+    return frozenset(
+        each.column
+        for each in one.shape.predicates
+        if each.operator == "=" and each.value == "parameter" and each.column and not each.alternative
+    )
+
+
+def _table(one: Statement) -> str:
+    tables = [] if one.shape is None else [each.name for each in one.shape.tables if each.kind == "table"]
+    if tables:
+        return tables[0]
+    match = _TABLE.search(one.text)
+    return match[1].removeprefix("public.") if match else "a table"
+
+
+def _tables(one: Statement) -> frozenset[str]:
+    if one.shape is None:
+        return frozenset({_table(one)})
+    return frozenset(each.name for each in one.shape.tables if each.kind == "table")
+
+
+def _linked(lookup: Statement, listed: Statement, seen: Evidence) -> bool:
+    """Return whether a list can have the keys of a lookup.
+
+    Either both read the same table, or a foreign key connects their tables, or the list returns a column
+    that has the name of the key.
+    """
+    one, other = _tables(lookup), _tables(listed)
+    if not one or not other:
+        return False
+    if one & other:
+        return True
+    if any(
+        {key.table, key.referred} <= (one | other) and (key.table in one) != (key.table in other)
+        for key in seen.foreign_keys
+    ):
+        return True
+    return bool(_key(lookup) & _outputs(listed.shape))
+
+
+def _outputs(shape: StatementShape | None) -> frozenset[str]:
+    return frozenset() if shape is None else frozenset(one.column for one in shape.outputs)
+
+
+def _sessions(one: Statement, seen: Evidence) -> float:
+    """Return how many sessions can be working through a list: those seen with the lookup, rounded up."""
+    return seen.all_of(one.number)
+
+
+def _application(one: Statement, seen: Evidence) -> str:
+    spent: dict[str, float] = {}
+    for piece in seen.pieces:
+        if piece.template == one.number:
+            spent[piece.application] = spent.get(piece.application, 0.0) + piece.sessions
+    return max(spent, key=lambda name: spent[name], default="")
+
+
+RULE: Final = Rule("lookup-loop", _find)

@@ -1,0 +1,188 @@
+"""Statements that a client sends one by one in a loop, where one statement would do (N+1). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Piece, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.writes.batches import batched
+from uncork.advise.rules.writes.written import ROW_WORDS, Written, one_row, written
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.results.database_transactions import InTransaction
+from uncork.model.units import count_words, format_count, format_duration
+
+__all__ = ["RULE", "loops"]
+
+_SHORT_GAP_NS: Final = 20_000_000
+"""Longest pause between two statements of a loop. A round trip takes a few milliseconds in a data centre; a
+client that takes longer does something else in between."""
+_LOOP_STATEMENTS: Final = 50
+"""Fewest executions of one template in a transaction that indicate a loop. A transaction written by hand has
+a dozen statements."""
+_LOOP_IN_TURN: Final = 10
+"""Fewest executions of each template of a loop that sends several in turn, in a transaction and for each
+BEGIN: a transaction written by hand executes each of its statements once or twice."""
+_LOOP_LEAST_CALLS: Final = 2
+"""Calls for each BEGIN of the only application that uses transactions, below which its templates are in no
+loop, whatever a few samples suggest."""
+_PAUSES_TOO_LONG: Final = 10
+"""Factor by which sampling can overestimate pauses: one machine showed pauses of 0.05 ms as 0.3 to 0.5 ms."""
+_LOOP_SAMPLES: Final = 5
+"""Fewest samples for an estimate of pauses."""
+_CREDIBLE: Final = 3.0
+"""Factor above the estimated executions from which on calls for each BEGIN are not reported: PostgreSQL
+counts only the first execution of a BEGIN that a driver has prepared."""
+_BEGIN: Final = re.compile(r"begin\b|start transaction\b")
+
+
+def loops(seen: Evidence) -> list[InTransaction]:
+    """Return the templates that a client sends one by one, in a loop within a transaction.
+
+    A loop may send several templates in turn. Each of them then has fewer executions than a loop of one, so
+    all are counted together. In this case each must also have several calls for each BEGIN that
+    pg_stat_statements counted: estimates from samples alone could take the statements of a transaction that
+    was written by hand for a loop.
+    """
+    transactions = () if seen.database is None else seen.database.transactions
+    found = [
+        one
+        for one in transactions
+        if one.template is not None and one.samples >= _LOOP_SAMPLES and one.gap_ns <= _SHORT_GAP_NS
+    ]
+    in_turn: dict[tuple[str, str], list[InTransaction]] = {}
+    for one in found:
+        if _executions(one, seen) >= _LOOP_IN_TURN and _calls_a_begin(one, seen) >= _LOOP_IN_TURN:
+            in_turn.setdefault((one.application, one.user), []).append(one)
+    together = {
+        key
+        for key, all_of in in_turn.items()
+        if sum(_executions(one, seen) for one in all_of) >= _LOOP_STATEMENTS
+    }
+    return [
+        one
+        for one in found
+        if _executions(one, seen) >= _LOOP_STATEMENTS
+        or ((one.application, one.user) in together and one in in_turn[one.application, one.user])
+    ]
+
+
+def _calls_a_begin(one: InTransaction, seen: Evidence) -> float:
+    """Return how often a template was called for each BEGIN of any client; 0 if either was not counted."""
+    calls = begins = 0
+    for each in seen.statements.values():
+        if each.number == one.template:
+            calls = each.calls or 0
+        if _BEGIN.match(each.text):
+            begins += each.calls or 0
+    return calls / begins if begins else 0.0
+
+
+def _executions(one: InTransaction, seen: Evidence) -> float:
+    """Estimate how often one transaction executes a template.
+
+    The estimate is the rate of calls while sessions are busy with the template, times the length of one
+    transaction. Other clients may execute it outside transactions, so the pauses between statements bound it.
+    If transactions are of one application only, a template with hardly more calls than BEGIN is in no loop.
+    """
+    transactions = () if seen.database is None else seen.database.transactions
+    others = any((each.application, each.user) != (one.application, one.user) for each in transactions)
+    counted = _calls_a_begin(one, seen)
+    if not others and 0 < counted < _LOOP_LEAST_CALLS:
+        return counted
+    statement = seen.statements.get(-1 if one.template is None else one.template)
+    busy = 0.0 if statement is None else seen.all_of(statement.number)
+    if statement is None or not statement.calls or not busy:
+        return one.per_transaction
+    a_second = statement.calls / (busy * seen.seconds)
+    return min(a_second * one.part * one.length_ns / 1e9, _PAUSES_TOO_LONG * one.per_transaction)
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    """Sessions that wait for the locks of such a transaction count towards the finding."""
+    by_client: dict[tuple[str, str], list[InTransaction]] = {}
+    for one in loops(seen):
+        by_client.setdefault((one.application, one.user), []).append(one)
+    for (application, user), found in by_client.items():
+        blockers = () if seen.database is None else seen.database.blockers
+        held = sum(one.sessions for one in blockers if (one.application, one.user) == (application, user))
+        numbers = {one.template for one in found}
+        waiting = seen.part_of_class("Lock", held)
+        bill = seen.bill(partial(_caused, numbers=numbers, application=application, waiting=waiting))
+        if not worth(bill):
+            continue
+        yield _finding(application or user, sorted(found, key=lambda one: -one.sessions), held, bill, seen)
+
+
+def _caused(piece: Piece, *, numbers: Collection[int | None], application: str, waiting: float) -> float:
+    """Return the part of a piece of time that a loop causes."""
+    if piece.wait_class == "Lock":
+        return waiting
+    return float(piece.template in numbers and piece.application == application)
+
+
+def _finding(who: str, found: Sequence[InTransaction], held: float, bill: Bill, seen: Evidence) -> Finding:
+    top = found[0]
+    numbers = tuple(dict.fromkeys(one.template for one in found if one.template is not None))
+    calls = sum(seen.statements[number].calls or 0 for number in numbers if number in seen.statements)
+    per = format_count(float(f"{_executions(top, seen):.1g}"))
+    ratio = _calls_a_begin(top, seen)
+    statement = seen.statements.get(-1 if top.template is None else top.template)
+    what = None if statement is None else written(statement)
+    objects = (who,) if what is None else (who, what.table)
+    evidence = [
+        f"The client waits {format_duration(float(top.gap_ns))} between two statements of such a "
+        "transaction.",
+        f"A transaction executes the costliest of them about {per} times.",
+    ]
+    if len(numbers) > 1:
+        evidence.append(f"It sends {len(numbers)} templates in turn.")
+    if 1.5 <= ratio <= _CREDIBLE * _executions(top, seen):
+        calls_words = f"{format_count(round(ratio))} calls of the first for each BEGIN"
+        evidence.append(f"The server counted {calls_words}.")
+    if held:
+        evidence.append(f"Its transactions block {held:.2f} other sessions on average.")
+    return Finding(
+        RULE.name,
+        _headline(who, statement, what, calls, per, single=len(numbers) == 1),
+        objects=objects,
+        bill=bill,
+        templates=numbers,
+        statement=top.text,
+        evidence=tuple(evidence),
+        candidates=tuple(_candidates(top.text, statement, seen)),
+        proof="Compare both ways of the client with uncork run, as two workloads that return the same rows.",
+    )
+
+
+def _headline(
+    who: str, statement: Statement | None, what: Written | None, calls: int, per: str, *, single: bool
+) -> str:
+    if not calls:
+        return f"Application {who} sends {per} statements or more one by one within each of its transactions"
+    if statement is not None and what is not None and single and one_row(statement):
+        words = ROW_WORDS[what.kind].format(rows=count_words(calls, "row"), table=what.table)
+        return f"Application {who} {words} one by one within transactions"
+    return f"Application {who} sends {format_count(calls)} statements one by one within transactions"
+
+
+def _candidates(text: str, statement: Statement | None, seen: Evidence) -> Iterator[Candidate]:
+    sql = "" if statement is None else batched(statement, seen)
+    if text.startswith("insert"):
+        words = "Insert many rows with one statement (several VALUES, unnest of arrays, COPY), or"
+    elif text.startswith("update"):
+        words = "Update many rows with one statement (UPDATE ... FROM unnest of arrays), or"
+    elif text.startswith("delete"):
+        words = "Delete many rows with one statement (WHERE key = ANY of a list), or"
+    else:
+        words = (
+            "Fetch all rows with one statement (a join, or WHERE key = ANY of a list; in an ORM, eager "
+            "loading), or"
+        )
+    yield Candidate("client", f"{words} send the statements in a pipeline.", sql=sql)
+
+
+RULE: Final = Rule("one-by-one", _find)

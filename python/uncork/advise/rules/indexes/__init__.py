@@ -1,0 +1,1 @@
+"""Rules about indexes: missing, unusable, redundant ones. Pure."""

@@ -1,0 +1,191 @@
+"""Estimate how many rows a condition leaves, and what a scan costs, as PostgreSQL's planner does. Pure.
+
+Costs have the planner's unit: reading one page in sequence. See "Planner Cost Constants" and "Row Estimation
+Examples" in PostgreSQL's manual, and `costsize.c` for the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from uncork.advise.evidence import Evidence
+from uncork.advise.rules.indexes.ranges import RANGES, UNKNOWN_BOUND, UNKNOWN_INTERVAL, fraction_in_range
+from uncork.model.database.catalogue import ColumnFacts
+from uncork.model.database.statement import Predicate
+from uncork.model.results.database import TableFacts
+
+__all__ = [
+    "fraction",
+    "fraction_of_all",
+    "fraction_of_range",
+    "index_cost",
+    "pages",
+    "rows_per_value",
+    "scan_cost",
+    "unique_on",
+]
+
+_PATTERN: Final = 0.005
+"""PostgreSQL's DEFAULT_MATCH_SEL: the fraction of rows that match an unknown pattern."""
+_CONTAINS: Final = 0.001
+"""PostgreSQL's DEFAULT_CONTAIN_SEL, for containment in documents and arrays; text search has 0.005."""
+_DEFAULTS: Final = {
+    **dict.fromkeys(("like", "ilike", "~", "~*", "similar to", "@@"), _PATTERN),
+    **dict.fromkeys(("@>", "<@", "&&", "?", "?|", "?&", "any"), _CONTAINS),
+}
+_LIST: Final = 5
+"""Values in a list of unknown length."""
+_TUPLE: Final = 0.01
+_INDEX_TUPLE: Final = 0.005
+_OPERATOR: Final = 0.0025
+"""Defaults of cpu_tuple_cost, cpu_index_tuple_cost and cpu_operator_cost, which hardly anybody changes."""
+_DESCENT: Final = 50 * _OPERATOR
+"""The planner's charge for one level of a B-tree."""
+
+
+def pages(table: TableFacts, seen: Evidence) -> float:
+    """Return the number of blocks of a table."""
+    block = 8192 if seen.database is None else seen.database.block_bytes
+    return max(1.0, (table.bytes or 0) / block)
+
+
+def unique_on(table: str, columns: Iterable[str], seen: Evidence) -> bool:
+    """Return whether a table has a unique index on some of these columns, without a condition."""
+    known = set(columns)
+    return any(
+        one.shape is not None
+        and one.shape.unique
+        and not one.shape.predicate
+        and set(one.shape.columns) <= known
+        for one in seen.indexes.get(table, ())
+    )
+
+
+def rows_per_value(table: str, column: str, seen: Evidence) -> float | None:
+    """Return the average number of rows with the same value of a column; None if it is unknown."""
+    if unique_on(table, (column,), seen):
+        return 1.0
+    facts, distinct = seen.column(table, column), seen.distinct(table, column)
+    if facts is None or not distinct:
+        return None
+    return seen.rows(table) * (1 - (facts.null_fraction or 0.0)) / max(1.0, distinct)
+
+
+def fraction(one: Predicate, table: str, seen: Evidence) -> float | None:
+    """Return the fraction of a table's rows that a predicate leaves; None if nothing is known of it."""
+    facts = seen.column(table, one.column) if one.column and not one.cast else None
+    if one.operator in RANGES:
+        return fraction_of_all((one,), table, seen)
+    if one.operator in ("=", "in"):
+        each = _of_value(one, table, facts, seen)
+        number = 1 if one.operator == "=" or one.value == "subquery" else _LIST
+        if one.operator == "in" and one.literal:
+            number = one.literal.count(",") + 1
+        return None if each is None else min(1.0, each * number)
+    if one.operator in ("is null", "is not null"):
+        nulls = None if facts is None else facts.null_fraction
+        return nulls if nulls is None or one.operator == "is null" else 1 - nulls
+    if one.operator in ("is true", "is false") and one.column:
+        return _of_literal("t" if one.operator == "is true" else "f", facts, seen.rows(table)) or 0.5
+    return _DEFAULTS.get(one.operator, 1.0)
+
+
+def fraction_of_all(found: Iterable[Predicate], table: str, seen: Evidence) -> float | None:
+    """Return the fraction of rows that several predicates leave together; None if one is unknown.
+
+    The ranges of one column, such as an upper and a lower bound, count together.
+    """
+    product, ranges = 1.0, defaultdict[tuple[str, str, str], list[Predicate]](list)
+    for one in found:
+        if one.operator in RANGES:
+            ranges[one.column, one.cast, one.expression].append(one)
+            continue
+        each = fraction(one, table, seen)
+        if each is None:
+            return None
+        product *= each
+    for same in ranges.values():
+        known = fraction_of_range(same, table, seen)
+        product *= _of_unknown_range(same) if known is None else known
+    return product
+
+
+def fraction_of_range(found: Sequence[Predicate], table: str, seen: Evidence) -> float | None:
+    """Return the fraction of rows in the ranges of one column, by its statistics; None if it is unknown."""
+    column = found[0].column
+    facts = seen.column(table, column) if column and not found[0].cast else None
+    return fraction_in_range(found, facts)
+
+
+def _of_unknown_range(found: Sequence[Predicate]) -> float:
+    """Return the fraction of rows that PostgreSQL assumes for ranges with an unknown bound."""
+    sides = {one.operator[0] for one in found}
+    return UNKNOWN_INTERVAL if "b" in sides or len(sides) > 1 else UNKNOWN_BOUND
+
+
+def _of_value(one: Predicate, table: str, facts: ColumnFacts | None, seen: Evidence) -> float | None:
+    rows = seen.rows(table)
+    if one.value == "constant" and one.literal is not None and facts is not None and one.operator == "=":
+        known = _of_literal({"true": "t", "false": "f"}.get(one.literal, one.literal), facts, rows)
+        if known is not None:
+            return known
+    each = rows_per_value(table, one.column, seen) if one.column and not one.cast else None
+    if each is not None and rows:
+        return min(1.0, each / rows)
+    if one.column and one.cast:  # a cast seldom makes different values equal
+        each = rows_per_value(table, one.column, seen)
+        return None if each is None or not rows else min(1.0, each / rows)
+    if one.columns and rows:  # an expression of a column has at most as many values as the column
+        each = rows_per_value(table, one.columns[0], seen)
+        return None if each is None or len(one.columns) > 1 else min(1.0, max(each / rows, _PATTERN))
+    return None
+
+
+def _of_literal(value: str, facts: ColumnFacts | None, rows: float) -> float | None:
+    """Return the fraction of rows with a value: its frequency, or an equal part of the uncommon ones."""
+    if facts is None or facts.distinct is None:
+        return None
+    for common, frequency in facts.common:
+        if common == value:
+            return frequency
+    distinct = -facts.distinct * rows if facts.distinct < 0 else facts.distinct
+    others = 1 - (facts.null_fraction or 0.0) - sum(frequency for _, frequency in facts.common)
+    left = distinct - len(facts.common)
+    return max(0.0, others) / left if left >= 1 else 1e-4
+
+
+def scan_cost(table: TableFacts, seen: Evidence) -> float:
+    """Return the planner's cost of a sequential scan with one condition."""
+    return pages(table, seen) + seen.rows(table.name) * (_TUPLE + _OPERATOR)
+
+
+def index_cost(table: TableFacts, rows: float, seen: Evidence, correlation: float = 0.0) -> float:
+    """Return the planner's cost of fetching so many rows by an index: a plain or a bitmap scan.
+
+    `correlation` says how far the order of the index is that of the table, -1 to 1.
+    """
+    random = _setting(seen, "random_page_cost", 4.0)
+    whole, held = pages(table, seen), max(1.0, seen.rows(table.name))
+    # Mackert and Lohman: how many different pages hold these rows, if the cache keeps each.
+    spread = min(whole, 2 * whole * rows / (2 * whole + rows)) if rows else 0.0
+    near = math.ceil(whole * rows / held)
+    worst, best = spread * random, random + max(0, near - 1)
+    plain = worst + correlation**2 * (min(worst, best) - worst)
+    bitmap = spread * (random - (random - 1) * math.sqrt(spread / whole)) + rows * _OPERATOR
+    depth = math.ceil(math.log(max(2.0, held), 300))
+    return (
+        min(plain, bitmap)
+        + random  # the leaf page
+        + rows * (_TUPLE + _INDEX_TUPLE + _OPERATOR)
+        + (depth + 1) * _DESCENT
+    )
+
+
+def _setting(seen: Evidence, name: str, default: float) -> float:
+    try:
+        return float(seen.catalogue.setting(name) or default)
+    except ValueError:
+        return default

@@ -1,0 +1,116 @@
+"""Deletes that scan a table which refers to the deleted rows, because its foreign key has no index. Pure.
+
+PostgreSQL creates no index for a foreign key. The check of each deleted row is a query of a trigger, whose
+time and blocks are counted for the DELETE. See "Foreign Keys" in PostgreSQL's manual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.plan_rules import LARGE_TABLE_ROWS
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.estimates import pages
+from uncork.advise.rules.indexes.proposals import index_candidate
+from uncork.advise.rules.indexes.reads import blocks_a_call
+from uncork.model.database.finding import Finding
+from uncork.model.database.index import IndexKey, IndexShape
+from uncork.model.results.database import ForeignKeyFacts, TableFacts
+from uncork.model.units import count_words, format_count
+
+__all__ = ["RULE"]
+
+_PART: Final = 0.5
+"""Blocks per deleted row, as a fraction of the referring table's, that show a scan of it."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for key in seen.foreign_keys:
+        table, referred = seen.tables.get(key.table), seen.tables.get(key.referred)
+        if key.indexed or table is None or referred is None or seen.rows(table.name) < LARGE_TABLE_ROWS:
+            continue
+        if not table.seq_scans or not (referred.deleted or referred.updated):
+            continue
+        fractions = {
+            one.number: part
+            for one in seen.costliest()
+            if one.number >= 0 and (part := _part(one, key, table, referred, seen))
+        }
+        bill = seen.bill_of(fractions)
+        if not worth(bill):
+            continue
+        columns = tuple(part.strip().strip('"') for part in key.columns.split(","))
+        first = seen.statements[next(iter(fractions))]
+        index = IndexShape(table.name, tuple(IndexKey(column) for column in columns))
+        names = " and ".join(columns)
+        yield Finding(
+            "foreign-key-without-index",
+            f"Deletes from {referred.name} scan {table.name}, which has no index on {names}",
+            objects=(table.name, *columns, key.name, referred.name),
+            bill=bill,
+            templates=tuple(fractions),
+            statement=first.text,
+            evidence=tuple(_evidence(first, key, table, referred, seen)),
+            candidates=(
+                index_candidate(index, f"Create an index on {names} of {table.name}, the foreign key.", seen),
+            ),
+            proof="Compare the deletes with and without the index in uncork run.",
+        )
+
+
+def _part(
+    one: Statement, key: ForeignKeyFacts, table: TableFacts, referred: TableFacts, seen: Evidence
+) -> float:
+    """Return the fraction of a statement's time in the scans for a foreign key; 0 if it does none."""
+    if one.shape is None or one.shape.kind not in ("delete", "update"):
+        return 0.0
+    targets = {use.name for use in one.shape.tables if use.changed}
+    if not targets & (_deleting(referred.name, seen) if one.shape.kind == "delete" else {referred.name}):
+        return 0.0
+    if one.shape.kind == "update" and not _changes_key(one, key, seen):
+        return 0.0
+    executed = [dict(plan.triggers).get(key.name) for plan in one.plans if plan.source == "executed"]
+    times = [time for time in executed if time is not None]
+    if times and one.mean_ns:
+        return min(1.0, max(times) * 1e6 / one.mean_ns)
+    blocks, rows = blocks_a_call(one), one.a_call(one.rows)
+    if blocks is None or rows is None:
+        return 0.9 if table.whole_reads and table.whole_reads >= _PART * max(1, referred.deleted) else 0.0
+    scans = rows if referred.name in targets else referred.deleted / max(1, one.calls or 1)
+    needed = scans * pages(table, seen)
+    return min(1.0, needed / blocks) if needed and blocks >= _PART * needed else 0.0
+
+
+def _changes_key(one: Statement, key: ForeignKeyFacts, seen: Evidence) -> bool:
+    constraints = [each for each in seen.catalogue.constraints if each.name == key.name]
+    referred = {column for each in constraints for column in each.referred_columns}
+    return one.shape is not None and bool(set(one.shape.set_columns) & referred)
+
+
+def _deleting(table: str, seen: Evidence) -> set[str]:
+    """Return the tables whose deletes delete rows of a table: itself, and tables that cascade to it."""
+    found, before = {table}, 0
+    while len(found) > before:
+        before = len(found)
+        found |= {key.referred for key in seen.foreign_keys if key.table in found}
+    return found
+
+
+def _evidence(
+    first: Statement, key: ForeignKeyFacts, table: TableFacts, referred: TableFacts, seen: Evidence
+) -> Iterator[str]:
+    yield f"Foreign key {key.name} of {table.name} ({key.columns}) refers to {referred.name}."
+    yield (
+        f"For each deleted row, its trigger searches {table.name}, which has "
+        f"{format_count(round(seen.rows(table.name)))} rows."
+    )
+    blocks, calls = blocks_a_call(first), first.calls
+    if blocks is not None and calls:
+        yield f"Each of {count_words(calls, 'call')} reads {count_words(round(blocks), 'block')}."
+    if table.whole_reads:
+        yield f"{table.name} was read as a whole {format_count(round(table.whole_reads))} times."
+
+
+RULE: Final = Rule("foreign-key-without-index", _find, depth=2)

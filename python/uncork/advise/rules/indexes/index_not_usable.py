@@ -1,0 +1,175 @@
+"""A column that has an index, in a condition that keeps statements from using it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from uncork.advise.evidence import Evidence
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.merging import merge
+from uncork.advise.rules.indexes.obstacles import Obstacle, Obstruction
+from uncork.advise.rules.indexes.problems import Problem, problems
+from uncork.advise.rules.indexes.proposals import bare, columns_text, index_candidate, index_candidates
+from uncork.advise.rules.indexes.read_words import read_sentences
+from uncork.advise.rules.indexes.wants import Want
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.index import IndexKey
+from uncork.model.database.statement import Predicate
+
+__all__ = ["RULE"]
+
+_PROOF: Final = "Compare the statements with each candidate and without in uncork run."
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    groups: dict[tuple[str, str, str, str], list[Problem]] = {}
+    for one in problems(seen):
+        if one.obstacle is not None and one.obstacle.kind != "invalid":
+            side = one.obstacle.predicate.column or one.obstacle.predicate.expression
+            key = (one.use.table.name, one.obstacle.kind, one.obstacle.index, side)
+            groups.setdefault(key, []).append(one)
+    for mine in groups.values():
+        fractions: dict[int, float] = {}
+        for one in mine:
+            number = one.statement.number
+            fractions[number] = min(1.0, fractions.get(number, 0.0) + one.fraction)
+        bill = seen.bill_of(fractions)
+        if not worth(bill):
+            continue
+        first, why = mine[0], mine[0].obstacle
+        if why is None:
+            continue
+        yield Finding(
+            RULE.name,
+            _headline(first, why),
+            objects=(first.use.table.name, *((why.index,) if why.index else ()), *_columns(why.predicate)),
+            bill=bill,
+            templates=tuple(fractions),
+            statement=first.statement.text,
+            evidence=tuple(_evidence(first, why, seen)),
+            candidates=tuple(_candidates(mine, why, seen)),
+            proof=_PROOF,
+        )
+
+
+def _headline(one: Problem, why: Obstacle) -> str:
+    table, column, index = one.use.table.name, why.predicate.column, f"index {why.index}"
+    keys = columns_text(one.want.wanted.shape.keys)
+    texts: dict[Obstruction, str] = {
+        "cast": f"The cast of {column} to {why.predicate.cast} keeps {index} of {table} from use",
+        "expression": f"Index {why.index} of {table} does not serve {bare(why.predicate.expression)}",
+        "type": f"Comparing {column} with {why.type or 'another type'} keeps {index} of {table} from use",
+        "pattern": f"Index {why.index} of {table} serves no LIKE on {column}",
+        "wildcard": f"Patterns that begin with a wildcard cannot use {index} of {table}",
+        "not leading": f"Index {why.index} of {table} does not begin with {keys}",
+        "or": f"The OR in a condition keeps statements from using an index of {table}",
+    }
+    return texts[why.kind]
+
+
+def _columns(one: Predicate) -> tuple[str, ...]:
+    return (one.column,) if one.column else one.columns
+
+
+def _evidence(one: Problem, why: Obstacle, seen: Evidence) -> Iterator[str]:
+    yield from read_sentences(one, seen)
+    column = seen.column(one.use.table.name, why.predicate.column) if why.predicate.column else None
+    if why.kind == "type" and column is not None:
+        yield (
+            f"Column {column.name} has the type {column.type}. PostgreSQL converts each of its values to "
+            f"{why.type or 'the type of the parameter'} before it compares them, so the index does not apply."
+        )
+    if why.kind == "pattern":
+        yield (
+            "A B-tree in a collation other than C is not in the order of characters, which LIKE needs to "
+            "search for a prefix."
+        )
+    if why.kind == "not leading":
+        yield "A B-tree on several columns is in the order of its first column."
+
+
+def _candidates(mine: Sequence[Problem], why: Obstacle, seen: Evidence) -> Iterator[Candidate]:
+    first = mine[0]
+    if why.kind == "type":
+        yield from _types(why, first, seen)
+        return
+    if why.kind == "or":
+        yield from _for_or(first, seen)
+        return
+    rewritten = _rewritten(why.predicate, first, seen)
+    if rewritten:
+        yield Candidate(
+            "statement", rewritten, against=("The statement has to be changed wherever it is sent.",)
+        )
+    if not first.want.served:  # no index on the expression is possible
+        if not rewritten:
+            yield Candidate(
+                "statement",
+                f"Compare {' and '.join(_columns(why.predicate))} itself: an index on the expression is "
+                "impossible, because its value depends on settings of the session.",
+            )
+        return
+    if why.kind == "pattern" and first.want.wanted.extension:
+        key = IndexKey(why.predicate.column, opclass="text_pattern_ops")
+        plain = replace(first.want.wanted.shape, keys=(key,), method="btree")
+        text = f"If no pattern begins with a wildcard, index {key.column} in the order of characters."
+        yield index_candidate(plain, text, seen)
+    for merged in merge([one.want.wanted for one in mine]):
+        yield from index_candidates(merged.index, seen, merged.extension)
+
+
+def _types(why: Obstacle, one: Problem, seen: Evidence) -> Iterator[Candidate]:
+    column = seen.column(one.use.table.name, why.predicate.column)
+    kind = "bigint" if column is None else column.type
+    yield Candidate(
+        "statement",
+        f"Cast the parameter, not the column: {why.predicate.column} {_sign(why.predicate)} $1::{kind}.",
+        against=("A value that is no whole number is rounded, and can then match a row.",),
+        same_answers=not kind.startswith(("small", "int", "big")) or why.predicate.value == "constant",
+    )
+    yield Candidate(
+        "client",
+        f"Send the parameter as {kind} from the client: declare its type in the code or the mapping.",
+    )
+
+
+def _sign(one: Predicate) -> str:
+    return "= ANY" if one.operator == "in" else one.operator
+
+
+def _for_or(one: Problem, seen: Evidence) -> Iterator[Candidate]:
+    tables = {arm.predicate.table for want in one.arms for arm in want.served}
+    wanted: list[Want] = list(one.arms)
+    if len(tables) > 1 or not wanted or not one.use.alone:
+        yield Candidate(
+            "statement",
+            "Write the statement as a UNION with a part of the OR in each arm, so that each can use its own "
+            "index.",
+            against=("UNION removes duplicate rows: select a key of each table, or exclude the other part.",),
+            same_answers=False,
+        )
+    for merged in merge([want.wanted for want in wanted]):
+        yield from index_candidates(merged.index, seen, merged.extension)
+
+
+def _rewritten(one: Predicate, problem: Problem, seen: Evidence) -> str:
+    """Return the condition that means the same and compares the column itself; empty if there is none."""
+    column = one.column or (one.columns[0] if len(one.columns) == 1 else "")
+    facts = seen.column(problem.use.table.name, column)
+    text = one.expression.lower().replace(" ", "")
+    dated = facts is not None and facts.type.startswith("timestamp")
+    if one.operator == "=" and dated and (one.cast == "date" or text == f"date({column})"):
+        return f"Compare the column with a range: {column} >= $1::date AND {column} < $1::date + 1."
+    if one.operator == "=" and dated and text.startswith("date_trunc('"):
+        unit = text.split("'")[1]
+        return f"Compare the column with a range: {column} >= $1 AND {column} < $1 + interval '1 {unit}'."
+    if one.cast in ("text", "character varying") and facts is not None and facts.type not in ("text", "json"):
+        return f"Cast the value instead of the column: {column} {_sign(one)} $1::{facts.type}."
+    if one.cast in ("numeric", "double precision", "bigint") and facts is not None:
+        return f"Cast the value instead of the column: {column} {_sign(one)} $1::{facts.type}."
+    return ""
+
+
+RULE: Final = Rule("index-not-usable", _find, depth=2)

@@ -1,0 +1,71 @@
+"""An invalid index, which writes maintain and no statement uses. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.problems import Problem, problems
+from uncork.advise.rules.indexes.upkeep_cost import LEAST_BYTES
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import sql_name
+from uncork.model.results.database import IndexFacts
+from uncork.model.units import count_words, format_bytes
+
+__all__ = ["RULE"]
+
+_BUILDS: Final = ("create index", "create unique index", "reindex")
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    if any(one.text.startswith(_BUILDS) and seen.all_of(one.number) for one in seen.statements.values()):
+        return  # an index is invalid while it is built concurrently
+    wanted: dict[str, list[Problem]] = {}
+    for one in problems(seen):
+        if one.obstacle is not None and one.obstacle.kind == "invalid":
+            wanted.setdefault(one.obstacle.index, []).append(one)
+    for name, indexes in seen.indexes.items():
+        for index in indexes:
+            if index.facts.warning == "invalid" and name in seen.tables:
+                yield from _finding(index.facts, wanted.get(index.facts.name, []), seen)
+
+
+def _finding(index: IndexFacts, mine: list[Problem], seen: Evidence) -> Iterator[Finding]:
+    fractions = {one.statement.number: one.fraction for one in mine}
+    bill = seen.bill_of(fractions)
+    costly, size = worth(bill), index.bytes or 0
+    if not costly and size < LEAST_BYTES:
+        return
+    yield Finding(
+        "invalid-index",
+        f"Index {index.name.rpartition('.')[2]} of {index.table} is invalid, so no statement uses it",
+        objects=(index.name, index.table),
+        bill=bill if costly else None,
+        templates=tuple(fractions) if costly else (),
+        statement=mine[0].statement.text if costly else "",
+        cost=f"{format_bytes(size)} of disk",
+        evidence=(
+            "CREATE INDEX CONCURRENTLY or REINDEX CONCURRENTLY failed and left it. Writes still maintain it.",
+            *((f"It would serve {count_words(len(fractions), 'statement')}.",) if fractions else ()),
+        ),
+        candidates=(
+            Candidate(
+                "index",
+                "Build the index again.",
+                sql=f"REINDEX INDEX CONCURRENTLY {sql_name(index.name)};",
+                against=("If a unique index failed because of duplicate rows, remove these first.",),
+            ),
+            Candidate(
+                "index",
+                "Or drop it, if another index serves instead.",
+                sql=f"DROP INDEX CONCURRENTLY {sql_name(index.name)};",
+                undo=f"{index.definition.replace(' INDEX ', ' INDEX CONCURRENTLY ', 1)};",
+            ),
+        ),
+        proof="Run EXPLAIN on the statement after the change: the plan has the index.",
+    )
+
+
+RULE: Final = Rule("invalid-index", _find)

@@ -1,0 +1,166 @@
+"""Which key of which kind of index serves a predicate. Pure.
+
+See "Operator Classes and Operator Families", "GIN Indexes" and "pg_trgm" in PostgreSQL's manual.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from uncork.advise.evidence import Evidence
+from uncork.model.database.catalogue import ColumnFacts
+from uncork.model.database.index import IndexKey
+from uncork.model.database.statement import Predicate
+
+__all__ = ["Served", "can_be_indexed", "pattern_kind", "served_by"]
+
+_PATTERN_CLASSES: Final = {
+    "text": "text_pattern_ops",
+    "character varying": "varchar_pattern_ops",
+    "character": "bpchar_pattern_ops",
+}
+_RANGES: Final = ("range", "multirange")
+_STABLE_TYPES: Final = ("timestamp with time zone", "time with time zone")
+"""Types whose text and parts depend on the session's time zone: their casts are not immutable."""
+_IMMUTABLE: Final = frozenset(
+    [
+        *("lower", "upper", "trim", "btrim", "ltrim", "rtrim", "substr", "substring", "left", "right"),
+        *("length", "char_length", "md5", "abs", "round", "floor", "ceil", "trunc", "mod", "coalesce"),
+        *("replace", "translate", "split_part", "reverse", "nullif", "greatest", "least", "initcap"),
+        *("date", "date_trunc", "date_part", "extract", "jsonb_extract_path_text", "jsonb_extract_path"),
+        *("json_extract_path_text", "lpad", "rpad", "sha256", "encode", "starts_with", "regexp_replace"),
+    ]
+)
+"""PostgreSQL's immutable functions that statements compare; those on dates are immutable for values without
+a time zone only."""
+_CALL: Final = re.compile(r"([a-z_][\w.]*)\s*\(", re.IGNORECASE)
+_CAST: Final = re.compile(r"::\s*([a-z_ ]+)", re.IGNORECASE)
+_SEARCH: Final = re.compile(
+    r"to_tsvector\s*\(\s*(?:\(?'\w+'(?:::regconfig)?\)?|\w*config\w*)\s*,", re.IGNORECASE
+)
+_HOLE: Final = re.compile(r"\$\d+|(?<![\w?])\?(?![\w?|&])")
+_DATES: Final = frozenset({"date", "timestamp without time zone", "timestamp with time zone", "timestamp"})
+
+Role = Literal["equal", "range", "special"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A key that serves a predicate.
+
+    `role` is "equal" if rows with equal keys are wanted, "range" for a part of the order, "special" for
+    methods other than B-trees. `many` is true for several values, whose rows come in no common order.
+    `rewrite` is what the statement must say instead to use the index, empty if nothing.
+    """
+
+    predicate: Predicate
+    key: IndexKey
+    role: Role
+    method: str = "btree"
+    extension: str = ""
+    many: bool = False
+    rewrite: str = ""
+
+
+def served_by(one: Predicate, table: str, seen: Evidence) -> Served | None:
+    """Return the key that an index needs to serve a predicate; None if none can.
+
+    A predicate that compares nothing known (``<>``, NOT LIKE) is served by none.
+    """
+    facts = seen.column(table, one.column) if one.column else None
+    plain = bool(one.column) and not one.cast
+    key = IndexKey(one.column) if plain else IndexKey("", _expression(one))
+    unknown = not one.column and not one.expression
+    if one.negated or unknown or not (plain or _known(one, key, table, seen)):
+        return None
+    if one.operator in ("=", "in") or (plain and one.operator in ("is null", "is true", "is false")):
+        return Served(one, key, "equal", many=one.operator == "in" and one.value != "subquery")
+    if one.operator in ("<", "<=", ">", ">=", "between"):
+        return Served(one, key, "range")
+    if one.operator in ("like", "ilike", "~", "~*"):
+        return _pattern(one, key, facts)
+    return _special(one, key, facts)
+
+
+def _known(one: Predicate, key: IndexKey, table: str, seen: Evidence) -> bool:
+    return not _HOLE.search(key.expression) and can_be_indexed(one, table, seen)
+
+
+def pattern_kind(one: Predicate) -> Literal["prefix", "infix", ""]:
+    """Return whether a pattern begins with plain text or with a wildcard; empty if it is unknown."""
+    if one.operator in ("ilike", "~", "~*"):
+        return "infix"
+    if not one.literal:
+        return ""
+    return "infix" if one.literal.startswith(("%", "_")) else "prefix"
+
+
+def can_be_indexed(one: Predicate, table: str, seen: Evidence) -> bool:
+    """Return whether the side of a predicate that belongs to a table is immutable, as an index requires."""
+    names = (one.column,) if one.column else one.columns
+    facts = [found for found in (seen.column(table, name) for name in names) if found is not None]
+    types = {found.type for found in facts}
+    if one.column:
+        return not one.cast or _immutable_cast(types, one.cast)
+    text = one.expression
+    if "to_tsvector" in text.lower():
+        return _SEARCH.search(text) is not None
+    for call in _CALL.findall(text):
+        name = call.lower().rpartition(".")[2]
+        known = [one for one in seen.catalogue.functions if one.name.rpartition(".")[2] == name]
+        if known:
+            if any(found.volatility != "immutable" for found in known):
+                return False
+        elif name not in _IMMUTABLE:
+            return False
+    if types & set(_STABLE_TYPES) and (_CALL.search(text) or "::" in text):
+        return False
+    return all(_immutable_cast(types, cast.strip()) for cast in _CAST.findall(text))
+
+
+def _immutable_cast(types: set[str], cast: str) -> bool:
+    """Return whether a cast depends on no setting: to and from dates most casts do."""
+    target = cast.lower()
+    if types & set(_STABLE_TYPES):
+        return False
+    dated = bool(types & _DATES)
+    if target in ("date", "timestamp", "timestamp without time zone"):
+        return dated
+    return not (dated or target in _DATES or target.startswith(("time", "interval")))
+
+
+def _expression(one: Predicate) -> str:
+    return f"({one.column}::{one.cast})" if one.column else one.expression
+
+
+def _pattern(one: Predicate, key: IndexKey, facts: ColumnFacts | None) -> Served:
+    """Return the key for a pattern: a B-tree's if it begins with plain text, trigrams otherwise."""
+    if pattern_kind(one) == "prefix" and one.operator == "like":
+        collation = "" if facts is None else facts.collation
+        kind = "text" if facts is None or not key.column else facts.type
+        opclass = "" if collation in ("C", "POSIX", "ucs_basic") else _PATTERN_CLASSES.get(kind, "")
+        return Served(one, IndexKey(key.column, key.expression, opclass=opclass), "range")
+    return Served(
+        one, IndexKey(key.column, key.expression, opclass="gin_trgm_ops"), "special", "gin", "pg_trgm"
+    )
+
+
+def _special(one: Predicate, key: IndexKey, facts: ColumnFacts | None) -> Served | None:
+    """Return the key of a GIN or GiST index, by the type of the column; the default one if it is unknown."""
+    kind = "" if facts is None else facts.type
+    document = kind == "jsonb" or "->" in key.expression
+    array = kind.endswith("[]") or kind.startswith("_")
+    method, rewrite = "gin", ""
+    if one.operator == "@>" and document:
+        key = IndexKey(key.column, key.expression, opclass="jsonb_path_ops")
+    elif one.operator == "any" and key.column:
+        rewrite = f"{key.column} @> ARRAY[value]"
+    elif one.operator in ("@>", "<@", "&&"):
+        method = "gist" if kind.endswith(_RANGES) else "gin"
+        if kind and not array and method == "gin":
+            return None
+    elif one.operator not in ("?", "?|", "?&", "@@"):
+        return None
+    return Served(one, key, "special", method, rewrite=rewrite)

@@ -1,0 +1,125 @@
+"""A large table that statements scan again and again, because no index has what they search for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.merging import Merged, merge
+from uncork.advise.rules.indexes.problems import Problem, problems
+from uncork.advise.rules.indexes.proposals import columns_text, index_candidates
+from uncork.advise.rules.indexes.read_words import read_sentences
+from uncork.advise.rules.indexes.uses import large_tables
+from uncork.advise.rules.indexes.variants import variants
+from uncork.advise.rules.indexes.whole_reads import reads_whole, selective
+from uncork.advise.rules.plans.outdated import misled
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.template_words import short_template
+from uncork.model.units import count_words, format_count
+
+__all__ = ["RULE"]
+
+_MOST_STATEMENTS: Final = 4
+_PROOF: Final = "Compare the statements with and without the index in uncork run."
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    found = [
+        one
+        for one in problems(seen)
+        if one.obstacle is None and not misled(one.statement, one.use.table.name, seen)
+    ]
+    for merged in merge([one.want.wanted for one in found]):
+        mine = [found[place] for place in merged.members]
+        finding = _finding(merged, mine, seen)
+        if finding is not None:
+            yield finding
+    yield from _unparsed(seen)
+
+
+def _finding(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Finding | None:
+    fractions: dict[int, float] = {}
+    for one in mine:
+        number = one.statement.number
+        fractions[number] = min(1.0, fractions.get(number, 0.0) + one.fraction)
+    bill = seen.bill_of(fractions)
+    if not worth(bill):
+        return None
+    first, table = mine[0], merged.index.table
+    candidates = [*index_candidates(merged.index, seen, merged.extension), *variants(merged, mine, seen)]
+    return Finding(
+        RULE.name,
+        _headline(merged, first),
+        objects=(table, *(key.column for key in merged.index.keys if key.column)),
+        bill=bill,
+        templates=tuple(fractions),
+        statement=first.statement.text,
+        evidence=tuple(_evidence(mine, seen)),
+        candidates=tuple(candidates),
+        proof=_PROOF,
+    )
+
+
+def _headline(merged: Merged, first: Problem) -> str:
+    table, keys = merged.index.table, columns_text(merged.index.keys)
+    if first.read.how == "filter":
+        return f"Table {table} has no index on {keys}, so calls discard rows"
+    joined = any(one.predicate.value == "column" for one in first.want.served)
+    return f"Table {table} has no index on {keys}, so {'joins' if joined else 'calls'} scan it"
+
+
+def _evidence(mine: Sequence[Problem], seen: Evidence) -> Iterator[str]:
+    first = mine[0]
+    yield from read_sentences(first, seen)
+    yield f"An index would fetch about {count_words(max(1, round(first.want.fetched)), 'row')} instead."
+    others = {one.statement.number: one.statement.text for one in mine[1:]}
+    others.pop(first.statement.number, None)
+    for text in list(others.values())[:_MOST_STATEMENTS]:
+        yield f"The same index serves: {short_template(text)}"
+
+
+def _unparsed(seen: Evidence) -> Iterator[Finding]:
+    """Yield the large scans of statements that the grammar rejects, from their text and their blocks."""
+    large = large_tables(seen).values()
+    for one in seen.costliest():
+        bill = seen.bill_of((one.number,))
+        if one.number < 0 or one.shape is not None or not worth(bill):
+            continue
+        found = [table for table in large if reads_whole(one, table, seen) and selective(one, table, seen)]
+        if not found:
+            continue
+        table = max(found, key=lambda table: table.seq_rows)
+        yield Finding(
+            RULE.name,
+            _unparsed_headline(one, table.name),
+            objects=(table.name,),
+            bill=bill,
+            templates=(one.number,),
+            statement=one.text,
+            evidence=(f"Table {table.name} has {format_count(round(seen.rows(table.name)))} rows.",),
+            candidates=(
+                Candidate(
+                    "index",
+                    f"Create an index on the columns of {table.name} that the WHERE clause compares, and "
+                    "check with EXPLAIN (ANALYZE, BUFFERS) that it is used.",
+                ),
+            ),
+            proof=_PROOF,
+        )
+
+
+def _unparsed_headline(one: Statement, table: str) -> str:
+    found = one.a_call(one.rows)
+    if found is None:
+        each = ""
+    else:
+        each = " for a row each" if found < 1.5 else f" for {format_count(round(found))} rows each"
+    if not one.calls:
+        return f"Each call reads the whole table {table}{each}"
+    verb = "reads" if one.calls == 1 else "read"
+    return f"{count_words(one.calls, 'call')} {verb} the whole table {table}{each}"
+
+
+RULE: Final = Rule("missing-index", _find)

@@ -1,0 +1,121 @@
+"""Why a statement cannot use an index that exists on the columns it compares. Pure.
+
+See "Indexes on Expressions", "Operator Classes", "Multicolumn Indexes" and "Combining Multiple Indexes" in
+PostgreSQL's manual.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rules.indexes.keys import pattern_kind
+from uncork.advise.rules.indexes.uses import Use
+from uncork.advise.rules.indexes.wants import Want
+from uncork.model.database.index import IndexShape
+from uncork.model.database.statement import Predicate
+
+__all__ = ["INTEGERS", "Obstacle", "Obstruction", "leading_index", "obstacle_of", "own_indexes", "wrong_type"]
+
+INTEGERS: Final = frozenset({"smallint", "integer", "bigint"})
+_NUMBERS: Final = ("numeric", "decimal", "double precision", "float", "real")
+_WRONG: Final = re.compile(r"\(+(?:\w+\.)?\"?(\w+)\"?\)::(numeric|double precision|real|text)\)? = ")
+
+_SCANNED: Final = 0.3
+"""Full scans per call that show that calls scan the table: some may still run when the watch ends."""
+
+Obstruction = Literal["expression", "cast", "type", "pattern", "wildcard", "or", "not leading", "invalid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What keeps a statement from using an index. `kind` "type" is a parameter of another type."""
+
+    kind: Obstruction
+    index: str
+    predicate: Predicate
+    type: str = ""
+
+
+def own_indexes(table: str, seen: Evidence) -> Iterator[IndexShape]:
+    """Yield the valid indexes of a table whose definitions are known."""
+    for one in seen.indexes.get(table, ()):
+        if one.shape is not None and one.facts.warning != "invalid":
+            yield one.shape
+
+
+def obstacle_of(use: Use, want: Want, seen: Evidence) -> Obstacle | None:
+    """Return what keeps a statement from using an index on what it compares; None if there is no index."""
+    table = use.table.name
+    for each in want.served:
+        predicate = each.predicate
+        names = (predicate.column,) if predicate.column else predicate.columns
+        leading = leading_index(table, names, seen)
+        if predicate.operator in ("like", "ilike", "~", "~*") and leading and predicate.column:
+            infix = pattern_kind(predicate) == "infix"
+            return Obstacle("wildcard" if infix else "pattern", leading, predicate)
+        if leading and (predicate.cast or predicate.expression) and len(names) == 1:
+            return Obstacle("cast" if predicate.cast else "expression", leading, predicate)
+    if want.ordered or want.wanted.method != "btree":
+        return None
+    wanted = {key.column for key in (*want.wanted.equal, *want.wanted.rest)}
+    for other in own_indexes(table, seen):
+        if other.method != "btree" or other.predicate or "" in wanted:
+            continue
+        if wanted < set(other.columns) and other.columns[0] not in wanted:
+            return Obstacle("not leading", other.name, want.served[0].predicate)
+    return None
+
+
+def wrong_type(use: Use, one: Statement, seen: Evidence) -> Obstacle | None:
+    """Return the parameter whose type keeps an index of its column from being used; None if there is none.
+
+    PostgreSQL compares an integer with a numeric by converting the column. The parameter's type is in the
+    statement (``$1::numeric``), in the plan's filter (``(id)::numeric``), or known to the client only: then a
+    unique index that would fetch one row is not used, although every call compares its column.
+    """
+    for predicate in use.predicates:
+        if predicate.operator not in ("=", "in") or not predicate.column or predicate.cast:
+            continue
+        index = leading_index(use.table.name, (predicate.column,), seen)
+        column = seen.column(use.table.name, predicate.column)
+        kind = "" if column is None else column.type
+        if not index or predicate.value not in ("parameter", "constant", "expression"):
+            continue
+        given = predicate.value_cast or _filter_cast(one, predicate.column)
+        if kind in INTEGERS and given.startswith(_NUMBERS):
+            return Obstacle("type", index, predicate, given)
+        if kind == "character" and given in ("text", "character varying"):
+            return Obstacle("type", index, predicate, given)
+        scans = (use.table.whole_reads or 0.0) >= _SCANNED * (one.calls or 0)
+        if kind in INTEGERS and not given and scans and _one_row(index, use, seen):
+            return Obstacle("type", index, predicate, "")
+    return None
+
+
+def _one_row(index: str, use: Use, seen: Evidence) -> bool:
+    return any(
+        one.name == index and one.unique and len(one.keys) == 1 for one in own_indexes(use.table.name, seen)
+    )
+
+
+def _filter_cast(one: Statement, column: str) -> str:
+    for plan in one.plans:
+        for node in plan.root.walk():
+            for name, kind in _WRONG.findall(node.condition("Filter")):
+                if name == column:
+                    return str(kind)
+    return ""
+
+
+def leading_index(table: str, columns: tuple[str, ...], seen: Evidence) -> str:
+    """Return the name of a B-tree that begins with a column as it is stored; empty if there is none."""
+    for one in own_indexes(table, seen):
+        first = one.keys[0]
+        plain = first.column and not first.opclass and not one.predicate and one.method == "btree"
+        if plain and first.column in columns:
+            return one.name
+    return ""

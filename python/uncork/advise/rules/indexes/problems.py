@@ -1,0 +1,192 @@
+"""Statements that an index would make much faster, and why the existing indexes do not. Pure.
+
+Two rules report them: `missing-index` if no index on the columns exists, and `index-not-usable` if one exists
+that the statement cannot use as it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rules.indexes.estimates import fraction_of_range
+from uncork.advise.rules.indexes.keys import Served, served_by
+from uncork.advise.rules.indexes.merging import Wanted, serves
+from uncork.advise.rules.indexes.obstacles import (
+    Obstacle,
+    Obstruction,
+    leading_index,
+    obstacle_of,
+    own_indexes,
+    wrong_type,
+)
+from uncork.advise.rules.indexes.reads import Read, read_of, saved
+from uncork.advise.rules.indexes.uses import Use, is_aggregated, uses_of
+from uncork.advise.rules.indexes.wants import Want, passing, want_of
+from uncork.advise.traffic import repeated
+from uncork.model.database.index import IndexKey
+
+__all__ = ["Problem", "problems"]
+
+_LEAST_SAVED: Final = 0.5
+"""Fraction of a statement's time that an index must save. The planner prefers the cheaper path by a small
+difference; its estimates are often wrong by a factor of two."""
+_CALLS: Final = 5
+"""Fewest calls that show a statement to return few rows each time, and not by chance."""
+_UNKNOWN: Final = 0.01
+"""Assumed fraction of the rows of one value of an expression without statistics."""
+_LEAST_BUSY: Final = 0.02
+"""Fraction of the busy time from which on a statement counts towards the bill of an index with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A statement and the index that it wants. `fraction` is the fraction of its time that this would save.
+
+    `obstacle` is why an index that exists does not serve; None if there is none to serve. `arms` are the
+    indexes for the parts of an OR.
+    """
+
+    statement: Statement
+    use: Use
+    read: Read
+    want: Want
+    fraction: float
+    obstacle: Obstacle | None = None
+    arms: tuple[Want, ...] = ()
+
+
+def problems(seen: Evidence) -> tuple[Problem, ...]:
+    """Return the problems, the costliest first."""
+    found = [
+        problem
+        for one in seen.costliest()
+        if one.number >= 0 and seen.share(seen.busy(one.number)) >= _LEAST_BUSY
+        for problem in _of_statement(one, seen)
+    ]
+    return tuple(sorted(found, key=lambda one: -one.fraction * seen.busy(one.statement.number)))
+
+
+def _of_statement(one: Statement, seen: Evidence) -> Iterator[Problem]:
+    for use in uses_of(one, seen):
+        read = read_of(use, one, seen)
+        if read is None or not _shows(one, seen):
+            continue
+        want = want_of(use, one, seen)
+        found = None if want is None else _problem(use, one, read, want, seen)
+        if found is None:
+            found = _of_setting(use, one, read, seen)
+        if found is None and use.alternatives:
+            found = _of_or(use, one, read, seen)
+        if found is not None and found.fraction >= _LEAST_SAVED * read.part:
+            yield found
+
+
+def _shows(one: Statement, seen: Evidence) -> bool:
+    """Return whether a statement runs often enough for its numbers to mean something.
+
+    A statement that aggregates or joins a whole table may be a report, which may take its time. But the plan
+    with real values of a report that comes again shows how many rows it needs.
+    """
+    if one.calls is None or one.shape is None:
+        return True
+    if is_aggregated(one.shape) or one.shape.limit:
+        planned = one.plan is not None and one.plan.source in ("seen", "executed")
+        return repeated(one, seen) or (planned and one.calls >= _CALLS)
+    return one.calls >= _CALLS
+
+
+def _problem(use: Use, one: Statement, read: Read, want: Want, seen: Evidence) -> Problem | None:
+    if _unknown(use, one, want, seen):
+        return None
+    obstacle: Obstacle | None
+    if any(serves(each, want.wanted) for each in own_indexes(use.table.name, seen)):
+        obstacle = wrong_type(use, one, seen) if read.how == "scan" else None
+        if obstacle is None:
+            return None
+    else:
+        broken = (
+            each.shape.name
+            for each in seen.indexes.get(use.table.name, ())
+            if each.shape is not None
+            and each.facts.warning == "invalid"
+            and serves(each.shape, want.wanted)
+            and want.served
+        )
+        name = next(broken, "")
+        obstacle = Obstacle("invalid", name, want.served[0].predicate) if name else None
+        obstacle = obstacle or obstacle_of(use, want, seen)
+    return Problem(one, use, read, want, saved(read, want, use, one, seen), obstacle)
+
+
+def _of_setting(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | None:
+    """Return the problem of an expression that depends on settings, over a column that has an index.
+
+    A day of a timestamp with time zone depends on the session's time zone, so no index can have it.
+    """
+    table = use.table.name
+    for each in use.predicates:
+        names = (each.column,) if each.column else each.columns
+        plain = bool(each.column) and not each.cast
+        if each.operator != "=" or plain or len(names) != 1 or served_by(each, table, seen) is not None:
+            continue
+        index = leading_index(table, names, seen)
+        if index and "$" not in each.expression:
+            part = passing(use, one, seen)
+            fetched = seen.rows(table) * (_UNKNOWN if part is None else part)
+            want = Want(Wanted(table, (), (IndexKey(names[0]),)), (), fetched)
+            kind: Obstruction = "cast" if each.cast else "expression"
+            return Problem(
+                one, use, read, want, saved(read, want, use, one, seen), Obstacle(kind, index, each)
+            )
+    return None
+
+
+def _unknown(use: Use, one: Statement, want: Want, seen: Evidence) -> bool:
+    """Return whether only a range with unknown bounds is searched for: it may well be most of the table."""
+    searched = [each for each in want.served if each.role != "range" or each.predicate.operator == "like"]
+    ranges = [each.predicate for each in want.served]
+    if not searched and ranges and fraction_of_range(ranges, use.table.name, seen) is not None:
+        return False
+    return not searched and not want.ordered and passing(use, one, seen) is None
+
+
+def _of_or(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | None:
+    """Return the problem of an OR whose parts no index serves together.
+
+    Parts on one table can be searched by an index each; parts on several tables need a UNION.
+    """
+    for group in use.alternatives:
+        served = [served_by(each, each.table, seen) for each in group if each.table]
+        known = [each for each in served if each is not None and each.role == "equal"]
+        if len(known) < 2 or len(known) < len(group):
+            continue
+        wants = [_arm(each, use, one, seen) for each in known]
+        tables = {each.predicate.table for each in known}
+        columns = {each.key for each in known}
+        if len(columns) < 2:
+            continue
+        missing = tuple(
+            want
+            for want in wants
+            if not any(serves(other, want.wanted) for other in own_indexes(want.wanted.table, seen))
+        )
+        if len(tables) == 1 and not missing:
+            continue
+        whole = replace(wants[0], fetched=sum(want.fetched for want in wants))
+        gained = saved(replace(read, times=1.0, partners=1.0), whole, use, one, seen)
+        index = next((other.name for other in own_indexes(use.table.name, seen)), "")
+        return Problem(one, use, read, whole, gained, Obstacle("or", index, group[0]), missing)
+    return None
+
+
+def _arm(each: Served, use: Use, one: Statement, seen: Evidence) -> Want:
+    part = replace(
+        use, predicates=(replace(each.predicate, alternative=False, group=0),), alternatives=(), order=()
+    )
+    found = want_of(
+        replace(part, table=seen.tables.get(each.predicate.table, use.table)), replace(one, rows=None), seen
+    )
+    return found or Want(Wanted(each.predicate.table, (each.key,)), (each,), 1.0)

@@ -1,0 +1,222 @@
+"""How a statement reads a large table now, and which fraction of its time that takes. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rules.indexes.complete import served_completely
+from uncork.advise.rules.indexes.estimates import index_cost, pages, scan_cost
+from uncork.advise.rules.indexes.uses import Use, table_of
+from uncork.advise.rules.indexes.wants import Want
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import Predicate
+
+__all__ = ["Read", "blocks_a_call", "read_of", "saved"]
+
+_READS_WHOLE: Final = 0.5
+"""Blocks per call, as a fraction of the table's blocks, from which on a call scanned the table, not an
+index."""
+_READS_LITTLE: Final = 0.1
+"""Blocks per call, as a fraction of the table's blocks, below which a call did not scan the table, whatever
+its plan shows: a generic plan is not always the one that is executed."""
+_SCANNED: Final = 0.3
+"""Full scans of a table per call: without, the blocks are those of triggers, functions or other tables."""
+_READS: Final = 20
+_READS_PER_S: Final = 0.5
+"""Full scans, and full scans per second, that show traffic if nobody counted the calls of statements."""
+_DISCARDED: Final = 10.0
+"""Blocks read for each block needed, from which on an index scan that filters is worth another index."""
+_BLOCKS: Final = 50.0
+"""Fewest blocks per call of an index scan that filters: fewer take some ten microseconds."""
+_DESCENT: Final = 4.0
+"""Blocks of a search in a B-tree: its levels and one leaf."""
+_NUMBERED: Final = re.compile(r"_\d+$")
+"""EXPLAIN numbers the uses of a table that have the same alias: the second ``sale`` is ``sale_1``."""
+_TIMES: Final = ("Materialize", "Memoize", "Hash", "Sort")
+"""Nodes that keep the rows of the node below, so that repeating them does not repeat it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """How a statement reads a table. `whole` is true for a scan of all rows, false for an index that filters.
+
+    `part` is the fraction of the statement's time in it, `cost` its cost in the planner's unit for one call,
+    `times` how often a call repeats it, and `partners` the rows of the other side of its join.
+    """
+
+    how: Literal["scan", "filter"]
+    part: float
+    cost: float
+    times: float = 1.0
+    partners: float = 1.0
+    node: PlanNode | None = None
+
+
+def blocks_a_call(one: Statement) -> float | None:
+    """Return how many blocks a call reads on average; None if nobody counted them."""
+    return one.a_call(one.blocks)
+
+
+def read_of(use: Use, one: Statement, seen: Evidence) -> Read | None:
+    """Return how a statement reads a table if an index could change it; None if it reads little."""
+    whole, blocks = pages(use.table, seen), blocks_a_call(one)
+    found = list(_visits(one, use, seen))
+    filtered = _filtered(use, found, one, seen)
+    if blocks is not None and blocks < _READS_LITTLE * whole:
+        return filtered
+    scans = [each for each in found if each[0].kind == "Seq Scan"]
+    if scans and one.plan is not None:
+        node, times, partners = max(scans, key=lambda each: each[0].cost * each[1])
+        part = _part(node, times, one.plan.root, use)
+        return Read("scan", part, node.cost * times, times, partners, node)
+    if found and not use.alone:
+        return None
+    if found and filtered is not None and one.plan is not None and one.plan.source in ("seen", "executed"):
+        return filtered
+    return _counted(use, one, seen, planned=bool(found)) or filtered
+
+
+def _counted(use: Use, one: Statement, seen: Evidence, *, planned: bool) -> Read | None:
+    """Return the scan that counters show, if no plan shows it: blocks per call, or scans of the table."""
+    whole, blocks = pages(use.table, seen), blocks_a_call(one)
+    reads = use.table.whole_reads
+    if blocks is None:
+        uncounted = seen.database is None or seen.database.counted_ns is None
+        often = (reads or 0.0) >= _READS and (reads or 0.0) / seen.seconds >= _READS_PER_S
+        return Read("scan", 1.0, scan_cost(use.table, seen)) if often and uncounted and not planned else None
+    scans = float(use.table.seq_scans) if reads is None else reads
+    if not scans or scans < _SCANNED * (one.calls or 0) or blocks < _READS_WHOLE * whole:
+        return None
+    part = 1.0 if use.alone else min(1.0, whole / blocks)
+    return Read("scan", part, scan_cost(use.table, seen), partners=max(1.0, one.a_call(one.rows) or 1.0))
+
+
+def saved(read: Read, want: Want, use: Use, one: Statement, seen: Evidence) -> float:
+    """Return the fraction of a statement's time that an index would save, 0 to 1."""
+    blocks = blocks_a_call(one)
+    if read.how == "filter" and blocks:
+        needed = _DESCENT + want.fetched
+        return read.part * max(0.0, 1 - needed / blocks)
+    correlation = 0.0
+    if want.wanted.rest and want.wanted.rest[0].column and not want.wanted.equal:
+        column = seen.column(use.table.name, want.wanted.rest[0].column)
+        correlation = 0.0 if column is None else column.correlation or 0.0
+    joined = any(_is_join(each.predicate, one) for each in want.served)
+    searches = max(1.0, read.partners if joined else read.times)
+    new = index_cost(use.table, want.fetched, seen, correlation) * searches
+    new += _of_subplans(read, use, seen) * min(
+        1.0, want.fetched * searches / max(1.0, seen.rows(use.table.name))
+    )
+    return read.part * max(0.0, 1 - new / max(read.cost, 1e-9))
+
+
+def _is_join(one: Predicate, statement: Statement) -> bool:
+    """Return whether a search by a predicate is repeated for each row of a table that is joined with it.
+
+    A subquery that depends on a row of the query around it searches once for each evaluation.
+    """
+    if one.value == "subquery":
+        return one.operator == "in"
+    shape = statement.shape
+    if one.value != "column" or one.other is None or shape is None:
+        return one.value == "column"
+    levels = {use.level for use in shape.tables if use.name == one.other.table}
+    return not levels or one.level in levels
+
+
+def _of_subplans(read: Read, use: Use, seen: Evidence) -> float:
+    """Return the cost of the subqueries that a scan evaluates for its rows, which fewer rows make cheaper."""
+    if read.node is None or not any(each.role == "SubPlan" for each in read.node.children):
+        return 0.0
+    return max(0.0, read.cost - scan_cost(use.table, seen) * read.times)
+
+
+def _filtered(
+    use: Use, found: list[tuple[PlanNode, float, float]], one: Statement, seen: Evidence
+) -> Read | None:
+    """Return the read of an index scan that fetches far more rows than it returns."""
+    blocks, returned = blocks_a_call(one), one.a_call(one.rows)
+    if blocks is None or returned is None or not use.alone or blocks < _BLOCKS:
+        return None
+    scanned = any(each[0].kind == "Seq Scan" for each in found) and not use.order
+    if scanned or served_completely(one, use.table, seen):
+        return None  # an index finds the rows already: other blocks are those of dead rows
+    options = seen.catalogue.options.get(use.table.name)
+    if options is not None and (options.toast_bytes or 0) > (use.table.bytes or 0):
+        return None  # the blocks may be those of long values
+    shape, own = one.shape, {each.name for each in seen.catalogue.functions}
+    if shape is None or shape.kind != "select" or shape.aggregates or own.intersection(shape.functions):
+        return None  # the blocks may be those of triggers and functions
+    if blocks < _DISCARDED * (_DESCENT + returned):
+        return None
+    node = found[0][0] if found else None
+    return Read("filter", 1.0, blocks, node=node)
+
+
+def _part(node: PlanNode, times: float, root: PlanNode, use: Use) -> float:
+    """Return the fraction of a statement's time in a node, executed or planned."""
+    if use.order:
+        return 1.0  # the scan, and the sort that an order makes unnecessary
+    if node.milliseconds is not None and root.milliseconds:
+        return min(1.0, node.milliseconds / root.milliseconds)
+    return min(1.0, node.cost * times / root.cost) if root.cost else 1.0
+
+
+def _visits(one: Statement, use: Use, seen: Evidence) -> Iterator[tuple[PlanNode, float, float]]:
+    """Yield the nodes that read a table, how often a call executes each, and its join partners."""
+    if one.plan is None:
+        return
+    for node, times, partners in _walk(one.plan.root, 1.0, 1.0, 1.0):
+        mine = node.relation and table_of(node, seen) == use.table.name and node.kind != "ModifyTable"
+        alias = _NUMBERED.sub("", node.alias) if node.alias != use.alias else node.alias
+        if mine and alias in ("", use.alias, use.table.name.rpartition(".")[2], node.relation):
+            yield node, times, partners
+        elif mine and node.relation != use.table.name:
+            yield node, times, partners  # a partition has an alias of its own
+
+
+def _walk(
+    node: PlanNode, times: float, partners: float, calls: float
+) -> Iterator[tuple[PlanNode, float, float]]:
+    """Yield each node, how often it is executed, and its join partners.
+
+    `calls` is how often the subplan around it is evaluated; each evaluation searches for other values.
+    """
+    yield node, times, partners
+    joins = node.kind in ("Nested Loop", "Hash Join", "Merge Join")
+    for child in node.children:
+        again, other, inside = times, calls if joins else partners, calls
+        if joins:
+            others = [
+                each.rows for each in node.children if each is not child and each.role in ("Outer", "Inner")
+            ]
+            other = calls * max([1.0, *others])
+        if node.kind == "Nested Loop" and child.kind not in _TIMES:
+            if child.role == "Inner":
+                again = times * other / calls
+            elif any(each.role == "Inner" and _searches(each) for each in node.children):
+                other *= max(1.0, child.rows)
+        elif child.role == "SubPlan" and "hashed" not in child.subplan:
+            again = other = inside = times * _evaluations(child, node)
+        yield from _walk(child, again, other, inside)
+
+
+def _searches(node: PlanNode) -> bool:
+    """Return whether the inner side of a nested loop searches by an index, so has rows for each outer row."""
+    found = node.children[0] if node.kind in ("Memoize", "Materialize") and node.children else node
+    return "Index" in found.kind or found.kind.startswith("Bitmap")
+
+
+def _evaluations(subplan: PlanNode, node: PlanNode) -> float:
+    """Return how often a node evaluates a subplan: its cost includes that of the subplan as many times.
+
+    The rows of the node would be too few, because it evaluates a filter for the rows that it discards too.
+    """
+    if subplan.loops and node.loops:
+        return max(1.0, subplan.loops / node.loops)
+    others = sum(each.cost for each in node.children if each.role != "SubPlan")
+    return max(1.0, node.rows if not subplan.cost else (node.cost - others) / subplan.cost)

@@ -1,0 +1,70 @@
+"""What the upkeep of indexes costs the statements that write to their table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from uncork.advise.evidence import WORK, Evidence, Existing, Piece
+from uncork.advise.wal_waits import waits_for_wal
+from uncork.model.database.finding import Bill
+from uncork.model.results.database import TableFacts
+
+__all__ = ["GRACE_DAYS", "LEAST_BYTES", "counted_days", "templates_of", "upkeep_bill"]
+
+LEAST_BYTES: Final = 10_000_000
+"""Bytes of indexes below which their size alone is not worth a finding."""
+GRACE_DAYS: Final = 30.0
+"""Days of counting below which an index may belong to a job that has not run yet: a monthly report."""
+_WRITES: Final = ("insert", "update", "delete", "merge", "copy")
+
+
+def upkeep_bill(table: TableFacts, indexes: Collection[Existing], seen: Evidence) -> Bill:
+    """Return what statements spend on maintaining some of a table's indexes.
+
+    A row written goes to the table and to each index, so each of them has an equal part of the work. A HOT
+    update changes no index; a delete leaves its entries to VACUUM.
+    """
+    parts = templates_of(table, indexes, seen)
+
+    def part(piece: Piece) -> float:
+        if piece.template is None or piece.wait_class not in WORK or waits_for_wal(piece):
+            return 0.0
+        return parts.get(piece.template, 0.0)
+
+    return seen.bill(part)
+
+
+def templates_of(table: TableFacts, indexes: Collection[Existing], seen: Evidence) -> dict[int, float]:
+    """Return the statements that write to a table, with the fraction of their time for some indexes of it.
+
+    An update of a column of an index that nothing reads is left to the rule about heap-only updates.
+    """
+    each = len(indexes) / (1 + max(len(indexes), len(seen.indexes.get(table.name, ()))))
+    unread = {
+        column
+        for one in indexes
+        if one.shape is not None and one.facts.warning == "unused"
+        for column in one.shape.columns
+    }
+    moved = 1 - table.hot_updated / table.updated if table.updated else 1.0
+    found = {}
+    for one in seen.statements.values():
+        if one.shape is None or one.shape.kind not in _WRITES:
+            continue
+        if not any(use.changed and use.name == table.name for use in one.shape.tables):
+            continue
+        if unread.intersection(one.shape.set_columns):
+            continue
+        fraction = {"delete": 0.0, "update": each * moved}.get(one.shape.kind, each)
+        if fraction:
+            found[one.number] = fraction
+    return found
+
+
+def counted_days(seen: Evidence) -> float | None:
+    """Return for how many days the server has counted the scans of indexes; None if it is unknown."""
+    database = seen.database
+    if database is None or database.counted_since_us is None:
+        return None
+    return (database.watch.ended_us - database.counted_since_us) / 86_400e6

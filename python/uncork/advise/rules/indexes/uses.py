@@ -1,0 +1,236 @@
+"""How a statement uses each large table: which conditions must hold, and in which order rows come. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.plan_rules import LARGE_TABLE_ROWS
+from uncork.advise.rules.indexes.plan_filters import filter_predicates
+from uncork.advise.rules.indexes.ranges import RANGES
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import ColumnName, OrderKey, Predicate, StatementShape, TableUse
+from uncork.model.results.database import TableFacts
+
+__all__ = ["Use", "is_aggregated", "large_tables", "nodes_of", "table_of", "uses_of"]
+
+_HOLE: Final = re.compile(r"\\\$\d+|(?<!\w)\\\?(?!\w)")
+_QUOTED: Final = re.compile(r"'(?:[^']|'')*'")
+_VALUE: Final = r"'(?:[^']|'')*'|-?\d+(?:\.\d+)?"
+_CONDITIONS: Final = ("Filter", "Index Cond", "Recheck Cond")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use of a table in a statement.
+
+    `predicates` must all hold; `joins` of them compare with a column of another table. Of each group in
+    `alternatives` one must hold. `order` are the keys of ORDER BY if LIMIT needs only the first rows.
+    """
+
+    table: TableFacts
+    alias: str
+    predicates: tuple[Predicate, ...]
+    alternatives: tuple[tuple[Predicate, ...], ...] = ()
+    order: tuple[OrderKey, ...] = ()
+    alone: bool = True
+
+    @property
+    def joins(self) -> tuple[Predicate, ...]:
+        """Return the predicates that join the table to another."""
+        return tuple(one for one in self.predicates if one.value == "column")
+
+
+def large_tables(seen: Evidence) -> dict[str, TableFacts]:
+    """Return the tables that are large enough for an index, by name."""
+    return {
+        name: table
+        for name, table in seen.tables.items()
+        if seen.rows(name) >= LARGE_TABLE_ROWS and table.bytes
+    }
+
+
+def uses_of(one: Statement, seen: Evidence) -> Iterator[Use]:
+    """Yield the uses of large tables in a statement, in the order of the text."""
+    shape = one.shape
+    if shape is None or shape.kind not in ("select", "update", "delete", "insert", "merge"):
+        return
+    large = large_tables(seen)
+    predicates = [*shape.predicates, *_turned(shape)]
+    names = Counter(use.name for use in shape.tables)
+    same = Counter((use.name, use.alias) for use in shape.tables)
+    alone = sum(use.kind in ("table", "subquery", "function") for use in shape.tables) == 1
+    for use in shape.tables:
+        if use.kind != "table" or use.name not in large or (shape.kind == "insert" and use.changed):
+            continue
+        mine = [
+            _with_constants(predicate, one)
+            for predicate in predicates
+            if (predicate.table == use.name or (alone and not predicate.table))
+            and predicate.clause != "having"
+            and (predicate.alias in ("", use.alias, use.name) or names[use.name] == 1)
+            and (same[use.name, use.alias] == 1 or predicate.level == use.level)
+            and not _for_each_row(predicate, one)
+        ]
+        groups: dict[int, list[Predicate]] = defaultdict(list)
+        for predicate in predicates:
+            if predicate.alternative:
+                groups[predicate.group].append(_with_constants(predicate, one))
+        touched = {predicate.group for predicate in mine if predicate.alternative}
+        yield Use(
+            large[use.name],
+            use.alias,
+            tuple(predicate for predicate in mine if not predicate.alternative),
+            tuple(tuple(groups[number]) for number in sorted(touched)),
+            _order(shape, use),
+            alone,
+        )
+    yield from _behind_views(one, shape, seen)
+
+
+def _behind_views(one: Statement, shape: StatementShape, seen: Evidence) -> Iterator[Use]:
+    """Yield the uses of tables that a statement reads through views: its plan has them."""
+    if one.plan is None or not {view.name for view in seen.catalogue.views} & {
+        use.name for use in shape.tables
+    }:
+        return
+    large, named = large_tables(seen), {use.name for use in shape.tables}
+    scans = [node for node in one.plan.root.walk() if node.relation]
+    for node in scans:
+        name = table_of(node, seen)
+        if node.kind == "Seq Scan" and name in large and name not in named:
+            yield Use(large[name], node.alias, tuple(filter_predicates(node, name)), alone=len(scans) == 1)
+
+
+def is_aggregated(shape: StatementShape) -> bool:
+    """Return whether the number of rows returned does not show how many were needed."""
+    return bool(shape.aggregates or shape.grouping or shape.distinct or shape.windows or shape.unions)
+
+
+def table_of(node: PlanNode, seen: Evidence) -> str:
+    """Return the table of a node; for a partition, the partitioned table."""
+    name = node.relation
+    for _ in range(8):  # partitions of partitions
+        options = seen.catalogue.options.get(name)
+        if options is None or not options.parent:
+            break
+        name = options.parent
+    return name
+
+
+def nodes_of(one: Statement, table: str, seen: Evidence) -> Iterator[PlanNode]:
+    """Yield the nodes of a statement's best plan that read a table."""
+    if one.plan is not None:
+        for node in one.plan.root.walk():
+            if node.relation and node.kind != "ModifyTable" and table_of(node, seen) == table:
+                yield node
+
+
+def _order(shape: StatementShape, use: TableUse) -> tuple[OrderKey, ...]:
+    if not shape.limit or not shape.order or is_aggregated(shape):
+        return ()
+    found = tuple(key for key in shape.order if key.level == use.level)
+    return found if all(key.table == use.name and (key.column or key.expression) for key in found) else ()
+
+
+def _turned(shape: StatementShape) -> Iterator[Predicate]:
+    """Yield each join again from the other table's side, if that table is in the same query."""
+    levels = {use.name: use.level for use in shape.tables}
+    aliases = {use.name: use.alias for use in shape.tables}
+    for one in shape.predicates:
+        if one.value != "column" or one.other is None or not one.column or one.operator != "=" or one.cast:
+            continue
+        if one.other.table and one.other.table != one.table and levels.get(one.other.table) == one.level:
+            yield replace(
+                one,
+                table=one.other.table,
+                column=one.other.column,
+                other=ColumnName(one.table, one.column),
+                alias=aliases[one.other.table],
+            )
+
+
+def _with_constants(one: Predicate, statement: Statement) -> Predicate:
+    """Return a predicate with the constants that a session sent, which the statement's text lacks.
+
+    An index on ``payload ->> 'kind'`` needs the key; pg_stat_statements has ``payload ->> $1``. The plan of
+    an executed statement has it.
+    """
+    texts = [
+        node.condition(name)
+        for plan in statement.plans
+        if plan.source in ("seen", "executed")
+        for node in plan.root.walk()
+        for name in _CONDITIONS
+        if node.condition(name)
+    ]
+    if one.operator in ("like", "ilike") and one.literal is None and one.column:
+        for text in texts:
+            found = re.search(rf"\b{re.escape(one.column)}\)?(?:::\w+)? ~~\*? '((?:[^']|'')*)'", text)
+            if found is not None:
+                return replace(one, literal=found[1])
+    if one.operator in RANGES and one.literal is None and one.column and not one.cast:
+        return replace(one, literal=_bounds_in_plans(one, statement))
+    if not one.expression or not _HOLE.search(re.escape(one.expression)):
+        return one
+    pattern = _HOLE.sub(lambda _hole: r"('(?:[^']|'')*'|-?[\\d.]+)", re.escape(_bare(one.expression)))
+    for text in texts:
+        found = re.search(pattern, _bare(text))
+        if found is not None:
+            return replace(one, expression=_filled(one.expression, found.groups()))
+    return one
+
+
+def _for_each_row(one: Predicate, statement: Statement) -> bool:
+    """Return whether a value comes from a subquery that depends on the row, so no index can search for it.
+
+    Plans show such a subquery as a SubPlan; one that is executed once is an InitPlan, whose value is known.
+    """
+    if one.value != "subquery" or not one.column or one.operator == "in":
+        return False
+    column = rf"\(*\b{re.escape(one.column)}\"?\)?(?:::\w+)?"
+    pattern = re.compile(rf"{column} \S+ \(SubPlan \d+\)|\(SubPlan \d+\) \S+ \(*(?:\w+\.)?{column}")
+    return any(
+        pattern.search(text)
+        for plan in statement.plans
+        for node in plan.root.walk()
+        for _, text in node.conditions
+    )
+
+
+def _bounds_in_plans(one: Predicate, statement: Statement) -> str | None:
+    """Return a range's bounds in a plan with real values, as `Predicate.literal`; None if it has none."""
+    operators = (">=", "<=") if one.operator == "between" else (one.operator,)
+    patterns = [
+        re.compile(rf"\b{re.escape(one.column)}\"?\)?(?:::\w+)? {operator} ({_VALUE})")
+        for operator in operators
+    ]
+    for plan in statement.plans:
+        for node in plan.root.walk() if plan.source in ("seen", "executed") else ():
+            if node.relation and node.relation != one.table:
+                continue
+            for name in _CONDITIONS:
+                found = [pattern.search(node.condition(name)) for pattern in patterns]
+                values = [match[1] for match in found if match is not None]
+                if len(values) == len(operators):
+                    return " and ".join(values)
+    return None
+
+
+def _filled(expression: str, values: Iterable[str]) -> str:
+    parts = re.split(r"\$\d+|(?<!\w)\?(?!\w)", expression)
+    return "".join(part + value for part, value in zip(parts, [*values, ""], strict=False))
+
+
+def _bare(expression: str) -> str:
+    """Return an expression without spaces, parentheses and casts outside of its constants."""
+    parts = _QUOTED.split(expression)
+    constants = [*_QUOTED.findall(expression), ""]
+    bare = [
+        re.sub(r"[\s()]", "", re.sub(r"::[a-z_]+(?: [a-z]+)*(?:\[\])?", "", part)).lower() for part in parts
+    ]
+    return "".join(part + constant for part, constant in zip(bare, constants, strict=True))

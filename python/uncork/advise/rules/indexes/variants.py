@@ -1,0 +1,120 @@
+"""Other forms of an index that may be better: partial, covering, for patterns. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rules.indexes.keys import pattern_kind
+from uncork.advise.rules.indexes.merging import Merged
+from uncork.advise.rules.indexes.problems import Problem
+from uncork.advise.rules.indexes.proposals import columns_text, index_candidate
+from uncork.advise.rules.indexes.uses import Use
+from uncork.model.database.finding import Candidate
+from uncork.model.database.index import IndexKey
+from uncork.model.database.names import literal, quoted
+
+__all__ = ["covered_columns", "variants"]
+
+_RARE: Final = 0.2
+"""Fraction of the rows up to which a constant condition makes a partial index much smaller."""
+_FETCHED: Final = 50.0
+"""Rows per call from which on fetching them from the table costs more than the search in the index."""
+_NARROW: Final = 32.0
+"""Bytes of included columns per entry. An entry of one number takes 16 bytes, so this triples it."""
+_VALUE: Final = re.compile(r"\(*\"?(\w+)\"?(?:\)?::[\w ]+)?\)? = '((?:[^']|'')*)'::")
+
+
+def variants(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Iterator[Candidate]:
+    """Yield candidates beside the index itself."""
+    index, first = merged.index, mine[0]
+    yield from _rewrites(mine)
+    if index.method == "btree":
+        covering = covered_columns(first.use, first.statement, seen, {key.column for key in index.keys})
+        if covering and first.want.fetched >= _FETCHED:
+            yield index_candidate(
+                replace(index, included=covering),
+                f"Include {' and '.join(covering)} in the index, so that calls need not read the table "
+                "where VACUUM has marked blocks as visible to all.",
+                seen,
+            )
+        yield from _partial(merged, mine, seen)
+    unknown = [
+        one
+        for one in first.want.served
+        if one.predicate.operator == "like" and not pattern_kind(one.predicate) and one.key.column
+    ]
+    if merged.extension and unknown:
+        key = IndexKey(unknown[0].key.column, opclass="text_pattern_ops")
+        yield index_candidate(
+            replace(index, keys=(key,), method="btree"),
+            f"If no pattern begins with a wildcard, create a B-tree on {columns_text((key,))} instead: it is "
+            "smaller and faster.",
+            seen,
+        )
+
+
+def covered_columns(use: Use, one: Statement, seen: Evidence, keys: set[str]) -> tuple[str, ...]:
+    """Return the columns besides the keys that a statement reads, if they are few and narrow."""
+    shape = one.shape
+    if shape is None or shape.kind != "select" or shape.star or shape.locking:
+        return ()
+    text = (one.sql or one.text).lower()
+    found = [
+        column
+        for column in seen.catalogue.columns.get(use.table.name, ())
+        if column.name not in keys and re.search(rf"\b{re.escape(column.name.lower())}\b", text)
+    ]
+    width = sum(column.width or _NARROW for column in found)
+    return tuple(column.name for column in found) if found and len(found) <= 3 and width <= _NARROW else ()
+
+
+def _rewrites(mine: Sequence[Problem]) -> Iterator[Candidate]:
+    for rewrite in dict.fromkeys(each.rewrite for one in mine for each in one.want.served if each.rewrite):
+        yield Candidate(
+            "statement",
+            f"Write {rewrite} in the statement instead of = ANY: a GIN index serves this operator only.",
+        )
+
+
+def _partial(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Iterator[Candidate]:
+    """Yield an index on the rows with a rare constant, if all its statements were seen with it."""
+    index = merged.index
+    if index.predicate:
+        return
+    constants = [_constants(one) for one in mine]
+    for column, value in constants[0].items():
+        facts = seen.column(index.table, column)
+        frequency = dict(facts.common).get(value) if facts is not None else None
+        same = all(found.get(column) == value for found in constants)
+        if not same or frequency is None or frequency > _RARE:
+            continue
+        keys = tuple(key for key in index.keys if key.column != column) or index.keys
+        yield index_candidate(
+            replace(index, keys=keys, predicate=f"{quoted(column)} = {literal(value)}"),
+            f"Index only the rows where {column} is {literal(value)}: it is smaller, but serves only "
+            "statements that have this value as a constant.",
+            seen,
+        )
+
+
+def _constants(one: Problem) -> dict[str, str]:
+    """Return the columns that a statement compares with a constant, by its text or by plans of its calls."""
+    found = {
+        each.predicate.column: each.predicate.literal
+        for each in one.want.served
+        if each.predicate.operator == "=" and each.predicate.value == "constant" and each.predicate.literal
+    }
+    for plan in one.statement.plans:
+        if plan.source in ("seen", "executed"):
+            for node in plan.root.walk():
+                found.update(
+                    {
+                        column: value.replace("''", "'")
+                        for column, value in _VALUE.findall(node.condition("Filter"))
+                    }
+                )
+    return found

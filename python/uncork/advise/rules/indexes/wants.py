@@ -1,0 +1,218 @@
+"""Choose the index that a use of a table wants: its columns in order, its method, its condition. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rules.indexes.estimates import fraction, fraction_of_all, index_cost, rows_per_value
+from uncork.advise.rules.indexes.keys import Served, served_by
+from uncork.advise.rules.indexes.merging import Wanted
+from uncork.advise.rules.indexes.uses import Use, is_aggregated, nodes_of
+from uncork.model.database.index import IndexKey
+from uncork.model.database.names import quoted
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import OrderKey, Predicate
+
+__all__ = ["Want", "passing", "want_of"]
+
+_FEW_ROWS: Final = 10.0
+"""Rows for each combination of keys from which on another key saves nothing: they are in a few blocks."""
+_ADDS: Final = 0.5
+"""A key that leaves more than this fraction of the rows adds more to the index than it saves."""
+_RARE: Final = 0.2
+"""Fraction of the rows up to which a condition such as IS NULL makes a partial index much smaller."""
+_UNKNOWN: Final = 0.01
+"""Assumed fraction of an equality without statistics: PostgreSQL assumes 200 distinct values, 0.005."""
+_MOST_KEYS: Final = 4
+_PARALLEL: Final = 2.4
+"""Processes of a parallel scan for each of which the plan lists rows: two workers, PostgreSQL's default, and
+two fifths of the leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """An index that a use of a table wants; `fetched` is how many rows a search by it fetches.
+
+    `served` are the predicates that it serves. `ordered` is true if it returns rows in the order of LIMIT.
+    """
+
+    wanted: Wanted
+    served: tuple[Served, ...]
+    fetched: float
+    ordered: bool = False
+
+
+def passing(use: Use, one: Statement, seen: Evidence) -> float | None:
+    """Return the measured or planned fraction of the rows that pass all predicates; None if unknown.
+
+    The rows that a statement returns show it, unless it aggregates, joins or limits them. A generic plan
+    shows only that of equalities, because it does not know the bounds of ranges.
+    """
+    rows, shape = seen.rows(use.table.name), one.shape
+    if not rows or shape is None:
+        return None
+    returned = one.a_call(one.rows)
+    if returned is not None and use.alone and not shape.limit and not is_aggregated(shape):
+        return min(1.0, returned / rows)
+    plan = one.plan
+    if plan is None or (plan.source == "generic" and _is_guess(use)):
+        return None
+    found = [_rows(node) for node in nodes_of(one, use.table.name, seen)]
+    return min(1.0, sum(found) / rows) if found else None
+
+
+def want_of(use: Use, one: Statement, seen: Evidence) -> Want | None:
+    """Return the index that serves a use best; None if no index can."""
+    served = [
+        found
+        for predicate in use.predicates
+        if (found := served_by(predicate, use.table.name, seen)) is not None
+    ]
+    options = [
+        want
+        for want in (_btree(use, served, one, seen), *(_special(use, each, one, seen) for each in served))
+        if want is not None
+    ]
+    return min(options, key=lambda each: index_cost(use.table, each.fetched, seen), default=None)
+
+
+def _is_guess(use: Use) -> bool:
+    return any(
+        one.operator not in ("=", "in", "is null", "is true", "is false", "is not null")
+        for one in use.predicates
+    )
+
+
+def _rows(node: PlanNode) -> float:
+    if node.actual_rows is not None and node.loops:
+        return node.actual_rows if node.parallel else node.actual_rows / node.loops
+    return node.rows * (_PARALLEL if node.parallel else 1.0)
+
+
+def _btree(use: Use, served: Sequence[Served], one: Statement, seen: Evidence) -> Want | None:
+    table = use.table.name
+    rows = seen.rows(table)
+    equal = [each for each in served if each.role == "equal"]
+    ranked = sorted(equal, key=lambda each: _selectivity(each.predicate, table, seen))
+    condition = ""
+    kept: list[Served] = []
+    left = rows
+    for each in ranked:
+        part = _selectivity(each.predicate, table, seen)
+        if part > _ADDS or left <= _FEW_ROWS or len(kept) >= _MOST_KEYS:
+            continue
+        if each.predicate.operator in ("is null", "is true", "is false"):
+            if part <= _RARE and not condition:
+                condition = _condition(each.predicate)
+                kept.append(each)
+                left *= part
+            continue
+        kept.append(each)
+        left *= part
+    keys = tuple(dict.fromkeys(each.key for each in kept if not _condition(each.predicate)))
+    ordered = bool(use.order) and left > _FEW_ROWS and not any(each.many for each in kept)
+    ranges = [each for each in served if each.role == "range" and each.key not in keys]
+    rest: tuple[IndexKey, ...] = ()
+    if ordered:
+        rest = tuple(key for key in _order_keys(use.order) if key.column not in _columns(keys))
+        bounded = [each for each in ranges if each.key.column in _columns(rest)]
+        kept += bounded
+    elif ranges and left > _FEW_ROWS:
+        best = min(_by_key(ranges), key=lambda each: _fraction(each, table, seen))
+        if _fraction(best, table, seen) <= _ADDS:
+            rest, kept = (best[0].key,), [*kept, *best]
+    if not keys and not rest:
+        if not condition:
+            return None
+        rest = _any_key(table, seen)
+        if not rest:
+            return None
+    return Want(
+        Wanted(table, keys, rest, predicate=condition),
+        tuple(kept),
+        _fetched(kept, use, one, seen, ordered=ordered and bool(rest)),
+        ordered and bool(rest),
+    )
+
+
+def _special(use: Use, each: Served, one: Statement, seen: Evidence) -> Want | None:
+    if each.role != "special":
+        return None
+    wanted = Wanted(use.table.name, (each.key,), method=each.method, extension=each.extension)
+    return Want(wanted, (each,), _fetched([each], use, one, seen, ordered=False))
+
+
+def _fetched(kept: Sequence[Served], use: Use, one: Statement, seen: Evidence, *, ordered: bool) -> float:
+    """Return how many rows a search by these predicates fetches, at most as many as a LIMIT shows."""
+    rows = seen.rows(use.table.name)
+    found = [each.predicate for each in kept]
+    estimate = fraction_of_all(found, use.table.name, seen)
+    part = _UNKNOWN if estimate is None else estimate
+    measured = passing(use, one, seen)
+    listed = any(each.predicate.operator == "in" and each.predicate.value == "subquery" for each in kept)
+    if measured is not None and not use.joins and not listed:
+        others = [
+            each for each in use.predicates if each not in found and each.operator not in ("<>", "not in")
+        ]
+        part = measured if not others or measured > part else max(measured, min(part, 1.0))
+    fetched = part * rows
+    returned = one.a_call(one.rows)
+    if ordered and returned is not None and use.alone:
+        others = [each for each in use.predicates if each not in found]
+        rest = fraction_of_all(others, use.table.name, seen) or 1.0
+        fetched = min(fetched, max(1.0, returned) / max(rest, 1e-3))
+    return fetched
+
+
+def _selectivity(one: Predicate, table: str, seen: Evidence) -> float:
+    part = fraction(one, table, seen)
+    unknown = _UNKNOWN if one.operator in ("=", "in") else _ADDS
+    return unknown if part is None else part
+
+
+def _by_key(found: Sequence[Served]) -> list[list[Served]]:
+    """Group ranges by the key that serves them: the bounds of an interval belong together."""
+    return [[each for each in found if each.key == key] for key in dict.fromkeys(each.key for each in found)]
+
+
+def _fraction(found: Sequence[Served], table: str, seen: Evidence) -> float:
+    part = fraction_of_all([each.predicate for each in found], table, seen)
+    return _ADDS if part is None else part
+
+
+def _condition(one: Predicate) -> str:
+    words = {"is null": "IS NULL", "is true": "IS TRUE", "is false": "IS FALSE"}.get(one.operator)
+    return f"{quoted(one.column)} {words}" if words and one.column else ""
+
+
+def _columns(keys: Sequence[IndexKey]) -> set[str]:
+    return {key.column for key in keys if key.column}
+
+
+def _order_keys(order: Sequence[OrderKey]) -> tuple[IndexKey, ...]:
+    """Return the keys of an order; an index is read backwards just as well, so one that falls only rises."""
+    keys = tuple(
+        IndexKey(key.column, key.expression, descending=key.descending, nulls_first=key.nulls_first)
+        for key in order
+    )
+    if all(key.descending for key in keys):
+        keys = tuple(
+            replace(
+                key, descending=False, nulls_first=None if key.nulls_first is None else not key.nulls_first
+            )
+            for key in keys
+        )
+    return tuple(replace(key, nulls_first=None) if key.nulls_first == key.descending else key for key in keys)
+
+
+def _any_key(table: str, seen: Evidence) -> tuple[IndexKey, ...]:
+    """Return a short key for a partial index whose condition is all that a statement searches for."""
+    for one in seen.catalogue.constraints:
+        if one.table == table and one.kind == "primary key" and len(one.columns) == 1:
+            return (IndexKey(one.columns[0]),)
+    columns = seen.catalogue.columns.get(table, ())
+    unique = [each.name for each in columns if rows_per_value(table, each.name, seen) == 1.0]
+    return tuple(IndexKey(name) for name in [*unique, *(each.name for each in columns)][:1])

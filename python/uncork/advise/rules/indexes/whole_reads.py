@@ -1,0 +1,82 @@
+"""Which statements scan a whole table, and whether they need few of its rows. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.plan_rules import scanned_rows
+from uncork.advise.traffic import repeated
+from uncork.model.results.database import TableFacts
+
+__all__ = ["reads_whole", "selective"]
+
+_READS_WHOLE: Final = 0.5
+"""Blocks per call, as a fraction of the table's blocks, from which on a call scanned the table, not an
+index."""
+_SELECTIVE: Final = 0.05
+"""Fraction of a table's rows up to which an index beats a full scan, by PostgreSQL's own cost model."""
+_AGGREGATED: Final = 0.2
+"""Fraction of a table's rows that pass the filter of an aggregating query, by its plan, up to which an index
+helps. Above it, the query needs most of the table."""
+_CALLS: Final = 5
+"""Fewest calls that show a statement to return few rows each time, and not by chance."""
+_READS: Final = 20
+_READS_PER_S: Final = 0.5
+_WHERE: Final = re.compile(r"\bwhere\b(.*)", re.DOTALL)
+_CAST: Final = r"(?:\s*::\s*[\w\"\[\]. ]+?)?"
+_EQUAL: Final = re.compile(
+    rf"=\s*(?:any\s*\(+)?\?|\?{_CAST}\s*=\s*[a-z_\"]|\bin\s*\(+\?|\bi?like\s+\?|@@|@>\s*\?"
+)
+"""A column compared with a value, on either side: a condition that an index can serve. Object-relational
+mappers write ``?::integer = item.order_id`` too."""
+_GROUPED: Final = re.compile(
+    r"\b(?:count|sum|avg|min|max|bool_and|bool_or|every|(?:string|array|jsonb?|jsonb?_object)_agg)\s*\(|"
+    r"\bgroup by\b|\bdistinct\b"
+)
+"""An aggregating query: the number of rows it returns does not show how many rows it needed."""
+
+
+def _mentions(text: str, table: TableFacts) -> bool:
+    name = re.escape(table.name.rpartition(".")[2].lower())
+    return re.search(rf"(?<![\w$]){name}(?![\w$])", text) is not None
+
+
+def reads_whole(one: Statement, table: TableFacts, seen: Evidence) -> bool:
+    """Return whether each call of a statement scans a whole table, by the number of blocks per call."""
+    if not _mentions(one.text, table) or not table.seq_scans or not table.bytes:
+        return False
+    blocks = one.a_call(one.blocks)
+    if blocks is None:
+        return seen.database is None or seen.database.counted_ns is None
+    block_bytes = 8192 if seen.database is None else seen.database.block_bytes
+    return blocks * block_bytes >= _READS_WHOLE * table.bytes
+
+
+def selective(one: Statement, table: TableFacts, seen: Evidence) -> bool:
+    """Return whether a statement often needs few rows of a table, which an index would serve.
+
+    The condition must compare a column with a value. The rows that a query returns show how many it needed,
+    unless it aggregates them: such a query must also belong to the application's traffic.
+    """
+    condition = _WHERE.search(one.text)
+    if condition is None or not _EQUAL.search(condition[1]):
+        return False
+    if one.calls is None or one.rows is None:
+        reads = table.whole_reads or 0.0
+        return reads >= _READS and reads / seen.seconds >= _READS_PER_S
+    if _GROUPED.search(one.text):
+        passing = _passing(one, table, seen)
+        return repeated(one, seen) and (passing is None or passing <= _AGGREGATED)
+    few = one.rows <= _SELECTIVE * seen.rows(table.name) * one.calls
+    return few and one.calls >= _CALLS
+
+
+def _passing(one: Statement, table: TableFacts, seen: Evidence) -> float | None:
+    """Return the fraction of a table's rows that pass a statement's filter, by its plan; None if unknown."""
+    plans = () if seen.database is None else seen.database.plans
+    plan = next((each for each in plans if each.template == one.number), None)
+    rows = None if plan is None else scanned_rows(plan.text, table.name.rpartition(".")[2])
+    whole = seen.rows(table.name)
+    return None if rows is None or not whole else rows / whole

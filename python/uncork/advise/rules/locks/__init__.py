@@ -1,0 +1,1 @@
+"""Rules about sessions that wait for each other. Pure."""

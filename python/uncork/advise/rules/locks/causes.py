@@ -1,0 +1,82 @@
+"""Why sessions wait behind a transaction. Each blocked session counts for one cause only. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from uncork.advise.evidence import Evidence
+from uncork.advise.rules.clients.forgotten_transaction import forgotten
+from uncork.advise.rules.clients.one_by_one import loops
+from uncork.model.results.database import BlockerFacts
+
+__all__ = ["LONG_NS", "PREPARED", "ROW_EVENTS", "Cause", "blockers_by_cause", "holds_ns"]
+
+ROW_EVENTS: Final = frozenset({"transactionid", "tuple", "spectoken"})
+"""Wait events of a session that waits for a row: for its last writer's end, for its turn, or for the end of
+an insertion of the same key."""
+_TABLE_EVENTS: Final = frozenset({"relation"})
+"""The wait event of a session that waits for a lock of a whole table."""
+LONG_NS: Final = 500_000_000
+"""Length of a long transaction that others wait behind. Users notice half a second; a commit to a slow disk
+takes a tenth of a second."""
+_MOST: Final = 0.5
+PREPARED: Final = "prepared transaction"
+
+
+class Cause(Enum):
+    """Why sessions wait behind a transaction."""
+
+    FORGOTTEN = "its client left it idle"
+    LOOP = "its client sends many statements one by one"
+    DEADLOCK = "they wait for one another"
+    TABLE = "it locks a whole table"
+    LONG = "it takes long"
+    SHORT = "many want the same rows"
+
+
+def blockers_by_cause(seen: Evidence) -> Mapping[Cause, list[BlockerFacts]]:
+    """Return the root blockers by cause, in each the one that blocks most first."""
+    found: dict[Cause, list[BlockerFacts]] = defaultdict(list)
+    blockers = () if seen.database is None else seen.database.blockers
+    in_loops = {(one.application, one.user) for one in loops(seen)} if blockers else set()
+    for one in blockers:
+        found[_cause(one, seen, in_loop=(one.application, one.user) in in_loops)].append(one)
+    return found
+
+
+def _cause(one: BlockerFacts, seen: Evidence, *, in_loop: bool) -> Cause:
+    tables = sum(waiter.sessions for waiter in one.waiters if waiter.event in _TABLE_EVENTS)
+    whole = sum(waiter.sessions for waiter in one.waiters)
+    if forgotten(one):
+        return Cause.FORGOTTEN
+    if in_loop:
+        return Cause.LOOP
+    if one.state == "Lock":
+        return Cause.DEADLOCK
+    if whole and tables >= _MOST * whole:
+        return Cause.TABLE
+    held = holds_ns(one, seen)
+    return Cause.LONG if one.state == PREPARED or (held or 0.0) >= LONG_NS else Cause.SHORT
+
+
+def holds_ns(one: BlockerFacts, seen: Evidence) -> float | None:
+    """Estimate how long a transaction holds the locks that others wait for; None if it is unknown.
+
+    Samples fall on average in the middle of a transaction, so it is twice its mean age. If those who wait
+    are of the same application, the age includes the time that it waited for its own turn. But only one
+    session at a time holds a row, so it holds the row no longer than the time between two calls.
+    """
+    if one.transaction_mean_ns is None:
+        return None
+    length = 2 * one.transaction_mean_ns
+    own = sum(waiter.sessions for waiter in one.waiters if waiter.application == one.application)
+    if own < _MOST * sum(waiter.sessions for waiter in one.waiters):
+        return length
+    top = max(one.waiters, key=lambda waiter: waiter.sessions, default=None)
+    statement = None if top is None or top.template is None else seen.statements.get(top.template)
+    if statement is None or not statement.calls:
+        return length
+    return min(length, seen.seconds * 1e9 / statement.calls)

@@ -1,0 +1,138 @@
+"""Rows that many sessions change, so that they queue: a counter, a balance, the next job. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Piece, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.locks.causes import ROW_EVENTS, Cause, blockers_by_cause
+from uncork.advise.rules.locks.hot_row_changes import changes
+from uncork.advise.rules.writes.within_functions import updated_within
+from uncork.advise.rules.writes.written import Written, written
+from uncork.model.database.finding import Bill, Finding
+from uncork.model.results.database import CPU, IDLE, BlockerFacts
+from uncork.model.template_words import short_template
+from uncork.model.units import count_words, format_count
+
+__all__ = ["RULE", "HotRows", "hot_rows"]
+
+_SHARE: Final = 0.4
+"""Fraction of the busy time that sessions queue for rows of one table. Row locks exist so that sessions take
+turns: in a healthy transaction mix, a few queue now and then. At two fifths, the queue costs nearly as much
+as all work."""
+_INTERNAL: Final = frozenset({"BufferContent", "LockManager"})
+"""Internal locks for which sessions that queue for a row also wait: that of its page, and that of the list of
+locks."""
+
+
+@dataclass(frozen=True)
+class HotRows:
+    """The statements that queue for rows of one table, with the fraction of their waits that it explains."""
+
+    table: str
+    statements: Mapping[int, tuple[Statement, Written]]
+    parts: Mapping[int, float]
+    blockers: tuple[BlockerFacts, ...]
+    bill: Bill
+
+
+def hot_rows(seen: Evidence) -> list[HotRows]:
+    """Return the tables whose rows are contended, the costliest first.
+
+    Sessions that wait for a forgotten, long or looping transaction are left out: its rows are not the fault.
+    """
+    causes = blockers_by_cause(seen)
+    short = causes.get(Cause.SHORT, [])
+    parts = _parts(causes)
+    by_table: dict[str, dict[int, tuple[Statement, Written]]] = defaultdict(dict)
+    for one in seen.statements.values():
+        if not parts.get(one.number) or not seen.busy(one.number, {"Lock"}):
+            continue
+        found = written(one)
+        if found is None or (found.kind == "insert" and not found.upsert):
+            within = updated_within(one, seen)
+            found = None if within is None else within[1]
+        if found is not None:
+            by_table[found.table][one.number] = (one, found)
+    hot = []
+    for table, statements in by_table.items():
+        of_table = {number: parts[number] for number in statements}
+        bill = seen.bill(partial(_queued, parts=of_table))
+        if worth(bill, _SHARE):
+            behind = tuple(one for one in short if any(each.template in statements for each in one.waiters))
+            hot.append(HotRows(table, statements, of_table, behind, bill))
+    return sorted(hot, key=lambda one: -one.bill.share)
+
+
+def _parts(causes: Mapping[Cause, list[BlockerFacts]]) -> dict[int, float]:
+    """Return for each template the fraction of its waits that are behind short transactions."""
+    short: dict[int, float] = defaultdict(float)
+    whole: dict[int, float] = defaultdict(float)
+    for cause, blockers in causes.items():
+        for waiter in (waiter for one in blockers for waiter in one.waiters):
+            if waiter.template is not None:
+                whole[waiter.template] += waiter.sessions
+                short[waiter.template] += waiter.sessions if cause is Cause.SHORT else 0.0
+    return {number: short[number] / value for number, value in whole.items() if value}
+
+
+def _queued(piece: Piece, *, parts: Mapping[int, float]) -> float:
+    part = 0.0 if piece.template is None else parts.get(piece.template, 0.0)
+    queues = piece.wait_class == "Lock" and (not piece.wait_event or piece.wait_event in ROW_EVENTS)
+    internal = piece.wait_class == "LWLock" and piece.wait_event in _INTERNAL
+    return part if queues or internal else 0.0
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for hot in hot_rows(seen):
+        ranked = sorted(hot.statements, key=lambda number: -seen.busy(number, {"Lock"}))
+        top, what = hot.statements[ranked[0]]
+        single = 0 < seen.rows(hot.table) <= 1
+        most = max((one.most for one in hot.blockers), default=0)
+        who = f"Up to {format_count(most)} sessions at once" if most > 1 else "Sessions"
+        verb = "lock" if what.kind == "lock" else "delete" if what.kind == "delete" else "update"
+        rows = "only row" if single else "same rows"
+        yield Finding(
+            RULE.name,
+            f"{who} queue to {verb} the {rows} of {hot.table}",
+            objects=(hot.table, *((what.counter,) if what.counter else what.sets[:1])),
+            bill=hot.bill,
+            templates=tuple(ranked),
+            statement=top.text,
+            evidence=tuple(_evidence(hot, top, seen)),
+            candidates=tuple(changes(hot.table, [hot.statements[number] for number in ranked])),
+            against=("Sessions that must change one row take turns: only fewer or shorter turns help.",),
+            proof="Compare both ways with uncork run, with as many clients as queue now.",
+        )
+
+
+def _evidence(hot: HotRows, top: Statement, seen: Evidence) -> Iterator[str]:
+    waiting = sum(seen.busy(number, {"Lock"}) * part for number, part in hot.parts.items())
+    yield f"On average {waiting:.2f} sessions wait for a row of {hot.table} that another session has locked."
+    rows = seen.rows(hot.table)
+    if rows:
+        yield f"Table {hot.table} has {count_words(round(rows), 'row')}."
+    if top.calls:
+        calls = format_count(round(top.calls / seen.seconds))
+        yield f"The statement is executed {calls} times a second by all sessions together."
+    within = updated_within(top, seen)
+    if within is not None and within[1].table == hot.table:
+        yield f"The statement updates it in function {within[0]}."
+    holder = max(hot.blockers, key=lambda one: one.sessions, default=None)
+    if holder is None:
+        return
+    text = f": {short_template(holder.text)}" if holder.text else "."
+    if holder.state == IDLE:
+        yield f"Most of them wait for a session that is idle in its transaction after the statement{text}"
+    elif holder.state == CPU:
+        yield f"Most of them wait for a session that executes the statement{text}"
+    else:
+        yield f"Most of them wait for a session that itself waits ({holder.state}) in the statement{text}"
+
+
+RULE: Final = Rule("hot-row", _find, depth=2)

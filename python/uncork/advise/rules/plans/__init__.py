@@ -1,0 +1,1 @@
+"""Rules about how statements are planned and executed. Pure."""

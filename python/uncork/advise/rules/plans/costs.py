@@ -1,0 +1,166 @@
+"""How long a plan takes by its cost, and how long a statement would take with a good plan. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.model.database.names import literal, quoted
+from uncork.model.database.plan import PlanNode
+from uncork.model.results.database import CPU
+
+__all__ = [
+    "LARGE_ROWS",
+    "SLOWER",
+    "as_setting",
+    "believed_ns",
+    "duration_ns",
+    "once_ns",
+    "own_functions",
+    "relations",
+    "setting_for",
+    "slower_than_planned",
+    "with_loops",
+]
+
+LARGE_ROWS: Final = 10_000
+"""Rows of a large table. Reading a smaller one completely takes a millisecond or two."""
+SLOWER: Final = 10.0
+"""How many times longer a statement takes than the cost of its plan says, from which on the planner expected
+other numbers of rows. The constant below is at the upper end already."""
+_COST_NS: Final = 10_000.0
+"""Time of one unit of cost (seq_page_cost: one block read in sequence). With blocks in memory, PostgreSQL
+spends 2 to 10 µs for each unit of a plan whose numbers of rows are right."""
+_ROW: Final = 0.03
+"""Cost of a row in a plan that reads a table once and hashes it: 0.0125 for the scan (cpu_tuple_cost and
+cpu_operator_cost), and about as much for the hash join."""
+_ALL_THE_TIME: Final = 0.8
+"""Sessions that execute a statement on average, if one of them does so during the whole watch."""
+_WORD: Final = r"(?<![\w$]){name}\s*\("
+
+
+def believed_ns(cost: float) -> float:
+    """Return how long a plan of this cost takes at most, if the planner knows the numbers of rows."""
+    return cost * _COST_NS
+
+
+def duration_ns(one: Statement, seen: Evidence) -> float | None:
+    """Return the mean time of a call, or the length of the watch if sessions executed one all the time."""
+    if one.mean_ns is not None or seen.database is None or seen.database.counted_ns is None:
+        return one.mean_ns
+    return seen.seconds * 1e9 if seen.busy(one.number) >= _ALL_THE_TIME else None
+
+
+def slower_than_planned(one: Statement, seen: Evidence) -> float | None:
+    """Return how many times longer a call works than its plan's cost explains; None if that is unknown.
+
+    Of several plans, the costliest counts. Only time on CPU counts, without compiling. A function of a user
+    has an arbitrary cost, so a statement that calls one is unknown.
+    """
+    mean = duration_ns(one, seen)
+    if not one.plans or mean is None or own_functions(one, seen):
+        return None
+    spent = mean - (one.a_call(one.jit_ns) or 0.0)
+    most = max(plan.root.cost for plan in one.plans)
+    whole = seen.all_of(one.number)
+    working = seen.busy(one.number, {CPU}) / whole if whole else 1.0
+    return spent * working / max(1.0, believed_ns(most))
+
+
+def own_functions(one: Statement, seen: Evidence) -> tuple[str, ...]:
+    """Return the functions of users that a statement calls, with their schema unless it is public."""
+    found = []
+    called = None if one.shape is None else {name.rpartition(".")[2] for name in one.shape.functions}
+    for function in seen.catalogue.functions:
+        bare = function.name.rpartition(".")[2]
+        if called is None:
+            if re.search(_WORD.format(name=re.escape(bare.lower())), one.text):
+                found.append(function.name)
+        elif bare in called:
+            found.append(function.name)
+    return tuple(dict.fromkeys(found))
+
+
+def relations(one: Statement) -> tuple[str, ...]:
+    """Return the tables that a statement reads, by its plan, else by its text."""
+    if one.plan is not None:
+        found = [
+            node.relation for node in one.plan.root.walk() if node.relation and node.kind != "ModifyTable"
+        ]
+        if found:
+            return tuple(dict.fromkeys(found))
+    if one.shape is None:
+        return ()
+    # An UPDATE or DELETE reads the table that it changes; an INSERT does not.
+    read = (use for use in one.shape.tables if not use.changed or one.shape.kind != "insert")
+    return tuple(dict.fromkeys(use.name for use in read if use.kind == "table"))
+
+
+def once_ns(tables: Collection[str], seen: Evidence) -> float | None:
+    """Return how long it takes at most to read each table once; None if a table is unknown."""
+    block_bytes = 8192 if seen.database is None else seen.database.block_bytes
+    cost = 0.0
+    for table in tables:
+        facts = seen.tables.get(table)
+        if facts is None or facts.bytes is None:
+            return None
+        cost += facts.bytes / block_bytes + _ROW * max(seen.rows(table), float(facts.live or 0))
+    return believed_ns(cost)
+
+
+def with_loops(node: PlanNode, seen: Evidence, loops: float = 1.0) -> Iterator[tuple[PlanNode, float]]:
+    """Yield each node of a plan with the number of times that the planner expects it to be executed."""
+    yield node, loops
+    outer = next((child for child in node.children if child.role == "Outer"), None)
+    for child in node.children:
+        times = loops
+        if child.role == "InitPlan" or (child.role == "SubPlan" and _hashed(node, child)):
+            times = 1.0
+        elif child.role == "SubPlan":
+            times = loops * _rows_tested(node, child, seen)
+        elif child.role == "Inner" and node.kind == "Nested Loop" and outer is not None:
+            times = loops * max(1.0, outer.rows)
+        yield from with_loops(child, seen, times)
+
+
+def _hashed(node: PlanNode, child: PlanNode) -> bool:
+    texts = (*(text for _, text in node.conditions), *node.output)
+    return any(f"hashed {child.subplan})" in text for text in texts)
+
+
+def _rows_tested(node: PlanNode, child: PlanNode, seen: Evidence) -> float:
+    """Return for how many rows of a node a subplan is executed: a filter tests more rows than it returns."""
+    if child.subplan and child.subplan in node.condition("Filter"):
+        if node.kind == "Seq Scan":
+            return max(node.rows, seen.rows(node.relation))
+        below = [one.rows for one in node.children if one.role in {"Outer", "Subquery"}]
+        return max([node.rows, *below])
+    return max(1.0, node.rows)
+
+
+def setting_for(one: Statement, seen: Evidence, name: str, value: str) -> tuple[str, str]:
+    """Return SQL that sets a parameter for the role that sends a statement, and SQL that resets it.
+
+    Both are empty if neither the role nor the database is known.
+    """
+    users: dict[str, float] = {}
+    for piece in seen.pieces:
+        if piece.template == one.number and piece.user:
+            users[piece.user] = users.get(piece.user, 0.0) + piece.sessions
+    user = max(users, key=lambda each: users[each], default="")
+    database = "" if seen.database is None else seen.database.database
+    if user and database:
+        whom = f"ROLE {quoted(user)} IN DATABASE {quoted(database)}"
+    elif user or database:
+        whom = f"ROLE {quoted(user)}" if user else f"DATABASE {quoted(database)}"
+    else:
+        return "", ""
+    return as_setting(whom, name, value)
+
+
+def as_setting(whom: str, name: str, value: str) -> tuple[str, str]:
+    """Return ALTER ... SET and ALTER ... RESET for a role or database."""
+    text = value if re.fullmatch(r"[a-z_]+|\d+", value) else literal(value)
+    return f"ALTER {whom} SET {name} = {text};", f"ALTER {whom} RESET {name};"

@@ -1,0 +1,161 @@
+"""A prepared statement whose generic plan is much slower than a plan for its actual values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.costs import believed_ns, own_functions, relations, setting_for
+from uncork.advise.rules.plans.outdated import outdated
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.plan import PlanNode, StatementPlan
+from uncork.model.results.database import CPU
+from uncork.model.units import format_duration, share_text
+
+__all__ = ["RULE"]
+
+_CHEAPER: Final = 5.0
+"""How many times less the plan for actual values must take than a call does. Planning again for each call
+costs about a millisecond at most, and estimates of costs are wrong by a factor of two or three."""
+_FEWER: Final = 10.0
+"""How many times fewer rows a call returns than the generic plan expects."""
+_DESCEND: Final = 10.0
+_RANDOM_PAGE: Final = 4.0
+"""Cost of an index scan: the blocks from the root to a leaf, then one for each row (random_page_cost)."""
+_COMMON: Final = 0.1
+_SKEWED: Final = 3.0
+"""Frequency of a column's most common value, also as a multiple of the average one: the generic plan assumes
+the average, so one plan cannot be right for both."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Skewed:
+    """A column whose most common value has a certain frequency."""
+
+    table: str
+    column: str
+    value: str
+    frequency: float
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        skewed = _skewed(one, seen)
+        generic = next((plan for plan in one.plans if plan.source == "generic"), None)
+        if generic is None or skewed is None or not one.mean_ns:
+            continue
+        if own_functions(one, seen) or any(outdated(table, seen) for table in relations(one)):
+            continue
+        cost = _own_cost(one, generic, skewed, seen)
+        whole = seen.all_of(one.number)
+        spent = one.mean_ns * (seen.busy(one.number, {CPU}) / whole if whole else 1.0)
+        if cost is None or believed_ns(cost) * _CHEAPER > spent:
+            continue
+        bill = seen.bill_of({one.number: 1 - believed_ns(cost) / spent})
+        if worth(bill):
+            yield _finding(one, generic, cost, skewed, bill, seen)
+
+
+def _own_cost(one: Statement, generic: StatementPlan, skewed: _Skewed, seen: Evidence) -> float | None:
+    """Return the cost of the plan for the values of the calls; None if it is the generic one, or unknown."""
+    own = _for_values(one)
+    if own is not None and _operations(generic.root) != _operations(own.root):
+        return own.root.cost
+    found = one.a_call(one.rows)
+    scan = next((node for node in generic.root.walk() if node.relation == skewed.table), None)
+    if found is None or scan is None or one.shape is None or one.shape.aggregates or one.shape.limit:
+        return None
+    if scan.kind != "Seq Scan" or len(relations(one)) > 1 or scan.rows < _FEWER * (found + 1):
+        return None
+    served = any(
+        index.shape is not None and index.shape.columns[:1] == (skewed.column,) and not index.shape.predicate
+        for index in seen.indexes.get(skewed.table, ())
+    )
+    return _DESCEND + _RANDOM_PAGE * found if served else None
+
+
+def _for_values(one: Statement) -> StatementPlan | None:
+    """Return the plan for values that return as many rows as a call did; else the costliest plan."""
+    plans = [plan for plan in one.plans if plan.source in {"drawn", "seen"}]
+    found = one.a_call(one.rows)
+    if found is None or one.shape is None or one.shape.aggregates or one.shape.limit:
+        return max(plans, key=lambda plan: plan.root.cost, default=None)
+    return min(plans, key=lambda plan: (abs(plan.root.rows - found), -plan.root.cost), default=None)
+
+
+def _operations(node: PlanNode) -> tuple[Any, ...]:
+    return (node.kind, node.relation, node.index, *(_operations(child) for child in node.children))
+
+
+def _skewed(one: Statement, seen: Evidence) -> _Skewed | None:
+    """Return the first condition on a column whose values are unevenly frequent."""
+    if one.shape is None:
+        return None
+    for each in one.shape.predicates:
+        column = seen.column(each.table, each.column)
+        distinct = seen.distinct(each.table, each.column)
+        if column is None or not column.common or not distinct:
+            continue
+        if each.operator not in {"=", "in"} or each.value not in {"parameter", "expression"}:
+            continue
+        value, frequency = column.common[0]
+        rest = distinct - len(column.common)
+        rare = column.common[-1][1]
+        if rest >= 1:
+            rare = min(rare, max(0.0, 1.0 - sum(share for _, share in column.common)) / rest)
+        uneven = frequency * distinct >= _SKEWED or rare * distinct * _SKEWED <= 1
+        if frequency >= _COMMON and uneven:
+            return _Skewed(each.table, each.column, value, frequency)
+    return None
+
+
+def _finding(
+    one: Statement, generic: StatementPlan, cost: float, skewed: _Skewed, bill: Bill, seen: Evidence
+) -> Finding:
+    table, column = skewed.table, skewed.column
+    sql, undo = setting_for(one, seen, "plan_cache_mode", "force_custom_plan")
+    return Finding(
+        RULE.name,
+        f"A generic plan ignores which value of {table}.{column} a prepared statement compares",
+        objects=(table, column, "plan_cache_mode"),
+        bill=bill,
+        templates=(one.number,),
+        statement=one.text,
+        evidence=(
+            f"The generic plan ({_named(generic.root)}) has a cost of {generic.root.cost:.0f}, a plan for "
+            f"the values of the calls has about {cost:.0f}.",
+            f"{share_text(skewed.frequency)} of the rows have {skewed.value}, the most common value of "
+            f"{column}.",
+            f"A call takes {format_duration(one.mean_ns or 0.0)}; a plan for its values would take about "
+            f"{format_duration(believed_ns(cost))} at most.",
+        ),
+        candidates=(
+            Candidate(
+                "setting",
+                "Let the server plan the statement for the values of each call.",
+                sql=sql,
+                undo=undo,
+                against=(
+                    "Each call is planned anew. To restrict this to one statement, set it in its transaction "
+                    "(SET LOCAL), or send the statement without preparing it.",
+                ),
+            ),
+        ),
+        proof="Compare plan_cache_mode = force_custom_plan and auto with uncork run (prepared).",
+    )
+
+
+def _named(node: PlanNode) -> str:
+    """Return the scans and joins of a plan in a few words."""
+    names = [
+        f"{each.kind} on {each.relation}"
+        for each in node.walk()
+        if each.relation and "Bitmap Index" not in each.kind
+    ]
+    return ", ".join(dict.fromkeys(names[:3]))
+
+
+RULE: Final = Rule("generic-plan", _find, depth=2)

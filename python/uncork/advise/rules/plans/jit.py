@@ -1,0 +1,95 @@
+"""Repeated statements that are compiled just in time, for longer than they gain. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.costs import setting_for
+from uncork.advise.traffic import repeated
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.units import format_count, format_duration
+
+__all__ = ["RULE"]
+
+_GAIN: Final = 0.25
+"""How much longer the rest of a statement would take without compiled code, at most, as a fraction. "
+"PostgreSQL's
+developers measured 20 to 30 % on the queries of TPC-H that gain most."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    """The time of compiling is a part of each statement's execution time."""
+    lost = {
+        one.number: part
+        for one in seen.statements.values()
+        if one.jit_ns and one.mean_ns and one.calls and repeated(one, seen) and (part := _lost(one)) > 0
+    }
+    bill = seen.bill_of(lost)
+    if not lost or not worth(bill):
+        return
+    numbers = sorted(lost, key=lambda number: -(seen.statements[number].jit_ns or 0.0))
+    top = seen.statements[numbers[0]]
+    yield Finding(
+        RULE.name,
+        f"Compiling (jit) takes {format_duration(top.a_call(top.jit_ns) or 0.0)} of the "
+        f"{format_duration(top.mean_ns or 0.0)} of a repeated statement",
+        objects=("jit",),
+        bill=bill,
+        templates=tuple(numbers),
+        statement=top.text,
+        evidence=tuple(_evidence(top, seen)),
+        candidates=tuple(_candidates(top, numbers, seen)),
+        proof="Compare jit = on and off with uncork run.",
+    )
+
+
+def _lost(one: Statement) -> float:
+    """Return the fraction of a statement's time that compiling costs beyond what it can gain."""
+    mean = one.mean_ns or 1.0
+    compiling = one.a_call(one.jit_ns) or 0.0
+    return min(1.0, (compiling - _GAIN * max(0.0, mean - compiling)) / mean)
+
+
+def _evidence(top: Statement, seen: Evidence) -> Iterator[str]:
+    above = seen.catalogue.setting("jit_above_cost")
+    plan = top.plan
+    if plan is None:
+        return
+    # The server has this setting for new sessions; a role or a session may have a lower one.
+    known = above.isdigit() and plan.root.cost > float(above)
+    limit = f", above jit_above_cost ({above})" if known else ""
+    yield f"The planner expects a cost of {format_count(round(plan.root.cost))}{limit}."
+    scans = sum(1 for node in plan.root.walk() if node.relation)
+    if scans > 1:
+        yield f"The plan has {scans} scans, whose expressions are compiled one by one."
+
+
+def _candidates(top: Statement, numbers: list[int], seen: Evidence) -> Iterator[Candidate]:
+    sql, undo = setting_for(top, seen, "jit", "off")
+    yield Candidate(
+        "setting",
+        "Turn jit off for the role that sends these statements.",
+        sql=sql,
+        undo=undo,
+        against=("Long reports of the same role may gain from jit: let them SET jit = on.",),
+    )
+    costs = [plan.root.cost for number in numbers if (plan := seen.statements[number].plan) is not None]
+    cost = _round_up(2 * max(costs)) if costs else 0
+    sql, undo = setting_for(top, seen, "jit_above_cost", str(cost)) if cost else ("", "")
+    yield Candidate("setting", "Raise jit_above_cost above the cost of these statements.", sql=sql, undo=undo)
+
+
+def _round_up(cost: float) -> int:
+    """Return the next power of ten times one, two or five."""
+    size = 1
+    while True:
+        for step in (1, 2, 5):
+            if step * size >= cost:
+                return step * size
+        size *= 10
+
+
+RULE: Final = Rule("jit", _find)

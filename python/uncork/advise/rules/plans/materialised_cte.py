@@ -1,0 +1,100 @@
+"""A common table that is computed completely, though the statement needs few of its rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.costs import LARGE_ROWS
+from uncork.advise.rules.plans.rewrite import not_materialized
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import CommonTable
+from uncork.model.units import format_count
+
+__all__ = ["RULE", "stored_in_vain"]
+
+_NEEDED: Final = 0.1
+"""Fraction of the common table's rows that pass the filters on it, up to which computing it pays off nowhere:
+the planner uses an index up to about this fraction."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        if one.plan is None:
+            continue
+        for common, saved in stored_in_vain(one, seen):
+            if worth(seen.bill_of({one.number: saved})):
+                yield _finding(one, one.plan.root, common, saved, seen)
+                break
+
+
+def stored_in_vain(one: Statement, seen: Evidence) -> Iterator[tuple[CommonTable, float]]:
+    """Yield common tables that a statement stores for few rows, with the fraction of time wasted."""
+    if one.plan is None or one.shape is None:
+        return
+    for common in one.shape.common_tables:
+        if common.recursive or common.changes or common.materialized is False:
+            continue
+        saved = _saved(one.plan.root, common, seen)
+        if saved > 0:
+            yield common, saved
+
+
+def _saved(root: PlanNode, common: CommonTable, seen: Evidence) -> float:
+    """Return which fraction of the time is spent on rows that no scan of the common table needs."""
+    source = next((node for node in root.walk() if node.subplan == f"CTE {common.name}"), None)
+    scans = [node for node in root.walk() if node.kind == "CTE Scan" and node.common == common.name]
+    if source is None or not scans or any(not node.condition("Filter") for node in scans):
+        return 0.0
+    if any(
+        node.kind in {"Aggregate", "GroupAggregate", "WindowAgg", "Unique", "Limit"} for node in source.walk()
+    ):
+        # Filters do not pass these nodes in general, so planning it together would change nothing.
+        return 0.0
+    read = max((seen.rows(node.relation) for node in source.walk() if node.relation), default=0.0)
+    if max(read, source.rows) < LARGE_ROWS:
+        return 0.0
+    needed = sum(node.rows for node in scans) / max(1.0, source.rows)
+    if needed > _NEEDED:
+        return 0.0
+    return min(1.0, max(node.cost for node in (source, *scans)) / max(1.0, root.cost)) * (1 - needed)
+
+
+def _finding(one: Statement, root: PlanNode, common: CommonTable, saved: float, seen: Evidence) -> Finding:
+    source = next(node for node in root.walk() if node.subplan == f"CTE {common.name}")
+    scan = next(node for node in root.walk() if node.kind == "CTE Scan" and node.common == common.name)
+    why = (
+        "It is declared MATERIALIZED."
+        if common.materialized
+        else f"It is used {common.references} times, so PostgreSQL computes it separately."
+    )
+    tables = tuple(dict.fromkeys(common.tables))
+    return Finding(
+        RULE.name,
+        f"Common table {common.name} is computed completely before its rows are filtered",
+        objects=(common.name, *tables),
+        bill=seen.bill_of({one.number: saved}),
+        templates=(one.number,),
+        statement=one.text,
+        evidence=(
+            f"The planner expects {format_count(source.rows)} rows in it, of which "
+            f"{format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
+            why,
+        ),
+        candidates=(
+            Candidate(
+                "statement",
+                f"Declare {common.name} AS NOT MATERIALIZED, so that filters reach its tables and their "
+                "indexes.",
+                sql=not_materialized(one.sql, common.name),
+                against=("Its query is executed once for each use; volatile functions in it prevent this.",),
+            ),
+        ),
+        proof="Compare both statements with uncork run, which checks that they return the same rows.",
+    )
+
+
+RULE: Final = Rule("materialised-cte", _find, depth=2)

@@ -1,0 +1,151 @@
+"""NOT IN (SELECT ...), which PostgreSQL cannot execute as an anti-join. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.costs import believed_ns, duration_ns, once_ns, relations, setting_for
+from uncork.advise.rules.plans.rewrite import not_exists
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import sql_name
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import ColumnName, Subquery
+from uncork.model.units import format_count, format_duration
+
+__all__ = ["RULE"]
+
+_FASTEST: Final = 0.1
+"""Fraction of the time that a cost stands for at most, in which PostgreSQL executes a plan at least."""
+_LOOK_UP: Final = 20.0
+"""How many rows of the subquery PostgreSQL hashes in the time in which it looks up one by an index."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        if one.shape is None:
+            continue
+        parts = [each for each in one.shape.subqueries if each.kind == "not in" and each.tables]
+        if not parts:
+            continue
+        saved = _saved(one, parts[0], seen)
+        bill = seen.bill_of({one.number: saved})
+        if worth(bill):
+            yield _finding(one, parts[0], saved, seen)
+
+
+def _saved(one: Statement, part: Subquery, seen: Evidence) -> float:
+    """Return which fraction of the time an anti-join would save.
+
+    A subplan that is not hashed compares each row with all rows of the subquery. A hashed one is as fast as
+    an anti-join, unless the hash table is built for few rows, which an index would look up.
+    """
+    mean = duration_ns(one, seen) or 0.0
+    once = once_ns(relations(one), seen)
+    read_once = 0.0 if once is None or not mean else max(0.0, 1 - once / mean)
+    if one.plan is None:
+        return read_once
+    found = next(iter(_subplans(one.plan.root)), None)
+    if found is None:
+        return 0.0
+    above, subplan, hashed = found
+    if mean < believed_ns(subplan.cost) * _FASTEST:
+        return 0.0  # The plan is for other values: the calls read fewer rows.
+    tested = _rows_tested(above, seen)
+    if part.returns is not None and _indexed(part.returns, seen) and tested * _LOOK_UP <= subplan.rows:
+        # The hash table is built before the first row.
+        building = max(subplan.cost, above.startup_cost) / max(1.0, one.plan.root.cost)
+        return min(1.0, building) * (1 - tested * _LOOK_UP / subplan.rows)
+    return 0.0 if hashed else read_once
+
+
+def _rows_tested(node: PlanNode, seen: Evidence) -> float:
+    """Return how many rows reach NOT IN: the planner expects that it removes half of them."""
+    below = [child.rows for child in node.children if child.role != "SubPlan"]
+    return max([1.0, 2 * node.rows, *below])
+
+
+def _indexed(name: ColumnName, seen: Evidence) -> bool:
+    return any(
+        index.shape is not None and index.shape.columns[:1] == (name.column,)
+        for index in seen.indexes.get(name.table, ())
+    )
+
+
+def _subplans(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode, bool]]:
+    """Yield the nodes that test NOT IN with their subplans, and whether these are hashed."""
+    for node in root.walk():
+        condition = node.condition("Filter") or node.condition("Join Filter")
+        for child in node.children:
+            if child.role == "SubPlan" and "NOT" in condition and f"{child.subplan})" in condition:
+                yield node, child, f"hashed {child.subplan})" in condition
+
+
+def _finding(one: Statement, part: Subquery, saved: float, seen: Evidence) -> Finding:
+    table = part.tables[0]
+    compared = part.compared.column if part.compared is not None else "a column"
+    nullable = [
+        f"{name.table}.{name.column}"
+        for name in (part.compared, part.returns)
+        if name is not None
+        and ((column := seen.column(name.table, name.column)) is None or not column.not_null)
+    ]
+    same = not nullable and part.compared is not None and part.returns is not None
+    against = (
+        ()
+        if same
+        else (
+            f"{' and '.join(nullable) or 'A compared column'} can be NULL: NOT IN then returns no row, "
+            "NOT EXISTS does.",
+        )
+    )
+    outer = "" if part.compared is None else sql_name(part.compared.table)
+    memory, undo = setting_for(one, seen, "work_mem", "64MB")
+    return Finding(
+        RULE.name,
+        f"NOT IN compares {compared} with rows of {table} instead of an anti-join",
+        objects=(table, compared),
+        bill=seen.bill_of({one.number: saved}),
+        templates=(one.number,),
+        statement=one.text,
+        evidence=tuple(_evidence(one, table, seen)),
+        candidates=(
+            Candidate(
+                "statement",
+                "Use NOT EXISTS, which PostgreSQL executes as an anti-join.",
+                sql=not_exists(one.sql, outer),
+                same_answers=same,
+                against=against,
+            ),
+            Candidate(
+                "setting",
+                "Raise work_mem, so that the subquery fits into a hash table.",
+                sql=memory,
+                undo=undo,
+                against=("The statement becomes slow again once the table has grown.",),
+            ),
+        ),
+        proof="Compare both statements with uncork run, which checks that they return the same rows.",
+    )
+
+
+def _evidence(one: Statement, table: str, seen: Evidence) -> Iterator[str]:
+    if one.plan is not None:
+        for above, subplan, hashed in _subplans(one.plan.root):
+            if not hashed:
+                inner = format_count(round(subplan.rows))
+                yield (
+                    f"The plan tests {above.relation or 'each row'} against a subplan that is not hashed, "
+                    "with "
+                    f"{inner} rows: its hash table would not fit into work_mem."
+                )
+    rows = seen.rows(table)
+    if rows:
+        yield f"Table {table} has {format_count(round(rows))} rows."
+    if one.mean_ns:
+        yield f"A call takes {format_duration(one.mean_ns)}."
+
+
+RULE: Final = Rule("not-in-subquery", _find)

@@ -1,0 +1,150 @@
+"""Pages by OFFSET: the server reads all rows of the pages before, and discards them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.rewrite import keyset
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import quoted, sql_name
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import OrderKey, StatementShape
+from uncork.model.units import format_count
+
+__all__ = ["RULE"]
+
+_READ: Final = 10.0
+"""Rows read for each row returned. The pages that people open first need a few times their rows at most."""
+_BLOCKS: Final = 50.0
+"""Blocks per call below which reading takes less than the round trip of the client."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        shape = one.shape
+        if shape is None or not (shape.offset and shape.limit) or shape.aggregates or shape.distinct:
+            continue
+        returned, read = one.a_call(one.rows), _rows_read(one, seen)
+        blocks = one.a_call(one.blocks)
+        if returned is None or read is None or read < _READ * (returned + 1) or (blocks or _BLOCKS) < _BLOCKS:
+            continue
+        if one.plan is not None and not _in_order(one.plan.root):
+            continue
+        bill = seen.bill_of({one.number: 1 - returned / read})
+        if worth(bill):
+            yield _finding(one, shape, returned, read, seen)
+
+
+def _rows_read(one: Statement, seen: Evidence) -> float | None:
+    """Return how many rows a call reads of its first table, by the table's counters, if no more are read."""
+    shape = one.shape
+    if shape is None:
+        return None
+    use = next((use for use in shape.tables if use.kind == "table" and use.level == 0), None)
+    facts = None if use is None else seen.tables.get(use.name)
+    others = sum(
+        seen.busy(each.number)
+        for each in seen.statements.values()
+        if each.number != one.number
+        and each.shape is not None
+        and use is not None
+        and any(other.name == use.name for other in each.shape.tables)
+    )
+    if facts is None or not one.calls:
+        return None
+    # Other statements that read the table count by the time that they take.
+    mine = seen.busy(one.number) / (seen.busy(one.number) + others) if others else 1.0
+    counted = mine * (facts.index_rows + facts.seq_rows) / one.calls
+    if one.plan is not None and any(node.kind == "Index Only Scan" for node in one.plan.root.walk()):
+        # It counts no rows of the table, but reads a block for each hundred rows or fewer.
+        return max(counted, one.a_call(one.blocks) or 0.0)
+    return counted
+
+
+def _in_order(root: PlanNode) -> bool:
+    """Return whether the plan reads rows in their order, and discards none but those before the page.
+
+    Sorting all rows, or filtering most of them, needs an index first.
+    """
+    scans = [node for node in root.walk() if node.relation]
+    sorts = any(node.kind == "Sort" for node in root.walk())
+    first = scans[0] if scans else None
+    return not sorts and first is not None and not first.condition("Filter")
+
+
+def _finding(one: Statement, shape: StatementShape, returned: float, read: float, seen: Evidence) -> Finding:
+    keys = tuple(key for key in shape.order if key.level == 0)
+    use = next(use for use in shape.tables if use.kind == "table" and use.level == 0)
+    return Finding(
+        RULE.name,
+        f"OFFSET reads {format_count(round(read))} rows of {use.name} for {format_count(round(returned))} "
+        "rows",
+        objects=(use.name, *(key.column for key in keys if key.column)),
+        bill=seen.bill_of({one.number: 1 - returned / read}),
+        templates=(one.number,),
+        statement=one.text,
+        evidence=(
+            "OFFSET reads the rows of all pages before and discards them, so each page takes longer than "
+            "the one "
+            "before.",
+        ),
+        candidates=(_candidate(one, use.name, use.alias, keys, seen),),
+        proof="Compare OFFSET and the condition on the key with uncork run, for a page far from the first.",
+    )
+
+
+def _candidate(
+    one: Statement, table: str, alias: str, keys: tuple[OrderKey, ...], seen: Evidence
+) -> Candidate:
+    against = [
+        "The client must keep the last row of a page; it cannot jump to a page by its number.",
+    ]
+    total = all(key.column and key.table == table for key in keys)
+    same = len({key.descending for key in keys}) == 1
+    if not keys or not total:
+        text = "Order the rows by columns of one table, and continue after the last row of the page before."
+        return Candidate("statement", text, same_answers=False, against=tuple(against))
+    columns = [key.column for key in keys]
+    unique = [
+        each.columns
+        for each in seen.catalogue.constraints
+        if each.table == table and each.kind in {"primary key", "unique"}
+    ]
+    if not any(set(each) <= set(columns) for each in unique):
+        primary = min(unique, key=len, default=())
+        columns += [name for name in primary if name not in columns]
+        if not primary:
+            against.append("Add a unique column to the order: rows with equal values could be skipped.")
+        else:
+            against.append(f"Rows with equal values need {', '.join(primary)} as the last part of the order.")
+    if any((column := seen.column(table, name)) is not None and not column.not_null for name in columns):
+        against.append("Rows with NULL in such a column are on no page.")
+    prefix = f"{quoted(alias)}." if alias and alias != table else f"{sql_name(table)}."
+    names = [quoted(name) for name in columns] if _alone(one) else [prefix + quoted(name) for name in columns]
+    operator = "<" if keys[0].descending else ">"
+    values = ", ".join(f"${place + 1}" for place in range(len(names)))
+    condition = f"({', '.join(names)}) {operator} ({values})"
+    if not same:
+        return Candidate(
+            "statement",
+            f"Continue after the last row of the page before: compare {', '.join(columns)} with its values.",
+            same_answers=False,
+            against=(*against, "The order mixes directions, so one comparison of rows does not express it."),
+        )
+    return Candidate(
+        "statement",
+        f"Continue after the last row of the page before: WHERE {condition}, with its values, and no OFFSET.",
+        sql=keyset(one.sql, names, descending=keys[0].descending) if one.sql else "",
+        same_answers=False,
+        against=tuple(against),
+    )
+
+
+def _alone(one: Statement) -> bool:
+    return one.shape is not None and len(one.shape.tables) == 1
+
+
+RULE: Final = Rule("offset-pagination", _find)

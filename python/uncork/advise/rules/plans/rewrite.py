@@ -1,0 +1,96 @@
+"""Rewrite the text of simple statements. Pure.
+
+A rewrite that does not recognise its statement returns an empty text: then the candidate is a sentence only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["keyset", "next_parameter", "not_exists", "not_materialized", "with_columns"]
+
+_PARAMETER: Final = re.compile(r"\$(\d+)")
+_NAME: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
+_QUALIFIED: Final = rf"{_NAME}(?:\s*\.\s*{_NAME})*"
+_TAIL: Final = re.compile(
+    r"\s+LIMIT\s+(?P<limit>\S+)\s+OFFSET\s+\S+\s*;?\s*$|"
+    r"\s+OFFSET\s+\S+(?:\s+ROWS?)?\s+(?:LIMIT\s+(?P<later>\S+)|FETCH\s+(?:FIRST|NEXT)\s+(?P<rows>\S+)\s+"
+    r"ROWS?\s+ONLY)\s*;?\s*$",
+    re.IGNORECASE,
+)
+_ORDER: Final = re.compile(r"\s*\bORDER\s+BY\b", re.IGNORECASE)
+_WHERE: Final = re.compile(r"\bWHERE\b", re.IGNORECASE)
+_NOT_IN: Final = re.compile(
+    rf"(?P<side>{_QUALIFIED})\s+NOT\s+IN\s*\(\s*SELECT\s+(?P<column>{_QUALIFIED})\s+FROM\s+"
+    rf"(?P<table>{_QUALIFIED})(?:\s+(?:AS\s+)?(?P<alias>(?!WHERE\b){_NAME}))?"
+    r"(?P<where>\s+WHERE\s+[^()]*)?\s*\)",
+    re.IGNORECASE,
+)
+_WORDS: Final = re.compile(r"\b(?:ORDER|GROUP|LIMIT|UNION|EXCEPT|INTERSECT|HAVING|OR)\b", re.IGNORECASE)
+_STAR: Final = re.compile(r"^(\s*SELECT\s+)\*(?=\s)", re.IGNORECASE)
+
+
+def next_parameter(sql: str) -> int:
+    """Return the number after that of the last parameter of a statement."""
+    return max((int(found) for found in _PARAMETER.findall(sql)), default=0) + 1
+
+
+def keyset(sql: str, keys: Sequence[str], *, descending: bool) -> str:
+    """Return a page's statement that continues after the last row of the page before, instead of OFFSET.
+
+    `keys` are the columns that order the rows, as SQL. The last parameters are the values of that last row.
+    """
+    tail = _TAIL.search(sql)
+    orders = list(_ORDER.finditer(sql))
+    if tail is None or len(orders) != 1 or len(_WHERE.findall(sql)) > 1:
+        return ""
+    first = next_parameter(sql)
+    values = ", ".join(f"${first + place}" for place in range(len(keys)))
+    condition = f"({', '.join(keys)}) {'<' if descending else '>'} ({values})"
+    head = sql[: orders[0].start()]
+    where = _WHERE.search(head)
+    if where is None:
+        head = f"{head} WHERE {condition}"
+    else:
+        head = f"{head[: where.end()]} ({head[where.end() :].strip()}) AND {condition}"
+    direction = " DESC" if descending else ""
+    limit = tail["limit"] or tail["later"] or tail["rows"]
+    return f"{head} ORDER BY {', '.join(f'{key}{direction}' for key in keys)} LIMIT {limit}"
+
+
+def not_exists(sql: str, table: str = "") -> str:
+    """Return a statement with NOT EXISTS in place of its only NOT IN (SELECT ...).
+
+    `table` qualifies the compared column if the statement does not.
+    """
+    found = list(_NOT_IN.finditer(sql))
+    if len(found) != 1 or _WORDS.search(found[0]["where"] or ""):
+        return ""
+    one = found[0]
+    side = one["side"] if "." in one["side"] else f"{table}.{one['side']}" if table else ""
+    inner = one["alias"] or one["table"]
+    column = one["column"] if "." in one["column"] else f"{inner}.{one['column']}"
+    outer = side.rpartition(".")[0]
+    if not side or outer == inner:
+        return ""
+    where = (one["where"] or "").strip()
+    rest = f" AND {where[5:].strip()}" if where else ""
+    alias = f" AS {one['alias']}" if one["alias"] else ""
+    new = f"NOT EXISTS (SELECT FROM {one['table']}{alias} WHERE {column} = {side}{rest})"
+    return sql[: one.start()] + new + sql[one.end() :]
+
+
+def not_materialized(sql: str, name: str) -> str:
+    """Return a statement whose common table `name` is planned together with the rest."""
+    pattern = re.compile(
+        rf'((?<![\w$"])"?{re.escape(name)}"?\s*(?:\([^)]*\)\s*)?AS\s+)(?:MATERIALIZED\s+)?(?=\()',
+        re.IGNORECASE,
+    )
+    return pattern.sub(r"\1NOT MATERIALIZED ", sql, count=1) if pattern.search(sql) else ""
+
+
+def with_columns(sql: str, columns: Sequence[str]) -> str:
+    """Return a statement that selects some columns in place of all."""
+    return _STAR.sub(lambda found: found[1] + ", ".join(columns), sql, count=1) if _STAR.search(sql) else ""

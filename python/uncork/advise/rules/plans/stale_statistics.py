@@ -1,0 +1,150 @@
+"""A table whose statistics are missing or out of date, so that statements get a wrong plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.costs import (
+    LARGE_ROWS,
+    SLOWER,
+    duration_ns,
+    once_ns,
+    relations,
+    slower_than_planned,
+)
+from uncork.advise.rules.plans.outdated import changed_part, never_analysed, outdated
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import sql_name
+from uncork.model.results.database import TableFacts
+from uncork.model.units import format_count, format_duration
+
+__all__ = ["RULE"]
+
+_WRONG: Final = 10.0
+"""Ratio of the numbers of rows found and expected, from which on the planner chooses another join or scan."""
+_MORE_WORK: Final = 3.0
+"""How many times longer a call takes than reading each of its tables once, if it has no plan to compare."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for table, facts in seen.tables.items():
+        if not outdated(table, seen):
+            continue
+        parts = {
+            one.number: part
+            for one in seen.costliest()
+            if table in relations(one) and (part := _saved(one, table, seen)) > 0
+        }
+        bill = seen.bill_of(parts)
+        if not parts or not worth(bill):
+            continue
+        top = seen.statements[next(iter(parts))]
+        never = never_analysed(facts, seen)
+        yield Finding(
+            RULE.name,
+            f"Table {table} was never analysed, so the planner guesses its rows"
+            if never
+            else f"Statistics of table {table} are out of date, so the planner is wrong about its rows",
+            objects=(table,),
+            bill=bill,
+            templates=tuple(parts),
+            statement=top.text,
+            evidence=tuple(_evidence(top, facts, seen, never=never)),
+            candidates=tuple(_candidates(facts, seen)),
+            proof="Compare the statement before and after ANALYZE on a copy with uncork run.",
+        )
+
+
+def _saved(one: Statement, table: str, seen: Evidence) -> float:
+    """Return which fraction of a statement's time a plan with the right numbers of rows would save."""
+    mean = duration_ns(one, seen) or 0.0
+    if one.plan is None:
+        once = once_ns(relations(one), seen)
+        return 0.0 if once is None or mean < _MORE_WORK * once else 1 - once / mean
+    if (slower_than_planned(one, seen) or 0.0) >= SLOWER or _too_few(one, table):
+        once = once_ns(relations(one), seen)
+        return 0.0 if once is None or not mean else max(0.0, 1 - once / mean)
+    return _read_in_vain(one, table, seen)
+
+
+def _too_few(one: Statement, table: str) -> bool:
+    """Return whether an executed plan found many more rows of the table than the planner expected."""
+    return one.plan is not None and any(
+        node.relation == table
+        and node.actual_rows is not None
+        and node.loops
+        and node.actual_rows / node.loops >= _WRONG * max(1.0, node.rows)
+        for node in one.plan.root.walk()
+    )
+
+
+def _read_in_vain(one: Statement, table: str, seen: Evidence) -> float:
+    """Return the wasted fraction of a full scan that the planner prefers to an index by mistake."""
+    found = one.a_call(one.rows)
+    plan = one.plan
+    if plan is None or found is None or one.shape is None or one.shape.aggregates or one.shape.limit:
+        return 0.0
+    scan = next((node for node in plan.root.walk() if node.relation == table), None)
+    rows = seen.rows(table)
+    if scan is None or scan.kind != "Seq Scan" or rows < LARGE_ROWS or scan.rows < _WRONG * max(1.0, found):
+        return 0.0
+    compared = {each.column for each in one.shape.predicates if each.table == table and each.operator == "="}
+    served = any(
+        index.shape is not None and index.shape.columns[0] in compared
+        for index in seen.indexes.get(table, ())
+    )
+    return max(0.0, 1 - found / rows) if served and found <= 0.05 * rows else 0.0
+
+
+def _evidence(top: Statement, facts: TableFacts, seen: Evidence, *, never: bool) -> Iterator[str]:
+    live = format_count(round(max(facts.live or 0, facts.rows or 0)))
+    if never:
+        yield f"The table has {live} rows, and no column has statistics."
+    else:
+        changed = format_count(facts.modified or 0)
+        yield (
+            f"{changed} rows were changed since the last ANALYZE, {changed_part(facts):.1f} times the "
+            f"{live} rows of the table."
+        )
+    if top.plan is not None and top.mean_ns is not None:
+        yield (
+            f"The planner expects a cost of {top.plan.root.cost:.0f} and {format_count(top.plan.root.rows)} "
+            f"rows, but a call takes {format_duration(top.mean_ns)}."
+        )
+    if facts.autovacuum is False:
+        yield "Autovacuum is turned off for the table, so nothing analyses it."
+
+
+def _candidates(facts: TableFacts, seen: Evidence) -> Iterator[Candidate]:
+    name = sql_name(facts.name)
+    yield Candidate(
+        "maintenance",
+        f"Analyse {facts.name}, and do so after each bulk load.",
+        sql=f"ANALYZE {name};",
+        against=("Plans of other statements that use the table may change too.",),
+    )
+    options = seen.catalogue.options.get(facts.name)
+    if facts.autovacuum is False:
+        yield Candidate(
+            "ddl",
+            "Let autovacuum analyse the table.",
+            sql=f"ALTER TABLE {name} RESET (autovacuum_enabled);",
+            undo=f"ALTER TABLE {name} SET (autovacuum_enabled = off);",
+        )
+        return
+    old = "" if options is None else options.options.get("autovacuum_analyze_scale_factor", "")
+    yield Candidate(
+        "ddl",
+        "Let autovacuum analyse the table after fewer changes.",
+        sql=f"ALTER TABLE {name} SET (autovacuum_analyze_scale_factor = 0.02);",
+        undo=f"ALTER TABLE {name} SET (autovacuum_analyze_scale_factor = {old});"
+        if old
+        else f"ALTER TABLE {name} RESET (autovacuum_analyze_scale_factor);",
+        against=("Autovacuum checks tables once a minute: run ANALYZE in the job that loads the rows.",),
+    )
+
+
+RULE: Final = Rule("stale-statistics", _find)

@@ -1,0 +1,119 @@
+"""A subquery that is executed again for each row, where a join would read its table once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.costs import once_ns, with_loops
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.plan import PlanNode
+from uncork.model.units import format_count, format_duration
+
+__all__ = ["RULE"]
+
+_LOOPS: Final = 200.0
+"""Executions of a subplan in a call. With fewer rows, looking each up by an index is the best plan."""
+_SHARE: Final = 0.3
+"""Fraction of the plan's cost that the subplan must have to be the cause."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        found = _worst(one, seen)
+        if found is None:
+            continue
+        node, loops, saved = found
+        bill = seen.bill_of({one.number: saved})
+        if worth(bill):
+            yield _finding(one, node, loops, saved, seen)
+
+
+def _worst(one: Statement, seen: Evidence) -> tuple[PlanNode, float, float] | None:
+    """Return the costliest subplan that is executed for each row, how often, and the fraction it wastes."""
+    if one.plan is None or _not_in(one):
+        return None
+    found = []
+    for node, loops in with_loops(one.plan.root, seen):
+        planned = loops if node.loops is None else node.loops
+        times = planned * _more_rows(one)
+        if node.role != "SubPlan" or not node.subplan.startswith("SubPlan") or times < _LOOPS:
+            continue
+        tables = {each.relation for each in node.walk() if each.relation}
+        once = once_ns(tables, seen)
+        if not tables or once is None or _scans_all(node):
+            continue
+        rest = max(0.0, one.plan.root.cost - planned * node.cost)
+        share = times * node.cost / max(1.0, rest + times * node.cost)
+        spent = share * (one.mean_ns or 0.0)
+        saved = share * (1 - once / spent) if spent > once else 0.0
+        if share >= _SHARE and saved > 0:
+            found.append((node, times, saved))
+    return max(found, key=lambda each: each[2], default=None)
+
+
+def _more_rows(one: Statement) -> float:
+    """Return how many times more rows a call returns than its plan expects, at least 1.
+
+    The values for which uncork asked for the plan may select fewer rows than those of the calls. Each row
+    that is returned has its own execution of a subplan in the list of outputs.
+    """
+    found = one.a_call(one.rows)
+    if found is None or one.plan is None or one.plan.source == "executed":
+        return 1.0
+    if one.plan.root.kind.endswith("Aggregate") or one.plan.root.kind in ("Limit", "ModifyTable"):
+        return 1.0
+    return max(1.0, found / max(1.0, one.plan.root.rows))
+
+
+def _not_in(one: Statement) -> bool:
+    """Return whether NOT IN is the cause, which has a rule of its own."""
+    return one.shape is not None and any(
+        each.kind == "not in" and not each.correlated for each in one.shape.subqueries
+    )
+
+
+def _scans_all(node: PlanNode) -> bool:
+    """Return whether the subplan searches a whole table for a row: then an index is missing."""
+    return any(each.kind == "Seq Scan" and each.condition("Filter") for each in node.walk())
+
+
+def _finding(one: Statement, node: PlanNode, loops: float, saved: float, seen: Evidence) -> Finding:
+    table = next(each.relation for each in node.walk() if each.relation)
+    aggregate = any(each.kind == "Aggregate" for each in node.walk())
+    text = (
+        f"Aggregate {table} once with GROUP BY in a subquery in FROM, and join the result with LEFT JOIN."
+        if aggregate
+        else f"Join {table} instead (LEFT JOIN, or LEFT JOIN LATERAL if there are several matching rows)."
+    )
+    return Finding(
+        RULE.name,
+        f"A subquery on {table} is executed again for each of {format_count(round(loops))} rows",
+        objects=(table,),
+        bill=seen.bill_of({one.number: saved}),
+        templates=(one.number,),
+        statement=one.text,
+        evidence=(
+            f"The plan executes {node.subplan} once per row, at a cost of {node.cost:.1f} each, of "
+            f"{one.plan.root.cost:.0f} in total."
+            if one.plan is not None
+            else "",
+            f"A call takes {format_duration(one.mean_ns or 0.0)}.",
+        ),
+        candidates=(
+            Candidate(
+                "statement",
+                text,
+                against=("A count or sum without matching rows is NULL in the join: use coalesce(..., 0).",)
+                if aggregate
+                else ("A join repeats rows if several rows match.",),
+                same_answers=aggregate,
+            ),
+        ),
+        proof="Compare both statements with uncork run, which checks that they return the same rows.",
+    )
+
+
+RULE: Final = Rule("subplan-not-hashed", _find, depth=2)

@@ -1,0 +1,104 @@
+"""A table with so many partitions that planning takes longer than executing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.partitions import Partitioned, partitioned
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.results.database import CPU
+from uncork.model.units import format_count, format_duration
+
+__all__ = ["RULE"]
+
+_PARTS: Final = 50
+"""Partitions, from which on planning takes a millisecond or more if none is pruned."""
+_SHARE: Final = 0.5
+"""Fraction of a call that planning takes, from which on it is longer than executing."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for parts in partitioned(seen):
+        shares = {
+            one.number: share
+            for one in seen.costliest()
+            if one.shape is not None
+            and any(use.name == parts.table for use in one.shape.tables)
+            and _planned(one, parts) >= _PARTS
+            and (share := _planning(one, seen)) is not None
+            and share >= _SHARE
+        }
+        bill = seen.bill_of(shares)
+        if shares and worth(bill):
+            yield _finding(seen.statements[next(iter(shares))], tuple(shares), shares, parts, seen)
+
+
+def _planned(one: Statement, parts: Partitioned) -> int:
+    """Return how many partitions the planner considers: the catalogue has only the used ones."""
+    found = [parts.parts]
+    for plan in one.plans:
+        for node in plan.root.walk():
+            if node.kind in {"Append", "Merge Append"}:
+                found.append(node.removed_parts + len(node.children))
+    return max(found)
+
+
+def _planning(one: Statement, seen: Evidence) -> float | None:
+    """Return which fraction of a statement's time is planning; None if nothing tells.
+
+    Without pg_stat_statements.track_planning, it is the time in which sessions worked on the statement beyond
+    the time that its executions were counted.
+    """
+    if not one.calls or one.mean_ns is None:
+        return None
+    if one.planning_ns:
+        return one.planning_ns / (one.planning_ns + one.mean_ns * one.calls)
+    worked = seen.busy(one.number, {CPU}) * seen.seconds
+    executed = one.mean_ns * one.calls / 1e9
+    return max(0.0, 1 - executed / worked) if worked else None
+
+
+def _finding(
+    top: Statement, numbers: tuple[int, ...], shares: dict[int, float], parts: Partitioned, seen: Evidence
+) -> Finding:
+    many = format_count(_planned(top, parts))
+    mean = top.mean_ns or 0.0
+    share = shares[top.number]
+    planning = mean * share / max(0.01, 1 - share)
+    return Finding(
+        RULE.name,
+        f"Planning over {many} partitions of {parts.table} takes longer than executing",
+        objects=(parts.table,),
+        bill=seen.bill_of(shares),
+        templates=numbers,
+        statement=top.text,
+        evidence=(
+            f"Planning takes about {format_duration(planning)} per call, executing {format_duration(mean)}.",
+        ),
+        candidates=(
+            Candidate(
+                "client",
+                "Prepare the statement: a generic plan is made once, and selects partitions when it is "
+                "executed.",
+                against=("Each session keeps the plan of all partitions in memory.",),
+            ),
+            Candidate(
+                "ddl",
+                f"Merge partitions of {parts.table} into larger ranges, and keep a few dozen of them.",
+                against=("Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",),
+            ),
+            Candidate(
+                "statement",
+                f"Compare the partition key ({', '.join(parts.columns)}) with constants or parameters, so "
+                "that "
+                "the planner skips partitions before it looks at them.",
+            ),
+        ),
+        proof="Compare both layouts with uncork run, with as many partitions as the server has.",
+    )
+
+
+RULE: Final = Rule("too-many-partitions", _find)

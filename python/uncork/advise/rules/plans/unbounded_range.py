@@ -1,0 +1,92 @@
+"""A range with one bound only, so that each call reads a growing part of a large table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import WORK, Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.costs import LARGE_ROWS
+from uncork.advise.traffic import repeated
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import quoted
+from uncork.model.database.statement import Predicate
+from uncork.model.units import format_count, format_duration
+
+__all__ = ["RULE"]
+
+_ROWS: Final = 5_000.0
+"""Rows that a call returns. No person reads so many, and a client that reads only what is new gets fewer."""
+_PART: Final = 0.05
+"""Fraction of the table that a call returns: it grows with the table."""
+_SLOW_NS: Final = 20_000_000
+"""Time of a call, from which on users notice it."""
+_CLASSES: Final = WORK | {"Client"}
+"""Sending the rows takes time too: the session waits until the client has read them."""
+_LOWER: Final = frozenset({">", ">="})
+_UPPER: Final = frozenset({"<", "<="})
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        shape, rows = one.shape, one.a_call(one.rows)
+        if shape is None or rows is None or shape.limit or shape.kind != "select" or not repeated(one, seen):
+            continue
+        if rows < _ROWS or (one.mean_ns or 0.0) < _SLOW_NS:
+            continue
+        open_end = _open(one, seen)
+        if open_end is None or rows < _PART * seen.rows(open_end.table):
+            continue
+        bill = seen.bill_of((one.number,), _CLASSES)
+        if worth(bill):
+            yield _finding(one, open_end, rows, seen)
+
+
+def _open(one: Statement, seen: Evidence) -> Predicate | None:
+    """Return the only range on a large table that has one bound, if nothing else restricts the table."""
+    if one.shape is None:
+        return None
+    for each in one.shape.predicates:
+        if (
+            each.operator not in _LOWER | _UPPER
+            or not each.column
+            or each.value not in {"parameter", "constant"}
+        ):
+            continue
+        others = [other for other in one.shape.predicates if other.table == each.table and other is not each]
+        if seen.rows(each.table) >= LARGE_ROWS and not each.alternative and not others:
+            return each
+    return None
+
+
+def _finding(one: Statement, found: Predicate, rows: float, seen: Evidence) -> Finding:
+    lower = found.operator in _LOWER
+    end, missing = ("upper", "<") if lower else ("lower", ">=")
+    name = quoted(found.column)
+    return Finding(
+        RULE.name,
+        f"Each call reads {found.table} to its end, as {found.column} has no {end} bound",
+        objects=(found.table, found.column),
+        bill=seen.bill_of((one.number,), _CLASSES),
+        templates=(one.number,),
+        statement=one.text,
+        evidence=(
+            f"A call returns {format_count(round(rows))} of {format_count(round(seen.rows(found.table)))} "
+            "rows, "
+            f"and takes {format_duration(one.mean_ns or 0.0)}.",
+        ),
+        candidates=(
+            Candidate(
+                "statement",
+                f"Add the other bound ({name} {missing} ...), or ORDER BY {name} LIMIT, and read on from "
+                "the last row.",
+                same_answers=False,
+                against=("A client that needs all rows must send several statements.",),
+            ),
+        ),
+        proof="Compare both statements with uncork run.",
+    )
+
+
+RULE: Final = Rule("unbounded-range", _find)

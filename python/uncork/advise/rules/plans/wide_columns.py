@@ -1,0 +1,128 @@
+"""Rows read with all columns, among them large values that are stored out of line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import WORK, Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.rewrite import with_columns
+from uncork.model.database.catalogue import ColumnFacts
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import quoted
+from uncork.model.units import format_bytes, format_count
+
+__all__ = ["RULE"]
+
+_ROWS: Final = 10.0
+"""Rows per call. A page that shows one row may show its large values too; a list seldom does."""
+_BLOCKS: Final = 3.0
+"""Blocks read for each row returned. A row takes one block of its table, or less; a value out of line takes
+two blocks of its index and at least one for the value."""
+_LARGE_TYPES: Final = frozenset({"text", "character varying", "json", "jsonb", "bytea", "xml", "character"})
+_CLASSES: Final = WORK | {"Client"}
+"""Sending the values takes time too: the session waits until the client has read them."""
+_POINTER: Final = range(16, 25)
+"""Average width of a column whose values are all out of line: a pointer has 18 bytes."""
+_WIDE: Final = 1_000
+_OUT_OF_LINE: Final = 0.2
+"""Fraction of a table's size that is stored out of line, from which on reading it matters."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        table = _table(one)
+        rows, blocks = one.a_call(one.rows), one.a_call(one.blocks)
+        if table is None or rows is None or blocks is None or rows < _ROWS or blocks < _BLOCKS * rows:
+            continue
+        options, facts = seen.catalogue.options.get(table), seen.tables.get(table)
+        outside = None if options is None else options.toast_bytes
+        large = _large(one, table, seen)
+        if not outside or facts is None or not large or outside < _OUT_OF_LINE * (facts.bytes or 0):
+            continue
+        if not _reads_only_these(one, rows):
+            continue
+        saved = max(0.0, 1 - (rows + 10) / blocks)
+        bill = seen.bill_of({one.number: saved}, _CLASSES)
+        if worth(bill):
+            yield _finding(one, table, large, outside, saved, seen)
+
+
+def _table(one: Statement) -> str | None:
+    """Return the only table of a SELECT that returns columns as they are."""
+    shape = one.shape
+    if shape is None or shape.kind != "select" or shape.aggregates or shape.grouping:
+        return None
+    tables = [use.name for use in shape.tables if use.kind == "table"]
+    return tables[0] if len(tables) == 1 and (shape.star or shape.outputs) else None
+
+
+def _large(one: Statement, table: str, seen: Evidence) -> tuple[ColumnFacts, ...]:
+    """Return the columns that the statement returns whose values may be stored out of line."""
+    shape = one.shape
+    if shape is None:
+        return ()
+    named = {name.column for name in shape.outputs}
+    compared = {each.column for each in shape.predicates}
+    return tuple(
+        column
+        for column in seen.catalogue.columns.get(table, ())
+        if (shape.star or column.name in named)
+        and column.name not in compared
+        and (column.type in _LARGE_TYPES or column.type.endswith("[]"))
+        and _out_of_line(column)
+    )
+
+
+def _out_of_line(column: ColumnFacts) -> bool:
+    """Return whether values are stored out of line. ANALYZE gathers no values longer than 1 kB."""
+    if column.width is None:
+        return True
+    without = not column.common and not column.bounds
+    return column.width >= _WIDE or (round(column.width) in _POINTER and without)
+
+
+def _reads_only_these(one: Statement, rows: float) -> bool:
+    """Return whether the plan discards no rows, which would explain the blocks too."""
+    if one.plan is None:
+        return True
+    scans = [node for node in one.plan.root.walk() if node.relation]
+    return all(not node.condition("Filter") for node in scans)
+
+
+def _finding(
+    one: Statement, table: str, large: tuple[ColumnFacts, ...], outside: int, saved: float, seen: Evidence
+) -> Finding:
+    names = {column.name for column in large}
+    narrow = [each.name for each in seen.catalogue.columns.get(table, ()) if each.name not in names]
+    widest = large[0] if len(large) == 1 else max(large, key=lambda each: each.width or 0.0)
+    rows, blocks = one.a_call(one.rows) or 0.0, one.a_call(one.blocks) or 0.0
+    every = one.shape is not None and one.shape.star
+    return Finding(
+        RULE.name,
+        f"Each call reads large values of {table}.{widest.name} for {format_count(round(rows))} rows",
+        objects=(table, widest.name),
+        bill=seen.bill_of({one.number: saved}, _CLASSES),
+        templates=(one.number,),
+        statement=one.text,
+        evidence=(
+            f"A call reads {format_count(round(blocks))} blocks.",
+            f"{format_bytes(outside)} of {table} are stored out of line (TOAST), and each value takes "
+            "several "
+            "blocks.",
+        ),
+        candidates=(
+            Candidate(
+                "statement",
+                "Name the columns that the client uses, without " + ", ".join(sorted(names)) + ".",
+                sql=with_columns(one.sql, [quoted(name) for name in narrow]) if every and narrow else "",
+                same_answers=False,
+                against=("The client must read the large values separately, where it shows them.",),
+            ),
+        ),
+        proof="Compare both statements with uncork run.",
+    )
+
+
+RULE: Final = Rule("wide-columns", _find)

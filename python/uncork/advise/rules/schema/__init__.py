@@ -1,0 +1,1 @@
+"""Rules about types of columns and keys. Pure."""

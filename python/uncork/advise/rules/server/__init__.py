@@ -1,0 +1,1 @@
+"""Rules about the whole server: WAL, checkpoints, memory. Pure."""

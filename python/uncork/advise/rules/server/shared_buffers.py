@@ -1,0 +1,90 @@
+"""Reads of blocks that shared buffers could hold, on a server with much more memory. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Piece
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.server.counted import setting_bytes, size_text
+from uncork.advise.traffic import repeated
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.units import format_bytes
+
+__all__ = ["RULE"]
+
+_PART: Final = 4
+"""The proposed size is memory divided by this: the starting point in PostgreSQL's manual (shared_buffers)."""
+_SMALL: Final = 2.0
+"""How many times as large as the present size the proposed one must be: a change needs a restart."""
+_AGAIN: Final = 2.0
+"""Bytes read during the watch, as a multiple of the tables' size, from which on the same blocks were read
+again and again, and not once by a server that has just started."""
+_RING: Final = 0.25
+"""A sequential scan of a table larger than this fraction of shared buffers uses a small ring of buffers, so
+that it never stays in them (see the README of src/backend/storage/buffer)."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    memory, now = seen.catalogue.memory_bytes, setting_bytes("shared_buffers", seen)
+    if memory is None or now is None or seen.database is None:
+        return
+    wanted = _rounded(memory // _PART)
+    readers = [
+        one for one in seen.costliest() if one.blocks_read and repeated(one, seen) and one.shape is not None
+    ]
+    read = seen.database.block_bytes * sum(one.blocks_read or 0 for one in readers)
+    names = {use.name for one in readers if one.shape is not None for use in one.shape.tables}
+    tables = [seen.tables[name] for name in names if name in seen.tables]
+    size = sum((one.bytes or 0) + one.index_bytes for one in tables)
+    largest = max((one.bytes or 0 for one in tables), default=0)
+    if wanted < _SMALL * now or not size or size > wanted or read < _AGAIN * size or size <= now:
+        return
+    if largest > _RING * wanted and any(one.whole_reads for one in tables):
+        return
+    part = 1 - size / read
+    numbers = {one.number for one in readers}
+    bill = seen.bill(lambda piece: part if piece.template in numbers and _reads(piece) else 0.0)
+    if not worth(bill):
+        return
+    yield Finding(
+        RULE.name,
+        f"Shared buffers of {size_text(now)} are too small for tables that statements read repeatedly",
+        objects=("shared_buffers",),
+        bill=bill,
+        templates=tuple(one.number for one in readers),
+        statement=readers[0].text,
+        evidence=(
+            f"The statements read {format_bytes(read)} from outside shared buffers; their tables and indexes "
+            f"have {format_bytes(size)}.",
+            f"The server can use {format_bytes(memory)} of memory.",
+        ),
+        candidates=(
+            Candidate(
+                "setting",
+                "Give shared buffers a quarter of the memory, and restart the server.",
+                sql=f"ALTER SYSTEM SET shared_buffers = '{size_text(wanted)}';",
+                undo=f"ALTER SYSTEM SET shared_buffers = '{size_text(now)}';",
+                against=(
+                    "The setting takes effect only after a restart.",
+                    "Other programs on the machine, and work_mem of many sessions, need memory too.",
+                ),
+            ),
+        ),
+        proof="Compare both settings with uncork run, after the tables were read once.",
+    )
+
+
+def _reads(piece: Piece) -> bool:
+    """Return whether a piece of time is spent reading blocks of tables and indexes."""
+    return piece.wait_class == "IO" and piece.wait_event in ("DataFileRead", "AioIoCompletion")
+
+
+def _rounded(size: int) -> int:
+    """Return a size rounded down to whole GB, or to 128 MB below 1 GB."""
+    unit = 1 << 30 if size >= 1 << 30 else 128 << 20
+    return size // unit * unit
+
+
+RULE: Final = Rule("shared-buffers", _find, depth=0)

@@ -1,0 +1,1 @@
+"""Rules about dead rows, bloat and vacuum. Pure."""

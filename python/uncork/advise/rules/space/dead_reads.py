@@ -1,0 +1,108 @@
+"""What dead rows cost statements, and what keeps autovacuum from removing them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rules.indexes.complete import served_completely
+from uncork.advise.rules.indexes.whole_reads import reads_whole, selective
+from uncork.advise.rules.server.counted import setting
+from uncork.model.results.database import TableFacts
+
+__all__ = ["Delay", "autovacuum_delay", "dead_reads", "held_back", "threshold"]
+
+Delay = Literal["", "off", "late", "threshold", "slow"]
+"""Why dead rows stay: autovacuum is off, has not run for long, is not due yet, or is too slow."""
+
+_LATE_NS: Final = 600_000_000_000
+"""Time since the last vacuum of a table with more than twice the threshold: ten rounds of autovacuum
+(autovacuum_naptime). Until then autovacuum is merely on its way."""
+_HELD: Final = 10_000
+"""Transactions since the oldest open one from which on it, not autovacuum, keeps dead rows."""
+_BLOCKS: Final = 20
+_TIMES: Final = 3.0
+"""Blocks of a call, and how many times as many as its rows need, from which on it reads dead entries. An
+index has three or four levels, and each row may be on a block of its own."""
+_LEVELS: Final = 4
+_DEAD: Final = 1_000
+_SLOW: Final = 0.5
+"""Part of autovacuum's time in which it pauses for its cost limit."""
+_DEFAULTS: Final = {"autovacuum_vacuum_threshold": 50.0, "autovacuum_vacuum_scale_factor": 0.2}
+
+
+def dead_reads(table: TableFacts, seen: Evidence) -> dict[int, float]:
+    """Return the fraction of each statement's time that it spends on dead rows of a table.
+
+    Of a scan of the whole table, it is the fraction of dead rows. A statement that an index serves completely
+    needs a few blocks for each row that it returns; the others had only dead entries.
+    """
+    dead, live = table.dead or 0, table.live or 0
+    if dead < _DEAD:
+        return {}
+    found: dict[int, float] = {}
+    for one in seen.statements.values():
+        if reads_whole(one, table, seen):
+            if not selective(one, table, seen):  # else it lacks an index
+                found[one.number] = dead / (dead + live)
+        elif served_completely(one, table, seen):
+            blocks, needed = one.a_call(one.blocks), _needed(one, table, seen)
+            if blocks is not None and needed and blocks >= max(_BLOCKS, _TIMES * needed):
+                wasted = min(blocks - needed, float(dead))
+                found[one.number] = wasted / blocks
+    return found
+
+
+def _needed(one: Statement, table: TableFacts, seen: Evidence) -> float | None:
+    """Return how many blocks a call would touch without dead rows; None if that is unknown."""
+    rows = one.a_call(one.rows)
+    if rows is None or one.shape is None:
+        return None
+    changes = one.shape.kind != "select"
+    each = 2.0 + (_LEVELS * (1 + len(seen.indexes.get(table.name, ()))) if changes else 0.0)
+    return _LEVELS * len(one.shape.tables) + rows * each
+
+
+def threshold(table: TableFacts, seen: Evidence) -> float:
+    """Return from how many dead rows on autovacuum vacuums a table."""
+    options = seen.catalogue.options.get(table.name)
+    values = {}
+    for name, default in _DEFAULTS.items():
+        own = "" if options is None else options.options.get(name, "")
+        try:
+            values[name] = float(own or setting(name, seen) or default)
+        except ValueError:
+            values[name] = default
+    base, factor = values.values()
+    return base + factor * seen.rows(table.name)
+
+
+def held_back(seen: Evidence) -> bool:
+    """Return whether an open transaction keeps dead rows, whatever autovacuum does."""
+    transactions = () if seen.database is None else seen.database.transactions
+    return any((one.held_age or 0) >= _HELD for one in transactions)
+
+
+def autovacuum_delay(table: TableFacts, seen: Evidence) -> Delay:
+    """Return why autovacuum has not removed a table's dead rows; empty if it is on its way."""
+    if table.autovacuum is False or setting("autovacuum", seen) == "off":
+        return "off"
+    dead, limit = table.dead or 0, threshold(table, seen)
+    if dead < limit:
+        return "threshold"
+    if any(_pauses(seen)):
+        return "slow"
+    ended_us = 0 if seen.database is None else seen.database.watch.ended_us
+    if table.vacuumed_us is None or 1000.0 * (ended_us - table.vacuumed_us) < _LATE_NS:
+        return ""
+    return "late" if dead >= 2 * limit else ""
+
+
+def _pauses(seen: Evidence) -> Iterator[bool]:
+    """Yield whether autovacuum pauses for its cost limit for most of its time, if it runs."""
+    for process in () if seen.database is None else seen.database.background.children:
+        if process.name == "autovacuum worker" and process.sessions:
+            events = [event for of_class in process.children for event in of_class.children]
+            pausing = sum(one.sessions for one in events if one.name == "VacuumDelay")
+            yield pausing >= _SLOW * process.sessions

@@ -1,0 +1,244 @@
+"""Updates that must insert into every index, although they could be heap-only tuples (HOT). Pure.
+
+See "Heap-Only Tuples (HOT)" in PostgreSQL's manual: an update inserts no entries into indexes if it changes
+no column of an index, and if the page of the row has room for the new version.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from uncork.advise.evidence import WORK, Evidence, Existing, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.traffic import repeated
+from uncork.advise.wal_waits import waits_for_wal
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.index import IndexShape, drop_index
+from uncork.model.database.names import sql_name
+from uncork.model.results.database import TableFacts
+from uncork.model.units import format_count, share_text
+
+__all__ = ["RULE"]
+
+_HOT: Final = 0.5
+"""Share of heap-only updates below which it is a finding. Updates of random rows of a table with little free
+space reach about half of them by reusing the space that pruning frees."""
+_UPDATES: Final = 500
+"""Fewest updated rows within the watch: the share of fewer depends on which pages they happened to hit."""
+_SCANS: Final = 0.001
+"""Scans of an index per updated row, up to which nothing needs the index during the watch."""
+_ROWS: Final = 0.01
+"""Fraction of a table's rows that one call may update. A bulk update fills every page, whatever the
+fillfactor."""
+_ROOM: Final = 90
+"""A table with this fillfactor, or a lower one, has room reserved already."""
+_SHARE_OF_ROOM: Final = 0.2
+"""Least share of the busy time that a lower fillfactor must be able to save: it makes the table larger, and
+takes effect only after the table is rewritten."""
+_FANOUT: Final = 250.0
+"""Entries on a page of a B-tree, for its height: 8 KB with entries of 16 to 40 bytes."""
+_MOST: Final = 0.9
+"""Fraction of an update's blocks that the upkeep of indexes can be: the row itself must be found and changed
+anyway."""
+_HELD: Final = 10_000
+"""Transactions that an open one holds back: no page can be pruned then, and fillfactor is not the cause."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for table in seen.tables.values():
+        if table.updated < _UPDATES or table.hot_updated >= _HOT * table.updated:
+            continue
+        updates = [one for one in seen.costliest() if _updates(one, table.name, seen)]
+        indexes = [one for one in seen.indexes.get(table.name, ()) if one.facts.warning != "invalid"]
+        if not updates or any(one.shape is None for one in indexes):
+            continue
+        changing = {one.number: _changed(one, indexes, seen) for one in updates}
+        found = _by_index(table, updates, changing, indexes, seen) or _by_room(
+            table, [one for one in updates if not changing[one.number]], indexes, seen
+        )
+        if found is not None:
+            yield found
+
+
+def _updates(one: Statement, table: str, seen: Evidence) -> bool:
+    shape = one.shape
+    if shape is None or not shape.set_columns or not repeated(one, seen):
+        return False
+    rows = one.a_call(one.rows)
+    return (
+        any(use.changed and use.name == table for use in shape.tables)
+        and rows is not None
+        and rows <= max(1.0, _ROWS * seen.rows(table))
+    )
+
+
+def _changed(one: Statement, indexes: Sequence[Existing], seen: Evidence) -> tuple[Existing, ...]:
+    """Return the indexes with a column that a statement sets."""
+    columns = () if one.shape is None else one.shape.set_columns
+    return tuple(each for each in indexes if _prevents(each, seen) and _uses(each, columns))
+
+
+def _prevents(one: Existing, seen: Evidence) -> bool:
+    """Return whether an index can prevent heap-only updates: from PostgreSQL 16 on, BRIN does not."""
+    version = None if seen.database is None else re.search(r"\d+", seen.database.server_version)
+    return one.shape is not None and (
+        one.shape.method != "brin" or (version is not None and int(version[0]) < 16)
+    )
+
+
+def _uses(one: Existing, columns: Sequence[str]) -> bool:
+    if one.shape is None:
+        return False
+    texts = [key.expression for key in one.shape.keys] + [one.shape.predicate]
+    words = {word for text in texts for word in re.findall(r"\w+", text)}
+    return bool({*one.shape.columns, *one.shape.included, *words}.intersection(columns))
+
+
+def _height(one: Existing, seen: Evidence) -> int:
+    block = 8192 if seen.database is None else seen.database.block_bytes
+    pages = max(1.0, (one.facts.bytes or 0) / block)
+    return 1 + math.ceil(math.log(pages) / math.log(_FANOUT)) if pages > 1 else 1
+
+
+def _bill(updates: Sequence[Statement], share: float, indexes: Sequence[Existing], seen: Evidence) -> Bill:
+    """Return what the upkeep of indexes costs: its part of the blocks that the updates touch.
+
+    Time that is spent waiting for the write-ahead log is left out: each commit waits, heap-only or not.
+    """
+    heights = sum(_height(one, seen) for one in indexes)
+    parts: dict[int, float] = {}
+    for one in updates:
+        rows, blocks = one.a_call(one.rows), one.a_call(one.blocks)
+        if rows and blocks:
+            parts[one.number] = min(_MOST, rows * share * heights / blocks)
+    return seen.bill(
+        lambda piece: (
+            parts.get(piece.template, 0.0)
+            if piece.template is not None and piece.wait_class in WORK and not waits_for_wal(piece)
+            else 0.0
+        )
+    )
+
+
+def _by_index(
+    table: TableFacts,
+    updates: Sequence[Statement],
+    changing: Mapping[int, Sequence[Existing]],
+    indexes: Sequence[Existing],
+    seen: Evidence,
+) -> Finding | None:
+    """Return the finding that indexes which nothing reads prevent heap-only updates."""
+    idle = [one for one in indexes if _idle(one, table)]
+    names = {one.facts.name for one in idle}
+    freed = [
+        one
+        for one in updates
+        if changing[one.number] and all(each.facts.name in names for each in changing[one.number])
+    ]
+    guilty = [one for one in idle if any(one in changing[each.number] for each in freed)]
+    bill = _bill(freed, 1.0, indexes, seen)
+    if not guilty or not worth(bill):
+        return None
+    first = guilty[0].facts.name
+    more = "" if len(guilty) == 1 else f" (and {len(guilty) - 1} more)"
+    column = next(iter(_set_in(freed, guilty)), "")
+    return Finding(
+        RULE.name,
+        f"Index {first}{more} forces updates of {table.name} to change all its indexes",
+        objects=(table.name, *(one.facts.name for one in guilty)),
+        bill=bill,
+        templates=tuple(one.number for one in freed),
+        statement=freed[0].text,
+        evidence=(
+            _counted(table, len(indexes)),
+            f"The updates set column {column}, which is part of index {first}; nothing scanned that index "
+            "during the watch.",
+        ),
+        candidates=tuple(_drop(one, one.shape) for one in guilty if one.shape is not None),
+        proof="Compare the update with and without the index in uncork run, and pg_stat_user_tables."
+        "n_tup_hot_upd with n_tup_upd.",
+    )
+
+
+def _counted(table: TableFacts, indexes: int) -> str:
+    share, updates = share_text(table.hot_updated / table.updated), format_count(table.updated)
+    into = "the index" if indexes == 1 else f"all {indexes} indexes"
+    return f"{share} of {updates} updates were heap-only (HOT). Each of the others adds an entry to {into}."
+
+
+def _set_in(updates: Sequence[Statement], indexes: Sequence[Existing]) -> Iterator[str]:
+    for one in updates:
+        for column in () if one.shape is None else one.shape.set_columns:
+            if any(_uses(each, (column,)) for each in indexes):
+                yield column
+
+
+def _idle(one: Existing, table: TableFacts) -> bool:
+    """Return whether nothing needs an index: no constraint, and hardly a scan during the watch."""
+    return one.shape is not None and not one.shape.unique and one.facts.scans <= _SCANS * table.updated
+
+
+def _drop(one: Existing, shape: IndexShape) -> Candidate:
+    name, ever = one.facts.name, one.facts.scans_ever
+    reports = "Reports that run seldom, and standby servers, may scan it: look at their counters first."
+    counted = f"It was scanned {format_count(ever)} times since counting began." if ever else ""
+    return Candidate(
+        "index",
+        f"Drop index {name}, unless a report or a standby server needs it.",
+        sql=drop_index(shape),
+        undo=one.facts.definition.replace(" INDEX ", " INDEX CONCURRENTLY ", 1) + ";",
+        against=(counted, reports) if counted else (reports,),
+    )
+
+
+def _by_room(
+    table: TableFacts, updates: Sequence[Statement], indexes: Sequence[Existing], seen: Evidence
+) -> Finding | None:
+    """Return the finding that pages have no room for new versions of rows."""
+    rows = sum(one.rows or 0 for one in updates)
+    options = seen.catalogue.options.get(table.name)
+    fill = int(options.options.get("fillfactor", "100")) if options is not None else 100
+    transactions = () if seen.database is None else seen.database.transactions
+    held = any((one.held_age or 0) >= _HELD for one in transactions)
+    if not rows or fill <= _ROOM or held:
+        return None
+    share = max(0.0, 1 - table.hot_updated / rows)
+    bill = _bill(updates, share, indexes, seen)
+    if share < 1 - _HOT or not worth(bill, _SHARE_OF_ROOM):
+        return None
+    name = sql_name(table.name)
+    return Finding(
+        RULE.name,
+        f"Pages of table {table.name} have no room for updates, which change all its indexes",
+        objects=(table.name, "fillfactor"),
+        bill=bill,
+        templates=tuple(one.number for one in updates),
+        statement=updates[0].text,
+        evidence=(
+            _counted(table, len(indexes)),
+            "They set no column of an index.",
+            f"The table's fillfactor is {fill}: INSERT leaves {100 - fill} % of each page free.",
+        ),
+        candidates=(
+            Candidate(
+                "ddl",
+                f"Reserve a fifth of each page of table {table.name} for updates, and rewrite the table "
+                "(pg_repack, or VACUUM FULL while nobody needs it).",
+                sql=f"ALTER TABLE {name} SET (fillfactor = 80); VACUUM (FULL, ANALYZE) {name};",
+                undo=f"ALTER TABLE {name} "
+                + ("RESET (fillfactor);" if fill == 100 else f"SET (fillfactor = {fill});"),
+                against=(
+                    "The table becomes a quarter larger, and statements that scan all of it slower.",
+                    "VACUUM FULL locks the table against reading and writing until it ends.",
+                ),
+            ),
+        ),
+        proof="Compare the update on a copy with both fillfactors, and pg_stat_user_tables.n_tup_hot_upd "
+        "with n_tup_upd.",
+    )
+
+
+RULE: Final = Rule("hot-prevented", _find)

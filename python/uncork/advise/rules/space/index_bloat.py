@@ -1,0 +1,77 @@
+"""Empty space in an index that scans read, or that takes much of the disk. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Existing, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import sql_name
+from uncork.model.units import format_bytes, share_text
+
+__all__ = ["RULE"]
+
+_PART: Final = 0.5
+_BYTES: Final = 256 << 20
+"""Empty space, as a fraction of the index and in bytes. A B-tree under random inserts is a third empty, and
+after a rebuild it soon is again, so that only much more space is worth a rebuild."""
+_READS: Final = 0.3
+"""Blocks per call, as a fraction of the index's blocks, from which on a call reads most of the index: at
+least as many entries as a full index would have on so many blocks."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for table, indexes in seen.indexes.items():
+        for one in indexes:
+            bloat, size = one.facts.bloat_bytes, one.facts.bytes
+            if not bloat or not size:
+                continue
+            part = min(1.0, bloat / size)
+            readers = [each for each in seen.costliest() if _reads_most(each, one, seen)]
+            bill = seen.bill_of({each.number: part for each in readers})
+            costs_time = worth(bill)
+            if costs_time or (part >= _PART and bloat >= _BYTES):
+                yield Finding(
+                    RULE.name,
+                    f"Index {one.facts.name} is {share_text(part)} empty"
+                    + (", and statements read all of it" if costs_time else ""),
+                    objects=(one.facts.name, table),
+                    bill=bill if costs_time else None,
+                    templates=tuple(each.number for each in readers) if costs_time else (),
+                    statement=readers[0].text if costs_time else "",
+                    cost=f"{format_bytes(bloat)} of disk",
+                    evidence=(
+                        f"{format_bytes(bloat)} of {format_bytes(size)} is space of entries that are gone.",
+                    ),
+                    candidates=(_rebuild(one),),
+                    proof="Compare the statements on a copy before and after REINDEX.",
+                )
+
+
+def _reads_most(one: Statement, index: Existing, seen: Evidence) -> bool:
+    """Return whether each call reads most of an index, by its plan and the number of blocks."""
+    blocks, plan = one.a_call(one.blocks), one.plan
+    if blocks is None or plan is None:
+        return False
+    name = index.facts.name.rpartition(".")[2]
+    scans = [node for node in plan.root.walk() if node.index and node.index.rpartition(".")[2] == name]
+    block_bytes = 8192 if seen.database is None else seen.database.block_bytes
+    only = all(node.kind == "Index Only Scan" for node in scans)
+    return bool(scans) and only and blocks * block_bytes >= _READS * (index.facts.bytes or 0)
+
+
+def _rebuild(one: Existing) -> Candidate:
+    return Candidate(
+        "maintenance",
+        f"Rebuild index {one.facts.name}.",
+        sql=f"REINDEX INDEX CONCURRENTLY {sql_name(one.facts.name)};",
+        against=(
+            "It needs the space of a second index, and waits for all transactions that are open.",
+            "The space comes back unless its cause is removed, such as deleting old rows one by one.",
+        ),
+    )
+
+
+RULE: Final = Rule("index-bloat", _find)

@@ -1,0 +1,1 @@
+"""Rules about statements that change rows. Pure."""

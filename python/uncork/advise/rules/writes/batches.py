@@ -1,0 +1,74 @@
+"""The statement that does for many rows what another does for one. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rules.writes.written import Written, written
+from uncork.model.database.names import quoted, sql_name
+
+__all__ = ["batched"]
+
+_PARAMETER: Final = r"=\s*\$(\d+)(?![\w\[])(?:::[\w ]+)?"
+_VALUES: Final = re.compile(r"values\s*\(\s*\$\d+(?:\s*,\s*\$\d+)*\s*\)[\s;]*$", re.IGNORECASE)
+"""One row of values, each of which is a parameter."""
+
+
+def batched(one: Statement, seen: Evidence) -> str:
+    """Return one statement for many keys or rows in arrays; empty if types or the text are not understood."""
+    what = written(one)
+    if what is None or what.kind == "lock":
+        return _lookup(one)
+    if what.kind == "delete":
+        return _lookup(one) if len(what.keys) == 1 else ""
+    if what.upsert or (what.kind == "update" and (not what.keys or what.counter)):
+        return ""
+    return _insert(one, what, seen) if what.kind == "insert" else _update(one, what, seen)
+
+
+def _lookup(one: Statement) -> str:
+    """Compare the only parameter with an array: WHERE id = $1 becomes WHERE id = ANY ($1)."""
+    shape = one.shape
+    if shape is None or shape.aggregates or shape.grouping or shape.distinct or shape.limit or shape.unions:
+        return ""
+    found = re.findall(_PARAMETER, one.sql)
+    if len(found) != 1 or one.sql.count("$") != 1:
+        return ""
+    return re.sub(_PARAMETER, r"= ANY ($\1)", one.sql).rstrip("; ") + ";"
+
+
+def _types(table: str, columns: tuple[str, ...], seen: Evidence) -> list[str]:
+    facts = [seen.column(table, column) for column in columns]
+    return [one.type for one in facts if one is not None]
+
+
+def _arrays(types: list[str]) -> str:
+    return ", ".join(f"${number}::{name}[]" for number, name in enumerate(types, 1))
+
+
+def _insert(one: Statement, what: Written, seen: Evidence) -> str:
+    types = _types(what.table, what.sets, seen)
+    if not what.sets or len(types) != len(what.sets) or not _VALUES.search(one.sql):
+        return ""
+    names = ", ".join(map(quoted, what.sets))
+    return f"INSERT INTO {sql_name(what.table)} ({names}) SELECT * FROM unnest({_arrays(types)});"  # noqa: S608
+
+
+def _update(one: Statement, what: Written, seen: Evidence) -> str:
+    if not all(
+        re.search(rf'(?<![\w"]){re.escape(name)}"?\s*=\s*\$\d+\s*(?:,|where)', one.sql, re.I)
+        for name in what.sets
+    ):
+        return ""
+    columns = (*what.keys, *what.sets)
+    types = _types(what.table, columns, seen)
+    if len(types) != len(columns) or set(what.keys) & set(what.sets):
+        return ""
+    sets = ", ".join(f"{quoted(name)} = new.{quoted(name)}" for name in what.sets)
+    same = " AND ".join(f"old.{quoted(name)} = new.{quoted(name)}" for name in what.keys)
+    return (
+        f"UPDATE {sql_name(what.table)} AS old SET {sets} "  # noqa: S608
+        f"FROM unnest({_arrays(types)}) AS new ({', '.join(map(quoted, columns))}) WHERE {same};"
+    )

@@ -1,0 +1,116 @@
+"""Triggers that run once for each row of statements that write many rows. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import WORK, Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.writes.written import written
+from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import quoted, sql_name
+from uncork.model.units import format_count, share_text
+
+__all__ = ["RULE"]
+
+_ROWS: Final = 20.0
+"""Rows per call from which on a statement-level trigger saves most calls of the function."""
+_SINGLE_S: Final = 20e-6
+"""Time to write a row of a table with an index or two, from shared buffers. A row that takes longer, in a
+table whose trigger executes statements, spends the rest in the trigger. Used only if nothing was counted."""
+_QUERY: Final = re.compile(r"\b(?:select|insert\s+into|update|delete\s+from|perform)\b", re.IGNORECASE)
+_CHANGES_ROW: Final = re.compile(r"\bnew\s*\.\s*\"?\w+\"?\s*:?=(?!=)|\bnew\s*:=", re.IGNORECASE)
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    functions = {one.name.rpartition(".")[2]: one for one in seen.catalogue.functions}
+    for one in seen.costliest():
+        what = written(one)
+        rows = one.a_call(one.rows)
+        if what is None or what.kind == "lock" or rows is None or rows < _ROWS:
+            continue
+        events = {what.kind, "update"} if what.upsert else {what.kind}
+        for trigger in seen.catalogue.triggers:
+            fits = trigger.per_row and trigger.enabled and events.intersection(map(str.lower, trigger.events))
+            if trigger.table != what.table or not fits:
+                continue
+            function = functions.get(trigger.function.partition("(")[0].rpartition(".")[2])
+            part = _part(one, trigger, function, rows)
+            bill = seen.bill_of({one.number: part}, WORK | {"Lock"})
+            if part and worth(bill):
+                yield _finding(one, trigger, function, rows, part, seen)
+
+
+def _part(one: Statement, trigger: TriggerFacts, function: FunctionFacts | None, rows: float) -> float:
+    """Return the fraction of a statement's time that a trigger takes: executed, counted, or estimated."""
+    plan = one.plan
+    if plan is not None and plan.source == "executed" and plan.root.milliseconds:
+        taken = sum(took for name, took in plan.triggers if name == trigger.name)
+        return min(1.0, taken / (plan.root.milliseconds + taken)) if taken else 0.0
+    whole_ms = (one.mean_ns or 0.0) * (one.calls or 0) / 1e6
+    if function is not None and function.total_ms is not None and function.calls:
+        return min(1.0, function.total_ms / whole_ms) if whole_ms else 0.0
+    if function is None or not _QUERY.search(function.source):
+        return 0.0
+    a_row_s = (one.mean_ns or 0.0) / rows / 1e9
+    return max(0.0, 1.0 - _SINGLE_S / a_row_s) if a_row_s else 0.0
+
+
+def _finding(
+    one: Statement,
+    trigger: TriggerFacts,
+    function: FunctionFacts | None,
+    rows: float,
+    part: float,
+    seen: Evidence,
+) -> Finding:
+    each = format_count(round(rows))
+    source = "" if function is None else function.source
+    changes = trigger.timing == "before" or _CHANGES_ROW.search(source) is not None
+    counted = function is not None and function.total_ms is not None
+    estimated = "" if counted else ", as its time per row suggests"
+    evidence = [
+        f"A call writes {each} rows, and executes function {trigger.function} for each of them.",
+        f"This takes {share_text(part)} of the statement's time{estimated}.",
+    ]
+    return Finding(
+        RULE.name,
+        f"Trigger {trigger.name} on {trigger.table} runs for each of {each} rows a call",
+        objects=(trigger.table, trigger.name),
+        bill=seen.bill_of({one.number: part}, WORK | {"Lock"}),
+        templates=(one.number,),
+        statement=one.text,
+        evidence=tuple(evidence),
+        candidates=tuple(_candidates(trigger, changes=changes)),
+        proof="Compare both triggers with uncork run, with statements that write as many rows.",
+    )
+
+
+def _candidates(trigger: TriggerFacts, *, changes: bool) -> Iterator[Candidate]:
+    if changes:
+        yield Candidate(
+            "ddl",
+            f"Set the columns that {trigger.name} computes by defaults, generated columns or the statement "
+            "itself, and drop the trigger.",
+        )
+        return
+    tables = {"insert": "NEW TABLE AS new_rows", "update": "OLD TABLE AS old_rows NEW TABLE AS new_rows"}
+    event = next((one.lower() for one in trigger.events), "insert")
+    table = sql_name(trigger.table)
+    yield Candidate(
+        "ddl",
+        f"Replace {trigger.name} by a trigger FOR EACH STATEMENT, whose function handles all rows with "
+        "one statement on the transition table.",
+        sql=f"CREATE TRIGGER {quoted(f'{trigger.name}_all')} AFTER {event.upper()} ON {table} REFERENCING "
+        f"{tables.get(event, 'OLD TABLE AS old_rows')} FOR EACH STATEMENT EXECUTE FUNCTION "
+        f"{quoted(trigger.function.partition('(')[0].rpartition('.')[2] + '_all')}();\n"
+        f"DROP TRIGGER {quoted(trigger.name)} ON {table};",
+        undo=f"DROP TRIGGER {quoted(f'{trigger.name}_all')} ON {table};\n{trigger.definition};",
+        against=("Write the new function first: it reads the transition table instead of NEW and OLD.",),
+    )
+
+
+RULE: Final = Rule("row-trigger", _find, depth=2)

@@ -1,0 +1,107 @@
+"""Temporary tables that clients create again and again. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from uncork.advise.evidence import WORK, Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.writes.written import written
+from uncork.advise.traffic import repeated
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import sql_name
+from uncork.model.units import count_words, format_count, share_text
+
+__all__ = ["RULE"]
+
+_CREATE: Final = re.compile(
+    r"(?:create\s+(?:local\s+|global\s+)?temp(?:orary)?\s+table|select\b.*?\binto\s+temp(?:orary)?(?:\s+table)?)"
+    r"\s+(?:if\s+not\s+exists\s+)?(?:pg_temp\.)?\"?([\w$]+)",
+    re.DOTALL,
+)
+_COLUMNS: Final = re.compile(
+    r"(create\s+[\w ]*?table)\s+(?:if\s+not\s+exists\s+)?([\w$.\"]+\s*\(.*\))(?:\s+on\s+commit\s+[\w ]+)?$",
+    re.DOTALL | re.IGNORECASE,
+)
+"""CREATE TABLE with a list of columns."""
+_DROPS: Final = r"(?:drop\s+table|truncate)\s.*(?<![\w$]){name}(?![\w$])"
+_CATALOGUE_ROWS: Final = 12
+"""Rows that a temporary table adds to pg_class, pg_type, pg_attribute and pg_depend at least: it has six
+system columns besides its own. Each becomes a dead row when the table goes."""
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        name = _created(one)
+        if name is None:
+            continue
+        calls = max(one.calls or 0, _filled(name, seen))
+        if not repeated(replace(one, calls=calls), seen):
+            continue
+        drops = re.compile(_DROPS.format(name=re.escape(name)), re.DOTALL)
+        numbers = [each.number for each in seen.statements.values() if drops.match(each.text)]
+        bill = seen.bill_of((one.number, *numbers), WORK | {"Lock"})
+        if not worth(bill):
+            continue
+        rows = format_count(round(_CATALOGUE_ROWS * calls / seen.seconds))
+        evidence = [
+            f"Each creates and drops rows of the system catalogue, at least {rows} a second, which "
+            "every session must then skip until VACUUM removes them.",
+        ]
+        dropped = sum(seen.busy(number) for number in numbers)
+        if dropped:
+            evidence.append(
+                f"Dropping or truncating it takes {share_text(seen.share(dropped))} of the busy time."
+            )
+        yield Finding(
+            RULE.name,
+            f"Temporary table {name} is created {count_words(calls, 'time')}",
+            objects=(name,),
+            bill=bill,
+            templates=(one.number, *numbers),
+            statement=one.text,
+            evidence=tuple(evidence),
+            candidates=(
+                Candidate(
+                    "statement",
+                    f"Do without {name}: pass a list of values as an array (unnest), and intermediate rows "
+                    "as a common table expression (WITH).",
+                ),
+                Candidate(
+                    "client",
+                    f"Create {name} once for each connection, with IF NOT EXISTS, and empty it by ON COMMIT "
+                    "DELETE ROWS.",
+                    sql=_kept(one),
+                    undo=f"DROP TABLE {sql_name(name)};",
+                    against=("A pooler in transaction mode may give each transaction another session.",),
+                ),
+            ),
+            proof="Compare both ways with uncork run, over more rounds than VACUUM needs to come by.",
+        )
+
+
+def _filled(name: str, seen: Evidence) -> int:
+    """Return how often rows were written to a table.
+
+    PostgreSQL counts only the first execution of a CREATE TABLE that a driver has prepared.
+    """
+    inserts = (one for one in seen.statements.values() if one.text.startswith("insert"))
+    tables = ((one, written(one)) for one in inserts)
+    return max((one.calls or 0 for one, what in tables if what is not None and what.table == name), default=0)
+
+
+def _created(one: Statement) -> str | None:
+    match = _CREATE.match(one.text)
+    return match[1] if match else None
+
+
+def _kept(one: Statement) -> str:
+    """Return the statement that keeps the table, if it lists its columns."""
+    match = _COLUMNS.match((one.sql or one.text).rstrip("; "))
+    return f"{match[1]} IF NOT EXISTS {match[2]} ON COMMIT DELETE ROWS;" if match else ""
+
+
+RULE: Final = Rule("temporary-tables", _find)

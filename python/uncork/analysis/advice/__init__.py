@@ -1,0 +1,1 @@
+"""What is wrong with a database, from any stored evidence of it."""

@@ -1,0 +1,133 @@
+"""Join the evidence of stored runs, and find what is wrong with the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from uncork.advise.evidence import Evidence
+from uncork.advise.findings import RULES, find_findings
+from uncork.analysis.database.result import stored_database_evidence
+from uncork.analysis.log.evidence import evidence_of_log, executed_plans
+from uncork.analysis.log.result import stored_log_result
+from uncork.errors import UsageError
+from uncork.model.results.advice import AdviceResult, AdviceSource, LookedAt
+from uncork.model.results.database import DatabaseResult, Missing
+from uncork.model.results.log import LogResult
+from uncork.store.layout import part_of, read_manifest
+
+__all__ = ["KINDS", "advice_of"]
+
+KINDS: Final = ("database", "log", "service")
+"""Kinds of runs that hold evidence of a database."""
+
+
+def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> AdviceResult:
+    """Return the findings of stored runs: of a watched server, of logs, or of both together.
+
+    Statements of a log and of a server are joined by the grammar's identity of their template.
+
+    Raises:
+        UsageError: if a run holds no evidence of a database, or there are two of a kind.
+        StoreError: if a run is damaged.
+    """
+    database: tuple[DatabaseResult, Evidence] | None = None
+    log: LogResult | None = None
+    sources: list[AdviceSource] = []
+    for kind, folder in (part for one in folders for part in _parts(one)):
+        if kind == "database":
+            if database is not None:
+                raise UsageError(_two("watched servers", database[0].run.id, folder.name))
+            database = stored_database_evidence(folder)
+            sources.append(
+                AdviceSource(folder.name, kind, database[0].run.server, round(database[1].seconds, 3))
+            )
+        else:
+            if log is not None:
+                raise UsageError(_two("logs", log.run.id, folder.name))
+            log = stored_log_result(folder)
+            names = ", ".join(one.name for one in log.files)
+            sources.append(AdviceSource(folder.name, kind, names, evidence_of_log(log).seconds))
+    seen = _joined(database, log)
+    findings = find_findings(seen)
+    return AdviceResult(
+        sources=tuple(sources),
+        answer="",
+        reasons=(),
+        sessions=seen.sessions,
+        findings=findings,
+        looked_at=LookedAt(
+            rules=len(RULES),
+            statements=len(seen.statements),
+            plans=sum(bool(one.plans) for one in seen.statements.values()),
+            tables=len(seen.tables),
+            indexes=sum(len(found) for found in seen.indexes.values()),
+            settings=len(seen.catalogue.settings),
+        ),
+        missing=_missing(database, log),
+        reproduce=command,
+        uncork_version=uncork_version,
+        lost=database is not None and database[0].run.status == "failed",
+    )
+
+
+def _parts(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the kinds and folders of a run's evidence; a profile of a service has it in parts."""
+    kind = read_manifest(folder).kind
+    if kind not in KINDS:
+        raise UsageError(
+            f"run {folder.name} is of kind {kind}, which holds no evidence of a database; name a run of "
+            "`uncork profile db`, `uncork profile logs` or `uncork profile service`"
+        )
+    if kind != "service":
+        yield kind, folder
+        return
+    parts = {name: part_of(folder, name) for name in ("database", "log")}
+    if parts["database"] is None:
+        raise UsageError(
+            f"run {folder.name} watched no database: add --postgres DSN to `uncork profile service`"
+        )
+    for name, part in parts.items():
+        if part is not None:
+            yield name, part
+
+
+def _two(what: str, one: str, other: str) -> str:
+    return f"{one} and {other} are both runs of {what}; give one of them"
+
+
+def _joined(database: tuple[DatabaseResult, Evidence] | None, log: LogResult | None) -> Evidence:
+    """Return the evidence of a server, of logs, or of both."""
+    if database is None:
+        return evidence_of_log(log) if log is not None else Evidence(1.0, (), {})
+    return database[1] if log is None else _with_log(database[1], log)
+
+
+def _with_log(seen: Evidence, log: LogResult) -> Evidence:
+    """Return the evidence of a server with that of its logs: loops, lock waits, plans that were executed."""
+    by_identity = {one.identity: one.number for one in seen.statements.values() if one.identity is not None}
+    numbers, statements = {}, dict(seen.statements)
+    for template in log.templates:
+        number = None if template.identity is None else by_identity.get(template.identity)
+        if number is None:
+            continue
+        numbers[template.number] = number
+        plans = tuple(replace(plan, template=number) for plan in executed_plans(template))
+        if plans:
+            statements[number] = replace(statements[number], plans=(*plans, *statements[number].plans))
+    return replace(seen, statements=statements, log=log, log_numbers=numbers)
+
+
+def _missing(database: tuple[DatabaseResult, Evidence] | None, log: LogResult | None) -> tuple[Missing, ...]:
+    """Return what could not be observed."""
+    if database is not None:
+        return database[0].missing
+    return (
+        Missing(
+            "a connection to the server",
+            "tables, indexes, plans and settings: without them no index can be proposed",
+            f"uncork advise {log.run.id if log is not None else 'LOGS'} DSN",
+        ),
+    )

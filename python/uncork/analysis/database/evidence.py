@@ -1,0 +1,132 @@
+"""Gather the evidence for rules from what was stored of a watched server."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from uncork.advise.evidence import Evidence, Existing, Piece, Statement
+from uncork.model.database.catalogue import Catalogue
+from uncork.model.database.plan import StatementPlan
+from uncork.model.database.sessions import SessionRates
+from uncork.model.database.statement import StatementShape
+from uncork.model.results.database import DatabaseResult, TemplateActivity
+from uncork.profile import activity
+from uncork.profile.shapes.index_shape import index_shape
+from uncork.profile.statement_shape import statement_shape
+from uncork.stats.sampled_time import BATCHES
+
+__all__ = ["evidence_of", "pieces_of", "statement_of"]
+
+Row = Mapping[str, Any]
+_PLACE: Final = ("template", "state", "wait_class", "wait_event", "application", "user")
+_SHAPES: Final = 2_000
+"""The most statements to take apart: those with the most time."""
+
+
+def evidence_of(
+    result: DatabaseResult,
+    pieces: Sequence[Piece],
+    templates: pa.Table,
+    catalogue: Catalogue,
+    plans: Sequence[StatementPlan] = (),
+    rates: SessionRates | None = None,
+) -> Evidence:
+    """Return the evidence of a watched server. `templates` is the stored table of that name. Pure."""
+    tables = {one.name: one for one in result.tables}
+    columns = {name: [one.name for one in found] for name, found in catalogue.columns.items()}
+    for name in tables:
+        columns.setdefault(name, [])
+    sql = dict(zip(templates["template"].to_pylist(), templates["sql"].to_pylist(), strict=True))
+    by_template: dict[int, list[StatementPlan]] = defaultdict(list)
+    for plan in plans:
+        by_template[plan.template].append(plan)
+    found = [one for one in result.templates if one.number >= 0]
+    statements = {}
+    for place, one in enumerate(found):
+        text = sql.get(one.number) or ""
+        shape = _shape(one, text, columns) if place < _SHAPES else None
+        statements[one.number] = statement_of(one, result.block_bytes, text, shape, by_template[one.number])
+    existing: dict[str, list[Existing]] = defaultdict(list)
+    for index in result.indexes:
+        existing[index.table].append(Existing(index_shape(index.definition, index.name, index.table), index))
+    return Evidence(
+        seconds=max(1e-3, (result.watch.ended_us - result.watch.begun_us) / 1e6),
+        pieces=tuple(pieces),
+        statements=statements,
+        tables=tables,
+        indexes={name: tuple(of_table) for name, of_table in existing.items()},
+        foreign_keys=result.foreign_keys,
+        catalogue=catalogue,
+        rates=rates,
+        database=result,
+    )
+
+
+def statement_of(
+    one: TemplateActivity,
+    block_bytes: int,
+    sql: str = "",
+    shape: StatementShape | None = None,
+    plans: Sequence[StatementPlan] = (),
+) -> Statement:
+    """Return a template as rules see it. Pure."""
+    known = Statement(one.number, one.text, sql, one.identity, shape=shape, plans=tuple(plans))
+    facts = one.statements
+    if facts is None:
+        return known
+    return replace(
+        known,
+        calls=facts.calls,
+        mean_ns=facts.execution_ns / facts.calls if facts.calls else None,
+        rows=facts.rows,
+        blocks=facts.shared_hit + facts.shared_read,
+        blocks_read=facts.shared_read,
+        temp_bytes=facts.temp_written * block_bytes,
+        wal_bytes=facts.wal_bytes,
+        jit_ns=facts.jit_ns,
+        planning_ns=facts.planning_ns,
+    )
+
+
+def _shape(one: TemplateActivity, sql: str, columns: Mapping[str, Sequence[str]]) -> StatementShape | None:
+    return statement_shape(sql, columns) if sql else statement_shape(one.text, columns, template=True)
+
+
+def pieces_of(sessions: pa.Table, times_us: Sequence[int], shares: Sequence[float]) -> tuple[Piece, ...]:
+    """Return the time of clients' sessions by place, in equal parts of the watch.
+
+    `sessions` are the rows of clients in the table database_activity; `times_us` and `shares` are the moment
+    and the time of each sample. Pure.
+    """
+    if not times_us:
+        return ()
+    batches = min(BATCHES, len(times_us))
+    place_of = [number * batches // len(times_us) for number in range(len(times_us))]
+    lengths = [0.0] * batches
+    for place, share in zip(place_of, shares, strict=True):
+        lengths[place] += share
+    table = sessions.select([*_PLACE, "sample"])
+    table = table.append_column("weight", pc.take(pa.array(shares, pa.float64()), table["sample"]))
+    table = table.append_column("place", pc.take(pa.array(place_of, pa.int64()), table["sample"]))
+    sums = table.group_by([*_PLACE, "place"]).aggregate([("weight", "sum")])
+    found: dict[tuple[int | None, str, str, str, str], list[float]] = {}
+    for row in sums.to_pylist():
+        wait_class = activity.wait_class(row)
+        who = (row["application"] or "", row["user"] or "")
+        key = (row["template"], wait_class, row["wait_event"] or "", *who)
+        found.setdefault(key, [0.0] * batches)[row["place"]] += row["weight_sum"]
+    return tuple(
+        Piece(
+            *key,
+            batches=tuple(
+                value / length if length else 0.0 for value, length in zip(values, lengths, strict=True)
+            ),
+        )
+        for key, values in found.items()
+    )

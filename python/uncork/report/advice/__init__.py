@@ -1,0 +1,1 @@
+"""The report of `uncork advise`: findings with their bill, evidence and candidates."""

@@ -1,0 +1,111 @@
+"""Build the document of advice: what is wrong first, then each finding with its evidence."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from rich.console import Console
+
+from uncork.model.results.advice import AdviceResult
+from uncork.model.units import count_words, format_duration
+from uncork.report.blocks import Code, Document, Section, Step
+from uncork.report.findings import (
+    finding_blocks,
+    finding_headline,
+    finding_sentence,
+    finding_step,
+    looked_at_words,
+    nothing_found_words,
+    server_conninfo,
+)
+from uncork.report.headline import join_sentences
+from uncork.report.write.terminal_text import write_block, write_lines, write_report, write_title
+
+__all__ = ["answer_advice", "build_advice_document", "render_advice_terminal"]
+
+_MOST_STEPS: Final = 3
+"""Findings with a step: only the costliest, because a change may remove the others."""
+_INDENT: Final = 4
+
+
+def answer_advice(result: AdviceResult) -> AdviceResult:
+    """Return the result with its answer and reasons."""
+    first, *rest = result.findings or (None,)
+    if first is None and result.lost:
+        answer = "The connection to the server was lost, so most faults cannot be found."
+    elif first is None:
+        answer = nothing_found_words(result.sessions)
+    else:
+        answer = join_sentences((finding_headline(first), _also(len(rest))))
+    reasons = [finding_sentence(one) for one in rest]
+    return replace(
+        result, answer=answer, reasons=(*reasons, looked_at_words(result.looked_at, result.sessions))
+    )
+
+
+def _also(more: int) -> str:
+    return f"{count_words(more, 'more finding')} below" if more else ""
+
+
+def build_advice_document(result: AdviceResult) -> Document:
+    """Return the report of advice."""
+    missing = [
+        f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}." for one in result.missing
+    ]
+    about = ", ".join(f"{one.server} for {format_duration(one.seconds * 1e9)}" for one in result.sources)
+    return Document(
+        title="advice",
+        question=f"What is wrong with this database? {about}",
+        answer=result.answer,
+        reasons=(*result.reasons, *missing),
+        steps=tuple(_steps(result)),
+        tally=(),
+        facts=tuple((one.kind, one.run) for one in result.sources),
+        variants=(),
+        baseline="",
+        sections=tuple(_sections(result)),
+        version=result.uncork_version,
+        heading="What to know",
+    )
+
+
+def _steps(result: AdviceResult) -> Iterator[Step]:
+    if not result.sessions:
+        if result.missing:
+            yield Step(f"Get the missing access: {result.missing[0].remedy}.")
+        yield Step("Watch the server while it is slow, or for longer:", result.reproduce)
+    elif result.lost:
+        yield Step("Watch the server again to its end:", result.reproduce)
+    for one in result.findings[:_MOST_STEPS]:
+        yield finding_step(one)
+    if result.findings:
+        first = result.sources[0]
+        address = f" {shlex.quote(server_conninfo(first.server))}" if first.kind == "database" else ""
+        yield Step(
+            "Prove the first change before you make it:",
+            f"uncork advise {first.run}{address} --experiment 1 > question.toml",
+        )
+
+
+def _sections(result: AdviceResult) -> Iterator[Section]:
+    for number, one in enumerate(result.findings, 1):
+        yield Section(f"finding-{number}", f"{number}. {one.headline}", tuple(finding_blocks(one)))
+    yield Section("reproduce", "How to repeat this", (Code(result.reproduce, "sh"),))
+
+
+def render_advice_terminal(result: AdviceResult, console: Console) -> None:
+    """Print advice: the answer, then each finding with its bill, evidence and candidates."""
+
+    def findings(console: Console) -> None:
+        for number, one in enumerate(result.findings, 1):
+            write_title(console, f"{number}. {one.headline}")
+            for block in finding_blocks(one):
+                write_block(console, block, _INDENT)
+            if one.bill is None and one.cost:
+                write_lines(console, [f"{' ' * _INDENT}costs {one.cost}"])
+            console.print()
+
+    write_report(console, build_advice_document(result), [findings])

@@ -1,0 +1,110 @@
+"""The sentences of findings about a database: what is wrong, what it costs, and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.results.advice import LookedAt
+from uncork.model.template_words import short_template
+from uncork.model.units import count_words, format_count
+from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Step
+from uncork.report.quantity_words import share_text
+
+__all__ = [
+    "bill_words",
+    "finding_blocks",
+    "finding_headline",
+    "finding_sentence",
+    "finding_step",
+    "looked_at_words",
+    "nothing_found_words",
+    "server_conninfo",
+]
+
+
+def finding_headline(one: Finding) -> str:
+    """Return what is wrong, with its share of the time, as the first sentence of an answer."""
+    if one.bill is None:
+        return one.headline
+    return f"{one.headline}: {share_text(one.bill.share)} of the busy time"
+
+
+def finding_sentence(one: Finding) -> str:
+    """Return what is wrong, its share of the time and the statement."""
+    text = f", in {short_template(one.statement)}" if one.statement else "."
+    return f"{finding_headline(one)}{text}"
+
+
+def bill_words(bill: Bill) -> str:
+    """Return a bill in words: its share, and sessions' time per hour with the interval."""
+    low, high = _seconds(bill.low), _seconds(bill.high)
+    span = f"95 % interval: {low} to {high}" if bill.high < math.inf else "without an interval"
+    hourly = f"{_seconds(bill.seconds_per_hour)} s of sessions' time an hour ({span})"
+    return f"{share_text(bill.share)} of the busy time; {hourly}"
+
+
+def _seconds(seconds: float) -> str:
+    return format_count(round(seconds)) if seconds >= 10 else f"{seconds:.1f}"
+
+
+def finding_step(one: Finding) -> Step:
+    """Return what to do about a finding: its first candidate."""
+    if not one.candidates:
+        return Step(f"{one.headline}: look at its evidence.")
+    return _step(one.candidates[0])
+
+
+def _step(one: Candidate) -> Step:
+    caution = "" if one.same_answers else " This can change the answers."
+    return Step(f"{one.text}{caution}", one.sql)
+
+
+def finding_blocks(one: Finding) -> Iterator[Block]:
+    """Yield the whole finding: its evidence, its candidates, what speaks against it and how to prove it."""
+    if one.statement:
+        yield Code(one.statement, "sql")
+    if one.bill is not None:
+        yield Facts((("costs", bill_words(one.bill)),))
+    if one.evidence:
+        yield Bullets(one.evidence)
+    for candidate in one.candidates:
+        yield Paragraph(_step(candidate).text)
+        if candidate.sql:
+            yield Code(candidate.sql, "sql", "To make the change")
+        if candidate.undo:
+            yield Code(candidate.undo, "sql", "To undo it")
+        if candidate.against:
+            yield Bullets(tuple(f"Against it: {text}" for text in candidate.against))
+    if one.against:
+        yield Bullets(tuple(f"Against the finding: {text}" for text in one.against))
+    if one.proof:
+        yield Paragraph(f"To prove it: {one.proof}")
+
+
+def nothing_found_words(sessions: float | None) -> str:
+    """Return the answer if there is no finding; `sessions` is the average number of busy ones."""
+    if sessions == 0:
+        return "No busy session was seen, so faults that cost time cannot be found."
+    return "Nothing stands out: no fault costs a tenth of the time of the busy sessions."
+
+
+def looked_at_words(found: LookedAt, sessions: float | None) -> str:
+    """Return what the rules looked at; `sessions` is the average number of busy ones, None if unknown."""
+    parts = [
+        count_words(found.statements, "statement"),
+        f"{format_count(found.plans)} of them with a plan",
+        count_words(found.tables, "table"),
+        f"{format_count(found.indexes)} {'index' if found.indexes == 1 else 'indexes'}",
+        *([] if sessions is None else [f"{sessions:.2f} busy sessions on average"]),
+    ]
+    return f"Looked at with {count_words(found.rules, 'rule')}: {', '.join(parts)}."
+
+
+def server_conninfo(server: str) -> str:
+    """Return the connection string of ``user@host:port/database``."""
+    user, _, rest = server.partition("@")
+    host_port, _, database = rest.rpartition("/")
+    host, _, port = host_port.rpartition(":")
+    return f"host={host} port={port} user={user} dbname={database}"

@@ -1,0 +1,20 @@
+"""Small databases of known health, with real clients: what the advice must say of each."""
+
+from __future__ import annotations
+
+from databases import clients, healthy, indexes, locks, plans, schema, server, space, writes
+from databases.scenario import Scenario
+
+__all__ = ["SCENARIOS"]
+
+SCENARIOS: tuple[Scenario, ...] = (
+    *healthy.SCENARIOS,
+    *clients.SCENARIOS,
+    *indexes.SCENARIOS,
+    *locks.SCENARIOS,
+    *plans.SCENARIOS,
+    *schema.SCENARIOS,
+    *server.SCENARIOS,
+    *space.SCENARIOS,
+    *writes.SCENARIOS,
+)

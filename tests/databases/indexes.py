@@ -1,0 +1,344 @@
+"""Databases with missing or useless indexes, and twins that need none."""
+
+from __future__ import annotations
+
+from random import Random
+from threading import Event
+
+from psycopg import Connection
+
+from databases.scenario import ITEM, Client, Draw, Scenario, sends
+
+CUSTOMERS = 20_000
+ORDERS = (
+    "CREATE TABLE orders AS SELECT n AS id, n % 20000 AS customer_id, (n * 7919) % 5 AS region, "
+    "CASE WHEN n % 2000 = 0 THEN 'new' ELSE 'done' END AS state, "
+    "timestamp '2026-01-01' + n * interval '1 minute' AS created, n % 977 AS total, "
+    "CASE WHEN n % 1500 = 0 THEN NULL ELSE timestamp '2026-02-01' END AS sent, repeat('x', 40) AS note "
+    "FROM generate_series(1, 200000) AS n",
+    "ALTER TABLE orders ADD PRIMARY KEY (id)",
+    "VACUUM ANALYZE orders",
+)
+PEOPLE = (
+    "CREATE TABLE people AS SELECT n AS id, 'Person' || n || '@Example.com' AS email, "
+    "md5(n::text) AS name, (n * 7919 % 150000)::text AS code, "
+    "jsonb_build_object('kind', n % 5000, 'note', md5(n::text)) AS payload, "
+    "ARRAY[n % 3000, n % 7000 + 10000] AS tags, n % 9000 AS city "
+    "FROM generate_series(1, 150000) AS n",
+    "ALTER TABLE people ADD PRIMARY KEY (id)",
+    "VACUUM ANALYZE people",
+)
+LINES = (
+    "CREATE TABLE line AS SELECT n AS id, (n * 7919) % 50000 AS order_id, n % 100 AS amount, "
+    "repeat('x', 40) AS note FROM generate_series(1, 200000) AS n",
+    "ALTER TABLE line ADD PRIMARY KEY (id)",
+    "CREATE TABLE invoice AS SELECT n AS id, n % 5000 AS customer FROM generate_series(0, 49999) AS n",
+    "ALTER TABLE invoice ADD PRIMARY KEY (id)",
+    "CREATE INDEX invoice_customer ON invoice (customer)",
+    "VACUUM ANALYZE line, invoice",
+)
+
+
+def below(number: int):
+    """Return a draw of a whole number."""
+    return lambda chance: chance.randrange(number)
+
+
+def search(connection: Connection, over: Event, chance: Random) -> None:
+    """Search by a column without an index."""
+    while not over.is_set():
+        connection.execute("SELECT * FROM item WHERE customer = %s", (chance.randrange(20_000),)).fetchall()
+
+
+def two_searches(connection: Connection, over: Event, chance: Random) -> None:
+    """Send two statements that one index on two columns serves."""
+    while not over.is_set():
+        customer, total = chance.randrange(CUSTOMERS), chance.randrange(900)
+        connection.execute("SELECT * FROM orders WHERE customer_id = %s", (customer,)).fetchall()
+        connection.execute(
+            "SELECT id FROM orders WHERE total > %s AND customer_id = %s", (total, customer)
+        ).fetchall()
+
+
+def _shop(statement: str, *draws: Draw, clients: int = 2, pause: float = 0.0) -> list[tuple[str, Client]]:
+    return [("shop", sends(statement, *draws, pause=pause))] * clients
+
+
+MISSING = (
+    Scenario(
+        "a missing index", ITEM, [("shop", search)] * 2, "missing-index", ["item", "customer"], ["(customer)"]
+    ),
+    Scenario(
+        "one index for two statements",
+        ORDERS,
+        [("shop", two_searches)] * 2,
+        "missing-index",
+        ["orders", "customer_id"],
+        ["CREATE INDEX CONCURRENTLY", "ON orders (customer_id"],
+    ),
+    Scenario(
+        "the newest rows without an index on their order",
+        ORDERS,
+        _shop("SELECT id, total FROM orders WHERE region = %s ORDER BY created DESC LIMIT 20", below(5)),
+        "missing-index",
+        ["orders", "created"],
+        ["created"],
+    ),
+    Scenario(
+        "rare rows that are not sent yet",
+        ORDERS,
+        _shop("SELECT id, note FROM orders WHERE sent IS NULL AND total < %s", below(900)),
+        "missing-index",
+        ["orders"],
+        ["WHERE sent IS NULL"],
+    ),
+    Scenario(
+        "a view over a table without an index",
+        (
+            *ORDERS,
+            "CREATE VIEW open_order AS SELECT id, customer_id AS who FROM orders WHERE total > 0",
+        ),
+        _shop("SELECT * FROM open_order WHERE who = %s", below(CUSTOMERS)),
+        "missing-index",
+        ["orders", "customer_id"],
+        ["ON orders (customer_id)"],
+        versions=range(16, 100),
+    ),
+    Scenario(
+        "an update by a column without an index",
+        ORDERS,
+        _shop("UPDATE orders SET note = 'y' WHERE customer_id = %s AND total = 1000", below(CUSTOMERS)),
+        "missing-index",
+        ["orders", "customer_id"],
+        ["ON orders (customer_id"],
+    ),
+    Scenario(
+        "a join to a table without an index",
+        LINES,
+        _shop(
+            "SELECT sum(l.amount) FROM invoice i JOIN line l ON l.order_id = i.id WHERE i.customer = %s",
+            below(5_000),
+        ),
+        "missing-index",
+        ["line", "order_id"],
+        ["ON line (order_id)"],
+    ),
+    Scenario(
+        "a search for a part of a name",
+        PEOPLE,
+        _shop("SELECT id FROM people WHERE name ILIKE %s", lambda chance: f"%{chance.randrange(10**6)}%"),
+        "missing-index",
+        ["people", "name"],
+        ["pg_trgm", "gin_trgm_ops"],
+    ),
+    Scenario(
+        "a search in documents",
+        PEOPLE,
+        _shop(
+            "SELECT id FROM people WHERE payload @> %s::jsonb",
+            lambda chance: f'{{"kind": {chance.randrange(5000)}}}',
+        ),
+        "missing-index",
+        ["people", "payload"],
+        ["USING gin", "jsonb_path_ops"],
+    ),
+    Scenario(
+        "a search in arrays",
+        PEOPLE,
+        _shop("SELECT id FROM people WHERE tags && ARRAY[%s::int]", below(3_000)),
+        "missing-index",
+        ["people", "tags"],
+        ["USING gin (tags)"],
+    ),
+    Scenario(
+        "an expression without an index",
+        PEOPLE,
+        _shop(
+            "SELECT id FROM people WHERE lower(email) = %s",
+            lambda chance: f"person{chance.randrange(150000)}@example.com",
+        ),
+        "missing-index",
+        ["people", "lower(email)"],
+        ["(lower(email))"],
+    ),
+)
+NOT_USABLE = (
+    Scenario(
+        "a function on an indexed column",
+        (*PEOPLE, "CREATE UNIQUE INDEX people_email ON people (email)"),
+        _shop(
+            "SELECT id FROM people WHERE lower(email) = %s",
+            lambda chance: f"person{chance.randrange(150000)}@example.com",
+        ),
+        "index-not-usable",
+        ["people_email", "lower(email)"],
+        ["(lower(email))"],
+    ),
+    Scenario(
+        "a cast of an indexed column",
+        (*ORDERS, "CREATE INDEX orders_created ON orders (created)"),
+        _shop(
+            "SELECT id FROM orders WHERE created::date = %s::date + %s::int AND total = 5",
+            lambda _: "2026-01-01",
+            below(130),
+        ),
+        "index-not-usable",
+        ["orders_created", "created", "date"],
+        ["created >="],
+    ),
+    Scenario(
+        "a parameter of another type",
+        ORDERS,
+        _shop("SELECT * FROM orders WHERE id = %s", lambda chance: float(chance.randrange(1, 200_000))),
+        "index-not-usable",
+        ["orders_pkey", "id"],
+        ["$1::integer"],
+    ),
+    Scenario(
+        "a prefix in a collation that does not order characters",
+        (
+            *PEOPLE[:1],
+            'ALTER TABLE people ALTER code TYPE text COLLATE "en-x-icu"',
+            *PEOPLE[1:],
+            "CREATE INDEX people_code ON people (code)",
+        ),
+        _shop("SELECT id FROM people WHERE code LIKE %s", lambda chance: f"{chance.randrange(1000, 9999)}7%"),
+        "index-not-usable",
+        ["people_code"],
+        ["text_pattern_ops"],
+    ),
+    Scenario(
+        "a condition with OR on two columns",
+        (*PEOPLE, "CREATE INDEX people_code ON people (code)"),
+        _shop(
+            "SELECT id FROM people WHERE code = %s OR city = %s",
+            lambda chance: str(chance.randrange(150_000)),
+            below(9_000),
+        ),
+        "index-not-usable",
+        ["people"],
+        ["(city)"],
+    ),
+    Scenario(
+        "the second column of an index",
+        (*ORDERS, "CREATE INDEX orders_total ON orders (total, customer_id)"),
+        _shop("SELECT * FROM orders WHERE customer_id = %s", below(CUSTOMERS)),
+        "index-not-usable",
+        ["orders_total", "customer_id"],
+        ["(customer_id)"],
+    ),
+)
+LOGGED = (
+    "CREATE TABLE event AS SELECT n AS id, n % 100 AS kind, md5(n::text) AS a, md5((n + 1)::text) AS b, "
+    "md5((n + 2)::text) AS c, n AS at FROM generate_series(1, 150000) AS n",
+    "ALTER TABLE event ADD PRIMARY KEY (id)",
+)
+RECORD = (
+    "INSERT INTO event SELECT (random() * 2e9)::int + n, n % 100, md5((n * random())::text), "
+    "md5((n * random())::text), md5((n * random())::text), n "
+    "FROM generate_series(1, 500) AS n ON CONFLICT DO NOTHING"
+)
+UPKEEP = (
+    Scenario(
+        "indexes that repeat others",
+        (
+            *LOGGED,
+            "CREATE INDEX event_a ON event (a)",
+            "CREATE INDEX event_a_again ON event (a)",
+            "CREATE INDEX event_b ON event (b)",
+            "CREATE INDEX event_b_c ON event (b, c)",
+            "VACUUM ANALYZE event",
+        ),
+        [
+            *_shop(RECORD, pause=0.02),
+            ("shop", sends("SELECT id FROM event WHERE a = %s AND b > %s", str, str, pause=0.01)),
+        ],
+        "redundant-index",
+        ["event"],
+        ["DROP INDEX CONCURRENTLY event_a_again", "DROP INDEX CONCURRENTLY event_b;"],
+    ),
+    Scenario(
+        "indexes that nobody uses",
+        (
+            *LOGGED,
+            "CREATE INDEX event_a ON event (a)",
+            "CREATE INDEX event_b ON event (b)",
+            "CREATE INDEX event_c ON event (c, a)",
+            "VACUUM ANALYZE event",
+        ),
+        _shop(RECORD, pause=0.02),
+        "unused-index",
+        ["event"],
+        ["DROP INDEX CONCURRENTLY event_b;"],
+    ),
+    Scenario(
+        "an invalid index",
+        (
+            *ORDERS,
+            "CREATE INDEX orders_customer ON orders (customer_id)",
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'orders_customer'::regclass",
+        ),
+        _shop("SELECT * FROM orders WHERE customer_id = %s", below(CUSTOMERS)),
+        "invalid-index",
+        ["orders_customer", "orders"],
+        ["REINDEX INDEX CONCURRENTLY orders_customer"],
+    ),
+    Scenario(
+        "deletes that scan the referring table",
+        (
+            *LINES,
+            "ALTER TABLE line ADD CONSTRAINT line_invoice FOREIGN KEY (order_id) REFERENCES invoice",
+            "INSERT INTO invoice SELECT n, 1 FROM generate_series(100000, 300000) AS n",
+            "VACUUM ANALYZE invoice, line",
+        ),
+        _shop("DELETE FROM invoice WHERE id = %s", lambda chance: chance.randrange(100_000, 300_000)),
+        "foreign-key-without-index",
+        ["invoice", "line", "order_id"],
+        ["ON line (order_id)"],
+    ),
+)
+HEALTHY = (
+    Scenario(
+        "deletes with an index on the foreign key",
+        (
+            *LINES,
+            "ALTER TABLE line ADD CONSTRAINT line_invoice FOREIGN KEY (order_id) REFERENCES invoice",
+            "CREATE INDEX line_order ON line (order_id)",
+            "INSERT INTO invoice SELECT n, 1 FROM generate_series(100000, 300000) AS n",
+            "VACUUM ANALYZE invoice, line",
+        ),
+        _shop(
+            "DELETE FROM invoice WHERE id = %s", lambda chance: chance.randrange(100_000, 300_000), clients=4
+        ),
+    ),
+    Scenario(
+        "most rows are wanted",
+        ITEM,
+        _shop(
+            "SELECT count(*), sum(id) FROM item WHERE customer <> %s AND id > %s", below(20_000), below(10)
+        ),
+    ),
+    Scenario(
+        "a sum over the whole table",
+        ORDERS,
+        _shop("SELECT region, sum(total) FROM orders WHERE id > 0 GROUP BY region", pause=0.5),
+    ),
+    Scenario(
+        "a small table without an index",
+        (
+            "CREATE TABLE tiny AS SELECT n AS id, n % 100 AS kind FROM generate_series(1, 2000) AS n",
+            "VACUUM ANALYZE tiny",
+        ),
+        _shop("SELECT * FROM tiny WHERE kind = %s", below(100)),
+    ),
+    Scenario(
+        "few rows behind an index in another order",
+        (*ORDERS, "CREATE INDEX orders_customer ON orders (customer_id)"),
+        _shop(
+            "SELECT id FROM orders WHERE customer_id = %s AND total > 10 ORDER BY created DESC LIMIT 5",
+            below(CUSTOMERS),
+            clients=3,
+        ),
+    ),
+)
+SCENARIOS = (*MISSING, *NOT_USABLE, *UPKEEP, *HEALTHY)

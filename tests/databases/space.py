@@ -1,0 +1,111 @@
+"""Databases with dead rows and bloat."""
+
+from __future__ import annotations
+
+from random import Random
+from threading import Event
+
+from psycopg import Connection
+
+from databases.scenario import Scenario, sends
+
+
+def read_all(connection: Connection, over: Event, _chance: Random) -> None:
+    """Read the rest of a table most of whose rows are deleted."""
+    while not over.is_set():
+        connection.execute("SELECT count(*), max(length(filler)) FROM gone").fetchall()
+
+
+def some_rows(chance: Random) -> list[int]:
+    """Return the keys of rows of the table `device`."""
+    return sorted(chance.sample(range(1, 100_000), 200))
+
+
+DEVICE = (
+    "CREATE TABLE device AS SELECT n AS id, n % 5000 AS site, md5(n::text) AS serial, "
+    "n * 7 % 90000 AS model, now() AS seen, 0 AS readings FROM generate_series(1, 100000) AS n",
+    "ALTER TABLE device ADD PRIMARY KEY (id)",
+    "CREATE INDEX device_site ON device (site)",
+    "CREATE INDEX device_serial ON device (serial)",
+    "CREATE INDEX device_model ON device (model, site)",
+)
+FAST_COMMITS = ("SET synchronous_commit = off",)
+TOUCH = sends("UPDATE device SET seen = now() WHERE id = ANY (%s)", some_rows, before=FAST_COMMITS)
+COUNT = sends("UPDATE device SET readings = readings + 1 WHERE id = ANY (%s)", some_rows, before=FAST_COMMITS)
+READ = sends(
+    "SELECT * FROM device WHERE site = %s LIMIT 1", lambda chance: chance.randrange(5000), pause=0.001
+)
+
+TOPIC = "https://example.org/hooks/" + 40 * "orders/"
+JOB = (
+    "CREATE TABLE job (id int, topic text, body text) WITH (autovacuum_vacuum_insert_threshold = -1)",
+    f"INSERT INTO job SELECT n, '{TOPIC}', repeat('x', 40) FROM generate_series(1, 200000) AS n",
+    "CREATE INDEX job_topic_id ON job (topic, id)",
+    "VACUUM ANALYZE job",
+)
+WORK_OFF = "DELETE FROM job WHERE id <= {}"
+"""Leaves dead entries where the queue's index begins."""
+NEXT = sends("SELECT * FROM job WHERE topic = %s ORDER BY id LIMIT 1", lambda _: TOPIC)
+NEXT_MANY = sends("SELECT * FROM job WHERE topic = %s ORDER BY id LIMIT 5000", lambda _: TOPIC)
+
+SCENARIOS = (
+    Scenario(
+        "a bloated table",
+        (
+            "CREATE TABLE gone AS SELECT n, repeat('x', 900) AS filler FROM generate_series(1, 60000) AS n",
+            "DELETE FROM gone WHERE n % 10 <> 0",
+            "VACUUM ANALYZE gone",
+        ),
+        [("reports", read_all)],
+        "bloat",
+    ),
+    Scenario(
+        "an index that nothing reads prevents heap-only updates",
+        (*DEVICE, "CREATE INDEX device_seen ON device (seen)", "VACUUM ANALYZE device"),
+        [("shop", TOUCH), ("shop", TOUCH), ("web", READ)],
+        "hot-prevented",
+        names=("device_seen", "device"),
+        remedy=("DROP INDEX CONCURRENTLY device_seen",),
+    ),
+    Scenario(
+        "updates that are heap-only",
+        (*DEVICE, "ALTER TABLE device SET (fillfactor = 70)", "VACUUM (FULL, ANALYZE) device"),
+        [("shop", COUNT), ("shop", COUNT), ("web", READ)],
+    ),
+    Scenario(
+        "a queue with fewer dead rows than autovacuum tolerates",
+        (
+            *JOB,
+            WORK_OFF.format(30_000),
+        ),
+        [("worker", NEXT)] * 3,
+        "autovacuum-behind",
+        names=("job",),
+        remedy=("autovacuum_vacuum_scale_factor",),
+    ),
+    Scenario(
+        "a queue whose autovacuum pauses nearly always",
+        (
+            *JOB,
+            "ALTER TABLE job SET (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)",
+            WORK_OFF.format(100_000),
+        ),
+        [("worker", NEXT)] * 3,
+        "autovacuum-behind",
+        names=("job",),
+        remedy=("autovacuum_vacuum_cost_limit",),
+    ),
+    Scenario(
+        "a queue without autovacuum",
+        (*JOB, "ALTER TABLE job SET (autovacuum_enabled = off)", WORK_OFF.format(100_000)),
+        [("worker", NEXT)] * 3,
+        "dead-rows",
+        names=("job",),
+        remedy=("autovacuum_enabled",),
+    ),
+    Scenario(
+        "a queue that was vacuumed",
+        (*JOB, WORK_OFF.format(10_000), "VACUUM ANALYZE job"),
+        [("worker", NEXT), *[("export", NEXT_MANY)] * 2],
+    ),
+)

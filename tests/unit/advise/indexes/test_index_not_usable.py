@@ -1,0 +1,111 @@
+"""Conditions that keep a statement from using an index that exists."""
+
+import pytest
+
+from fakes.table_evidence import column, evidence, index, scan, statement, table
+from uncork.advise.findings import find_findings
+from uncork.report.findings import finding_headline
+from uncork.report.headline import fits
+
+USERS = (
+    column("users", "id", "bigint"),
+    column("users", "email", "text", width=20.0),
+    column("users", "code", "text", collation="C"),
+    column("users", "day", "timestamp without time zone"),
+    column("users", "zoned", "timestamp with time zone"),
+    column("users", "city", distinct=5_000),
+    column("users", "token", "uuid"),
+)
+INDEXES = (
+    index("CREATE UNIQUE INDEX users_pkey ON users (id)"),
+    index("CREATE INDEX users_email ON users (email)"),
+    index("CREATE INDEX users_code ON users (code)"),
+    index("CREATE INDEX users_day ON users (day)"),
+    index("CREATE INDEX users_zoned ON users (zoned)"),
+    index("CREATE UNIQUE INDEX users_token ON users (token)"),
+)
+
+
+def found(sql, *, indexes=INDEXES, facts=None, **counts):
+    seen = evidence([statement(0, sql, **counts)], [table("users", **(facts or {}))], USERS, indexes)
+    return find_findings(seen)
+
+
+@pytest.mark.parametrize(
+    ("sql", "named", "remedy"),
+    [
+        ("lower(email) = $1", ("users_email", "lower(email)"), "((lower(email)))"),
+        ("day::date = $1", ("users_day", "date"), "day >= $1::date AND day < $1::date + 1"),
+        ("date_trunc('hour', day) = $1", ("users_day",), "day < $1 + interval '1 hour'"),
+        ("token::text = $1", ("users_token", "text"), "token = $1::uuid"),
+        ("id = $1::numeric", ("users_pkey", "numeric"), "id = $1::bigint"),
+        ("email LIKE 'ab%'", ("users_email", "LIKE"), "(email text_pattern_ops)"),
+        ("email LIKE $1", ("users_email", "LIKE"), "gin_trgm_ops"),
+        ("email LIKE '%b'", ("users_email", "wildcard"), "gin_trgm_ops"),
+        ("code LIKE '%b'", ("users_code", "wildcard"), "gin_trgm_ops"),
+        ("email = $1 OR city = $2", ("users", "OR"), "ON users (city)"),
+    ],
+)
+def test_the_condition_and_its_remedy_are_named(sql, named, remedy):
+    (one,) = found(f"SELECT * FROM users WHERE {sql}")
+    assert one.rule == "index-not-usable"
+    assert all(name in one.headline for name in named), one.headline
+    assert fits(finding_headline(one))
+    assert any(remedy in f"{each.text} {each.sql}" for each in one.candidates)
+
+
+def test_a_value_with_a_time_zone_has_no_index_on_its_day():
+    (one,) = found("SELECT * FROM users WHERE zoned::date = $1")
+    assert one.headline == "The cast of zoned to date keeps index users_zoned of users from use"
+    assert [each.kind for each in one.candidates] == ["statement"]
+    assert "zoned >= $1::date AND zoned < $1::date + 1" in one.candidates[0].text
+    (other,) = found("SELECT * FROM users WHERE to_char(zoned, 'YYYY') = 'x'")
+    assert "settings of the session" in other.candidates[0].text
+
+
+def test_a_parameter_whose_type_only_the_client_knows_shows_in_scans_of_a_unique_column():
+    sql = "SELECT * FROM users WHERE id = $1"
+    (one,) = found(sql)
+    assert one.headline == "Comparing id with another type keeps index users_pkey of users from use"
+    assert one.candidates[0].sql == ""
+    assert found(sql, facts={"whole_reads": 1.0}) == ()  # the blocks are others'
+    assert found("DELETE FROM users WHERE id = $1", facts={"whole_reads": 1.0}) == ()
+    (cast,) = found(sql, plans=(scan("users", "((users.id)::numeric = '5'::numeric)", source="seen"),))
+    assert "numeric" in cast.headline
+
+
+def test_a_column_that_is_not_the_first_of_an_index_is_named():
+    second = index("CREATE INDEX users_two ON users (day, city)")
+    (one,) = found("SELECT * FROM users WHERE city = $1", indexes=[second], rows=600 * 20)
+    assert one.rule == "index-not-usable"
+    assert one.headline == "Index users_two of users does not begin with city"
+    assert "ON users (city)" in one.candidates[0].sql
+
+
+def test_an_or_on_two_tables_needs_a_union():
+    seen = evidence(
+        [
+            statement(
+                0,
+                "SELECT * FROM users u JOIN pet p ON p.owner = u.id WHERE u.email = $1 OR p.name = $2",
+                blocks=600 * 2_000,
+            )
+        ],
+        [table("users"), table("pet")],
+        [*USERS, column("pet", "owner", "bigint"), column("pet", "name", "text")],
+        [*INDEXES, *(index(f"CREATE INDEX pet_{name} ON pet ({name})") for name in ("owner", "name"))],
+    )
+    texts = [each.text for one in find_findings(seen) for each in one.candidates]
+    assert not any("CREATE INDEX" in each for each in texts)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM users WHERE email = $1",
+        "SELECT * FROM users WHERE code LIKE 'ab%'",
+        "SELECT * FROM users WHERE email = $1 OR id = $2",
+    ],
+)
+def test_an_index_that_serves_is_no_obstacle(sql):
+    assert [one.rule for one in found(sql, facts={"whole_reads": 1.0}, blocks=600 * 5)] == []

@@ -1,0 +1,227 @@
+"""Which index is missing: its columns, their order, its kind; and when none is."""
+
+from dataclasses import replace
+
+import pytest
+
+from fakes.table_evidence import column, evidence, index, scan, statement, table
+from uncork.advise.findings import find_findings
+from uncork.advise.rules.indexes import missing_index
+from uncork.model.database.catalogue import ViewFacts
+from uncork.report.findings import finding_headline
+from uncork.report.headline import fits
+
+ITEM = (
+    column("item", "id", "bigint"),
+    column("item", "customer", distinct=20_000),
+    column("item", "region", distinct=4),
+    column("item", "state", "text", distinct=2, common=(("done", 0.99), ("new", 0.01))),
+    column("item", "created", "timestamp without time zone"),
+    column("item", "sent", "timestamp without time zone", null_fraction=0.01),
+    column("item", "gone", "timestamp without time zone", null_fraction=0.98),
+    column("item", "amount", distinct=900),
+    column("item", "name", "text", width=20.0),
+    column("item", "payload", "jsonb", width=200.0),
+    column("item", "tags", "integer[]", width=40.0),
+    column("item", "words", "tsvector", width=80.0),
+    column("item", "period", "tstzrange", width=20.0),
+)
+PRIMARY = index("CREATE UNIQUE INDEX item_pkey ON item (id)")
+
+
+def found(sql, *, indexes=(), facts=None, columns=ITEM, **counts):
+    seen = evidence(
+        [statement(0, sql, **counts)], [table("item", **(facts or {}))], columns, [PRIMARY, *indexes]
+    )
+    return list(missing_index.RULE.find(seen))
+
+
+def created(sql, **options):
+    """Return what the first candidate creates, from the table on."""
+    (one,) = found(sql, **options)
+    assert fits(finding_headline(one)), one.headline
+    assert "item" in one.headline
+    assert one.candidates[0].undo.startswith("DROP INDEX CONCURRENTLY")
+    return one.candidates[0].sql.rpartition(" ON item")[2].rstrip(";").strip()
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT * FROM item WHERE customer = $1", "(customer)"),
+        ("SELECT * FROM item WHERE $1 = customer AND region = $2", "(customer)"),
+        ("SELECT * FROM item WHERE customer IN ($1, $2)", "(customer)"),
+        ("UPDATE item SET amount = $1 WHERE customer = $2", "(customer)"),
+        ("DELETE FROM item WHERE customer = $1", "(customer)"),
+        ("SELECT * FROM item WHERE region = $1 AND amount = $2 AND state = $3", "(amount, region, state)"),
+        ("SELECT * FROM item WHERE amount = $1 AND created > $2", "(amount, created)"),
+        ("SELECT * FROM item WHERE region = $1 ORDER BY created DESC LIMIT $2", "(region, created)"),
+        (
+            "SELECT * FROM item WHERE region = $1 ORDER BY created DESC, id LIMIT $2",
+            "(region, created DESC, id)",
+        ),
+        (
+            "SELECT * FROM item WHERE region = $1 ORDER BY created DESC NULLS LAST LIMIT $2",
+            "(region, created NULLS FIRST)",
+        ),
+        ("SELECT * FROM item ORDER BY created LIMIT $1", "(created)"),
+        ("SELECT * FROM item WHERE sent IS NULL AND amount > $1", "(amount) WHERE sent IS NULL"),
+        ("SELECT * FROM item WHERE gone IS NULL AND customer = $1", "(customer)"),
+        ("SELECT * FROM item WHERE lower(name) = $1", "((lower(name)))"),
+        ("SELECT * FROM item WHERE name LIKE 'ab%'", "(name text_pattern_ops)"),
+        ("SELECT * FROM item WHERE name ILIKE $1", "USING gin (name gin_trgm_ops)"),
+        ("SELECT * FROM item WHERE name LIKE '%b'", "USING gin (name gin_trgm_ops)"),
+        ("SELECT * FROM item WHERE payload @> $1", "USING gin (payload jsonb_path_ops)"),
+        ("SELECT * FROM item WHERE payload ->> 'kind' = $1", "((payload ->> 'kind'))"),
+        ("SELECT * FROM item WHERE tags && $1", "USING gin (tags)"),
+        ("SELECT * FROM item WHERE words @@ plainto_tsquery($1)", "USING gin (words)"),
+        ("SELECT * FROM item WHERE period && $1", "USING gist (period)"),
+        ("SELECT count(*) FROM item WHERE customer = $1", "(customer)"),
+    ],
+)
+def test_the_index_fits_the_statement(sql, expected):
+    assert created(sql) == expected
+
+
+def test_a_trigram_index_comes_with_its_extension():
+    (one,) = found("SELECT * FROM item WHERE name ILIKE $1")
+    assert one.candidates[0].sql.startswith("CREATE EXTENSION IF NOT EXISTS pg_trgm;\n")
+    (unknown,) = found("SELECT * FROM item WHERE name LIKE $1")
+    assert [("text_pattern_ops" in each.sql) for each in unknown.candidates] == [False, True]
+
+
+def test_the_key_of_a_document_comes_from_an_executed_plan():
+    sql = "SELECT * FROM item WHERE payload ->> $1 = $2"
+    assert found(sql) == []  # an index needs the key
+    plan = scan("item", "((item.payload ->> 'kind'::text) = 'x'::text)", source="seen")
+    assert created(sql, plans=(plan,)) == "((payload ->> 'kind'))"
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("(item.customer = $1)", "(customer)"),
+        ("((item.amount = 5) AND (item.created > $1))", "(amount, created)"),
+        ("((item.name)::text = 'x'::text)", "(name)"),
+        ("(customer = ANY ($1))", "(customer)"),
+        ("((item.sent IS NULL) AND (item.amount < $1))", "(amount) WHERE sent IS NULL"),
+    ],
+)
+def test_the_plan_shows_what_a_view_compares(condition, expected):
+    seen = evidence(
+        [statement(0, "SELECT * FROM shown WHERE x = $1", plans=(scan("item", condition),))],
+        [table("item")],
+        ITEM,
+    )
+    view = replace(seen.catalogue, views=(ViewFacts("shown", False, ""),))
+    (one,) = missing_index.RULE.find(replace(seen, catalogue=view))
+    assert one.candidates[0].sql.rpartition(" ON item")[2].rstrip(";").strip() == expected
+
+
+def test_a_value_that_all_calls_have_makes_a_partial_index_possible():
+    plan = scan("item", "((amount = 5) AND (state = 'new'::text))", source="seen")
+    (one,) = found("SELECT id FROM item WHERE state = $1 AND amount = $2", plans=(plan,))
+    assert any("(amount) WHERE state = 'new'" in each.sql for each in one.candidates)
+
+
+@pytest.mark.parametrize(
+    ("sql", "counts"),
+    [
+        ("SELECT * FROM item", {"rows": 600 * 100_000}),
+        ("SELECT * FROM item WHERE region <> $1", {"rows": 600 * 70_000}),
+        ("SELECT * FROM item WHERE region = $1", {"rows": 600 * 60_000}),
+        ("SELECT count(*) FROM item", {}),
+        ("SELECT region, sum(amount) FROM item WHERE gone IS NULL GROUP BY region", {}),
+        ("SELECT sum(amount) FROM item WHERE created > $1", {}),  # may be most of the table
+        ("SELECT count(*) FROM item WHERE customer = $1", {"calls": 4, "rows": 4, "blocks": 4_000}),
+        ("SELECT * FROM item WHERE customer = $1", {"blocks": 600 * 8}),
+        ("SELECT * FROM item WHERE date_trunc('day', now()) = $1", {}),
+        ("SELECT * FROM item WHERE random() < $1", {"rows": 600}),
+        ("INSERT INTO item (customer) VALUES ($1)", {}),
+    ],
+)
+def test_statements_that_no_index_helps_have_no_finding(sql, counts):
+    assert found(sql, **counts) == []
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "CREATE INDEX one ON item (customer)",
+        "CREATE INDEX one ON item (customer, created)",
+        "CREATE UNIQUE INDEX one ON item (customer, id)",
+    ],
+)
+def test_no_index_is_proposed_that_exists_or_is_the_beginning_of_one(definition):
+    assert found("SELECT * FROM item WHERE customer = $1", indexes=[index(definition)]) == []
+
+
+def test_a_partial_index_on_other_rows_does_not_count():
+    other = index("CREATE INDEX item_customer_idx ON item (customer) WHERE gone IS NOT NULL")
+    (one,) = found("SELECT * FROM item WHERE customer = $1", indexes=[other])
+    assert "item_customer_idx2 ON item (customer)" in one.candidates[0].sql
+
+
+def test_a_small_table_and_one_without_time_have_no_finding():
+    sql = "SELECT * FROM item WHERE customer = $1"
+    assert found(sql, facts={"rows": 5_000}) == []
+    assert found(sql, busy=0.01) == []
+
+
+def test_without_statistics_the_index_is_on_what_the_statement_compares():
+    bare = tuple(replace(one, distinct=None, null_fraction=None, width=None) for one in ITEM)
+    assert created("SELECT * FROM item WHERE customer = $1", columns=bare) == "(customer)"
+    assert created("SELECT * FROM item WHERE customer = $1", columns=()) == "(customer)"
+
+
+def test_blocks_of_other_work_are_no_scan_of_the_table():
+    assert found("DELETE FROM item WHERE customer = $1", facts={"whole_reads": 0.0, "seq_scans": 3}) == []
+
+
+def test_an_index_that_is_read_in_vain_wants_another_column():
+    one = created(
+        "SELECT * FROM item WHERE customer = $1 ORDER BY created LIMIT 20",
+        indexes=[index("CREATE INDEX item_customer ON item (customer)")],
+        columns=[
+            *(each for each in ITEM if each.name != "customer"),
+            column("item", "customer", distinct=20),
+        ],
+        facts={"seq_scans": 0, "whole_reads": 0.0},
+        rows=600 * 20,
+        blocks=600 * 900,
+    )
+    assert one == "(customer, created)"
+
+
+def test_statements_on_one_table_share_an_index_and_its_bill():
+    seen = evidence(
+        [
+            statement(0, "SELECT * FROM item WHERE customer = $1"),
+            statement(1, "SELECT * FROM item WHERE amount > $1 AND customer = $2", busy=0.5),
+            statement(2, "SELECT * FROM item WHERE amount = $1", rows=600 * 100, busy=0.5),
+        ],
+        [table("item")],
+        ITEM,
+    )
+    first, second = find_findings(seen)
+    assert (first.templates, second.templates) == ((0, 1), (2,))
+    assert first.bill.share + second.bill.share == pytest.approx(1.0, abs=0.1)
+    assert "item (customer" in first.candidates[0].sql
+
+
+def test_the_inner_side_of_a_join_wants_its_column():
+    seen = evidence(
+        [
+            statement(
+                0,
+                "SELECT * FROM bill b JOIN item i ON i.customer = b.id WHERE b.id = $1",
+                rows=600 * 5,
+                blocks=600 * 1_004,
+            )
+        ],
+        [table("item"), table("bill", rows=100)],
+        [*ITEM, column("bill", "id")],
+    )
+    (one,) = missing_index.RULE.find(seen)
+    assert "ON item (customer)" in one.candidates[0].sql
+    assert one.headline == "Table item has no index on customer, so joins scan it"

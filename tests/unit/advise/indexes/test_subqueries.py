@@ -1,0 +1,130 @@
+"""Indexes for subqueries and joins of long statements: how often a plan searches, and what it would save."""
+
+import pytest
+
+from fakes.table_evidence import column, evidence, index, statement, table
+from uncork.advise.rules.indexes import missing_index
+from uncork.model.database.plan import PlanNode, StatementPlan
+
+COLUMNS = (
+    column("line", "id", "bigint"),
+    column("line", "part", distinct=20_000),
+    column("line", "supplier", distinct=1_000),
+    column("line", "quantity", "numeric", distinct=50),
+    column("offer", "part", distinct=20_000),
+    column("offer", "supplier", distinct=1_000),
+    column("offer", "stock", distinct=10_000),
+    column("part", "id", distinct=-1.0),
+    column("part", "brand", "text", distinct=1_000),
+)
+TABLES = (table("line", 600_000, 11_000), table("offer", 80_000, 1_700), table("part", 20_000, 400))
+PRIMARY = (
+    index("CREATE UNIQUE INDEX line_pkey ON line (id)"),
+    index("CREATE UNIQUE INDEX part_pkey ON part (id)"),
+)
+SMALLER = (
+    "SELECT sum(quantity) FROM line, part WHERE part.id = line.part AND brand = $1 AND "
+    "quantity < (SELECT avg(quantity) FROM line WHERE line.part = part.id)"
+)
+IN_STOCK = (
+    "SELECT supplier FROM offer WHERE part IN (SELECT id FROM part WHERE brand = $1) AND "
+    "stock > (SELECT sum(quantity) FROM line WHERE line.part = offer.part AND line.supplier = offer.supplier)"
+)
+
+
+def node(kind, cost, rows=1.0, *children, relation="", alias="", role="Outer", **conditions):
+    known = tuple((name.replace("_", " "), text) for name, text in conditions.items())
+    return PlanNode(kind, relation, alias, "", 0.0, cost, rows, 8, known, role=role, children=children)
+
+
+def scan(relation, cost, rows, *children, alias="", **facts):
+    return node("Seq Scan", cost, rows, *children, relation=relation, alias=alias or relation, **facts)
+
+
+def subplan(*children, cost):
+    return node("Aggregate", cost, 1.0, *children, role="SubPlan")
+
+
+def proposed(sql, root, source="seen", **counts):
+    plans = (StatementPlan(0, source, root, ""),)
+    seen = evidence([statement(0, sql, plans=plans, **counts)], TABLES, COLUMNS, PRIMARY)
+    return {(one.objects[0], one.objects[1:]) for one in missing_index.RULE.find(seen)}
+
+
+def smaller():
+    """Return a plan that filters the rows of a join by a subquery, which it evaluates ten times."""
+    return node(
+        "Aggregate",
+        210_000,
+        1,
+        node(
+            "Hash Join",
+            209_000,
+            180,
+            scan("line", 17_000, 600_000),
+            node("Hash", 710, 18, scan("part", 710, 18), role="Inner"),
+            subplan(scan("line", 18_800, 30, alias="line_1", Filter="(part = part.id)"), cost=18_900),
+            Join_Filter="(line.quantity < (SubPlan 1))",
+        ),
+    )
+
+
+def in_stock():
+    """Return a plan that filters a table by a subquery, then joins few rows of another."""
+    return node(
+        "Nested Loop",
+        1.6e9,
+        269,
+        scan(
+            "offer",
+            1.6e9,
+            26_667,
+            subplan(
+                scan("line", 20_000, 1, Filter="((part = offer.part) AND (supplier = offer.supplier))"),
+                cost=20_000,
+            ),
+            Filter="((stock)::numeric > (SubPlan 1))",
+        ),
+        node("Materialize", 661, 202, scan("part", 660, 202), role="Inner"),
+        Join_Filter="(offer.part = part.id)",
+    )
+
+
+NOT_ENDED = {"calls": None, "rows": None, "blocks": None, "mean_ns": None}
+REPORT = {"calls": 6, "rows": 6, "blocks": 6_000_000, "mean_ns": 5e9}
+
+
+@pytest.mark.parametrize("counts", [NOT_ENDED, REPORT])
+def test_a_subquery_that_scans_a_table_for_each_row_wants_an_index_on_what_it_compares(counts):
+    assert proposed(SMALLER, smaller(), **counts) == {("line", ("part",))}
+
+
+def test_a_scan_that_evaluates_a_subquery_for_each_row_saves_it_for_the_rows_that_an_index_leaves_out():
+    assert proposed(IN_STOCK, in_stock(), **NOT_ENDED) == {
+        ("line", ("part", "supplier")),
+        ("offer", ("part",)),
+    }
+
+
+def test_a_report_whose_plan_has_no_real_values_is_left_alone():
+    assert not proposed(SMALLER, smaller(), source="generic", **REPORT)
+    assert not proposed(SMALLER, smaller(), **{**REPORT, "calls": 4})
+
+
+def test_an_index_on_the_key_of_the_outer_table_saves_nothing_to_a_join_that_searches_for_each_row():
+    sql = "SELECT count(*) FROM line JOIN part ON part.id = line.part WHERE quantity <> $1"
+    root = node(
+        "Aggregate",
+        19_000,
+        1,
+        node(
+            "Nested Loop",
+            18_900,
+            30_000,
+            scan("line", 17_000, 30_000, Filter="(quantity <> 5)"),
+            node(
+                "Index Scan", 8, 1, relation="part", alias="part", role="Inner", Index_Cond="(id = line.part)"
+            ),
+        ),
+    )
+    assert not proposed(sql, root, **REPORT)

@@ -1,0 +1,357 @@
+"""Rules whose remedy is another text of the statement, and the rewriting of texts."""
+
+import pytest
+
+from fakes.planned_evidence import column, evidence, index, plan, primary_key, statement, table
+from uncork.advise.rules.plans import (
+    function_per_row,
+    materialised_cte,
+    not_in_subquery,
+    offset_pagination,
+    spill,
+    subplan_per_row,
+    unbounded_range,
+    view_barrier,
+    wide_columns,
+)
+from uncork.advise.rules.plans.rewrite import keyset, not_exists, not_materialized, with_columns
+from uncork.model.database.catalogue import FunctionFacts, TableOptions, ViewFacts
+
+COLUMNS = {
+    "post": ("id", "created", "author", "title"),
+    "item": ("id", "customer"),
+    "blocked": ("item",),
+    "newest": ("id", "author", "place"),
+    "document": ("id", "folder", "body"),
+}
+POSTS = tuple(column("post", name) for name in COLUMNS["post"])
+POST = table("post", 200_000)
+UNIQUE = (primary_key("post", "id"),)
+PAGE = "SELECT id FROM post ORDER BY created DESC LIMIT $1 OFFSET $2"
+BY_INDEX = """Limit  (cost=1.0..2.0 rows=20 width=8)
+  ->  Index Scan Backward using post_created on post  (cost=0.42..12724.67 rows=200000 width=8)"""
+
+
+def pages(sql=PAGE, text=BY_INDEX, rows=20.0, read=80_000, constraints=UNIQUE, columns=POSTS):
+    one = statement(sql, COLUMNS, plan(text), rows=rows, calls=100, blocks=900)
+    return evidence(
+        one,
+        tables=(table("post", 200_000, index_rows=100 * read),),
+        columns=columns,
+        constraints=constraints,
+    )
+
+
+def test_offset_gets_a_condition_on_the_whole_order():
+    (found,) = offset_pagination.RULE.find(pages())
+    assert found.headline == "OFFSET reads 80 000 rows of post for 20 rows"
+    (candidate,) = found.candidates
+    assert candidate.sql == (
+        "SELECT id FROM post WHERE (created, id) < ($3, $4) ORDER BY created DESC, id DESC LIMIT $1"
+    )
+    assert not candidate.same_answers
+
+
+def test_offset_over_an_order_without_a_unique_column_is_warned_of():
+    (found,) = offset_pagination.RULE.find(pages(constraints=()))
+    assert any("unique" in reason for reason in found.candidates[0].against)
+    mixed = PAGE.replace("created DESC", "created DESC, id")
+    (found,) = offset_pagination.RULE.find(pages(mixed))
+    assert (found.candidates[0].sql, found.candidates[0].same_answers) == ("", False)
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        pages(read=40),
+        pages(rows=60_000.0),
+        pages(text=BY_INDEX + "\n        Filter: (author = $3)"),
+        pages(text="Limit  (cost=1.0..2.0 rows=20 width=8)\n  ->  Sort  (cost=0.42..9.67 rows=20 width=8)\n"
+              "        Sort Key: created\n        ->  Seq Scan on post  (cost=0.0..9.0 rows=200000 width=8)"),
+        pages("SELECT id FROM post ORDER BY created DESC LIMIT $1"),
+    ],
+)  # fmt: skip
+def test_first_pages_and_other_causes_are_left_alone(healthy):
+    assert list(offset_pagination.RULE.find(healthy)) == []
+
+
+def test_keyset_keeps_the_other_conditions_and_gives_up_on_what_it_does_not_know():
+    sql = "SELECT a FROM t WHERE b = $1 OR c = $2 ORDER BY a OFFSET $3 ROWS FETCH FIRST $4 ROWS ONLY"
+    assert keyset(sql, ["a"], descending=False) == (
+        "SELECT a FROM t WHERE (b = $1 OR c = $2) AND (a) > ($5) ORDER BY a LIMIT $4"
+    )
+    assert (
+        keyset("SELECT rank() OVER (ORDER BY b) FROM t ORDER BY a LIMIT 1 OFFSET 2", ["a"], descending=False)
+        == ""
+    )
+    assert keyset("SELECT a FROM t ORDER BY a", ["a"], descending=False) == ""
+
+
+INDEXED = (index("blocked", "item"),)
+NOT_IN = "SELECT id FROM item WHERE customer = $1 AND id NOT IN (SELECT item FROM blocked)"
+HASHED = """Index Scan using item_customer on item  (cost=508.00..530.00 rows=3 width=4)
+  Index Cond: (customer = $1)
+  Filter: (NOT (ANY (id = (hashed SubPlan 1).col1)))
+  SubPlan 1
+    ->  Seq Scan on blocked  (cost=0.00..433.00 rows=30000 width=4)"""
+ITEMS = (column("item", "id"), column("item", "customer"), column("blocked", "item"))
+
+
+def excluded(text=HASHED, indexes=INDEXED, columns=ITEMS, ms=20.0):
+    one = statement(NOT_IN, COLUMNS, plan(text), ms=ms)
+    return evidence(one, tables=(table("item"), table("blocked", 30_000)), columns=columns, indexes=indexes)
+
+
+def test_not_in_becomes_not_exists_and_nulls_are_spoken_of():
+    (found,) = not_in_subquery.RULE.find(excluded())
+    assert found.candidates[0].sql == (
+        "SELECT id FROM item WHERE customer = $1 AND "
+        "NOT EXISTS (SELECT FROM blocked WHERE blocked.item = item.id)"
+    )
+    assert found.candidates[0].same_answers
+    nullable = (*ITEMS[:2], column("blocked", "item", not_null=False))
+    (found,) = not_in_subquery.RULE.find(excluded(columns=nullable))
+    assert not found.candidates[0].same_answers
+    assert found.candidates[0].against[0].startswith("blocked.item can be NULL")
+
+
+def test_not_in_that_is_not_hashed_is_found_without_an_index_too():
+    unhashed = HASHED.replace("(ANY (id = (hashed SubPlan 1).col1))", "(SubPlan 1)")
+    assert len(list(not_in_subquery.RULE.find(excluded(unhashed, indexes=(), ms=5_000.0)))) == 1
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [excluded(indexes=()), excluded(ms=0.02), excluded("Seq Scan on item  (cost=0.0..9.0 rows=3 width=4)")],
+)
+def test_a_hashed_not_in_is_as_good_as_an_anti_join(healthy):
+    assert list(not_in_subquery.RULE.find(healthy)) == []
+
+
+def test_not_exists_keeps_aliases_and_gives_up_on_what_it_does_not_know():
+    sql = "SELECT 1 FROM a x WHERE x.i NOT IN (SELECT b.j FROM s.b AS b WHERE b.k = $1) AND x.z"
+    assert not_exists(sql) == (
+        "SELECT 1 FROM a x WHERE NOT EXISTS (SELECT FROM s.b AS b WHERE b.j = x.i AND b.k = $1) AND x.z"
+    )
+    assert not_exists("SELECT 1 FROM a WHERE i NOT IN (SELECT j FROM b LIMIT 3)", "a") == ""
+    assert not_exists("SELECT 1 FROM a WHERE i NOT IN (SELECT j FROM b WHERE k = 1 OR l = 2)", "a") == ""
+    assert not_exists("SELECT 1 FROM a WHERE i NOT IN (SELECT j FROM a)", "a") == ""
+
+
+PER_ROW = """Seq Scan on item  (cost=0.00..800000.00 rows={rows} width=36)
+  SubPlan 1
+    ->  Aggregate  (cost=23.39..23.40 rows=1 width=32)
+          ->  {scan}"""
+PROBE = """Index Scan using post_author on post  (cost=4.33..23.38 rows=5 width=6)
+                Index Cond: (author = item.id)"""
+SEARCH = "Seq Scan on post  (cost=4.33..23.38 rows=5 width=6)\n                Filter: (author = item.id)"
+COUNTED = "SELECT id, (SELECT count(*) FROM post WHERE author = item.id) FROM item"
+
+
+def counted(rows=40_000, scan=PROBE, ms=1_000.0, found=1.0):
+    one = statement(COUNTED, COLUMNS, plan(PER_ROW.format(rows=rows, scan=scan)), ms=ms, rows=found)
+    return evidence(one, tables=(table("item"), POST), columns=POSTS)
+
+
+def test_a_subquery_for_each_of_many_rows_becomes_one_aggregate():
+    (found,) = subplan_per_row.RULE.find(counted())
+    assert found.headline == "A subquery on post is executed again for each of 40 000 rows"
+    assert "GROUP BY" in found.candidates[0].text
+
+
+def test_rows_that_a_call_returns_count_if_the_plan_was_made_for_values_with_fewer():
+    (found,) = subplan_per_row.RULE.find(counted(rows=20, found=30_000.0))
+    assert found.headline == "A subquery on post is executed again for each of 30 000 rows"
+
+
+@pytest.mark.parametrize("healthy", [counted(rows=20), counted(scan=SEARCH), counted(ms=40.0)])
+def test_a_subquery_for_few_rows_or_without_an_index_has_another_cause_or_none(healthy):
+    assert list(subplan_per_row.RULE.find(healthy)) == []
+
+
+BARRIER = """Subquery Scan on newest  (cost=27080.64..34080.64 rows={rows} width=12)
+  Filter: (newest.{column} = $1)
+  ->  {node}  (cost=27080.64..31580.64 rows=200000 width=60)
+        ->  Seq Scan on post  (cost=0.00..5369.00 rows=200000 width=20)"""
+
+
+def viewed(rows=100, name="author", node="WindowAgg"):
+    text = BARRIER.format(rows=rows, column=name, node=node)
+    one = statement(f"SELECT id FROM newest WHERE {name} = $1", COLUMNS, plan(text))
+    return evidence(one, tables=(POST,), columns=POSTS, views=(ViewFacts("newest", False, ""),))
+
+
+def test_a_filter_that_cannot_enter_a_view_is_found():
+    (found,) = view_barrier.RULE.find(viewed())
+    assert found.headline == "The filter on author cannot enter view newest because of a window function"
+    assert [one.same_answers for one in found.candidates] == [False, False]
+    (found,) = view_barrier.RULE.find(viewed(node="Unique"))
+    assert "DISTINCT" in found.headline
+
+
+@pytest.mark.parametrize("healthy", [viewed(rows=90_000), viewed(name="place"), viewed(node="Append")])
+def test_filters_on_computed_values_and_unselective_ones_are_left_alone(healthy):
+    assert list(view_barrier.RULE.find(healthy)) == []
+
+
+STORED = """CTE Scan on shown  (cost=5369.00..9756.50 rows={rows} width=36)
+{filter}  CTE shown
+    ->  Seq Scan on post  (cost=0.00..5369.00 rows=195000 width=77)"""
+WITH = "WITH shown AS MATERIALIZED (SELECT * FROM post) SELECT id FROM shown WHERE id = $1"
+
+
+def stored(sql=WITH, rows=1, condition="  Filter: (id = $1)\n", size=200_000, **facts):
+    one = statement(sql, COLUMNS, plan(STORED.format(rows=rows, filter=condition)), **facts)
+    return evidence(one, tables=(table("post", size),), columns=POSTS)
+
+
+def test_a_materialised_common_table_is_planned_with_the_statement():
+    (found,) = materialised_cte.RULE.find(stored())
+    assert found.candidates[0].sql.startswith("WITH shown AS NOT MATERIALIZED (SELECT * FROM post)")
+    twice = WITH.replace("MATERIALIZED ", "").replace("WHERE", "CROSS JOIN shown b WHERE")
+    (found,) = materialised_cte.RULE.find(stored(twice))
+    assert "It is used 2 times" in found.evidence[1]
+
+
+def test_temporary_files_of_a_needless_common_table_are_no_finding_of_their_own():
+    assert list(spill.RULE.find(stored(temp_bytes=600 * 17_000_000))) == []
+    needed = stored(rows=100_000, temp_bytes=600 * 17_000_000)
+    assert [one.rule for one in spill.RULE.find(needed)] == ["temporary-files"]
+
+
+@pytest.mark.parametrize("healthy", [stored(rows=100_000), stored(condition="")])
+def test_a_common_table_that_is_read_completely_is_left_alone(healthy):
+    assert list(materialised_cte.RULE.find(healthy)) == []
+
+
+def test_not_materialized_keeps_names_of_columns():
+    assert not_materialized('WITH "a" (b) AS MATERIALIZED (SELECT 1) SELECT 2', "a") == (
+        'WITH "a" (b) AS NOT MATERIALIZED (SELECT 1) SELECT 2'
+    )
+    assert not_materialized("SELECT 1", "a") == ""
+
+
+def function(name="factor_of", source="BEGIN RETURN (SELECT f FROM rate WHERE r = $1); END", **facts):
+    known = {"language": "plpgsql", "volatility": "volatile", "parallel": "unsafe", "strict": False}
+    return FunctionFacts(name, **{**known, "returns_set": False, "cost": 100.0, "source": source, **facts})
+
+
+CALLED = "SELECT sum(factor_of(customer)) FROM item WHERE id < $1"
+PER_CALL = """Aggregate  (cost=62.79..62.80 rows=1 width=32)
+  Output: sum(factor_of(customer))
+  ->  Index Scan using item_pkey on item  (cost=0.29..12.29 rows=2000 width=4)"""
+
+
+def calling(one, *others, functions, **facts):
+    return evidence(one, *others, tables=(table("item"),), functions=functions, **facts)
+
+
+def test_a_function_with_queries_for_each_row_is_found_by_counters_nested_queries_or_time():
+    one = statement(CALLED, COLUMNS, calls=100, ms=50.0)
+    counted_calls = function(calls=200_000, total_ms=4_000.0)
+    (found,) = function_per_row.RULE.find(calling(one, functions=(counted_calls,)))
+    assert found.headline == "Function factor_of is executed for each row, with a query of its own"
+    assert found.bill.share == pytest.approx(0.8)
+    assert "join" in found.candidates[0].text
+    nested = statement(
+        "SELECT f FROM rate WHERE r = $1",
+        {"rate": ("r", "f")},
+        number=1,
+        calls=200_000,
+        ms=0.008,
+        nested=True,
+    )
+    (found,) = function_per_row.RULE.find(calling(one, nested, functions=(function(),)))
+    assert "2 000 times" in found.evidence[0]
+    planned = statement(CALLED, COLUMNS, plan(PER_CALL), calls=100, ms=50.0)
+    assert len(list(function_per_row.RULE.find(calling(planned, functions=(function(),))))) == 1
+
+
+def test_a_volatile_function_of_constant_arguments_keeps_an_index_from_being_used():
+    text = "Seq Scan on item  (cost=0.0..9999.0 rows=1 width=4)\n  Filter: (id = limit_for($1))"
+    one = statement("SELECT id FROM item WHERE id = limit_for($1)", COLUMNS, plan(text))
+    facts = {"indexes": (index("item", "id"),), "functions": (function("limit_for", "BEGIN RETURN 1; END"),)}
+    (found,) = function_per_row.RULE.find(calling(one, **facts))
+    assert found.candidates[0].sql == "ALTER FUNCTION limit_for STABLE;"
+    writes = function("limit_for", "BEGIN INSERT INTO log VALUES (1); RETURN 1; END")
+    (found,) = function_per_row.RULE.find(calling(one, **{**facts, "functions": (writes,)}))
+    assert not any("STABLE" in candidate.sql for candidate in found.candidates)
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        function(calls=100, total_ms=4_000.0),
+        function(calls=200_000, total_ms=100.0),
+        function("other", calls=200_000, total_ms=4_000.0),
+        function(returns_set=True, calls=200_000, total_ms=4_000.0),
+    ],
+)
+def test_a_cheap_function_or_one_call_is_left_alone(called):
+    one = statement(CALLED, COLUMNS, calls=100, ms=50.0)
+    assert list(function_per_row.RULE.find(calling(one, functions=(called,)))) == []
+
+
+BODY = column("document", "body", type="text", width=18.0)
+DOCUMENTS = (column("document", "id"), column("document", "folder"), BODY)
+LISTED = "SELECT * FROM document WHERE folder = $1"
+
+
+def listed(sql=LISTED, rows=100.0, blocks=500.0, outside=40_000_000, body=BODY):
+    one = statement(sql, COLUMNS, rows=rows, blocks=blocks)
+    options = {"document": TableOptions("document", 1, {}, "permanent", toast_bytes=outside)}
+    facts = table("document", 5_000, bytes=42_000_000)
+    return evidence(
+        one, tables=(facts,), columns=(*DOCUMENTS[:2], body), options=options, wait_class="Client"
+    )
+
+
+def test_large_values_in_a_list_are_found_and_the_other_columns_named():
+    (found,) = wide_columns.RULE.find(listed())
+    assert found.headline == "Each call reads large values of document.body for 100 rows"
+    assert found.candidates[0].sql == "SELECT id, folder FROM document WHERE folder = $1"
+    assert not found.candidates[0].same_answers
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        listed(rows=1.0),
+        listed(blocks=120.0),
+        listed(outside=None),
+        listed(outside=10_000),
+        listed("SELECT id FROM document WHERE folder = $1"),
+        listed("SELECT count(*) FROM document WHERE folder = $1"),
+        listed(body=column("document", "body", type="text", width=18.0, bounds=("a", "b"))),
+    ],
+)
+def test_rows_with_narrow_or_few_values_are_left_alone(healthy):
+    assert list(wide_columns.RULE.find(healthy)) == []
+
+
+def test_only_a_star_of_the_outermost_list_is_replaced():
+    assert with_columns("SELECT *\nFROM a", ["b", '"c"']) == 'SELECT b, "c"\nFROM a'
+    assert with_columns("SELECT a.* FROM a", ["b"]) == ""
+
+
+def ranged(sql="SELECT id FROM post WHERE created > $1", rows=40_000.0, ms=80.0, **facts):
+    return evidence(statement(sql, COLUMNS, rows=rows, ms=ms, **facts), tables=(POST,), columns=POSTS)
+
+
+def test_a_range_without_an_end_that_returns_much_of_a_table_is_found():
+    (found,) = unbounded_range.RULE.find(ranged())
+    assert found.headline == "Each call reads post to its end, as created has no upper bound"
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        ranged(rows=200.0),
+        ranged(calls=3),
+        ranged("SELECT id FROM post WHERE created > $1 AND created < $2"),
+        ranged("SELECT id FROM post WHERE created > $1 AND author = $2"),
+        ranged("SELECT id FROM post WHERE created > $1 ORDER BY created LIMIT 10"),
+    ],
+)
+def test_bounded_ranges_and_reports_are_left_alone(healthy):
+    assert list(unbounded_range.RULE.find(healthy)) == []

@@ -1,0 +1,140 @@
+"""Types of columns that cost time: documents that are parsed, keys of text, random keys."""
+
+from uuid import UUID
+
+import pytest
+
+from fakes.evidence import BLOCK, a_column, a_statement, a_table, an_index, evidence, spent
+from uncork.advise.rules.schema import json_parsed, random_keys, wide_types
+from uncork.model.database.plan import PlanNode, StatementPlan
+from uncork.report.findings import finding_headline
+from uncork.report.headline import fits
+
+UUIDS = tuple(str(UUID(int=(n << 100) + (4 << 76) + (8 << 60) + n)) for n in range(12))
+ORDERED = tuple(str(UUID(int=(n << 100) + (7 << 76) + (8 << 60) + n)) for n in range(12))
+NUMBERS = tuple(str(10_000_000_000 + n) for n in range(12))
+PARSED = "SELECT id FROM item WHERE body ->> 'kind' = $1"
+
+
+def documents(sql=PARSED, kind="json", *, width=300.0, mean_ns=100e6, rows=6_000, plans=()):
+    statement = a_statement(
+        sql, columns={"item": ["id", "body"]}, mean_ns=mean_ns, rows=rows * 20, blocks=10, plans=plans
+    )
+    seen = evidence([spent()], [statement], tables=[a_table()], columns=[a_column("body", kind, width=width)])
+    return list(json_parsed.RULE.find(seen))
+
+
+def scan(kind="Seq Scan", rows=100.0):
+    node = PlanNode(kind, "item", "item", "", 0.0, 100.0, rows, 8)
+    return (StatementPlan(0, "generic", node, ""),)
+
+
+def test_a_scan_parses_the_documents_of_all_rows():
+    (one,) = documents(mean_ns=1e9, plans=scan())
+    assert one.bill.share == pytest.approx(300_000 * 300 * 8 / 1e9)
+    assert one.candidates[0].sql == "ALTER TABLE item ALTER COLUMN body TYPE jsonb USING body::jsonb;"
+    assert not one.candidates[0].same_answers
+    assert fits(finding_headline(one))
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "found"),
+    [
+        (PARSED, "json", True),
+        (PARSED, "jsonb", False),
+        ("SELECT body FROM item WHERE id > $1", "json", False),  # returned as it is
+        ("SELECT body::jsonb -> 'a' FROM item WHERE id > $1", "text", True),
+        ("SELECT CAST(body AS jsonb) FROM item WHERE id > $1", "character varying", True),
+        ("SELECT body FROM item WHERE id > $1", "text", False),
+        ("SELECT somebody ->> 'kind' FROM item", "json", False),
+    ],
+)
+def test_only_statements_that_parse_a_column_pay_for_its_type(sql, kind, found):
+    assert bool(documents(sql, kind, plans=scan())) == found
+
+
+def test_a_few_documents_cost_little():
+    assert documents(plans=scan("Index Scan", 3.0), rows=3) == []
+    assert documents(plans=scan(), width=None) == []
+
+
+def joined(kind="text", values=UUIDS, *, rows=100_000.0, width=37.0, join="Hash Join"):
+    inner = PlanNode("Seq Scan", "owner", "o", "", 0.0, 1_000.0, rows, 40)
+    hashed = PlanNode("Hash", "", "", "", 1_000.0, 1_000.0, rows, 40, children=(inner,))
+    outer = PlanNode("Seq Scan", "item", "i", "", 0.0, 2_000.0, rows, 40)
+    root = PlanNode(
+        join,
+        "",
+        "",
+        "",
+        0.0,
+        10_000.0,
+        rows,
+        8,
+        (("Hash Cond", "(i.owner = o.id)"),),
+        children=(outer, hashed),
+    )
+    statement = a_statement(
+        "SELECT 1 FROM item i JOIN owner o ON o.id = i.owner", plans=(StatementPlan(0, "generic", root, ""),)
+    )
+    known = {"kind": kind, "bounds": values, "width": width}
+    columns = [a_column("owner", **known), a_column("id", table="owner", **known)]
+    return list(wide_types.RULE.find(evidence([spent()], [statement], columns=columns)))
+
+
+def test_keys_of_text_that_are_uuids_cost_half_of_their_joins():
+    (one,) = joined()
+    assert one.bill.share == pytest.approx(0.5 * 0.7)
+    assert one.objects == ("item.owner", "owner.id")
+    assert "ALTER TABLE owner ALTER COLUMN id TYPE uuid USING id::uuid;" in one.candidates[0].sql
+    assert not one.candidates[0].same_answers
+    assert fits(finding_headline(one))
+
+
+def test_long_numbers_of_text_want_bigint_but_short_ones_and_codes_do_not():
+    assert "TYPE bigint" in joined(values=NUMBERS, width=12.0)[0].candidates[0].sql
+    assert joined(values=tuple(map(str, range(12))), width=3.0) == []
+    assert joined(values=(*NUMBERS, "007"), width=12.0) == []
+
+
+def test_other_types_other_values_and_small_joins_are_no_fault():
+    assert joined("uuid") == []
+    assert joined(values=(*UUIDS, "none")) == []
+    assert joined(values=UUIDS[:5]) == []
+    assert joined(values=()) == []
+    assert joined(rows=500.0) == []
+    assert joined(join="Nested Loop") == []
+
+
+def inserted(column=None, *, pages=5_000, wait="IO:WALWrite", wal=6_000 * BLOCK):
+    statement = a_statement(
+        "INSERT INTO item (id, n) VALUES ($1, $2)", columns={"item": ["id", "n"]}, wal_bytes=wal
+    )
+    seen = evidence(
+        [spent(wait=wait)],
+        [statement],
+        tables=[a_table()],
+        indexes=[an_index("CREATE UNIQUE INDEX item_pkey ON item USING btree (id)")],
+        columns=[column or a_column("id", "uuid", default="gen_random_uuid()")],
+        full_pages={0: pages},
+        server_version="PostgreSQL 18.1",
+    )
+    return list(random_keys.RULE.find(seen))
+
+
+def test_random_keys_cost_the_full_pages_of_their_inserts():
+    (one,) = inserted()
+    assert one.bill.share == pytest.approx(5 / 6)
+    assert one.candidates[0].sql == "ALTER TABLE item ALTER COLUMN id SET DEFAULT uuidv7();"
+    assert one.candidates[0].undo == "ALTER TABLE item ALTER COLUMN id SET DEFAULT gen_random_uuid();"
+    (drawn,) = inserted(a_column("id", "uuid", bounds=UUIDS))
+    assert drawn.candidates[0].kind == "client"
+
+
+def test_keys_in_order_and_inserts_that_wait_for_their_commit_are_no_fault():
+    assert inserted(a_column("id", "uuid", bounds=ORDERED)) == []
+    assert inserted(a_column("id", "bigint")) == []
+    assert inserted(a_column("other", "uuid", default="gen_random_uuid()")) == []
+    assert inserted(pages=100) == []
+    assert inserted(wait="IO:WalSync") == []
+    assert inserted(wal=None) == []

@@ -1,0 +1,86 @@
+"""Checkpoints, full WAL buffers and slow commits: what they cost, and when they are no fault."""
+
+from dataclasses import replace
+
+import pytest
+
+from fakes.evidence import BLOCK, evidence, spent
+from uncork.advise.rules.server import checkpoints, slow_commits, wal_buffers
+from uncork.model.database.sessions import SessionRates
+from uncork.model.results.database import CounterFacts
+from uncork.report.findings import finding_headline
+from uncork.report.headline import fits
+
+FORCED = {
+    "pg_stat_checkpointer.num_requested": 4.0,
+    "pg_stat_wal.wal_bytes": 2.4e9,
+    "pg_stat_wal.wal_fpi": 1.8e9 / BLOCK,
+}
+
+
+def commits(*pieces, counters=(), commits=100.0, **settings):
+    seen = evidence(pieces, settings=settings, counters=dict(counters))
+    return list(slow_commits.RULE.find(replace(seen, rates=SessionRates(commits=commits, rollbacks=0.0))))
+
+
+def test_forced_checkpoints_cost_the_part_of_waiting_for_wal_that_full_pages_are():
+    seen = evidence([spent(wait="IO:WALWrite"), spent(wait="CPU")], counters=FORCED)
+    (one,) = checkpoints.RULE.find(seen)
+    assert one.bill.share == pytest.approx(0.75 * 0.75 / 2)
+    assert one.candidates[0].sql.startswith("ALTER SYSTEM SET max_wal_size = '4096MB'")
+    assert fits(finding_headline(one))
+
+
+def test_forced_checkpoints_that_nobody_waits_for_cost_disk():
+    (one,) = checkpoints.RULE.find(evidence([spent()], counters=FORCED))
+    assert (one.bill, one.cost) == (None, "1.80 GB of WAL")
+    large = evidence([spent()], counters=FORCED, settings={"max_wal_size": "16GB"})
+    assert list(checkpoints.RULE.find(large)) == []
+
+
+@pytest.mark.parametrize(
+    ("full", "size", "event", "found"),
+    [
+        (6_000.0, "4MB", "LWLock:WALWrite", True),
+        (6_000.0, "4MB", "IO:WalSync", False),  # each commit needs a flush
+        (60.0, "4MB", "LWLock:WALWrite", False),
+        (6_000.0, "64MB", "LWLock:WALWrite", False),
+        (6_000.0, "", "LWLock:WALWrite", False),
+    ],
+)
+def test_full_wal_buffers_cost_the_time_of_writing_wal(full, size, event, found):
+    counters = {"pg_stat_wal.wal_buffers_full": full, "pg_stat_wal.wal_write": 8_000.0}
+    seen = evidence([spent(wait=event)], counters=counters, settings={"wal_buffers": size})
+    bills = [one.bill.share for one in wal_buffers.RULE.find(seen)]
+    assert bills == ([pytest.approx(0.75)] if found else [])
+
+
+def test_commits_that_wait_long_for_a_standby_are_found_but_not_short_waits():
+    (one,) = commits(spent(wait="IPC:SyncRep", sessions=4.0))
+    assert one.headline == "Each commit waits 40.0 ms for a synchronous standby"
+    assert commits(spent(wait="IPC:SyncRep", sessions=4.0), commits=1_000.0) == []
+    assert commits(spent(wait="IPC:SyncRep"), spent(sessions=9.0), commits=1.0) == []
+
+
+def test_a_standby_that_must_apply_changes_first_can_confirm_earlier():
+    (one,) = commits(spent(wait="IPC:SyncRep", sessions=4.0), synchronous_commit="remote_apply")
+    assert "synchronous_commit = on" in one.candidates[0].sql
+    assert not one.candidates[0].same_answers
+    assert all(each.against for each in one.candidates if "synchronous_commit" in each.sql)
+
+
+def test_a_slow_disk_is_found_by_the_time_of_a_flush_but_ordinary_commits_are_not():
+    busy = (spent(wait="IO:WALSync", sessions=0.9), spent(wait="LWLock:WALWrite", sessions=3.0))
+    (one,) = commits(*busy, counters={"pg_stat_wal.wal_sync": 1_200.0})
+    assert one.headline == "Each flush of the write-ahead log to disk takes 45.0 ms"
+    assert commits(*busy, counters={"pg_stat_wal.wal_sync": 12_000.0}) == []
+    assert commits(*busy) == []
+
+
+def test_from_postgresql_18_on_pg_stat_io_counts_flushes():
+    busy = [spent(wait="IO:WalSync", sessions=0.9)]
+    flushes = CounterFacts("pg_stat_io", "client backend, wal, normal", "fsyncs", 1_200.0)
+    heap = CounterFacts("pg_stat_io", "client backend, relation, normal", "fsyncs", 90_000.0)
+    seen = evidence(busy)
+    seen = replace(seen, database=replace(seen.database, counters=(flushes, heap)))
+    assert [one.rule for one in slow_commits.RULE.find(seen)] == ["slow-commits"]

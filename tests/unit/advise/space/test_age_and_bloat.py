@@ -1,0 +1,42 @@
+"""Indexes that are mostly empty, and tables that were not frozen for long."""
+
+import pytest
+
+from fakes.evidence import a_statement, a_table, an_index, evidence, spent
+from uncork.advise.rules.space import index_bloat, not_frozen
+from uncork.model.database.plan import PlanNode, StatementPlan
+
+DEFINITION = "CREATE INDEX item_day ON item USING btree (day)"
+
+
+def found(*, size=80_000_000, bloat=60_000_000, kind="Index Only Scan", blocks=9_000):
+    node = PlanNode(kind, "item", "item", "item_day", 0.0, 1.0, 1.0, 8)
+    plans = (StatementPlan(0, "generic", node, ""),)
+    statement = a_statement("SELECT count(day) FROM item", blocks=6_000 * blocks, plans=plans)
+    index = an_index(DEFINITION, bytes=size, bloat_bytes=bloat)
+    return list(index_bloat.RULE.find(evidence([spent()], [statement], tables=[a_table()], indexes=[index])))
+
+
+def test_a_statement_that_reads_all_of_an_empty_index_pays_for_the_space():
+    (one,) = found()
+    assert one.bill.share == pytest.approx(0.75)
+    assert one.candidates[0].sql == "REINDEX INDEX CONCURRENTLY item_day;"
+
+
+def test_a_statement_that_reads_a_few_entries_pays_nothing():
+    assert found(blocks=10) == []
+    assert found(kind="Index Scan") == []
+    assert found(bloat=None) == []
+
+
+def test_much_empty_space_costs_disk():
+    (one,) = found(size=800_000_000, bloat=600_000_000, blocks=10)
+    assert (one.bill, one.cost) == (None, "600 MB of disk")
+    assert found(size=800_000_000, bloat=270_000_000, blocks=10) == []
+
+
+def test_a_table_that_was_not_frozen_for_long_risks_all_writing():
+    (one,) = not_frozen.RULE.find(evidence([], tables=[a_table(frozen_age=1_500_000_000)]))
+    assert one.cost == "all writing, after 644 483 648 more transactions"
+    assert list(not_frozen.RULE.find(evidence([], tables=[a_table(frozen_age=300_000_000)]))) == []
+    assert list(not_frozen.RULE.find(evidence([], tables=[a_table(frozen_age=None)]))) == []
