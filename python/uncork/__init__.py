@@ -27,6 +27,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from uncork.api.cures import cure as cure
     from uncork.api.experiments import doctor as doctor
     from uncork.api.experiments import plan as plan
     from uncork.api.experiments import run as run
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from uncork.errors import UncorkError as UncorkError
 
 _HOMES = {
+    "api.cures": ("cure",),
     "api.experiments": ("doctor", "plan", "run", "run_case"),
     "api.guards": ("guard",),
     "api.loads": ("load_http", "load_sql", "sweep_http", "sweep_sql"),
@@ -62,6 +64,7 @@ __all__ = [
     "UncorkError",
     "__version__",
     "compare",
+    "cure",
     "doctor",
     "guard",
     "history",

@@ -39,7 +39,7 @@ __all__ = [
     "write_stacks",
 ]
 
-PLAN_VERSION = 6
+PLAN_VERSION = 7
 """Version of the load plan's format that this package writes."""
 
 LogFollower = _core.LogFollower

@@ -49,8 +49,9 @@ precision = "50%"
 
 BRIEF_EVIDENCE = """
 from uncork.cli.app import main
-from uncork.workbench.experiment import evidence
+from uncork.experiment.plan import evidence_time as evidence
 evidence.WATCH_NS = evidence.SYSCALLS_NS = {nanoseconds}
+evidence._LEAST = 1.0
 main()
 """
 """A program: the command line, but evidence is sampled shortly instead of for eight seconds per variant."""

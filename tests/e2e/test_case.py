@@ -159,7 +159,7 @@ def test_analysis_api_by_default_is_the_road_the_heavy_request_and_the_view():
 
 def test_analysis_api_shows_what_http2_gains_and_where_the_database_is_the_limit(uncork):
     workloads = ("--workload", "simple", "--workload", "analysis", "--workload", "newest")
-    done = uncork("case", "run", "analysis-api", *SMALL, *workloads, "--budget", "45s", timeout=460)
+    done = uncork("case", "run", "analysis-api", *SMALL, *workloads, "--budget", "35s", timeout=460)
     assert done.returncode == 0, done.stderr
     (folder,) = uncork.runs
     result = json.loads((folder / "result.json").read_text())
@@ -194,7 +194,7 @@ def test_analysis_api_shows_the_cliff_of_a_thousand_requests_a_connection(uncork
 
 def test_analysis_api_pays_for_the_fast_views_with_writes(uncork):
     done = uncork(
-        "case", "run", "analysis-api", *SMALL, "--workload", "write", "--workload", "count", "--budget", "30s"
+        "case", "run", "analysis-api", *SMALL, "--workload", "write", "--workload", "count", "--budget", "38s"
     )
     assert done.returncode == 0, done.stderr
     (folder,) = uncork.runs
@@ -217,7 +217,7 @@ def test_the_doctor_compares_the_system_with_itself(uncork):
 
 def test_message_archive_in_small_compares_environments_and_tells_what_their_keys_let_in(uncork):
     chosen = ["--workload", "user", "--workload", "id", "--rows", "10000"]
-    done = uncork("case", "run", "message-archive", *chosen, "--budget", "40s", "--precision", "99%")
+    done = uncork("case", "run", "message-archive", *chosen, "--budget", "30s", "--precision", "99%")
     assert done.returncode == 0, done.stderr
     assert (
         "timescaledb is skipped: cannot be run here: the extension timescaledb is not installed on the server"

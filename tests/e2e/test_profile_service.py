@@ -78,6 +78,7 @@ def test_statements_of_each_request_are_counted_and_the_n_plus_one_is_named(shop
         assert calls["select name from customers where id = ?"] == pytest.approx(20, rel=0.02)
         assert calls["select name from products where id = ?"] == pytest.approx(20, rel=0.02)
         assert requests[path]["statements"] == pytest.approx(41 + around, rel=0.02)
+        assert requests[path]["connections"] < 0.5, "a pool keeps them"
     (single,) = requests["/product/{n}"]["templates"]
     assert (round(single["calls"], 1), round(single["rows"], 1)) == (1.0, 1.0)
     assert found["explained"] > 0.95

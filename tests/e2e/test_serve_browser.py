@@ -89,6 +89,13 @@ def drawn(page):
     page.wait_for_function(f"document.querySelector('h1').innerText !== '{waiting}'", timeout=120_000)
 
 
+def follow(page, link):
+    """Click, and wait until the next page is there: a click alone returns before it has a body."""
+    with page.expect_navigation():
+        link.click()
+    drawn(page)
+
+
 def ids(page):
     return page.locator("table.runs tbody th .id").all_inner_texts()
 
@@ -116,7 +123,7 @@ def test_the_list_says_at_once_what_there_is_and_what_is_damaged(visit, root):
     page.locator("details.damaged summary").click()
     assert "broken-20200101-100000" in page.locator("details.damaged").inner_text()
     assert len(ids(page)) == 100 and ids(page)[0] == last(root, "lookup")
-    page.get_by_role("link", name="Older").click()
+    follow(page, page.get_by_role("link", name="Older"))
     assert len(ids(page)) == 34
     assert page.locator("tr", has_text="gone-20200101-100000").locator(".status").inner_text() == "killed"
 
@@ -140,7 +147,7 @@ def test_filters_choose_without_loading_the_page_and_can_be_shared(visit):
 def test_filters_work_without_scripts(visit):
     page = visit(java_script_enabled=False)
     page.get_by_label("Status").select_option("failed")
-    page.get_by_role("button", name="Filter").click()
+    follow(page, page.get_by_role("button", name="Filter"))
     assert ids(page) == ["older-20200101-100000"]
 
 
@@ -160,11 +167,10 @@ def test_the_list_follows_what_is_stored_and_keeps_what_was_chosen(visit, root, 
 @pytest.mark.parametrize("kind", ["load", "lookup"])
 def test_a_report_is_shown_with_the_way_back(visit, root, kind):
     page = visit()
-    page.locator(f'th a[href="/runs/{last(root, kind)}"]').click()
-    drawn(page)
+    follow(page, page.locator(f'th a[href="/runs/{last(root, kind)}"]'))
     assert page.locator("svg.chart").count() >= 1
     assert len(page.locator("h1").inner_text()) > 30
-    page.get_by_role("link", name="All runs").click()
+    follow(page, page.get_by_role("link", name="All runs"))
     assert page.url.endswith("/")
 
 
@@ -172,12 +178,11 @@ def test_runs_are_compared_from_the_list(visit):
     page = visit("/?q=lookup")
     for number in (1, 0):
         page.get_by_role("checkbox").nth(number).check()
-    page.get_by_role("button", name="Compare selected runs").click()
+    follow(page, page.get_by_role("button", name="Compare selected runs"))
     assert "/compare?run=" in page.url
-    drawn(page)
     assert len(page.locator("h1").inner_text()) > 30
     assert page.locator("main table").count() > 1
-    page.get_by_role("link", name="All runs").click()
+    follow(page, page.get_by_role("link", name="All runs"))
 
 
 def test_a_tag_is_set_and_taken_away_by_keyboard(visit, root):
@@ -213,15 +218,14 @@ def test_a_single_run_is_compared_with_the_baseline(visit, root):
 
 def test_a_history_is_found_from_a_run_and_from_the_top(visit, root):
     page = visit(f"/runs/{last(root, 'load')}")
-    page.get_by_role("link", name="History").click()
+    follow(page, page.get_by_role("link", name="History"))
     assert "metrics have a history" in page.locator("h1").inner_text()
-    page.get_by_role("link", name="throughput", exact=True).click()
-    drawn(page)
+    follow(page, page.get_by_role("link", name="throughput", exact=True))
     assert page.locator("h1").inner_text().startswith("throughput ")
     assert page.locator("#chart svg.chart").count() == 1 and page.locator("#runs tbody tr").count() > 100
-    page.get_by_role("link", name="Histories").click()
+    follow(page, page.get_by_role("link", name="Histories"))
     assert "series of comparable runs" in page.locator("h1").inner_text()
-    page.locator("tbody th a").first.click()
+    follow(page, page.locator("tbody th a").first)
     assert page.locator("tbody th a").count() > 3
 
 
@@ -242,7 +246,7 @@ def test_charts_and_tables_are_had_as_files(visit, root):
 
 def test_a_case_tells_its_question_figures_commands_and_latest_run(visit):
     page = visit("/cases")
-    page.get_by_role("link", name="cluster-names", exact=True).click()
+    follow(page, page.get_by_role("link", name="cluster-names", exact=True))
     text = page.locator("main").inner_text()
     assert "uncork case run cluster-names --full" in text and "older-20200101-100000" in text
     assert "11 399 657" in text.replace("\N{NARROW NO-BREAK SPACE}", " ")
@@ -271,7 +275,7 @@ def test_a_run_in_progress_is_followed_until_it_ends(visit, root, served, tmp_pa
         while not list(root.glob("slow-*/trials/*.parquet")) and time.monotonic() < until:
             time.sleep(0.1)
         page = visit("/?status=running")
-        page.get_by_role("link", name="slow", exact=True).click()
+        follow(page, page.get_by_role("link", name="slow", exact=True))
         assert page.url.endswith("/live")
         assert page.locator("h1").inner_text().startswith("slow has been running since")
         first = page.locator(".sentence").inner_text()
@@ -300,7 +304,7 @@ def test_a_load_is_followed_second_by_second_and_keeps_what_it_told_if_it_is_kil
             while not list(tmp_path.glob("load-*/glances.jsonl")) and time.monotonic() < until:
                 time.sleep(0.1)
             page.goto(served.address)
-            page.get_by_role("link", name=re.compile("^load of ")).click()
+            follow(page, page.get_by_role("link", name=re.compile("^load of ")))
             assert page.url.endswith("/live")
             first = page.locator(".sentence").inner_text()
             assert re.search(r" of 60.0 s: .* operations a second now, 99 % under .*; none failed", first)

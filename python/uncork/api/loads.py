@@ -24,7 +24,7 @@ from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, sweep_request
 from uncork.workbench.event_words import load_step_line, progress_line
 from uncork.workbench.load.http import HttpSession, new_http_load
-from uncork.workbench.load.sql import LoadSession, new_load
+from uncork.workbench.load.sql import LoadSession, new_load, sql_files
 from uncork.workbench.load.sweeps import new_sweep
 
 __all__ = ["HttpKeywords", "SqlKeywords", "load_http", "load_sql", "sweep_http", "sweep_sql"]
@@ -225,6 +225,7 @@ def _sql_job(
     job = read_request(
         options,
         read=lambda name: texts[name] if name in texts else _text_of(name),
+        files=lambda name: None if name in texts else sql_files(name),
         draw_seed=lambda: secrets.randbits(63),
         now_seed=clock.time_ns() // 1000,
         log_id=str(os.getpid()),

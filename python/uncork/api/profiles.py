@@ -47,6 +47,7 @@ class DatabaseKeywords(TypedDict, total=False):
 
     lasting: Quantity
     rate: float
+    anonymize: bool
 
 
 class ServiceKeywords(TypedDict, total=False):
@@ -173,6 +174,7 @@ def profile_db(
             seconds=read.lasting / 1e9,
             rate_hz=read.rate,
             command=call_text("profile_db", options, () if database is None else (database,)),
+            anonymous=read.anonymize,
             show=show,
         )
     _check(done.folder, done.result.run.status, done.trouble)

@@ -159,6 +159,10 @@ class Measuring:
         typed = {name: self._config.getoption(f"--uncork-{name}") for name in ("budget", "dsn")}
         marker = self._item.get_closest_marker("uncork")
         words = {name: value for name, value in typed.items() if value is not None}
+        if "budget" in words:
+            from uncork.requests.option import with_unit  # noqa: PLC0415 -- only if pytest runs with it
+
+            words["budget"] = with_unit(words["budget"], "s")
         words |= {} if marker is None else marker.kwargs
         words.pop("undecided", None)
         return {name: value for name, value in words.items() if not only or name in only}

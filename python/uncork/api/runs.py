@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from uncork.api.verdicts import VariantVerdicts
+    from uncork.model.results.cure import Change, CureResult
     from uncork.model.results.database import DatabaseResult
     from uncork.model.results.experiment import Comparison, NoiseFloor, RunResult
     from uncork.model.results.figure import RunFigures
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CpuRun",
+    "CureRun",
     "DatabaseRun",
     "ExperimentRun",
     "GuardRun",
@@ -69,7 +71,7 @@ class Run(Shown):
 
     @property
     def kind(self) -> str:
-        """The kind of run: experiment, load, sweep, log, database, cpu, import or guard."""
+        """The kind of run: experiment, load, sweep, log, database, cpu, service, import, guard or cure."""
         return self._manifest.kind
 
     @property
@@ -432,6 +434,27 @@ class Runs(Sequence[Run]):
         return drawn(columns, [_facts(run) for run in newest], len(self))
 
 
+class CureRun(Run):
+    """A cure: the findings, and which changes were proven on a copy."""
+
+    @cached_property
+    def result(self) -> CureResult:
+        """The result with everything that the report shows, as typed values."""
+        from uncork.workbench.cure.stored import read_cure  # noqa: PLC0415 -- as above
+
+        return read_cure(self.folder)
+
+    @property
+    def answer(self) -> str:
+        """The first sentences of the report."""
+        return self.result.answer
+
+    @property
+    def chosen(self) -> Change | None:
+        """The changes that are proposed together, with their SQL and what they save; None without any."""
+        return self.result.chosen
+
+
 _SHOWN: Final = 30
 _KINDS: Final[dict[str, type[Run]]] = {
     "experiment": ExperimentRun,
@@ -443,6 +466,7 @@ _KINDS: Final[dict[str, type[Run]]] = {
     "service": ServiceRun,
     "import": ImportedRun,
     "guard": GuardRun,
+    "cure": CureRun,
 }
 
 

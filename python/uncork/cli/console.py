@@ -93,14 +93,12 @@ def show_plan(plan: PlanDocument) -> None:
     expected = f", about {plan.forecasts[0].rounds} in this budget" if plan.forecasts else ""
     table.add_row("rounds", f"{least} to {most}{expected}; each restarts the server (embedded)")
     table.add_row("time", f"about {format_duration(plan.round_ns)} a round, after creating the data")
-    table.add_row("", f"at most {format_duration(plan.worst_ns)}, the budget")
+    table.add_row("", f"at most {format_duration(plan.worst_ns)} for the whole run, the budget")
     for one in plan.forecasts:
         table.add_row(f"expected on {one.workload}", forecast_words(one, plan.worst_ns))
     if plan.evidence:
-        many = len(plan.variants) * len(plan.workloads)
-        table.add_row(
-            "evidence", f"{', '.join(plan.evidence)}: afterwards, in {many} trials of up to about 10 s"
-        )
+        took = f": afterwards, for about {format_duration(plan.evidence_ns)}" if plan.evidence_ns else ""
+        table.add_row("evidence", ", ".join(plan.evidence) + took)
     table.add_row("seed", str(plan.seed))
     output.print(table)
     if plan.basis:

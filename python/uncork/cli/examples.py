@@ -20,6 +20,21 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         'uncork new slow.toml --from last --template "from orders" '
         '--change index="CREATE INDEX ON orders (customer_id)"',
     ),
+    "cure": (
+        'uncork cure "dbname=shop host=/run/postgresql"',
+        'uncork cure last "dbname=shop" --budget 5min -o cure/',
+        'uncork cure "dbname=shop" --logs "/var/log/postgresql/*.log" --only missing-index',
+    ),
+    "demo": ("uncork demo", "uncork demo --budget 5min --html demo.html"),
+    "advise": (
+        "uncork advise postgresql:///shop --for 60s",
+        "uncork advise postgresql:///shop /var/log/postgresql/ --html advice.html",
+        "uncork advise last --experiment 1 > question.toml",
+    ),
+    "capture": (
+        "uncork capture postgresql:///shop --for 5min -o workload",
+        "uncork capture last postgresql:///shop -o workload",
+    ),
     "profile service": (
         "uncork profile service http://127.0.0.1:8080/ --postgres postgresql:///shop",
         'uncork profile service http://127.0.0.1:8080/items/{id} /search --var "id=1..1000" -c 16 --for 30s',

@@ -11,6 +11,10 @@ from uncork.experiment.spec.problems import hint
 
 __all__ = ["misuse_message"]
 
+_DURATION = ("-D", "-T", "--for", "--budget", "--duration", "--time")
+"""Names of the option for how long a verb measures; the one that the verb has is suggested."""
+_TIMES = ("TIME", "SECONDS")
+
 
 def misuse_message(error: TyperException) -> str:
     """Return what is wrong, a suggestion, and the help command; empty if the help is shown anyway.
@@ -21,12 +25,24 @@ def misuse_message(error: TyperException) -> str:
     if not str(error) or not message:
         return ""
     near = getattr(error, "possibilities", None)
-    if near:
+    if own := _own_name(error):
+        message = f'{message.partition(" (")[0]}; did you mean "{own}"?'
+    elif near:
         message = f"{message.partition(' (')[0]}{hint(getattr(error, 'option_name', ''), set(near))}"
     message = message.replace(". Did you mean", "; did you mean")
     message = re.sub(r"is not a valid (?:int range|integer|int)\b", "is not a whole number", message)
     remedy = " Try" if message.endswith("?") else "; try"
     return f"{message[0].lower()}{message[1:]}{remedy} `{_verb(error)} --help`"
+
+
+def _own_name(error: TyperException) -> str:
+    """Return the verb's own name of an unknown option that other verbs have; empty if there is none."""
+    if getattr(error, "option_name", "") not in _DURATION:
+        return ""
+    context: Any = getattr(error, "ctx", None)
+    options = context.command.params if context is not None else ()
+    known = {name for one in options if one.metavar in _TIMES for name in one.opts}
+    return next((name for name in _DURATION if name in known), "")
 
 
 def _verb(error: TyperException) -> str:

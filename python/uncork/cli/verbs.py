@@ -88,8 +88,18 @@ _CASE: Final = {
 }
 VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
     "Find the bottleneck": {
+        "advise": Verb(
+            "Name what is wrong with a database: each fault with its cost and the changes to try.",
+            "uncork.cli.profile.advise:advise",
+            "uncork.requests.profile_options:AdviseOptions",
+        ),
         "profile": Verb("Find where a database spends its time.", verbs=_PROFILE),
         "load": Verb("Load-test a server or a service.", verbs=_LOAD),
+        "capture": Verb(
+            "Capture a database's workload as scripts: its statements with their rates and values.",
+            "uncork.cli.profile.capture:capture",
+            "uncork.requests.profile_options:CaptureOptions",
+        ),
         "observe-cost": Verb(
             "Measure the overhead of each observer: off and on, side by side, under load and idle.",
             "uncork.cli.observe_cost:observe_cost",
@@ -97,6 +107,16 @@ VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
         ),
     },
     "Prove the fix": {
+        "cure": Verb(
+            "Try the changes of a database's findings on a copy, and hand over what is proven to help.",
+            "uncork.cli.profile.cure:cure_command",
+            "uncork.requests.profile_options:CureOptions",
+        ),
+        "demo": Verb(
+            "Watch a cure in two minutes: the missing indexes of a small shop, on a temporary server.",
+            "uncork.cli.profile.demo:demo",
+            "uncork.requests.profile_options:DemoOptions",
+        ),
         "new": Verb(
             "Write a commented experiment file to start from, or one about a stored run.",
             "uncork.cli.new:new",

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from uncork.experiment.draft_text import comment, multiline, toml
-from uncork.experiment.made_rows import literal, quoted, table_sql
+from uncork.experiment.made_rows import table_sql
 from uncork.experiment.spec.placeholders import fill_in
+from uncork.model.database.names import literal, quoted, sql_name
 from uncork.model.source_table import SourceTable
 
 __all__ = ["Draft", "DraftParameter", "DraftTable", "experiment_text"]
@@ -89,7 +90,7 @@ def _variants(draft: Draft) -> list[str]:
     column = next((one for one in draft.parameters if one.column and one.table), None)
     example = "CREATE INDEX ON orders (customer_id);"
     if column is not None and column.table is not None and column.column is not None:
-        example = f"CREATE INDEX ON {_name(column.table)} ({quoted(column.column)});"
+        example = f"CREATE INDEX ON {sql_name(column.table)} ({quoted(column.column)});"
     changes = draft.changes or {"changed": f"-- {fill_in(f'the change to test, such as {example}')}"}
     return [
         "# Each variant adds its SQL after the set-up. The baseline is the present state.\n"
@@ -134,7 +135,7 @@ def _unknown_table(table: DraftTable) -> list[str]:
     reason = "" if table.source is None or table.source.unknown is None else f" ({table.source.unknown})"
     if table.source is not None and table.source.unknown is None:
         reason = " (it has a type that uncork cannot make values of)"
-    what = f"CREATE TABLE {_name(table.name)} and INSERT with realistic rows{reason}"
+    what = f"CREATE TABLE {sql_name(table.name)} and INSERT with realistic rows{reason}"
     return [f"-- {fill_in(what)}", *(f"-- {note}" for note in table.notes)]
 
 
@@ -171,7 +172,7 @@ def _parameter(one: DraftParameter, made: Mapping[str, str]) -> str:
     drawn = None
     if one.column is not None and one.table is not None:
         name = quoted(one.column)
-        drawn = f"SELECT {name} FROM {_name(one.table)} WHERE {name} IS NOT NULL ORDER BY 1"  # noqa: S608
+        drawn = f"SELECT {name} FROM {sql_name(one.table)} WHERE {name} IS NOT NULL ORDER BY 1"  # noqa: S608
     if drawn is not None and (not samples or (one.equals and one.table in made)):
         return f"{key} = {{ query = {toml(drawn)} }}\n"
     if samples:
@@ -186,7 +187,3 @@ def _parameter(one: DraftParameter, made: Mapping[str, str]) -> str:
 
 def _grouped(count: int) -> str:
     return f"{count:,}".replace(",", " ")
-
-
-def _name(table: str) -> str:
-    return ".".join(map(quoted, table.split(".")))

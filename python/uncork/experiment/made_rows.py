@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from uncork.model.database.names import literal, quoted
 from uncork.model.source_table import SourceColumn, SourceTable
 
-__all__ = ["literal", "quoted", "table_sql"]
+__all__ = ["table_sql"]
 
 _NUMBERS: Final = "N"
 _TEXTS: Final = "S"
@@ -53,44 +54,6 @@ def table_sql(table: SourceTable, rows: int, compared: Collection[str]) -> str |
 def qualified(table: SourceTable) -> str:
     """Return a table's name as SQL writes it."""
     return f"{quoted(table.schema)}.{quoted(table.name)}" if table.schema else quoted(table.name)
-
-
-def quoted(name: str) -> str:
-    """Return an identifier in quotes if it needs them; common words count as needing them."""
-    plain = (
-        name.isascii() and name.replace("_", "a").isalnum() and name == name.lower() and not name[0].isdigit()
-    )
-    return name if plain and name not in _KEYWORDS else '"' + name.replace('"', '""') + '"'
-
-
-def literal(value: str) -> str:
-    """Return a text as a literal of SQL."""
-    return "'" + value.replace("'", "''") + "'"
-
-
-_KEYWORDS: Final = frozenset(
-    [
-        *("all", "analyse", "analyze", "and", "any", "array", "as", "asc", "both", "case", "cast", "check"),
-        *("collate", "column", "constraint", "create", "default", "desc", "distinct", "do", "else", "end"),
-        *(
-            "except",
-            "false",
-            "fetch",
-            "for",
-            "foreign",
-            "from",
-            "grant",
-            "group",
-            "having",
-            "in",
-            "initially",
-        ),
-        *("intersect", "into", "lateral", "leading", "limit", "not", "null", "offset", "on", "only", "or"),
-        *("order", "placing", "primary", "references", "returning", "select", "some", "symmetric", "table"),
-        *("then", "to", "trailing", "true", "union", "unique", "user", "using", "variadic", "when", "where"),
-        *("window", "with"),
-    ]
-)
 
 
 def _definition(column: SourceColumn) -> str:

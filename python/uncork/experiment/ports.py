@@ -9,6 +9,7 @@ from typing import Protocol
 from uncork.model.answer import Answer
 from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import EngineOverhead
+from uncork.model.evidence import Sampling
 from uncork.model.http_trial import AskedRequest, HttpAnswer, TrialRequest
 from uncork.model.measurement import Measurement
 from uncork.model.request import LoadRequest
@@ -174,7 +175,12 @@ class Evidence(Protocol):
     """Samples a server while an untimed load runs."""
 
     def gather(
-        self, place: tuple[Cell, str, str], kinds: Sequence[str], request: TrialRequest, load: Load
+        self,
+        place: tuple[Cell, str, str],
+        kinds: Sequence[str],
+        request: TrialRequest,
+        load: Load,
+        lengths: Sampling,
     ) -> str | None:
         """Run the load, sample and store meanwhile; return the reason if that was impossible."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ from uncork.experiment.spec.placeholders import fill_in
 from uncork.experiment.spec.services import RESERVED, text_names
 from uncork.model.services.program import HIDDEN, RunningProgram
 
-__all__ = ["DROPPED", "ServiceStart", "service_start"]
+__all__ = ["DROPPED", "ServiceStart", "file_paths", "service_start"]
 
 DROPPED: Final = "(not stored)"
 """The value of a secret header in the plan of a load."""
@@ -35,6 +36,9 @@ _PARTS: Final = ("host", "port", "name", "user", "password")
 _URI: Final = re.compile(r"(jdbc:)?postgres(?:ql)?(\+\w+)?://[^\s\"']+")
 _WORDS: Final = re.compile(r"(?=.*\bdbname\s*=)(?=.*\b(host|port|user)\s*=).*", re.DOTALL)
 _LONGEST: Final = 1000
+_FILE: Final = re.compile(r"(?!-)[^\s:]*[./][^\s:]*")
+_UNKNOWN: Final = "DATABASE"
+"""The variable that marks an unknown way to the database."""
 _STARTERS: Final = ("docker-proxy", "rootlessport", "containerd-shim", "kubectl", "ssh", "sshd", "systemd")
 """Programs that listen for a service which runs elsewhere."""
 
@@ -48,10 +52,18 @@ class ServiceStart:
     notes: tuple[str, ...] = ()
 
 
-def service_start(program: RunningProgram, port: int, database: str | None) -> ServiceStart | str:
+def service_start(
+    program: RunningProgram,
+    port: int,
+    database: str | None,
+    files: Mapping[str, str] = MappingProxyType({}),
+) -> ServiceStart | str:
     """Return how to start a service that ran like this, or a sentence about why that is unknown.
 
-    `port` is where it listened; `database` is the connection string of its database, if known.
+    `port` is where it listened; `database` is the connection string of its database, if known. `files` are
+    the texts of files that its arguments and variables name. If one of them has the connection string, or
+    nothing has it, the place becomes a mark to fill in: otherwise every variant would use the service's own
+    database.
     """
     if not program.command:
         shown = f' ("{program.title}")' if program.title else ""
@@ -59,7 +71,8 @@ def service_start(program: RunningProgram, port: int, database: str | None) -> S
     first = program.command[0].rpartition("/")[2]
     if first in _STARTERS:
         return f"{first} listens on the port and passes connections on, so the service runs elsewhere"
-    filled = _Filled(port, None if database is None else _database_of(database))
+    name = None if database is None else _database_of(database)
+    filled = _Filled(port, name, frozenset(path for path, text in files.items() if _connects(text, name)))
     words = [filled.word(word) for word in program.command]
     before, environment = filled.variables(program.environment or {})
     notes = [
@@ -78,6 +91,10 @@ def service_start(program: RunningProgram, port: int, database: str | None) -> S
         )
     if database is not None and not filled.database_seen:
         notes.append("Its database occurs in neither; it must connect to DATABASE_URL.")
+        environment[_UNKNOWN] = fill_in(
+            "how the service finds its database, such as a variable with the value {database_url}; remove "
+            "this line if it connects to DATABASE_URL"
+        )
     # env is a program: it changes the folder and sets variables without a shell.
     command = ("env", f"--chdir={program.folder}", *before, *words)
     return ServiceStart(command, environment, tuple(notes))
@@ -86,7 +103,8 @@ def service_start(program: RunningProgram, port: int, database: str | None) -> S
 class _Filled:
     """Replaces the port and the database in words and variables, and notes what it met."""
 
-    def __init__(self, port: int, database: str | None) -> None:
+    def __init__(self, port: int, database: str | None, files: frozenset[str]) -> None:
+        self._files = files
         self._port = re.compile(rf"(?<![\d.]){port}(?![\d.])")
         self._database = database
         self.port_seen = False
@@ -95,6 +113,9 @@ class _Filled:
 
     def word(self, word: str) -> str:
         """Return a word of the command."""
+        path = _path_in(word)
+        if path in self._files:
+            return self._copied(path)
         found = self._replaced(word)
         return fill_in(f"the secret in {word}") if HIDDEN in found else found
 
@@ -120,12 +141,21 @@ class _Filled:
         return before, found
 
     def _variable(self, name: str, value: str | None) -> str:
+        if value in self._files:
+            return self._copied(value)
         part = _PART.fullmatch(name)
         if part is not None and self._database is not None and part.lastindex is not None:
             self.database_seen = True
             return f"{{database_{_PARTS[part.lastindex - 1]}}}"
         text = f"${{{name}}}" if value is None else self._replaced(value)
         return f"${{{name}}}" if HIDDEN in text else text
+
+    def _copied(self, path: str) -> str:
+        self.database_seen = True
+        return fill_in(
+            f"the path of a copy of {path} that connects to DATABASE_URL; that file names the service's own "
+            "database, which no variant must use"
+        )
 
     def _replaced(self, text: str) -> str:
         text = _URI.sub(self._uri, text)
@@ -152,6 +182,24 @@ class _Filled:
 
     def _is_ours(self, name: str) -> bool:
         return not self._database or not name or name == self._database
+
+
+def file_paths(program: RunningProgram) -> tuple[str, ...]:
+    """Return what may be paths of files among the arguments and variables of a program."""
+    words = [_path_in(word) for word in program.command[1:]]
+    values = [value for value in (program.environment or {}).values() if value]
+    return tuple(dict.fromkeys(one for one in (*words, *values) if _FILE.fullmatch(one)))
+
+
+def _path_in(word: str) -> str:
+    """Return an argument without its option: ``--config=/etc/app.ini`` gives ``/etc/app.ini``."""
+    return word.partition("=")[2] if word.startswith("-") and "=" in word else word
+
+
+def _connects(text: str, name: str | None) -> bool:
+    """Return whether the text of a file has a connection string of a database."""
+    found = [_database_of(one[0]) for one in _URI.finditer(text)]
+    return any(not name or one == name for one in found)
 
 
 def _database_of(conninfo: str) -> str:

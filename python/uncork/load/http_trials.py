@@ -58,6 +58,7 @@ def http_arm_plan(trial: HttpTrial) -> dict[str, Any]:
         "warmup_operations": trial.warmup_operations,
         "deadline_ns": trial.deadline_ns,
         "watch_pid": trial.target.pid,
+        "accepting_pid": next(iter(trial.served.pids), None),
         "interval_ns": 0,
         "keep_interrupted": False,
         "give_up": False,

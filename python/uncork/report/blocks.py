@@ -150,7 +150,10 @@ class ForestMark:
 
 @dataclass(frozen=True, slots=True)
 class ForestChart:
-    """Effects with intervals, one line per cell, with the noise floor and the practical threshold."""
+    """Effects with intervals, one line per cell, with the noise floor and the practical threshold.
+
+    `axis` says what the effects are.
+    """
 
     title: str
     description: str
@@ -159,6 +162,7 @@ class ForestChart:
     practical: float
     floor: float | None
     better: Literal["lower", "higher"]
+    axis: str = "change from the baseline"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from uncork.errors import UsageError
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import parse_share
-from uncork.requests.option import Kind, Opt, duration, opt, pair, whole
+from uncork.requests.option import Kind, Opt, duration, opt, pair, whole, with_unit
 from uncork.requests.shared_options import AsJson, Html, Markdown, Quiet, Runs
 
 __all__ = [
@@ -52,26 +52,26 @@ def _take_levels(entry: tuple[str, object], option: str) -> Levels:
 
 
 def share() -> Kind:
-    """Take a percentage above 0, and return it as a fraction."""
+    """Take a percentage above 0 and below 100, as in an experiment file, and return it as a fraction."""
 
     def read(text: str, option: str) -> float:
         try:
             value = parse_share(text)
         except ValueError as error:
             raise UsageError(f"{option}: {error}") from error
-        if not value:
-            raise UsageError(f"{option} must be above 0; found {text}")
+        if not 0 < value < 1:
+            raise UsageError(f"{option} must be above 0% and below 100%; found {text}")
         return value
 
     return Kind(read, lambda value, option: read(str(value), option))
 
 
-def _text_of(kind: Kind) -> Kind:
-    """Take what `kind` takes, and return it as text."""
+def _text_of(kind: Kind, unit: str = "") -> Kind:
+    """Take what `kind` takes, and return it as text; a bare number gets `unit`."""
 
     def read(text: str, option: str) -> str:
         kind.read(text, option)
-        return text
+        return with_unit(text, unit) if unit else text
 
     return Kind(read, read)
 
@@ -352,7 +352,10 @@ class CostOptions:
         "--practical PERCENT", "Smallest overhead that matters. Default: 1%.", _text_of(share()), default="1%"
     )
     budget: str = opt(
-        "--budget TIME", "Maximum duration of the load. Default: 4min.", _text_of(duration()), default="4min"
+        "--budget TIME",
+        "Maximum duration of the load. Default: 4min.",
+        _text_of(duration(), "s"),
+        default="4min",
     )
     precision: str = opt(
         "--precision PERCENT",

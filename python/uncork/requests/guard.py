@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncork.experiment.guard.sides import Side, parse_side
 from uncork.model.evidence import EvidenceKind
-from uncork.model.redaction import is_secret, redact
+from uncork.model.redaction import is_secret, shell_command, variable_for, without_secrets
 from uncork.requests.guard_options import GuardOptions
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, changes_of
@@ -95,15 +94,16 @@ def headers_of(request: GuardRequest) -> list[tuple[str, str]]:
 
 
 def command_text(words: Sequence[str]) -> str:
-    """Return a command line that repeats a guard, without the secrets of servers, variables and headers."""
-    return shlex.join(map(_shown, words))
+    """Return a command line that repeats a guard, with environment variables in place of secrets."""
+    return shell_command(map(_shown, words))
 
 
 def _shown(word: str) -> str:
     kind, equals, rest = word.partition("=")
     if equals and kind.removeprefix("--").rpartition("=")[2] in ("dsn", "baseline", "candidate"):
-        return f"{kind}={_shown(rest)}" if kind != "dsn" else f"dsn={redact(rest)}"
+        return f"{kind}={_shown(rest)}" if kind != "dsn" else f"dsn={without_secrets(rest)}"
     name, colon, _ = word.partition(":")
     if colon and is_secret(name) and "//" not in word:
-        return f"{name}:***"
-    return redact(word)
+        space = " " if word.startswith(f"{name}: ") else ""
+        return f"{name}:{space}{variable_for(name.rpartition('.')[2].rpartition('=')[2])}"
+    return without_secrets(word)

@@ -76,7 +76,7 @@ def _digest(text: str, option: str) -> str:
 
 
 _STATUS = whole(200, 599)
-_TIME, _TIMEOUT, _LATENCY = duration("s"), duration("s", zero=True), duration("ms")
+_TIME, _TIMEOUT, _LATENCY = duration(), duration(zero=True), duration("ms")
 _RATE = number(0, 1e9, refusal="{option} must be above 0 requests a second; found {value}")
 HEADER = pair(":", "-H \"{name}\": write -H 'NAME: VALUE'")
 VARIABLE = pair(

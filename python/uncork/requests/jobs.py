@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from uncork.model.load import LoadSpec
 from uncork.model.sweep import SweepSpec
 
 __all__ = [
+    "CureJob",
     "HttpJob",
     "LoadJob",
     "ServerOptions",
@@ -124,6 +126,35 @@ class ServiceJob:
     code: bool
     command: str
     logs: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CureJob:
+    """Try the changes of the findings of a stored watch on a copy of the database.
+
+    `watched` is the folder of the watch, `log` that of a run of the server's logs. `source` is the connection
+    string of the database to copy, which is only read; `copy` that of a copy that exists already. `binaries`
+    is a folder with the server's programs for the copy. `disk` is how many bytes all copies together may
+    take, `max_read` how many bytes a second to read of the source at most. `only` are rules, and `finding` is
+    the number of the only finding to try. `earlier` is the folder of a cure that ended early, whose decided
+    findings are not tried again. `settings` are more settings of the copy's server. `command` repeats the
+    cure and holds no secret.
+    """
+
+    watched: Path
+    source: str = field(repr=False)
+    command: str
+    budget_s: float
+    disk: int
+    max_read: int
+    log: Path | None = None
+    copy: str | None = field(default=None, repr=False)
+    binaries: Path | None = None
+    only: tuple[str, ...] = ()
+    finding: int | None = None
+    dry_run: bool = False
+    earlier: Path | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

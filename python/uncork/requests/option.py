@@ -18,7 +18,7 @@ from types import UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from uncork.errors import UsageError
-from uncork.model.units import parse_duration
+from uncork.model.units import parse_bytes, parse_duration
 
 __all__ = [
     "MOST",
@@ -36,7 +36,9 @@ __all__ = [
     "options_of",
     "pair",
     "quantity_ns",
+    "size",
     "whole",
+    "with_unit",
 ]
 
 MOST: Final = 2**31 - 1
@@ -250,7 +252,7 @@ def number(
 ) -> Kind:
     """Take a finite number above `above` and at most `most`.
 
-    With `scale` it is a time written without a unit, and the value is that many nanoseconds times the number.
+    With `scale` it is a time. A bare number is multiplied by that many nanoseconds; a unit may follow it.
     """
 
     def check(value: float, option: str) -> float | int:
@@ -263,6 +265,8 @@ def number(
         try:
             value = float(text)
         except ValueError:
+            if scale is not None and re.match(r"\s*\d", text):
+                return check(quantity_ns(with_unit(text, ""), option) / scale, option)
             raise UsageError(f'invalid value "{text}" for option {option}; expecting a number') from None
         if not math.isfinite(value):
             raise UsageError(f'invalid value "{text}" for option {option}; expecting a finite number')
@@ -276,10 +280,17 @@ def number(
     return Kind(read, take)
 
 
-def duration(unit: str | None = None, *, zero: bool = False) -> Kind:
-    """Take a time and return nanoseconds. A bare number has the unit `unit`; without one it is refused.
+def with_unit(text: str, unit: str) -> str:
+    """Return a time with `unit` if it is a bare number. ``1m`` is a minute, as in h2load."""
+    minutes = re.fullmatch(r"\s*(\d+)m\s*", text)
+    bare = re.fullmatch(r"\s*\d+(\.\d+)?\s*", text)
+    return f"{minutes[1]}min" if minutes else f"{text.strip()}{unit}" if bare else text
 
-    `zero` allows 0, without a unit too. ``1m`` is a minute where bare numbers are allowed, as in h2load.
+
+def duration(unit: str = "s", *, zero: bool = False) -> Kind:
+    """Take a time and return nanoseconds. On the command line, a bare number has the unit `unit`.
+
+    `zero` allows 0, without a unit too.
     """
 
     def check(value: int, option: str, found: object) -> int:
@@ -290,13 +301,30 @@ def duration(unit: str | None = None, *, zero: bool = False) -> Kind:
     def read(text: str, option: str) -> int:
         if zero and re.fullmatch(r"0+\s*[a-z]*", text):
             return 0
-        if unit is not None:
-            minutes = re.fullmatch(r"\s*(\d+)m\s*", text)
-            bare = re.fullmatch(r"\s*\d+(\.\d+)?\s*", text)
-            text = f"{minutes[1]}min" if minutes else f"{text}{unit}" if bare else text
+        text = with_unit(text, unit)
         return check(quantity_ns(text, option), option, text)
 
     return Kind(read, lambda value, option: check(quantity_ns(value, option), option, value))
+
+
+def size() -> Kind:
+    """Take a size such as ``20GB`` and return bytes; a Python value may be a number of bytes."""
+
+    def check(value: int, option: str) -> int:
+        if value < 1:
+            raise UsageError(f"{option} must be above 0")
+        return value
+
+    def read(text: str, option: str) -> int:
+        try:
+            return check(parse_bytes(text.removesuffix("/s")), option)
+        except ValueError as error:
+            raise UsageError(f"{option}: {error}") from error
+
+    return Kind(
+        read,
+        lambda value, option: check(value, option) if isinstance(value, int) else read(str(value), option),
+    )
 
 
 def choice(*known: str, refusal: str = "") -> Kind:

@@ -1,4 +1,4 @@
-"""The options of `uncork profile logs`, `profile db` and `profile cpu`."""
+"""The options of `uncork profile logs`, `db` and `cpu`, and of `advise`, `capture`, `cure` and `demo`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,28 @@ from uncork.model.results.stacks import ProfileFormat
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.load_options import CONNECT
 from uncork.requests.log_filter import name_pattern, time_of_day
-from uncork.requests.option import choice, duration, opt, whole
+from uncork.requests.option import choice, duration, opt, size, whole
 from uncork.requests.shared_options import AsJson, Full, Html, Markdown, Quiet, Runs, Top
 
-__all__ = ["CpuOptions", "DatabaseOptions", "LogOptions"]
+__all__ = [
+    "AdviseOptions",
+    "CaptureOptions",
+    "CpuOptions",
+    "CureOptions",
+    "DatabaseOptions",
+    "DemoOptions",
+    "LogOptions",
+]
 
 _connect = partial(opt, panel=CONNECT)
 _filter = partial(opt, panel="Filters")
+_cure = partial(opt, panel="Copy and measurements")
 _FORMATS: Final = get_args(ProfileFormat)
 _TEN_S, _MINUTE, _EVERY = 10_000_000_000, 60_000_000_000, 5_000_000_000
+_TEN_MINUTES: Final = 600_000_000_000
+_DEMO: Final = 90_000_000_000
+_DISK: Final = 20_000_000_000
+_READ: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +147,11 @@ class DatabaseOptions:
         default=_MINUTE,
     )
     rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
+    anonymize: bool = opt(
+        "--anonymize",
+        "Drop values of columns, which the planner's statistics and texts of statements contain.",
+        default=False,
+    )
     top: Top = 10
     full: Full = False
     as_json: AsJson = False
@@ -204,6 +222,171 @@ class CpuOptions:
     full: Full = False
     as_json: AsJson = False
     markdown: Markdown = False
+    html: Html = None
+    quiet: Quiet = False
+    runs: Runs = DEFAULT_RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class AdviseOptions:
+    """Name what is wrong with a database: each fault with its cost and the changes to try.
+
+    Watches a server, reads its logs, or takes runs that are stored, and joins them. It only reads. What it
+    reads is stored as runs of `profile db` and `profile logs`.
+    """
+
+    sources: list[str] | None = opt(
+        "[SOURCES...]",
+        "A connection string to watch (a URI or key=value pairs), log files, and stored runs (an id, a name, "
+        "or last), in any combination. Default: watch the server of the PG* variables.",
+    )
+    host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
+    port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
+    user: str | None = _connect("-U, --username USER", "Role to connect as.")
+    lasting: int = opt(
+        "--for TIME",
+        'How long to watch a server, such as "10min". Default: 60s.',
+        duration(),
+        python="How long to watch a server.",
+        default=_MINUTE,
+    )
+    rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
+    experiment: int | None = opt(
+        "--experiment N",
+        "Print the experiment file that would prove the changes of finding N, instead of the report. With a "
+        "stored run and a connection string, the tables are made like those of that database.",
+        whole(1),
+    )
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
+    quiet: Quiet = False
+    runs: Runs = DEFAULT_RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions:
+    """Capture a database's workload as scripts: its statements with their rates and values.
+
+    Watches a server, or takes runs that are stored, and writes one script for each statement and set of
+    values. `uncork load sql -f FOLDER` sends them in the captured mix. The server is only read.
+    """
+
+    sources: list[str] | None = opt(
+        "[SOURCES...]",
+        "A connection string to watch (a URI or key=value pairs), or a stored run of `profile db` or "
+        "`advise` (an id, a name, or last); and logs of the same server, or their stored run, for the values "
+        "of executions. With a stored run, a connection string only checks the statements. Default: watch "
+        "the server of the PG* variables.",
+    )
+    output: Path = opt(
+        "-o, --output DIR", "Write to the new folder DIR. Default: workload.", default=Path("workload")
+    )
+    host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
+    port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
+    user: str | None = _connect("-U, --username USER", "Role to connect as.")
+    lasting: int = opt(
+        "--for TIME",
+        'How long to watch a server, such as "10min". Default: 60s.',
+        duration(),
+        python="How long to watch a server.",
+        default=_MINUTE,
+    )
+    rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
+    quiet: Quiet = False
+    runs: Runs = DEFAULT_RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class CureOptions:
+    """Try the changes of a database's findings on a copy, and hand over what is proven to help.
+
+    Watches a server, or takes a stored watch; copies the database; measures each change with the statements
+    that were seen. It only reads the server, and applies nothing: it writes the SQL for you.
+    """
+
+    sources: list[str] | None = opt(
+        "[SOURCES...]",
+        "A connection string of the database (a URI or key=value pairs), and stored runs of `profile db`, "
+        "`profile service` or `profile logs`. Without a stored watch, the server is watched first.",
+    )
+    host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
+    port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
+    user: str | None = _connect("-U, --username USER", "Role to connect as.")
+    lasting: int = opt(
+        "--for TIME",
+        'How long to watch the server, such as "10min". Default: 60s.',
+        duration(),
+        python="How long to watch the server.",
+        default=_MINUTE,
+    )
+    rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
+    logs: list[Path] | None = opt(
+        "--logs FILE",
+        "A log of the server: a file, glob or folder; repeatable. Values of parameters are taken from it.",
+        python="Logs of the server: files, globs and folders. Values of parameters are taken from them.",
+    )
+    budget: int = _cure(
+        "--budget TIME",
+        "Time for copying and measuring, after the watch. Default: 10min.",
+        duration(),
+        python="Time for copying and measuring, after the watch.",
+        default=_TEN_MINUTES,
+    )
+    disk: int = _cure(
+        "--disk SIZE",
+        "Disk space for all copies together; a part of the rows is copied if they need more. Default: 20GB.",
+        size(),
+        python="Disk space for all copies together, in bytes or as text.",
+        default=_DISK,
+    )
+    max_read: int = _cure(
+        "--max-read SIZE",
+        "Most bytes a second to read from the server while copying. Default: 100MB.",
+        size(),
+        python="Most bytes a second to read from the server while copying.",
+        default=_READ,
+    )
+    copy: str | None = _cure(
+        "--copy CONNINFO",
+        "A copy of the database that exists already, such as a restored backup; nothing else may use it.",
+        python="Connection string of a copy that exists already.",
+    )
+    pg_bin: Path | None = _cure("--pg-bin DIR", "Folder with the server's programs to run the copy with.")
+    only: list[str] | None = _cure(
+        "--only RULE",
+        "Try only findings of this rule, such as missing-index; repeatable.",
+        python="Try only findings of these rules.",
+    )
+    finding: int | None = _cure("--finding N", "Try only finding N of the report.", whole(1))
+    dry_run: bool = _cure("--dry-run", "Say what would be read and tried, and copy nothing.", default=False)
+    resume: str | None = _cure(
+        "--resume RUN",
+        "Continue a cure that ended early, with its watch: findings that were decided are not tried again.",
+    )
+    output: Path | None = opt("-o, --output DIR", "Also write the files to hand over into this folder.")
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
+    quiet: Quiet = False
+    runs: Runs = DEFAULT_RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """Watch a cure in two minutes: the missing indexes of a small shop, on a temporary server.
+
+    Starts PostgreSQL, sends the shop's traffic, watches the server, and tries the changes on a copy, as
+    `uncork cure` does with your database. It ends with the report, and with what to type next.
+    """
+
+    budget: int = opt(
+        "--budget TIME",
+        "Time for copying and measuring, after the watch. Default: 90s.",
+        duration(),
+        python="Time for copying and measuring, after the watch.",
+        default=_DEMO,
+    )
     html: Html = None
     quiet: Quiet = False
     runs: Runs = DEFAULT_RUNS

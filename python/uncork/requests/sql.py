@@ -6,8 +6,10 @@ Files are read through a function that the caller passes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Final
 
 from uncork.errors import UsageError
@@ -23,11 +25,14 @@ from uncork.requests.words import read_arrivals, refuse
 __all__ = ["read_request", "sweep_of_sql"]
 
 ReadFile = Callable[[str], str]
+ListFolder = Callable[[str], Sequence[str] | None]
+"""Return the paths of a folder's .sql files in the order of their names; None if it is no folder."""
 
 _MOST_SCRIPTS: Final = 128
 _MOST_CONNECTIONS: Final = 64
 """Default connection limit of an open loop."""
 _STEPS: Final = "dtgGvpf"
+_WEIGHT: Final = re.compile(r"--\s*weight:\s*(\d+)\s*$")
 _BOTH_MODES: Final = ("scale", "show_script", "no_vacuum", "runs")
 """Options for loading that -i accepts too."""
 
@@ -36,6 +41,7 @@ def read_request(
     options: SqlOptions,
     *,
     read: ReadFile,
+    files: ListFolder = lambda _: None,
     draw_seed: Callable[[], int],
     now_seed: int,
     log_id: str,
@@ -43,8 +49,9 @@ def read_request(
 ) -> LoadJob | TablesJob:
     """Return the job that the options describe.
 
-    `draw_seed` draws a random seed, and `now_seed` is the seed of ``--random-seed=time``. `log_id` makes the
-    log's name unique to this process. `command` repeats the request and contains no secret.
+    `files` lists the scripts of a folder. `draw_seed` draws a random seed, and `now_seed` is the seed of
+    ``--random-seed=time``. `log_id` makes the log's name unique to this process. `command` repeats the
+    request and contains no secret.
 
     Raises:
         UsageError: if an option is invalid or contradicts another.
@@ -59,7 +66,7 @@ def read_request(
         return TablesJob(server, tables)
     for name in () if options.embedded else names_given(options, (INITIALIZE,)):
         raise UsageError(f"{name} cannot be used in benchmarking mode; it requires -i")
-    spec = _spec(options, read, draw_seed, now_seed, log_id)
+    spec = _spec(options, read, files, draw_seed, now_seed, log_id)
     refuse(_contradictions(options, spec))
     needs_tables = any(script.builtin for script in spec.scripts)
     return LoadJob(
@@ -137,7 +144,12 @@ def _vacuum(options: SqlOptions, needs_tables: bool) -> Vacuum:
 
 
 def _spec(
-    options: SqlOptions, read: ReadFile, draw_seed: Callable[[], int], now_seed: int, log_id: str
+    options: SqlOptions,
+    read: ReadFile,
+    files: ListFolder,
+    draw_seed: Callable[[], int],
+    now_seed: int,
+    log_id: str,
 ) -> LoadSpec:
     clients = options.clients or 1
     arrivals = _arrivals(options, read)
@@ -149,7 +161,7 @@ def _spec(
         each = 10
     seed = options.random_seed
     return LoadSpec(
-        scripts=tuple(_scripts(options, read)),
+        scripts=tuple(_scripts(options, read, files)),
         clients=clients,
         max_clients=most,
         threads=min(options.jobs or 1, clients if most is None else most),
@@ -168,12 +180,13 @@ def _spec(
     )
 
 
-def _scripts(options: SqlOptions, read: ReadFile) -> Iterator[LoadScript]:
+def _scripts(options: SqlOptions, read: ReadFile, files: ListFolder) -> Iterator[LoadScript]:
     """Yield the scripts; the same one twice gets a number behind its name."""
     scripts = [_builtin_script(text) for text in options.builtin or ()]
     scripts += [_builtin_script("select-only")] if options.select_only else []
     scripts += [_builtin_script("simple-update")] if options.skip_some_updates else []
-    scripts += [_file_script(text, read) for text in options.script or ()]
+    for text in options.script or ():
+        scripts += _file_scripts(text, read, files)
     scripts = scripts or [_builtin_script("tpcb-like")]
     if len(scripts) > _MOST_SCRIPTS:
         raise UsageError(f"at most {_MOST_SCRIPTS} SQL scripts are allowed; found {len(scripts)}")
@@ -191,9 +204,28 @@ def _builtin_script(text: str) -> LoadScript:
     return LoadScript(found.name, weight, found.text, builtin=True)
 
 
-def _file_script(text: str, read: ReadFile) -> LoadScript:
-    name, weight = builtin.split_weight(text)
-    return LoadScript(name, weight, read(name))
+def _file_scripts(text: str, read: ReadFile, files: ListFolder) -> list[LoadScript]:
+    """Return the script of a file, or those of a folder, whose weights are in their first lines."""
+    found = files(text)
+    if found is None:
+        name, weight = builtin.split_weight(text)
+        if files(name) is not None:
+            raise UsageError(
+                f'-f {text}: a folder has no weight of its own; write "-- weight: {weight}" in the first '
+                "line of its scripts"
+            )
+        return [LoadScript(name, weight, read(name))]
+    if not found:
+        raise UsageError(f"-f {text}: the folder has no .sql files; name a script, or a folder of scripts")
+    return [_weighted(name, read(name)) for name in found]
+
+
+def _weighted(name: str, text: str) -> LoadScript:
+    written = _WEIGHT.match(text.partition("\n")[0].strip())
+    weight = 1 if written is None else int(written[1])
+    if weight > builtin.LARGEST_WEIGHT:
+        raise UsageError(f"{name}:1: weight {weight} is above the largest, {builtin.LARGEST_WEIGHT}")
+    return LoadScript(PurePath(name).name, weight, text)
 
 
 def _log(options: SqlOptions, log_id: str) -> LoadLog | None:

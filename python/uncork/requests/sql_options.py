@@ -98,8 +98,10 @@ class SqlOptions:
     )
     script: list[str] | None = _what(
         "-f, --file FILE[@W]",
-        "Add a script from FILE with weight W (default: 1); - is standard input.",
-        python="A script file, the text of a script (with a semicolon or newline), or a list of these.",
+        "Add a script from FILE with weight W (default: 1); - is standard input. A folder adds its .sql "
+        'files, with the weights in their first lines ("-- weight: 37").',
+        python="A script file, a folder of scripts, the text of a script (with a semicolon or newline), or a "
+        "list of these.",
     )
     skip_some_updates: bool = _what("-N, --skip-some-updates", "Same as -b simple-update.", default=False)
     select_only: bool = _what("-S, --select-only", "Same as -b select-only.", default=False)

@@ -75,7 +75,9 @@ PARTS: Final = "parts"
 NAMES: Final = ".names"
 """The folder of names, with a file for each: if two people set different names at once, both are kept."""
 
-RunKind = Literal["experiment", "load", "sweep", "log", "database", "cpu", "service", "import", "guard"]
+RunKind = Literal[
+    "experiment", "load", "sweep", "log", "database", "cpu", "service", "import", "guard", "cure"
+]
 
 
 @dataclass(frozen=True, slots=True)

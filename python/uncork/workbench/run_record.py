@@ -32,6 +32,7 @@ _RESULTS: Final[Mapping[RunKind, str]] = {
     "load": "load_totals",
     "sweep": "sweep_visits",
     "guard": "legs/0001-*",
+    "cure": "cure.json",
 }
 """The files that make an unfinished run worth keeping. Other kinds of run are stored whole or not at all."""
 _COMPARED: Final[frozenset[RunKind]] = frozenset({"experiment", "load", "sweep"})

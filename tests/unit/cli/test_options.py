@@ -7,10 +7,14 @@ from datetime import timedelta
 import pytest
 
 from uncork.errors import UsageError
-from uncork.requests.experiment_options import RunOptions
+from uncork.requests.experiment_options import CostOptions, DoctorOptions, RunOptions
+from uncork.requests.guard_options import GuardOptions
+from uncork.requests.http_options import HttpOptions
 from uncork.requests.option import from_values, from_words
-from uncork.requests.profile_options import LogOptions
+from uncork.requests.profile_options import CpuOptions, DatabaseOptions, LogOptions
+from uncork.requests.service_options import ServiceOptions
 from uncork.requests.source import changes_of
+from uncork.requests.sql_options import SqlOptions
 from uncork.workbench.experiment.session import choose_server
 
 
@@ -41,10 +45,12 @@ def test_python_values_become_the_same_options_as_words():
     [
         ({"sets": ["rows"]}, "--set rows: write FACTOR=LEVEL"),
         ({"sets": ["rows="]}, "--set rows=: write FACTOR=LEVEL"),
-        ({"budget": "5"}, "--budget: expected a time with a unit"),
+        ({"budget": "soon"}, "--budget: expected a time with a unit"),
+        ({"budget": "5 parsecs"}, "--budget: expected a time with a unit"),
         ({"budget": "0s"}, "--budget must be above 0; found 0s"),
         ({"precision": "3"}, "--precision: expected a percentage"),
-        ({"precision": "0%"}, "--precision must be above 0; found 0%"),
+        ({"precision": "0%"}, "--precision must be above 0% and below 100%; found 0%"),
+        ({"precision": "300%"}, "--precision must be above 0% and below 100%; found 300%"),
         ({"seed": "-1"}, "--seed must be in range 0"),
         ({"port": "80"}, "--port must be in range 1024..65535; found 80"),
     ],
@@ -64,9 +70,39 @@ def test_an_existing_server_and_one_of_our_own_exclude_each_other(tmp_path):
     )
 
 
-def test_a_time_to_last_is_above_zero_and_has_a_unit(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "field", "scale"),
+    [
+        (RunOptions, "budget", 10**9),
+        (GuardOptions, "budget", 10**9),
+        (DoctorOptions, "budget", 10**9),
+        (DatabaseOptions, "lasting", 10**9),
+        (CpuOptions, "lasting", 10**9),
+        (ServiceOptions, "lasting", 10**9),
+        (HttpOptions, "duration", 10**9),
+        (HttpOptions, "budget", 10**9),
+        (HttpOptions, "latency_limit", 10**6),
+        (SqlOptions, "time", 10**9),
+        (SqlOptions, "latency_limit", 10**6),
+    ],
+)
+def test_every_verb_takes_a_time_with_and_without_a_unit(options, field, scale):
+    for text, expected_ns in (
+        ("10", 10 * scale),
+        ("1.5", 1.5 * scale),
+        ("10s", 10**10),
+        ("2min", 120 * 10**9),
+    ):
+        assert getattr(from_words(options, {field: text, "file": "x"}), field) == expected_ns
+    with pytest.raises(UsageError):
+        from_words(options, {field: "soon", "file": "x"})
+
+
+def test_the_overhead_of_observers_takes_a_time_without_a_unit_too():
+    assert from_words(CostOptions, {"budget": "90"}).budget == "90s"
+
+
+def test_a_time_to_last_is_above_zero(tmp_path):
     assert from_words(LogOptions, {"files": [tmp_path], "lasting": "1.5min"}).lasting == 90 * 10**9
-    with pytest.raises(UsageError, match="--every: expected a time with a unit"):
-        from_words(LogOptions, {"files": [tmp_path], "every": "5"})
     with pytest.raises(UsageError, match="--for must be above 0"):
         from_words(LogOptions, {"files": [tmp_path], "lasting": "0s"})

@@ -4,8 +4,9 @@ import pytest
 
 from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
 from uncork.errors import ServerCrash, SpecError
+from uncork.experiment.plan.evidence_time import evidence_ns, sampling
 from uncork.experiment.plan.order import plan_document
-from uncork.experiment.run.events import Evidenced, Finished, TrialEnded
+from uncork.experiment.run.events import BudgetShort, Evidenced, Finished, TrialEnded
 from uncork.experiment.run.evidence import evidence_places
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.runner import Runner
@@ -34,26 +35,28 @@ maximum_rounds = 5
 """
 
 
-def experiment(evidence='"stacks", "syscalls"', state="keep"):
-    text = TEXT.replace("EVIDENCE", evidence).replace("STATE", state)
+def experiment(evidence='"stacks", "syscalls"', state="keep", stop=""):
+    text = TEXT.replace("EVIDENCE", evidence).replace("STATE", state) + stop
     return parse_spec(text, file="fake.toml", read=str, overrides={})
 
 
 class Gatherer:
     """Keeps what it was asked for; says or raises what it was told to."""
 
-    def __init__(self, answer=None):
-        self.asked, self.answer = [], answer
+    def __init__(self, answer=None, clock=None):
+        self.asked, self.answer, self.clock = [], answer, clock
 
-    def gather(self, place, kinds, request, load):
+    def gather(self, place, kinds, request, load, lengths):
         self.asked.append((place, tuple(kinds), request))
+        if self.clock is not None:
+            self.clock.advance(evidence_ns(lengths))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
 
 def run(spec, gatherer):
-    clock = FakeClock(10**12)
+    clock = gatherer.clock or FakeClock(10**12)
     server = FakeServer(clock)
     load = FakeLoad(server, clock, None)
     sink = MemorySink(full_at=None)
@@ -73,6 +76,34 @@ def test_each_variant_is_looked_at_once_in_the_last_cell_when_all_trials_are_ove
     assert places == [("20", "find", "base"), ("20", "find", "new")]
     assert {kinds for _, kinds, _ in gatherer.asked} == {("stacks", "syscalls")}
     assert len(sink.kept) == sum(kind is TrialEnded for kind in kinds), "evidence is no trial"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "places", "budget_s", "watch_s", "syscalls_s"),
+    [
+        (["stacks", "syscalls"], 2, 180, 5.0, 3.0),
+        (["stacks"], 2, 180, 5.0, 0.0),
+        (["stacks", "syscalls"], 2, 30, 1.25, 0.75),
+        (["stacks"], 2, 30, 3.0, 0.0),
+        (["stacks", "syscalls"], 6, 30, 1.0, 0.6),
+    ],
+)
+def test_samples_are_shorter_if_the_budget_is(kinds, places, budget_s, watch_s, syscalls_s):
+    lengths = sampling(kinds, places, budget_s * 10**9)
+    assert (lengths.watch_ns / 1e9, lengths.syscalls_ns / 1e9) == (watch_s, syscalls_s)
+    if watch_s > 1:
+        assert places * evidence_ns(lengths) <= budget_s * 10**9 / 3
+
+
+@pytest.mark.parametrize("budget_s", [30, 100])
+def test_evidence_is_part_of_the_budget(budget_s):
+    gatherer = Gatherer(clock=FakeClock())
+    spec = experiment(stop=f"budget = '{budget_s}s'")
+    events, _ = run(spec, gatherer)
+    assert len(gatherer.asked) == 2
+    assert not [one for one in events if isinstance(one, BudgetShort)]
+    assert events[-1].rounds == 5
+    assert events[-1].elapsed_ns <= budget_s * 10**9
 
 
 def test_nothing_is_looked_at_unless_it_is_asked_for():

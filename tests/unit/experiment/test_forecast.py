@@ -18,7 +18,7 @@ LIMITS = Limits(pairs=1, minimum_rounds=5, maximum_rounds=40, confidence=0.95)
 COSTS = Costs(cycle_ns=63e6, block_ns=30e6, round_ns=1.5e9)
 
 
-def forecast(seen=(), *, budget=60.0, pairs=1, rate=None, clients=1):
+def forecast(seen=(), *, budget=60.0, after=0.0, pairs=1, rate=None, clients=1):
     limits = Limits(pairs, 5, 40, 0.95)
     return forecast_workload(
         "find",
@@ -27,6 +27,7 @@ def forecast(seen=(), *, budget=60.0, pairs=1, rate=None, clients=1):
         clients=clients,
         rate=rate,
         budget_ns=budget * SECOND,
+        after_ns=after * SECOND,
         precision=0.03,
         limits=limits,
     )
@@ -38,6 +39,12 @@ def test_rounds_fill_the_budget_and_no_more(budget):
     assert 0.9 * budget * SECOND <= design.total_ns <= budget * SECOND
     round_ns = COSTS.of_round(design.blocks, design.cycles)
     assert round_ns <= design.total_ns / design.rounds <= round_ns + 2 * design.blocks * COSTS.cycle_ns
+
+
+def test_evidence_leaves_less_of_the_budget_to_the_rounds():
+    whole, part = forecast(budget=60), forecast(budget=90, after=30)
+    assert (whole.rounds, whole.half_width) == (part.rounds, part.half_width)
+    assert part.needed_ns == whole.needed_ns + 30 * SECOND
 
 
 def test_a_longer_budget_narrows_the_interval():

@@ -6,7 +6,7 @@ import pytest
 
 from uncork.errors import SpecError
 from uncork.experiment.service_draft import DraftDatabase, ServiceDraft, service_text
-from uncork.experiment.service_start import ServiceStart, service_start
+from uncork.experiment.service_start import ServiceStart, file_paths, service_start
 from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.load.http import http_plan, without_secrets
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
@@ -116,6 +116,24 @@ def test_what_a_service_must_do_itself_is_noted():
     start = service_start(RunningProgram(("/bin/app",), "/", {}), 80, DSN)
     assert isinstance(start, ServiceStart)
     assert any("it must connect to DATABASE_URL" in note for note in start.notes)
+    assert start.environment["DATABASE"].startswith("FILL IN: how the service finds its database")
+
+
+def test_a_file_that_names_the_database_becomes_a_place_to_fill_in():
+    program = RunningProgram(
+        ("/bin/app", "--config=app.ini", "-v"), "/srv", {"APP_CONFIG": "/etc/app.cfg", "OTHER": "/etc/other"}
+    )
+    assert file_paths(program) == ("app.ini", "/etc/app.cfg", "/etc/other")
+    url = f'URL = "{DSN}"'
+    files = {"/etc/app.cfg": url, "/etc/other": 'URL = "postgresql://me@here/elsewhere"'}
+    start = service_start(program, 80, DSN, files)
+    assert isinstance(start, ServiceStart)
+    assert start.environment["APP_CONFIG"].startswith("FILL IN: the path of a copy of /etc/app.cfg")
+    assert start.environment["OTHER"] == "/etc/other"
+    assert "DATABASE" not in start.environment
+    start = service_start(program, 80, DSN, {"app.ini": url})
+    assert isinstance(start, ServiceStart)
+    assert start.command[3].startswith("FILL IN: the path of a copy of app.ini")
 
 
 @pytest.mark.parametrize(

@@ -522,7 +522,7 @@ def test_data_that_was_only_read_by_http_is_not_put_back():
 
 def test_evidence_is_gathered_with_services_and_they_are_ended_after_it():
     class Evidence:
-        def gather(self, place, kinds, request, load):
+        def gather(self, place, kinds, request, load, lengths):
             assert request.served.port >= 20_000
 
     attempt = Attempt(changed(('name = "pools"', 'name = "pools"\nevidence = ["cpu"]')))

@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 
 from fakes.load_results import closed_load, refused_load
-from uncork.experiment.guard.turns import LONGEST_TURN_NS, TURN_NS, Turn, plan_turns, turn_ns, turn_row
+from uncork.experiment.guard.turns import (
+    LONGEST_TURN_NS,
+    SHORTEST_TURN_NS,
+    TURN_NS,
+    Turn,
+    plan_turns,
+    turn_ns,
+    turn_row,
+)
 from uncork.model.results.gate_metrics import trial_value
+from uncork.stats.compare import MINIMUM_ROUNDS
 
 
 def arms(round_, seed=7):
@@ -31,16 +40,23 @@ def test_orders_differ_by_round_and_come_again_with_the_seed():
 
 
 @pytest.mark.parametrize(
-    ("rate", "needed", "expected"),
+    ("rate", "needed", "budget_s", "expected"),
     [
-        (10_000, 1_000, TURN_NS),
-        (500, 1_000, 4 * 10**9),
-        (10, 1_000, LONGEST_TURN_NS),
-        (0, 1, LONGEST_TURN_NS),
+        (10_000, 1_000, 300, TURN_NS),
+        (500, 1_000, 300, 4 * 10**9),
+        (10, 1_000, 3_600, LONGEST_TURN_NS),
+        (0, 1, 3_600, LONGEST_TURN_NS),
+        (10, 1_000, 4, SHORTEST_TURN_NS),
     ],
 )
-def test_a_leg_holds_enough_operations_within_bounds(rate, needed, expected):
-    assert turn_ns(rate, needed) == expected
+def test_a_leg_holds_enough_operations_within_bounds(rate, needed, budget_s, expected):
+    assert turn_ns(rate, needed, budget_s * 10**9) == expected
+
+
+@pytest.mark.parametrize("budget_s", [10, 60, 300])
+def test_the_legs_of_the_rounds_that_a_verdict_needs_fit_into_the_budget(budget_s):
+    legs = 2 + len(plan_turns(1, 1)) * MINIMUM_ROUNDS
+    assert 0.8 * budget_s < legs * turn_ns(10, 10_000, budget_s * 10**9) / 1e9 < 0.95 * budget_s
 
 
 def test_a_leg_is_read_as_a_trial():

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from fakes.database_results import BEGIN_US, database_result, told
 from uncork.model.results.database import CPU, ActivityLayer, CounterFacts, History, Missing, TimeNode
+from uncork.model.results.database_transactions import InTransaction
 from uncork.profile.activity import busiest
 from uncork.report.blocks import StackChart, Table
 from uncork.report.database.answer import answer_database
@@ -161,3 +162,32 @@ def test_a_tree_of_many_names_tells_the_small_ones_together():
 
 def test_the_document_is_json_without_rounding():
     assert '"sessions": 3.1' in json_text(database_result())
+
+
+def test_pauses_of_a_client_between_statements_are_told_from_a_statement_that_takes_the_time():
+    usual = database_result()
+    idle = TimeNode("class", "idle in transaction", 0.9, 0.9, None, ())
+    pause = InTransaction(
+        application="shop",
+        user="app",
+        template=1,
+        text="select * from invoice where state = ?",
+        sessions=0.9,
+        gap_ns=2_100_000,
+        per_transaction=3.0,
+        length_ns=8_000_000,
+        part=1.0,
+        idle_ns=5_000_000,
+        open_ns=9_000_000,
+        held_age=None,
+        samples=100,
+    )
+    tree = replace(usual.tree, children=(idle,))
+    short = answer_database(replace(usual, tree=tree, findings=(), transactions=(pause,)))
+    assert short.answer.startswith(
+        "Transactions wait for application shop between their statements for 90 % of the busy time. The "
+    )
+    assert "typically take 2.10 ms." in short.answer
+    left = replace(pause, gap_ns=30_000_000_000)
+    forgotten = answer_database(replace(usual, tree=tree, findings=(), transactions=(left,)))
+    assert "between their statements" not in forgotten.answer

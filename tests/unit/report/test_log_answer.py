@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from fakes.log_results import MS, contributions, log_result, template
+from uncork.advise.findings import find_findings
+from uncork.analysis.log.evidence import evidence_of_log
 from uncork.model.results.log import (
     Blocking,
     FileFacts,
@@ -61,9 +63,19 @@ def test_executions_one_by_one_are_a_finding_if_they_take_time(waiting, found):
     result = repeated(quiet(), waiting)
     reasons = answer_log(result).reasons
     assert bool(reasons) == found
-    assert ("one by one" in steps(result)) == found
     if found:
         assert "With the waits in between they take 6.6 % of the time" in reasons[0]
+
+
+def test_a_finding_is_the_first_step_instead_of_explain():
+    calm = repeated(quiet(first_us=0, last_us=2_000_000), 30 * MS)
+    assert find_findings(evidence_of_log(calm)) == ()
+    assert "EXPLAIN" in steps(calm)
+    sick = repeated(quiet(first_us=0, last_us=2_000_000), 600 * MS)
+    found = replace(sick, findings=find_findings(evidence_of_log(sick)))
+    assert [one.rule for one in found.findings] == ["one-by-one"]
+    assert "with one statement" in steps(found)
+    assert "EXPLAIN" not in steps(found)
 
 
 def test_waits_for_locks_and_temporary_files_are_findings_if_they_take_time():

@@ -32,6 +32,23 @@ def test_a_computing_variant_points_at_its_plan():
     assert "plan" in text
 
 
+def with_service(user_ns):
+    costs = tuple(
+        replace(one, service_user_ns=user_ns, service_system_ns=1e5) for one in small_result().costs
+    )
+    return replace(small_result(), costs=costs)
+
+
+def test_a_service_that_computes_longer_than_the_server_is_named():
+    cell = (("rows", "100000"), ("index", "none"))
+    sessions = evidence("uuid", ("CPU", 0.6), ("IO: DataFileRead", 0.4), cell=cell)
+    (text,) = texts(sessions, result=with_service(7e5))
+    assert "the next bottleneck is computing in the service: 800 µs of processor time for each" in text
+    assert "uncork profile service" in text
+    (text,) = texts(sessions, result=with_service(4e5))
+    assert "computing on the server: 600 µs of each operation" in text
+
+
 def test_without_evidence_or_without_a_faster_variant_nothing_is_named():
     assert texts() == []
     assert texts(evidence("char", ("CPU", 1.0))) == []

@@ -15,7 +15,15 @@ from uncork.requests.jobs import LoadJob, ServerOptions, TablesJob, TablesOption
 from uncork.requests.sql import read_request
 from uncork.requests.sql_options import SqlOptions
 
-FILES = {"a.sql": "SELECT 1;\n", "b.sql": "SELECT 2;\n", "trace.txt": "0\n0.5\n1\n"}
+FILES = {
+    "a.sql": "SELECT 1;\n",
+    "b.sql": "SELECT 2;\n",
+    "trace.txt": "0\n0.5\n1\n",
+    "mix/a.sql": "-- weight: 37\nSELECT 3;\n",
+    "mix/b.sql": "SELECT 4; -- weight: 5\n",
+    "wrong/a.sql": "-- weight: 2147483648\n",
+}
+FOLDERS = {"mix": ["mix/a.sql", "mix/b.sql"], "empty": [], "wrong": ["wrong/a.sql"]}
 
 
 @pytest.fixture
@@ -39,7 +47,13 @@ def understood(options: SqlOptions) -> LoadJob | TablesJob:
         return FILES[name]
 
     return read_request(
-        options, read=read, draw_seed=lambda: 11, now_seed=22, log_id="99", command="uncork load sql"
+        options,
+        read=read,
+        files=FOLDERS.get,
+        draw_seed=lambda: 11,
+        now_seed=22,
+        log_id="99",
+        command="uncork load sql",
     )
 
 
@@ -82,6 +96,16 @@ def test_scripts_are_built_in_from_files_and_weighted(request_of):
         ("b.sql#2", 1, False),
     ]
     assert spec.scripts[4].text == "SELECT 1;\n"
+
+
+def test_a_folder_adds_its_scripts_with_their_own_weights(request_of):
+    spec = request_of("-f mix -f a.sql@2").spec
+    assert [(script.name, script.weight) for script in spec.scripts] == [
+        ("a.sql", 37),
+        ("b.sql", 1),
+        ("a.sql#2", 2),
+    ]
+    assert spec.scripts[0].text == FILES["mix/a.sql"]
 
 
 def test_scripts_of_one_s_own_need_no_tables(request_of):
@@ -132,6 +156,9 @@ def test_a_seed_may_be_named_drawn_or_the_time(request_of, word, seed):
 
 
 PGBENCH = [
+    ("-f empty", "-f empty: the folder has no .sql files; name a script, or a folder of scripts"),
+    ("-f mix@2", '-f mix@2: a folder has no weight of its own; write "-- weight: 2" in the first line'),
+    ("-f wrong", "wrong/a.sql:1: weight 2147483648 is above the largest, 2147483647"),
     ("-f no-such-file", 'could not open file "no-such-file":'),
     ("-b no-such-builtin", 'no built-?in script .*"no-such-builtin"'),
     ("--builtin=select-only@one", "weight"),

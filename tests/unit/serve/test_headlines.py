@@ -62,6 +62,7 @@ def test_a_run_without_a_readable_result_has_none(run, text):
         ("log", "log-a", "log: a.log, b.log", "log a.log, b.log"),
         ("experiment", "cluster-names", "Which type?", "cluster-names"),
         ("experiment", "guard-orders", "Is it as fast?", "guard of orders"),
+        ("cure", "cure-shop", "cure: ada@db:5432/shop", "cure of ada@db:5432/shop"),
         ("import", "import-wrk", "wrk: checkout", "wrk: checkout"),
         ("load", "load-old", "another form", "load-old"),
     ],

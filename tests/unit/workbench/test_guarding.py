@@ -116,13 +116,16 @@ def test_an_interval_without_end_has_no_ends():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--candidate", "dsn=host=h password=hush"], "--candidate 'dsn=host=h password=***'"),
-        (["--candidate=dsn=postgresql://u:hush@h/db"], "'--candidate=dsn=postgresql://u:***@h/db'"),
-        (["--dsn", "postgres://u:hush@h"], "--dsn 'postgres://u:***@h'"),
-        (["--dsn=postgres://u:hush@h"], "'--dsn=postgres://u:***@h'"),
-        (["--candidate", "env=app.TOKEN:hush"], "--candidate 'env=app.TOKEN:***'"),
-        (["--baseline=env=app.API_KEY:hush"], "'--baseline=env=app.API_KEY:***'"),
-        (["--header", "Authorization: Bearer hush"], "--header 'Authorization:***'"),
+        (["--candidate", "dsn=host=h password=hush"], '--candidate "dsn=host=h password=${PGPASSWORD:?}"'),
+        (
+            ["--candidate=dsn=postgresql://u:hush@h/db"],
+            '"--candidate=dsn=postgresql://u:${PGPASSWORD:?}@h/db"',
+        ),
+        (["--dsn", "postgres://u:hush@h"], '--dsn "postgres://u:${PGPASSWORD:?}@h"'),
+        (["--dsn=postgres://u:hush@h"], '"--dsn=postgres://u:${PGPASSWORD:?}@h"'),
+        (["--candidate", "env=app.TOKEN:hush"], '--candidate "env=app.TOKEN:${TOKEN:?}"'),
+        (["--baseline=env=app.API_KEY:hush"], '"--baseline=env=app.API_KEY:${API_KEY:?}"'),
+        (["--header", "Authorization: Bearer hush"], '--header "Authorization: ${AUTHORIZATION:?}"'),
         (["--candidate", "env=app.MODE:a b"], "--candidate 'env=app.MODE:a b'"),
         (["--gate", "p99 < +5%"], "--gate 'p99 < +5%'"),
         (["--url", "http://h:1/tokens"], "--url http://h:1/tokens"),

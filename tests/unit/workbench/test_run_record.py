@@ -77,7 +77,9 @@ def test_what_broke_a_run_off_is_recorded_if_it_holds_results(tmp_path, error, s
     assert (stored(run)["status"], stored(run)["attempts"][0]["reason"]) == (status, reason)
 
 
-@pytest.mark.parametrize("kind", ["experiment", "load", "sweep", "guard", "log", "database", "cpu", "import"])
+@pytest.mark.parametrize(
+    "kind", ["experiment", "load", "sweep", "guard", "log", "database", "cpu", "import", "cure"]
+)
 def test_a_run_that_broke_off_and_holds_nothing_leaves_nothing(tmp_path, kind):
     with pytest.raises(KeyboardInterrupt), started(tmp_path, kind) as run:
         raise KeyboardInterrupt
@@ -91,11 +93,12 @@ def test_a_run_that_broke_off_and_holds_nothing_leaves_nothing(tmp_path, kind):
         ("load", "load_totals/000001.parquet"),
         ("sweep", "sweep_visits/000001.parquet"),
         ("guard", "legs/0001-baseline/manifest.json"),
+        ("cure", "cure.json"),
     ],
 )
 def test_results_keep_a_run_that_broke_off(tmp_path, kind, path):
     with pytest.raises(KeyboardInterrupt), started(tmp_path, kind) as run:
-        (run.folder / path).parent.mkdir(parents=True)
+        (run.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (run.folder / path).touch()
         raise KeyboardInterrupt
     assert stored(run)["status"] == "interrupted"

@@ -42,3 +42,12 @@ def test_slices_use_the_time_that_is_there(kinds, seconds, rounds):
     assert plan.rounds == rounds
     assert plan.slice_s >= 0.3
     assert plan.rounds * (kinds + 1) * plan.slice_s <= max(seconds, 0.3 * (kinds + 1)) + 1e-9
+
+
+def test_rounds_are_left_out_if_answers_take_longer_than_slices():
+    plan = plan_slices(1, 3.6)  # three rounds of two slices of 0.6 s
+    assert (plan.rounds, plan.slice_s) == (3, pytest.approx(0.6))
+    assert plan.allows_another(1, 1.3, 1)
+    assert plan.allows_another(2, 2.6, 1)
+    assert not plan.allows_another(1, 3.5, 1)
+    assert not plan.allows_another(2, 4.2, 1)

@@ -3,6 +3,7 @@
 import pytest
 
 from fakes.ports import measured
+from uncork.model.evidence import Sampling
 from uncork.model.request import LoadRequest, Statement
 from uncork.model.server import Target
 from uncork.model.trial import Cell
@@ -26,11 +27,15 @@ def request(**changes):
 def test_an_interrupted_recording_interrupts_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(trial_evidence, "record_stacks", lambda wanted: Recorded("interrupted", {}, {}, ""))
     with pytest.raises(KeyboardInterrupt):
-        trial_evidence.LocalEvidence(tmp_path).gather((Cell(()), "w", "v"), ("stacks",), request(), Load())
+        trial_evidence.LocalEvidence(tmp_path).gather(
+            (Cell(()), "w", "v"), ("stacks",), request(), Load(), Sampling(1, 0)
+        )
     assert not list(tmp_path.iterdir())
 
 
 def test_an_engine_whose_processes_are_not_known_is_told_in_a_line(tmp_path):
     asked = request(engine="duckdb")
-    lack = trial_evidence.LocalEvidence(tmp_path).gather((Cell(()), "w", "v"), ("cpu",), asked, Load())
+    lack = trial_evidence.LocalEvidence(tmp_path).gather(
+        (Cell(()), "w", "v"), ("cpu",), asked, Load(), Sampling(1, 0)
+    )
     assert lack == "uncork cannot sample the processes of duckdb yet"

@@ -23,7 +23,7 @@ from uncork.requests.jobs import LoadJob, TablesJob
 from uncork.requests.sql import read_request, sweep_of_sql
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import sweep_request
-from uncork.workbench.load.sql import make_tables, new_load
+from uncork.workbench.load.sql import make_tables, new_load, sql_files
 
 __all__ = ["load_sql"]
 
@@ -36,6 +36,7 @@ def load_sql(options: SqlOptions) -> None:
     job = read_request(
         options,
         read=_read,
+        files=sql_files,
         draw_seed=lambda: secrets.randbits(63),
         now_seed=time.time_ns() // 1000,
         log_id=str(os.getpid()),

@@ -14,19 +14,20 @@ from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.stored_command import redacted_command
+from uncork.engines.conninfo import Address
 from uncork.errors import UsageError
 from uncork.model.units import format_duration
 from uncork.report.database.words import snapshot_line
 from uncork.requests.jobs import ServerOptions
 from uncork.requests.profile_options import DatabaseOptions
 from uncork.store.layout import write_atomically
-from uncork.workbench.profile.databases import check_rate, profile_database
+from uncork.workbench.profile.databases import DatabaseRun, check_rate, profile_database
 
 if TYPE_CHECKING:
     from uncork.model.results.database import DatabaseResult
     from uncork.workbench.profile.database_watch import ProgressSnapshot
 
-__all__ = ["profile_db"]
+__all__ = ["profile_db", "watch_server"]
 
 _EVERY_S = 10.0
 """Seconds between progress lines where standard error is no terminal."""
@@ -41,28 +42,14 @@ def profile_db(options: DatabaseOptions) -> None:
         raise UsageError(f"--graph {options.graph}: end the name with .dot or .svg")
     check_rate(options.rate)
     server = ServerOptions(host=options.host, port=options.port, user=options.user, database=options.database)
-    address = server.address()
-    seconds, quiet = options.lasting / 1e9, options.quiet
-
-    def begun() -> None:
-        if not quiet:
-            console.note(
-                f"profiling for {format_duration(options.lasting)}; Ctrl-C stops early and writes the report"
-            )
-
-    try:
-        run = profile_database(
-            options.runs,
-            address,
-            seconds=seconds,
-            rate_hz=options.rate,
-            command=redacted_command(sys.argv[1:]),
-            begun=begun,
-            show=None if quiet else _progress(seconds),
-        )
-    finally:
-        if console.talk.is_terminal and not quiet:
-            console.talk.file.write("\r\033[K")
+    run = watch_server(
+        options.runs,
+        server.address(),
+        options.lasting,
+        options.rate,
+        anonymous=options.anonymize,
+        quiet=options.quiet,
+    )
     # Imported after the watch, whose first sample comes sooner without.
     from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
@@ -77,6 +64,34 @@ def profile_db(options: DatabaseOptions) -> None:
     if run.trouble:
         console.note(f"{run.trouble}; what was recorded until then is kept")
         raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+def watch_server(
+    runs: Path, address: Address, lasting_ns: int, rate_hz: float, *, anonymous: bool = False, quiet: bool
+) -> DatabaseRun:
+    """Watch a server with progress on standard error, unless `quiet`, and store what was observed."""
+    seconds = lasting_ns / 1e9
+
+    def begun() -> None:
+        if not quiet:
+            console.note(
+                f"profiling for {format_duration(lasting_ns)}; Ctrl-C stops early and writes the report"
+            )
+
+    try:
+        return profile_database(
+            runs,
+            address,
+            seconds=seconds,
+            rate_hz=rate_hz,
+            command=redacted_command(sys.argv[1:]),
+            anonymous=anonymous,
+            begun=begun,
+            show=None if quiet else _progress(seconds),
+        )
+    finally:
+        if console.talk.is_terminal and not quiet:
+            console.talk.file.write("\r\033[K")
 
 
 def _write_graph(path: Path, result: DatabaseResult) -> None:

@@ -36,7 +36,7 @@ from uncork.workbench.profile.log_files import expand, log_filter, log_request, 
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
 
-__all__ = ["compare_log_runs", "profile_logs"]
+__all__ = ["compare_log_runs", "profile_logs", "read_log_run"]
 
 _EVERY_S = 1.0
 """Seconds between progress lines where standard error is no terminal."""
@@ -103,6 +103,14 @@ def _read(request: LogRequest, options: LogOptions, following: Following | None 
     finally:
         if console.talk.is_terminal and not quiet:
             console.talk.file.write("\r\033[K")
+
+
+def read_log_run(options: LogOptions) -> Path:
+    """Read logs with progress on standard error, store them, and return the folder of the run."""
+    files = expand(options.files)
+    request = log_request(files, options.prefix, (options.begin, options.end), options.jobs)
+    skipped = tuple(not_logs(options.files))
+    return _read(replace(request, filter=log_filter(options), skipped=skipped), options).folder
 
 
 def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:

@@ -13,14 +13,22 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from uncork.model.load import LoadMeasurement, LoadTimes
+from uncork.stats.compare import MINIMUM_ROUNDS
 
-__all__ = ["LONGEST_TURN_NS", "TURN_NS", "Turn", "plan_turns", "turn_ns", "turn_row"]
+__all__ = ["LONGEST_TURN_NS", "SHORTEST_TURN_NS", "TURN_NS", "Turn", "plan_turns", "turn_ns", "turn_row"]
 
 TURN_NS: Final = 2_000_000_000
 """Minimum length of a trial: connecting and warming a connection then take a few percent of it."""
 LONGEST_TURN_NS: Final = 10_000_000_000
+SHORTEST_TURN_NS: Final = 250_000_000
+"""Trials are never shorter, however small the budget is."""
 _ENOUGH: Final = 2.0
 """A trial should have this many times the operations that a metric needs."""
+
+_LEAST_TURNS: Final = 6 * MINIMUM_ROUNDS + 2
+"""The trials that a verdict needs: six in each round, and one per side to warm up."""
+_MEASURED: Final = 0.9
+"""The fraction of the budget in which trials run. Connecting and storing take the rest."""
 
 Role = Literal["baseline", "candidate"]
 
@@ -50,11 +58,15 @@ def plan_turns(seed: int, round_: int) -> tuple[Turn, ...]:
     )
 
 
-def turn_ns(operations_a_second: float, needed: int) -> int:
-    """Return how long a trial must be for a metric that needs this many operations, within the limits."""
-    if operations_a_second <= 0:
-        return LONGEST_TURN_NS
-    return min(LONGEST_TURN_NS, max(TURN_NS, round(_ENOUGH * needed / operations_a_second * 1e9)))
+def turn_ns(operations_a_second: float, needed: int, budget_ns: int) -> int:
+    """Return how long a trial must be for a metric that needs this many operations, within the limits.
+
+    It is shorter if the budget would otherwise not hold the rounds that a verdict needs.
+    """
+    longest_ns = LONGEST_TURN_NS
+    if operations_a_second > 0:
+        longest_ns = min(longest_ns, max(TURN_NS, round(_ENOUGH * needed / operations_a_second * 1e9)))
+    return min(longest_ns, max(SHORTEST_TURN_NS, round(_MEASURED * budget_ns / _LEAST_TURNS)))
 
 
 def turn_row(turn: Turn, measured: LoadMeasurement, script: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Divide a budget among rounds, and a round's time among its comparisons. Pure.
+"""Divide a budget among set-up, rounds and evidence, and a round's time among its comparisons. Pure.
 
 Rounds are as short as their overhead allows. Many short rounds give a narrower interval than few long rounds
 of the same total time (by 15 % from 8 to 30 rounds, see `stats.interval.radius`). They also average out
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["OVERHEAD_NS", "round_share", "shares"]
+__all__ = ["OVERHEAD_NS", "end_of_rounds", "reserved_ns", "round_share", "shares"]
 
 OVERHEAD_NS = 500_000_000
 """Assumed time per round for restarting, restoring data and warming, until the first round has measured
@@ -19,6 +19,30 @@ it."""
 
 _OVERHEADS = 5
 """A round takes at least this many times its overhead, so four fifths of it measure."""
+
+
+_LEAST_PART = 4
+"""Rounds always have at least one part in this many of the budget, however long set-up and evidence take."""
+
+_REPORT_NS = 1_000_000_000
+"""Approximate time for starting uncork and writing the report."""
+
+_REPORT_PART = 20
+"""Starting and reporting reserve at most one part in this many of the budget."""
+
+
+def reserved_ns(budget_ns: int, evidence_ns: int) -> int:
+    """Return the part of a budget that follows the rounds: evidence and the report."""
+    return evidence_ns + min(_REPORT_NS, budget_ns // _REPORT_PART)
+
+
+def end_of_rounds(budget_ns: int, *, before_ns: int, after_ns: int) -> int:
+    """Return how much of a budget is used when the rounds end.
+
+    `before_ns` is the time of set-up, and `after_ns` is reserved for what follows the rounds. If both leave
+    less than a quarter of the budget for the rounds, the run takes longer than the budget.
+    """
+    return max(budget_ns - after_ns, before_ns + budget_ns // _LEAST_PART)
 
 
 def round_share(

@@ -17,16 +17,19 @@ from uncork.experiment.plan.order import arms, cells
 from uncork.experiment.plan.slicing import CYCLES_TOGETHER, Pilot, cycle_ns, slice_sizes, warmup_operations
 from uncork.experiment.spec.schema import Spec
 from uncork.model.trial import Cell
-from uncork.model.units import count_words, format_duration
+from uncork.model.units import count_words, format_duration, series_words
 from uncork.stats.power import Feasibility, feasible
 
-__all__ = ["budget_shortage", "feasibility_words", "smaller_question"]
+__all__ = ["budget_overrun", "budget_shortage", "feasibility_words", "smaller_question"]
 
 _RESTART_NS = 300_000_000.0
 """Minimum time of a round besides its blocks. Restarts on two virtual processors took 0.2 to 0.3 s."""
 
 _MARGIN = 1.1
 """The proposed budget is the optimistic estimate times this factor."""
+
+_TOLERANCE = 1.05
+"""A run may exceed its budget by 5 % without a warning."""
 
 Compared = tuple[Cell, str, str]
 """A cell, a workload and a variant."""
@@ -64,6 +67,25 @@ def budget_shortage(
         pairs=len(pairs),
         variants=variants,
         options=smaller_question(spec, found.pairs),
+    )
+
+
+def budget_overrun(budget_ns: int, *, setup_ns: int, rounds_end_ns: int, evidence_ns: int) -> str:
+    """Return a sentence if set-up and evidence leave the rounds too little of the budget; empty otherwise.
+
+    The rounds end at `rounds_end_ns` nevertheless, so the run takes longer than its budget.
+    """
+    whole_ns = rounds_end_ns + evidence_ns
+    if whole_ns <= _TOLERANCE * budget_ns:
+        return ""
+    taken = [f"set-up took {format_duration(setup_ns)}"]
+    remedy = "raise it with --budget"
+    if evidence_ns:
+        taken.append(f"evidence will take about {format_duration(evidence_ns)}")
+        remedy += ', or remove kinds of evidence from the line "evidence" of the file'
+    return (
+        f"{series_words(taken)}, which leaves too little of the budget of {format_duration(budget_ns)}: "
+        f"the run will take about {format_duration(whole_ns)}; {remedy}"
     )
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uncork.experiment.plan.allotment import round_share
+from uncork.experiment.plan.allotment import end_of_rounds, round_share
 from uncork.experiment.plan.slicing import (
     CYCLES_TOGETHER,
     SLICE_NS,
@@ -158,6 +158,7 @@ def forecast_workload(
     clients: int,
     rate: float | None,
     budget_ns: float,
+    after_ns: float,
     precision: float,
     limits: Limits,
 ) -> WorkloadForecast:
@@ -169,7 +170,8 @@ def forecast_workload(
         arms: number of arms in a block, including the baseline's second run.
         clients: connections of its load.
         rate: arrivals per second, in an open loop.
-        budget_ns: budget of the whole run.
+        budget_ns: budget of the whole run. The time of set-up is unknown and counts as 0.
+        after_ns: the part of the budget that is reserved for evidence and the report.
         precision: the requested half-width, as a ratio.
         limits: see `Limits`.
     """
@@ -178,9 +180,11 @@ def forecast_workload(
         pilot = Pilot(one.operation_ns)
         sizes = slice_sizes(pilot, clients=clients, rate=rate)
         costs = Costs(cycle_ns(pilot, sizes, clients), BLOCK_OVERHEAD_NS, ROUND_OVERHEAD_NS)
-        design = expected_design(costs, one.std_dev, budget_ns, limits)
+        rounds_ns = end_of_rounds(int(budget_ns), before_ns=0, after_ns=int(after_ns))
+        design = expected_design(costs, one.std_dev, rounds_ns, limits)
         needed_ns = budget_needed(precision, costs, one.std_dev, limits)
-        found.append((design.half_width, needed_ns or math.inf, design, costs.cycle_ns / len(sizes)))
+        whole_ns = math.inf if needed_ns is None else needed_ns + after_ns
+        found.append((design.half_width, whole_ns, design, costs.cycle_ns / len(sizes)))
     half_width, needed, design, slice_ns = max(found, key=lambda one: one[:2])
     return WorkloadForecast(
         workload=workload,

@@ -12,6 +12,8 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from uncork.experiment.plan.allotment import reserved_ns
+from uncork.experiment.plan.evidence_time import evidence_ns, sampling
 from uncork.experiment.plan.forecast import (
     ASSUMED,
     BLOCK_OVERHEAD_NS,
@@ -25,6 +27,7 @@ from uncork.experiment.plan.forecast import (
 from uncork.experiment.plan.slicing import CYCLES_TOGETHER, SLICE_NS
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
+from uncork.model.engine import POSTGRESQL
 from uncork.model.trial import Arm, Cell, Trial
 
 __all__ = [
@@ -194,6 +197,7 @@ class PlanDocument:
     least_ns: int
     worst_ns: int
     evidence: tuple[str, ...]
+    evidence_ns: int
     first_round: tuple[PlannedVisit, ...]
     warnings: tuple[str, ...] = ()
     forecasts: tuple[WorkloadForecast, ...] = ()
@@ -207,8 +211,8 @@ def plan_document(
     """Return the plan as plain data, for `uncork plan --json` and the stored run.
 
     `least_ns` is the measuring time of one block of every workload in one cell; trials that count operations
-    add the time that they take. `worst_ns` is the budget, which ends the rounds. Set-up before the rounds and
-    the trials of `evidence` after them come on top.
+    add the time that they take. `worst_ns` is the budget of the whole run. Collecting `evidence` takes about
+    `evidence_ns` of it; how long set-up takes is unknown.
 
     Args:
         spec: the experiment.
@@ -258,6 +262,7 @@ def plan_document(
         least_ns=least_ns(spec),
         worst_ns=spec.stop.budget,
         evidence=tuple(spec.experiment.evidence),
+        evidence_ns=_evidence_ns(spec),
         first_round=first_round,
         warnings=plan_warnings(spec),
         forecasts=forecasts,
@@ -275,6 +280,7 @@ def plan_forecasts(spec: Spec, seen: Mapping[str, Sequence[Seen]]) -> tuple[Work
         maximum_rounds=stop.maximum_rounds,
         confidence=stop.confidence,
     )
+    after_ns = reserved_ns(stop.budget, _evidence_ns(spec))
     return tuple(
         forecast_workload(
             name,
@@ -283,12 +289,22 @@ def plan_forecasts(spec: Spec, seen: Mapping[str, Sequence[Seen]]) -> tuple[Work
             clients=max(spec.clients(name, dict(cell.levels)) for cell in all_cells),
             rate=None if facts.http is None else facts.http.rate,
             budget_ns=stop.budget,
+            after_ns=after_ns,
             precision=spec.precision(name),
             limits=limits,
         )
         for name, facts in spec.workloads.items()
         if facts.fitted and not spec.observes and facts.metric != "success"
     )
+
+
+def _evidence_ns(spec: Spec) -> int:
+    """Return how long evidence takes if every variant is sampled. Only PostgreSQL can be."""
+    kinds = set(spec.experiment.evidence) - {"plans"}
+    places = sum(
+        spec.engine(variant) == POSTGRESQL for name in spec.workloads for variant in spec.compared(name)
+    )
+    return places * evidence_ns(sampling(kinds, places, spec.stop.budget)) if kinds else 0
 
 
 def plan_warnings(spec: Spec) -> tuple[str, ...]:

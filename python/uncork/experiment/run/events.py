@@ -57,7 +57,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class BudgetShort:
-    """Before the first round: the budget cannot fit the rounds that a verdict needs. The run continues."""
+    """Before the first round: the budget is too short for the run, or for a verdict. The run continues."""
 
     message: str
 
@@ -66,7 +66,7 @@ class BudgetShort:
 class RoundStarted:
     """A round begins, for `comparisons` that are not settled yet.
 
-    It will run at least `trials` trials. `used_ns` is the used part of the budget, without set-up.
+    It will run at least `trials` trials. `used_ns` is the used part of the budget.
     """
 
     number: int

@@ -6,19 +6,14 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
+from uncork.experiment.plan.evidence_time import LOADED_BEFORE_NS
 from uncork.experiment.plan.order import cells
 from uncork.experiment.spec.schema import Spec
 from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.trial import Cell
 
-__all__ = ["SYSCALLS_NS", "WATCH_NS", "evidence_places", "evidence_request"]
+__all__ = ["evidence_places", "evidence_request"]
 
-WATCH_NS: Final = 5_000_000_000
-"""How long stacks and sessions are sampled: about five hundred samples of each busy process."""
-SYSCALLS_NS: Final = 3_000_000_000
-"""How long system calls are counted, in a separate load, because tracing slows a process down."""
-_BEFORE_NS: Final = 1_000_000_000
-"""The load runs this much longer than the sampling, which takes a moment to start."""
 _DEADLINE_NS: Final = 60_000_000_000
 
 
@@ -35,7 +30,7 @@ def evidence_places(
 
 def evidence_request(request: TrialRequest, watched_ns: int) -> TrialRequest:
     """Return a trial's load for the time of sampling, placed by the kernel and without warm-up."""
-    length = watched_ns + _BEFORE_NS
+    length = watched_ns + LOADED_BEFORE_NS
     if isinstance(request, HttpTrial):
         spec = replace(request.spec, operations=None, duration_ns=length)
         return replace(request, spec=spec, deadline_ns=length + _DEADLINE_NS, warmup_operations=0)

@@ -96,7 +96,8 @@ class Preparation:
             yield Preparing(f"filling {variant}{cell.at}", done, len(templates))
             self._build(cell, variant)
             left = len(templates) - done - 1
-            if left and cell == templates[0][0] and self._clock.monotonic_ns() - begun_ns >= _LONG_NS:
+            long = self._clock.monotonic_ns() - begun_ns >= _LONG_NS
+            if self._manager.has_services and left and cell == templates[0][0] and long:
                 yield Preparing(f"starting the services of {variant}", done, len(templates))
                 self._try_services(cell, variant)
             begun_ns = self._clock.monotonic_ns()
@@ -168,8 +169,6 @@ class Preparation:
         Raises:
             SetupError: if they do not start, or are not ready in time.
         """
-        if not self._manager.has_services:
-            return
         self._manager.restore(self._placements.of(cell, Arm(variant)))
         try:
             self._manager.served(cell, Arm(variant))

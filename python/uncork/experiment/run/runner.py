@@ -13,8 +13,15 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
 from uncork.errors import ServerCrash, ServiceCrash, SetupError
-from uncork.experiment.plan.allotment import OVERHEAD_NS, round_share, shares
-from uncork.experiment.plan.feasibility import budget_shortage
+from uncork.experiment.plan.allotment import (
+    OVERHEAD_NS,
+    end_of_rounds,
+    reserved_ns,
+    round_share,
+    shares,
+)
+from uncork.experiment.plan.evidence_time import evidence_ns, sampling
+from uncork.experiment.plan.feasibility import budget_overrun, budget_shortage
 from uncork.experiment.plan.order import Visit, arms, plan_round
 from uncork.experiment.plan.placement import Placement, Placements
 from uncork.experiment.plan.slicing import BLOCK_NS, block_count, has_long_slices
@@ -37,6 +44,8 @@ from uncork.experiment.run.preparation import Preparation
 from uncork.experiment.run.request import undo_for
 from uncork.experiment.run.service_manager import ServiceManager
 from uncork.experiment.spec.schema import Spec
+from uncork.model.engine import POSTGRESQL
+from uncork.model.evidence import Sampling
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.units import count_words, format_duration
@@ -99,11 +108,12 @@ class Runner:
         self._clock = clock
         self._ledger = ledger
         self._first_round = first_round
+        self._rounds_done = first_round - 1
         self._evidence = evidence
         self._until = until
         self._start_ns = clock.monotonic_ns()
         self._spent_ns = spent_ns
-        self._measuring_ns = self._start_ns
+        self._before_ns = self._after_ns = self._rounds_end_ns = 0
         self._placements = Placements(spec)
         self._manager = ServiceManager(spec, server, services, self._placements)
         self._preparation = Preparation(
@@ -116,13 +126,16 @@ class Runner:
         self._overhead_ns = float(OVERHEAD_NS)
         self._overspent = 1.0
         self._measured_ns = 0
+        self._lengths = Sampling(0, 0)
         self._pending: list[tuple[Trial, Measurement]] = []
         self._done = 0
         self._failed = 0
         self._crashes = 0
 
     def events(self) -> Iterator[Event]:
-        """Run, and yield each step. The budget counts from the first round on, without set-up.
+        """Run, and yield each step. The budget is for all of it: set-up, rounds, evidence and the report.
+
+        Rounds that a verdict needs may take the budget alone, without set-up and evidence.
 
         Raises:
             SetupError, ConnectError: nothing could be measured.
@@ -132,12 +145,7 @@ class Runner:
         try:
             yield from self._preparation.events()
             self._measuring.mark_dirty(self._unclean())
-            times = self._preparation.operation_ns
-            if self._first_round == 1 and (
-                shortage := budget_shortage(self._spec, times, self._ledger.refused)
-            ):
-                yield BudgetShort(shortage)
-            self._measuring_ns = self._clock.monotonic_ns()
+            yield from self._divide_budget()
             finished = yield from self._rounds()
             if not self._done and not finished.is_empty and self._until is None:
                 budget = format_duration(self._spec.stop.budget)
@@ -149,6 +157,33 @@ class Runner:
             yield replace(finished, elapsed_ns=self._elapsed())
         finally:
             self._flush()
+
+    def _divide_budget(self) -> Iterator[Event]:
+        """Set when the rounds end, and warn if the budget is too short."""
+        spec, stop, refused = self._spec, self._spec.stop, self._ledger.refused
+        times = self._preparation.operation_ns
+        shortage = budget_shortage(spec, times, refused)
+        sampled = (
+            0
+            if self._evidence is None
+            else sum(spec.engine(variant) == POSTGRESQL for _, _, variant in evidence_places(spec, refused))
+        )
+        self._lengths = sampling(spec.experiment.evidence, sampled, stop.budget)
+        gathering_ns = sampled * evidence_ns(self._lengths)
+        self._before_ns, self._after_ns = self._elapsed(), reserved_ns(stop.budget, gathering_ns)
+        left_ns = max(stop.budget - self._spent_ns, 0)
+        self._rounds_end_ns = self._spent_ns + end_of_rounds(
+            left_ns, before_ns=self._before_ns, after_ns=self._after_ns
+        )
+        overrun = budget_overrun(
+            left_ns,
+            setup_ns=self._before_ns,
+            rounds_end_ns=self._rounds_end_ns - self._spent_ns,
+            evidence_ns=gathering_ns,
+        )
+        for text in (shortage if self._first_round == 1 else "", overrun):
+            if text:
+                yield BudgetShort(text)
 
     # ---- rounds ----
 
@@ -165,7 +200,7 @@ class Runner:
                 reason = f"every comparison is decided, or as precise as asked (±{stop.precision:.1%})"
                 reason = reason if self._until is None else self._until.reason
                 break
-            if self._over_budget():
+            if self._fits_no_round(open_pairs):
                 reason = f"the budget of {format_duration(stop.budget)} is spent"
                 if self._server.restartable and number - 1 < stop.verdict_rounds:
                     held = count_words(number - 1, "round")
@@ -178,13 +213,14 @@ class Runner:
             share_ns = self._round_share(done, open_pairs)
             yield from self._round(number, open_pairs, share_ns, begun)
             self._overspent = max((self._clock.monotonic_ns() - begun) / max(share_ns, 1), 1.0)
+            self._rounds_done = number
             number += 1
         return Finished(number - 1, self._done, self._failed, reason, self._elapsed())
 
     def _round_share(self, done: int, open_pairs: set[Pair]) -> int:
         """Return how long the next round may take, including the restart."""
         stop = self._spec.stop
-        left_ns = float(stop.budget - self._used())
+        left_ns = float(max(self._rounds_end_ns - self._used(), 0))
         if done < stop.minimum_rounds:  # if the last round took too long, plan the next ones shorter
             left_ns /= self._overspent
         return round_share(
@@ -193,8 +229,11 @@ class Runner:
             minimum=stop.minimum_rounds,
             maximum=stop.maximum_rounds,
             overhead_ns=self._overhead_ns,
-            least_ns=self._overhead_ns + sum(self._least_ns.get(pair, BLOCK_NS) for pair in open_pairs),
+            least_ns=self._least_round_ns(open_pairs),
         )
+
+    def _least_round_ns(self, open_pairs: set[Pair]) -> float:
+        return self._overhead_ns + sum(self._least_ns.get(pair, BLOCK_NS) for pair in open_pairs)
 
     def _round(self, number: int, open_pairs: set[Pair], time_ns: int, begun_ns: int) -> Iterator[Event]:
         settled = self._settled()
@@ -211,7 +250,7 @@ class Runner:
         least = [self._least_ns.get(pair, 0.0) for pair in pairs]
         # A workload with trials of a given length runs all its blocks, if that leaves time for later rounds.
         needed = max(self._spec.stop.minimum_rounds - (number - self._first_round), 1)
-        promised_ns = (self._spec.stop.budget - self._used()) / needed
+        promised_ns = max(self._rounds_end_ns - self._used(), 0) / needed
         allotted = {
             pair: short if self._measuring.interleaves(*pair) else long
             for pair, short, long in zip(
@@ -359,7 +398,7 @@ class Runner:
         home = self._placements.of(cell, trial.arm)
         self._measuring.warm([home])
         request, _ = self._measuring.request(trial)
-        lack = evidence.gather(place, self._spec.experiment.evidence, request, self._load)
+        lack = evidence.gather(place, self._spec.experiment.evidence, request, self._load, self._lengths)
         undo = undo_for(self._spec, cell, workload, variant)
         if undo:
             self._server.undo(*home, undo)
@@ -413,7 +452,20 @@ class Runner:
 
     def _used(self) -> int:
         """Return the used part of the budget."""
-        return self._spent_ns + self._clock.monotonic_ns() - self._measuring_ns
+        return self._spent_ns + self._elapsed()
 
     def _over_budget(self) -> bool:
-        return self._used() >= self._spec.stop.budget
+        if self._needs_rounds():
+            return self._used() >= max(self._spec.stop.budget + self._before_ns, self._rounds_end_ns)
+        return self._used() >= self._rounds_end_ns
+
+    def _needs_rounds(self) -> bool:
+        """Return whether a verdict needs more rounds; on an existing server, it needs blocks instead."""
+        needed = self._spec.stop.verdict_rounds if self._server.restartable else 1
+        return self._rounds_done < needed
+
+    def _fits_no_round(self, open_pairs: set[Pair]) -> bool:
+        """Return whether the time left is too short for another round."""
+        if self._needs_rounds():
+            return self._over_budget()
+        return self._used() + self._least_round_ns(open_pairs) > self._rounds_end_ns

@@ -1,4 +1,4 @@
-"""Find ``:name`` in SQL text, and replace it by texts or by ``$1``.
+"""Find ``:name`` in SQL text, and replace it by texts or by ``$1``, or the other way round.
 
 The notation is that of psql and pgbench: ``:name`` is replaced except in string literals, quoted identifiers,
 comments and dollar quotes. ``::type`` is a cast and stays.
@@ -7,9 +7,18 @@ comments and dollar quotes. ``::type`` is a cast and stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["bind", "names_in", "substitute"]
+__all__ = [
+    "bind",
+    "named",
+    "names_in",
+    "numbers_in",
+    "plain_colons",
+    "renumbered",
+    "statements_in",
+    "substitute",
+]
 
 _TOKEN = re.compile(
     r"""
@@ -24,6 +33,8 @@ _TOKEN = re.compile(
         | :=
       )
     | :(?P<name>[A-Za-z][A-Za-z0-9_]*)
+    | \$(?P<number>[0-9]+)
+    | (?P<end>;)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -66,17 +77,60 @@ def bind(sql: str, names: Mapping[str, int]) -> tuple[str, list[int]]:
     return text, [names[name] for name in order]
 
 
+def named(sql: str) -> str:
+    """Return a statement with ``:p1`` for ``$1``, as a workload writes it; any ``:name`` is kept as SQL."""
+    plain = plain_colons(sql)
+    return renumbered(plain, {number: f":p{number}" for number in numbers_in(plain)})
+
+
+def renumbered(sql: str, texts: Mapping[int, str]) -> str:
+    """Return SQL with the texts in place of ``$1``, ``$2``, ...; other numbers stay."""
+    pieces: list[str] = []
+    for match, text in _tokens(sql):
+        number = None if match is None else match["number"]
+        pieces.append(text if number is None else texts.get(int(number), text))
+    return "".join(pieces)
+
+
+def plain_colons(sql: str) -> str:
+    """Return SQL in which ``:name``, as in ``list[1:size]``, is not a name of the experiment file."""
+    return _replace(sql, lambda name: f": {name}")
+
+
+def numbers_in(sql: str) -> set[int]:
+    """Return the numbers written as ``$1``."""
+    return {int(match["number"]) for match, _ in _tokens(sql) if match is not None and match["number"]}
+
+
+def statements_in(sql: str) -> list[str]:
+    """Return the statements of a script, without semicolons and without empty ones."""
+    found = [""]
+    for match, text in _tokens(sql):
+        if match is not None and match["end"]:
+            found.append("")
+        else:
+            found[-1] += text
+    return [one.strip() for one in found if one.strip()]
+
+
+def _tokens(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:
+    """Yield each match of `_TOKEN` with its whole text, and the texts between with None."""
+    position = 0
+    while match := _TOKEN.search(sql, position):
+        end = match.end() if match["comment"] is None else _comment_end(sql, match.end())
+        yield None, sql[position : match.start()]
+        yield match, sql[match.start() : end]
+        position = end
+    yield None, sql[position:]
+
+
 def _replace(sql: str, text_for: Callable[[str], str | None]) -> str:
     """Replace each name by its `text_for`; a name for which that is None stays."""
     pieces: list[str] = []
-    position = 0
-    while match := _TOKEN.search(sql, position):
-        name = match["name"]
-        end = match.end() if match["comment"] is None else _comment_end(sql, match.end())
-        text = None if name is None else text_for(name)
-        pieces += [sql[position : match.start()], sql[match.start() : end] if text is None else text]
-        position = end
-    return "".join([*pieces, sql[position:]])
+    for match, written in _tokens(sql):
+        text = None if match is None or match["name"] is None else text_for(match["name"])
+        pieces.append(written if text is None else text)
+    return "".join(pieces)
 
 
 def _comment_end(sql: str, position: int) -> int:

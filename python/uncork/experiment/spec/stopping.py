@@ -23,7 +23,7 @@ class StoppingRule(Section):
     practical: Share = Field(default=0.03, description="Differences below this do not matter in practice.")
     budget: Nanoseconds = Field(
         default=180 * 10**9,
-        description="Maximum time for all rounds, without the time for set-up.",
+        description="Maximum duration of the run: set-up, rounds and evidence.",
     )
     blocks: int = Field(
         default=4,

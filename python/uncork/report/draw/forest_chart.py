@@ -30,12 +30,13 @@ def draw_forest(chart: ForestChart, palette: Palette) -> tuple[Plot, str]:
     labels = list(dict.fromkeys(mark.label for mark in chart.marks))
     names = [name for name in chart.variants if any(mark.variant == name for mark in chart.marks)]
     axis = _axis(chart)
-    height = len(labels) * max(26, 11 * len(names) + 12)
+    alone = len(labels) == len(chart.marks)  # no row has two marks to keep apart
+    height = len(labels) * max(26, 11 * (1 if alone else len(names)) + 12)
     plot = plot_within(axis, [cut(label, _LABEL_WIDTH) for label in labels], _WIDTH, inner=height)
     rows, row = bands(len(labels), height, inner=0.25, outer=0.2)
-    within, step = bands(len(names), row, outer=0.2)
+    within, step = bands(1 if alone else len(names), row, outer=0.2)
     middle = {
-        (label, name): rows[i] + within[j] + step / 2
+        (label, name): rows[i] + within[0 if alone else j] + step / 2
         for i, label in enumerate(labels)
         for j, name in enumerate(names)
     }
@@ -117,7 +118,7 @@ def _axis(chart: ForestChart) -> Axis:
         right,
         ticks,
         [_ratio_label(math.exp(tick)) for tick in ticks],
-        title=f"change from the baseline; {'left' if chart.better == 'lower' else 'right'} is better",
+        title=f"{chart.axis}; {'left' if chart.better == 'lower' else 'right'} is better",
     )
 
 

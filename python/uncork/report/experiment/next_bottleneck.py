@@ -1,7 +1,8 @@
 """After a verdict: what limits the better variant now. Pure.
 
 The evidence of each variant shows what the server's sessions did for one operation. The largest part of the
-better variant's time is where the next change can gain most.
+better variant's time is where the next change can gain most. The processor time of a loaded service counts as
+one more part.
 """
 
 from __future__ import annotations
@@ -48,6 +49,13 @@ def next_bottleneck_steps(result: RunResult) -> Iterator[Step]:
                 break
 
 
+def _service_ns(result: RunResult, found: EvidenceFacts) -> float:
+    """Return the processor time of the services for one operation of a variant; 0 if there are none."""
+    place = (found.cell, found.workload, found.variant)
+    costs = (one for one in result.costs if (one.cell, one.workload, one.variant) == place)
+    return sum((one.service_user_ns or 0.0) + (one.service_system_ns or 0.0) for one in costs)
+
+
 def _evidence(result: RunResult, comparison: Comparison) -> EvidenceFacts | None:
     """Return the evidence of a comparison's variant in its cell, else in any cell of the workload."""
     known = [
@@ -60,6 +68,14 @@ def _evidence(result: RunResult, comparison: Comparison) -> EvidenceFacts | None
 
 def _step(result: RunResult, comparison: Comparison, found: EvidenceFacts, top: WaitShare) -> Step:
     where = f" at {cell_words(found.cell, result.factors)}" if found.cell else ""
+    begin = f"With {comparison.variant} on {comparison.workload}{where}, the next bottleneck is"
+    service_ns = _service_ns(result, found)
+    if service_ns > top.operation_ns:
+        return Step(
+            f"{begin} computing in the service: {format_duration(service_ns)} of processor time for each "
+            f"operation, more than any part of its sessions' time on the server. To go on, profile the "
+            "functions of the service (uncork profile service)."
+        )
     share = f"{top.share * 100:.0f} %"
     each = format_duration(top.operation_ns)
     what = "computing on the server" if top.name == _CPU else f"{top.name}"
@@ -67,6 +83,5 @@ def _step(result: RunResult, comparison: Comparison, found: EvidenceFacts, top: 
         what = f"waiting ({top.name})"
     remedy = _REMEDIES.get(top.name.partition(":")[0], "look at the waits in this report")
     return Step(
-        f"With {comparison.variant} on {comparison.workload}{where}, the next bottleneck is {what}: {each} "
-        f"of each operation, {share} of its sessions' time. To go on, {remedy}."
+        f"{begin} {what}: {each} of each operation, {share} of its sessions' time. To go on, {remedy}."
     )

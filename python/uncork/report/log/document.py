@@ -9,13 +9,12 @@ from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
+from uncork.report.findings import finding_step
 from uncork.report.log.activity import hours_table, overall_facts, session_tables, slowest_table
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
 from uncork.report.log.first_step import first_step
-from uncork.report.log.loops import costly_loops
 from uncork.report.log.pool import pool_tables
-from uncork.report.log.shares import LEAST_SHARE, repetition_share
 from uncork.report.log.tables import (
     activity_tables,
     contributions_tables,
@@ -34,6 +33,8 @@ __all__ = ["PARTS_OF_MARKDOWN", "build_log_document"]
 
 _LINE: Final = 100
 _SLOWEST: Final = 50
+_MOST_STEPS: Final = 3
+"""Findings with a step: only the costliest, because a change may remove the others."""
 
 
 PARTS_OF_MARKDOWN: Final = 200
@@ -73,16 +74,10 @@ def _steps(result: LogResult) -> Iterator[Step]:
     if not result.executions.count and result.pool is None:
         yield Step("Make the server log durations for a while, then profile the log again:", _LOG_ALL)
         return
-    if result.executions.count:
+    for one in result.findings[:_MOST_STEPS]:
+        yield finding_step(one)
+    if result.executions.count and not result.findings:
         yield first_step(result)
-    if costly_loops(result) or any(
-        one.repetition is not None and repetition_share(result, one.repetition) >= LEAST_SHARE
-        for one in result.templates
-    ):
-        yield Step(
-            "Send the statements repeated one by one as a single statement; this compares ways to do it:",
-            "uncork case run clair",
-        )
     if result.events is not None:
         yield Step(
             "Query every entry with SQL, here or with any tool that reads Parquet:",

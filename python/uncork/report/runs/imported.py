@@ -40,7 +40,7 @@ def build_import_document(run: RunFigures) -> Document:
         reasons=(),
         steps=(
             Step("See how a metric changed over comparable runs:", _history(run)),
-            Step("Compare it with another run:", f"uncork compare OTHER {run.id}"),
+            Step("List the runs that `uncork compare` can compare it with:", "uncork runs"),
         ),
         tally=(),
         facts=tuple(_facts(run)),

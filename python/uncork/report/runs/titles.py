@@ -15,6 +15,7 @@ _PREFIXES: Final = {
     "database": ("database: ", "database "),
     "cpu": ("stacks: ", "CPU of "),
     "service": ("service: ", "service at "),
+    "cure": ("cure: ", "cure of "),
 }
 """How the stored question of each kind begins, and how the title begins instead."""
 _LONGEST: Final = 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -38,6 +39,7 @@ _PLACES: Final[dict[PlaceKind, str]] = {
     "idle in transaction": "between statements of open transactions",
     "service cpu": "in the service's code",
     "service queue": "waiting for a processor in the service",
+    "process queue": "waiting for a free process of the service",
     "service wait": "waiting in the service",
 }
 
@@ -67,10 +69,19 @@ def _answer(result: ServiceResult) -> str:
 def _headlines(result: ServiceResult, found: ServiceFinding) -> Iterator[str]:
     """Yield headlines about the costliest finding, the most informative first."""
     request = next((one for one in result.requests if one.name == found.request), None)
+    limit = next((one for one in result.bottlenecks if one.sentence == found.sentence), None)
     if found.name == "n+1" and request is not None:
         yield from _repeated(request)
     elif found.name == "statement" and request is not None:
         yield from _statement(result, found, request)
+    elif found.name == "missing index" and request is not None:
+        yield from _unindexed(found, request)
+    elif found.name == "few processes":
+        yield capital(found.sentence.partition(", while")[0].replace(" with one request at a time", ""))
+        yield "The service has too few processes"
+    elif found.name == "connections" and request is not None:
+        yield capital(found.sentence.partition("; ")[0])
+        yield f"{_short(request)} opens a connection to the database for each request"
     elif found.name == "idle in transaction":
         place = _share_of(result, "idle in transaction")
         yield f"Requests pass {place} of their time between statements of open transactions"
@@ -80,34 +91,58 @@ def _headlines(result: ServiceResult, found: ServiceFinding) -> Iterator[str]:
     elif found.name == "idle processes":
         yield f"The service's processes work unevenly: {found.sentence.partition(': ')[2]}"
         yield "The service's processes work unevenly, so requests wait for the busy ones"
-    first = next((one for one in result.bottlenecks if one.sentence == found.sentence), None)
-    if first is not None:
-        yield f"The bottleneck is {limit_words(first.resource)}: {first.sentence}"
-        yield f"The bottleneck is {limit_words(first.resource)}"
-    yield capital(found.sentence)
+    elif limit is not None:
+        yield f"The bottleneck is {limit_words(limit.resource)}: {limit.sentence}"
+        yield f"The bottleneck is {limit_words(limit.resource)}"
+    else:
+        yield capital(found.sentence)
+
+
+def _short(request: RequestFacts) -> str:
+    """Return a request without the values of its parameters: ``/raw?rows=…``."""
+    return re.sub(r"=[^&\s]*(&\S*)?", "=…", request.name, count=1)
 
 
 def _repeated(request: RequestFacts) -> Iterator[str]:
     largest = max(request.templates, key=lambda one: one.calls)
-    where = f"{request.name} sends {many_text(request.statements)} statements for each request (N+1)"
+    sends = f"sends {many_text(request.statements)} statements for each request (N+1)"
     most = "most of them" if largest.calls > (request.statements or 0.0) / 2 else "such as"
-    yield f"{where}, {most} {headline_template(largest.text)}"
-    yield where
+    yield f"{request.name} {sends}, {most} {headline_template(largest.text)}"
+    yield f"{request.name} {sends}"
+    yield f"{_short(request)} {sends}"
 
 
 def _statement(result: ServiceResult, found: ServiceFinding, request: RequestFacts) -> Iterator[str]:
     template = next((one for one in request.templates if one.template == found.template), None)
     if template is None:
         return
+    text = headline_template(template.text)
+    took = f"{percent_text(found.share)} of the requests' time"
+    if any(one.kind == "process queue" for one in result.time):
+        yield f"{text} of {request.name} causes {took}: the others wait for a free process meanwhile"
+        yield f"{text} of {request.name} causes {took}"
+        yield f"{text} of {_short(request)} causes {took}"
+        yield f"One statement of {_short(request)} causes {took}"
+        return
     places = [
         one for one in result.time if one.kind in _PLACES and not one.kind.startswith(("service", "idle"))
     ]
     doing = _PLACES[places[0].kind] if places else "in the database"
-    text = headline_template(template.text)
-    took = f"{percent_text(found.share)} of the requests' time"
     yield f"{text} of {request.name} takes {took}, mostly {doing}"
     yield f"{text} of {request.name} takes {took}"
-    yield f"One statement of {request.name} takes {took}, mostly {doing}"
+    yield f"{text} of {_short(request)} takes {took}"
+    yield f"One statement of {_short(request)} takes {took}, mostly {doing}"
+
+
+def _unindexed(found: ServiceFinding, request: RequestFacts) -> Iterator[str]:
+    template = next((one for one in request.templates if one.template == found.template), None)
+    table = capital(found.sentence.partition(": ")[0])
+    took = f"{percent_text(found.share)} of the requests' time"
+    if template is not None:
+        yield f"{table}: {headline_template(template.text)} of {request.name} causes {took}"
+        yield f"{table}: {headline_template(template.text)} of {_short(request)} causes {took}"
+    yield f"{table}, which causes {took} (statements of {request.name})"
+    yield f"{table}, which causes {took} (statements of {_short(request)})"
 
 
 def _share_of(result: ServiceResult, kind: PlaceKind) -> str:
@@ -130,10 +165,14 @@ def _details(result: ServiceResult) -> Iterator[str]:
 
 
 def _disagreement(result: ServiceResult) -> Iterator[str]:
-    """Say which source is right if the saturated resource is not where requests pass most of their time."""
-    if not result.bottlenecks or not result.time:
+    """Say which source is right if the saturated resource is not where requests pass most of their time.
+
+    Requests that wait for a free process wait for what the others do, wherever that is.
+    """
+    places = [one for one in result.time if one.kind != "process queue"]
+    if not result.bottlenecks or not places:
         return
-    first, place = result.bottlenecks[0], result.time[0]
+    first, place = result.bottlenecks[0], places[0]
     agreeing = _AGREES.get(first.resource)
     if agreeing is None or place.kind in agreeing:
         return

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from uncork.model.database.finding import Finding
+from uncork.model.database.index import within_transaction
 from uncork.model.results.service import ServiceResult
 from uncork.model.units import format_duration
 from uncork.report.blocks import Block, Code, Document, Flame, Fold, Section, Step
 from uncork.report.database.document import build_database_document
-from uncork.report.database.findings import finding_step
+from uncork.report.findings import finding_step
 from uncork.report.headline import capital
 from uncork.report.load.document import build_load_document
 from uncork.report.log.document import build_log_document
@@ -63,17 +66,33 @@ def _question(result: ServiceResult) -> str:
 
 
 def _steps(result: ServiceResult) -> Iterator[Step]:
-    if result.database is not None:
-        yield from (finding_step(one) for one in result.database.findings[:1])
-    for remedy in list(dict.fromkeys(one.remedy for one in result.findings))[:_MOST_STEPS]:
+    from_database = _database_step(result)
+    if from_database is not None:
+        yield finding_step(from_database)
+    index = from_database is not None and from_database.rule == "missing-index"
+    findings = [one for one in result.findings if not (index and one.name == "missing index")]
+    for remedy in list(dict.fromkeys(one.remedy for one in findings))[:_MOST_STEPS]:
         yield Step(f"{capital(remedy)}.")
     if result.findings and result.load is not None:
+        change = ""
+        sql = "" if from_database is None or not index else from_database.candidates[0].sql
+        if sql:
+            change = f" --change index={shlex.quote(within_transaction(sql))}"
         yield Step(
             "Prove a change before you make it: write the experiment about this service, and run it:",
-            f"uncork new question.toml --from {result.run.id} --change change='CREATE INDEX ...'",
+            f"uncork new question.toml --from {result.run.id}{change}",
         )
     if result.findings:
         yield Step("After a change, profile the service again:", result.run.reproduce)
+
+
+def _database_step(result: ServiceResult) -> Finding | None:
+    """Return the finding on the database whose step the report names, if it adds to the others."""
+    found = () if result.database is None else result.database.findings
+    names = {one.name for one in result.findings}
+    indexes = [one for one in found if one.rule == "missing-index" and "missing index" in names]
+    others = [one for one in found if one.rule != "one-by-one" or "n+1" not in names]
+    return next(iter((*indexes, *others)), None)
 
 
 def _facts(result: ServiceResult) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,9 @@ from uncork.report.service.words import PLACES, many_text, percent_text
 
 __all__ = ["origins_table", "places_table", "requests_table", "templates_table", "workers_table"]
 
+_CONNECTIONS = 0.05
+"""Connections to the database for each request from which on the table shows them."""
+
 
 def places_table(result: ServiceResult) -> Table | None:
     """Return where the requests pass their time; None if nothing was measured."""
@@ -40,6 +43,7 @@ def requests_table(result: ServiceResult) -> Table | None:
     if not result.requests:
         return None
     counted = any(one.statements is not None for one in result.requests)
+    opened = any((one.connections or 0.0) >= _CONNECTIONS for one in result.requests)
     rows = tuple(
         (
             Value(one.name, link=request_id(place) if one.templates else ""),
@@ -55,6 +59,7 @@ def requests_table(result: ServiceResult) -> Table | None:
                 if counted
                 else ()
             ),
+            *((Value(many_text(one.connections), sort=one.connections),) if opened else ()),
         )
         for place, one in enumerate(result.requests)
     )
@@ -70,6 +75,7 @@ def requests_table(result: ServiceResult) -> Table | None:
             if counted
             else ()
         ),
+        *((Column("connections", number=True),) if opened else ()),
     )
     return Table("Requests, and what each sends to the database", columns, rows, sortable=True)
 

@@ -20,6 +20,7 @@ PLACES: Final[Mapping[PlaceKind, str]] = {
     "idle in transaction": "service: between statements of an open transaction",
     "service cpu": "service: computing",
     "service queue": "service: waiting for a processor",
+    "process queue": "service: waiting for a free process",
     "service wait": "service: other waits",
 }
 """Each place where requests pass their time, as a table names it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -38,6 +39,9 @@ _SHALLOW: Final = 4
 """Mean number of frames per stack below which stacks are probably incomplete."""
 _FEW: Final = 100
 """Number of samples below which shares are rough."""
+
+_RECORD: Final = "uncork profile cpu "
+_SERVER: Final = re.compile(r"""\s--postgres(?:=|\s)("[^"]*"|'[^']*'|\S+)""")
 
 
 def build_stack_document(result: StackResult, flames: Sequence[Flame] = ()) -> Document:
@@ -123,14 +127,15 @@ def _steps(result: StackResult) -> Iterator[Step]:
     if result.method.tool in ("/proc", "sessions") and result.method.cannot_see:
         yield Step(f"To see frames: {result.method.cannot_see[0]}.")
     if result.method.tool == "sessions":
-        yield Step("See what sessions wait for, and who blocks them:", "uncork profile db DSN")
-    if not result.against and result.method.tool != "import":
+        server = _SERVER.search(result.run.reproduce)
         yield Step(
-            "After a change, record again and compare:",
-            f"{result.run.reproduce} --against {result.run.id}"
-            if " -- " not in result.run.reproduce and "--command" not in result.run.reproduce
-            else f"uncork report LATER --against {result.run.id}",
+            "See what sessions wait for, and who blocks them:",
+            f"uncork profile db {server[1]}" if server else "uncork profile db",
         )
+    again = result.run.reproduce.partition(_RECORD)[2]
+    if again and not result.against and result.method.tool != "import":
+        # A command to profile comes last, so the option comes first.
+        yield Step("After a change, record again and compare:", f"{_RECORD}--against {result.run.id} {again}")
 
 
 def _sections(result: StackResult, flames: Sequence[Flame]) -> Iterator[Section]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import math
 from typing import Any
@@ -12,9 +13,13 @@ __all__ = ["json_text", "schema_of"]
 
 def json_text(value: Any) -> str:
     """Return a dataclass as JSON, ending with a newline; infinities and NaN become null."""
-    return (
-        json.dumps(_finite(dataclasses.asdict(value)), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    )
+    text = io.StringIO()
+    encoder = json.JSONEncoder(ensure_ascii=False, indent=1, allow_nan=False, default=_fields)
+    # In pieces, and each dataclass when its turn comes: large results are never in memory as dictionaries.
+    for piece in encoder.iterencode(_finite(value)):
+        text.write(piece)
+    text.write("\n")
+    return text.getvalue()
 
 
 def schema_of(kind: type, title: str) -> dict[str, Any]:
@@ -27,6 +32,11 @@ def schema_of(kind: type, title: str) -> dict[str, Any]:
         "title": title,
         **{key: value for key, value in found.items() if key != "title"},
     }
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass; the encoder calls this for what it does not know."""
+    return {field.name: _finite(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
 def _finite(value: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from uncork.model.results.advice import ADVICE_VERSION, AdviceResult
 from uncork.model.results.case_logs import CASE_LOGS_VERSION, CaseLogs
+from uncork.model.results.cure import CURE_VERSION, CureResult
 from uncork.model.results.database import DATABASE_RESULT_VERSION, DatabaseResult
 from uncork.model.results.experiment import RESULT_VERSION, RunResult
 from uncork.model.results.figure import RunFigures
@@ -33,6 +35,8 @@ RESULTS: Final[dict[str, tuple[type, str]]] = {
     "run-figures": (RunFigures, "uncork figures of a run"),
     "run-comparison": (RunComparison, f"uncork comparison of runs, version {RUN_COMPARISON_VERSION}"),
     "log-comparison": (LogComparison, f"uncork log comparison, version {LOG_COMPARISON_VERSION}"),
+    "advice": (AdviceResult, f"uncork advice, version {ADVICE_VERSION}"),
+    "cure-result": (CureResult, f"uncork cure, version {CURE_VERSION}"),
     "case-logs": (CaseLogs, f"uncork case logs, version {CASE_LOGS_VERSION}"),
     "history": (History, f"uncork history, version {HISTORY_VERSION}"),
 }

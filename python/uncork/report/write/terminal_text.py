@@ -11,7 +11,20 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from uncork.report.blocks import Column, Document, Step, Table, Tone, Value
+from uncork.report.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Document,
+    Facts,
+    Fold,
+    Paragraph,
+    Step,
+    Table,
+    Tone,
+    Value,
+)
 from uncork.report.headline import split_answer
 from uncork.report.words import hold_together
 
@@ -22,6 +35,7 @@ __all__ = [
     "entry_width",
     "wrapped",
     "write_answer",
+    "write_block",
     "write_entry",
     "write_item",
     "write_items",
@@ -159,6 +173,35 @@ def _value(console: Console, value: Value) -> Text:
         text.append("\n")
         text.append_text(as_text(console, line, "dim" if value.tone in ("same", "muted") else ""))
     return text
+
+
+def write_block(console: Console, block: Block, indent: int) -> None:
+    """Print a block of a document, indented; nothing for blocks that a terminal cannot show."""
+    space, width = " " * indent, console.width - indent - 2
+    match block:
+        case Bullets(items):
+            for text in items:
+                first, *rest = wrapped(text, width)
+                write_lines(console, [f"{space}• {first}", *(f"{space}  {line}" for line in rest)])
+        case Paragraph(text):
+            write_lines(console, [f"{space}{line}" for line in wrapped(text, width)])
+        case Code(text, _, title):
+            if title:
+                write_lines(console, [f"{space}{title}:"])
+            write_lines(console, [f"{space}  {line}" for line in text.splitlines()])
+        case Facts(items):
+            for name, text in items:
+                write_lines(console, [f"{space}{line}" for line in wrapped(f"{name} {text}", width)])
+        case Table():
+            if block.caption:
+                write_lines(console, [f"{space}{line}" for line in wrapped(block.caption, width)])
+            write_rows(console, block)
+        case Fold(summary, blocks):
+            write_lines(console, [f"{space}{line}" for line in wrapped(summary, width)], "bold")
+            for inner in blocks:
+                write_block(console, inner, indent)
+        case _:
+            return
 
 
 def write_title(console: Console, text: str) -> None:

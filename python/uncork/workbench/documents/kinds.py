@@ -76,6 +76,7 @@ _ROWS: Final = {
     "service": "services",
     "import": "imports",
     "guard": "guards",
+    "cure": "cures",
 }
 
 

@@ -11,6 +11,7 @@ from uncork.analysis.log.comparison import compare_logs
 from uncork.analysis.runs.compared import comparison_kind
 from uncork.analysis.runs.comparison import PRACTICAL, compare_stored
 from uncork.analysis.runs.history import stored_history
+from uncork.model.results.cure import CureResult
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.figure import RunFigures
@@ -57,6 +58,7 @@ StoredResult = (
     | ServiceResult
     | RunFigures
     | GuardResult
+    | CureResult
 )
 """The result of a run, by its kind."""
 ComparedResult = RunComparison | LogComparison | StackResult

@@ -13,8 +13,9 @@ from uncork.analysis.experiment.stored_evidence import EVIDENCE_FOLDER
 from uncork.engines.conninfo import Address
 from uncork.errors import UncorkError
 from uncork.experiment.ports import Load
-from uncork.experiment.run.evidence import SYSCALLS_NS, WATCH_NS, evidence_request
+from uncork.experiment.run.evidence import evidence_request
 from uncork.model.engine import POSTGRESQL
+from uncork.model.evidence import Sampling
 from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement
 from uncork.model.trial import Cell
@@ -37,7 +38,12 @@ class LocalEvidence:
         self._folder = folder / EVIDENCE_FOLDER
 
     def gather(
-        self, place: tuple[Cell, str, str], kinds: Sequence[str], request: TrialRequest, load: Load
+        self,
+        place: tuple[Cell, str, str],
+        kinds: Sequence[str],
+        request: TrialRequest,
+        load: Load,
+        lengths: Sampling,
     ) -> str | None:
         """Run the load, sample meanwhile, and store the result; return why that was not possible, or None."""
         target = request.target
@@ -46,11 +52,11 @@ class LocalEvidence:
         connection: dict[str, Any] = {**target.connection}
         address = replace(Address(**connection), database=target.database)
         wanted = StackRequest(
-            postgres=address, seconds=WATCH_NS / 1e9, call_graph="dwarf", code="stacks" in kinds
+            postgres=address, seconds=lengths.watch_ns / 1e9, call_graph="dwarf", code="stacks" in kinds
         )
         try:
             with ThreadPoolExecutor(1) as sender:
-                sending = sender.submit(load.run, evidence_request(request, WATCH_NS))
+                sending = sender.submit(load.run, evidence_request(request, lengths.watch_ns))
                 recorded = record_stacks(wanted)
                 measured = sending.result()
             if recorded.status == "interrupted":
@@ -58,7 +64,7 @@ class LocalEvidence:
             tables = dict(recorded.tables)
             facts = {**recorded.facts, "load": _load_facts(measured)}
             if "syscalls" in kinds:
-                rows = self._count(request, load, facts)
+                rows = self._count(request, load, lengths.syscalls_ns, facts)
                 tables["stack_syscalls"] = rows_table("stack_syscalls", rows)
                 facts["answers"] = _answers(request)
         except UncorkError as error:
@@ -70,16 +76,18 @@ class LocalEvidence:
             write_evidence(self._folder / f"{number + 1:03d}", facts, tables)
         return None if measured.succeeded else "no operation succeeded meanwhile"
 
-    def _count(self, request: TrialRequest, load: Load, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    def _count(
+        self, request: TrialRequest, load: Load, length_ns: int, facts: dict[str, Any]
+    ) -> list[dict[str, Any]]:
         """Count system calls during a separate load."""
         if request.target.pid is None:
             facts["method"]["cannot_see"].append("system calls: the server's processes are not visible here")
             return []
         with ThreadPoolExecutor(1) as sender:
-            sending = sender.submit(load.run, evidence_request(request, SYSCALLS_NS))
+            sending = sender.submit(load.run, evidence_request(request, length_ns))
             time.sleep(_CONNECTED_S)
             pids = sorted(tree([request.target.pid]))
-            counted = count_syscalls([pid for pid in pids if process_name(pid)], SYSCALLS_NS / 1e9)
+            counted = count_syscalls([pid for pid in pids if process_name(pid)], length_ns / 1e9)
             measured = sending.result()
         if counted.lack:
             facts["method"]["cannot_see"].append(f"system calls: {counted.lack}")

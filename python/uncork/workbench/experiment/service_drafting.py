@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +15,8 @@ from uncork.engines.database_copy import SourceDatabase, dump_programs, read_sou
 from uncork.engines.services.inspection import is_here
 from uncork.errors import ConnectError
 from uncork.experiment.service_draft import DraftDatabase, ServiceDraft
-from uncork.experiment.service_start import ServiceStart, service_start
-from uncork.model.services.program import HIDDEN
+from uncork.experiment.service_start import ServiceStart, file_paths, service_start
+from uncork.model.services.program import HIDDEN, RunningProgram
 from uncork.model.units import count_words, format_bytes
 from uncork.store.layout import read_manifest
 from uncork.store.loads import LoadReader
@@ -28,6 +29,8 @@ _LEAST_MINUTES: Final = 2
 _MOST_MINUTES: Final = 10
 _ROUNDS: Final = 5
 _NAME: Final = 30
+_LARGEST: Final = 65_536
+"""Bytes of the largest file that is searched for a connection string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,18 @@ def _start(loaded: LoadedService, plan: Mapping[str, Any], database: str | None)
         if is_here(host):
             return "the load stored no process that listened on its port, which may belong to another user"
         return f"the load was sent to {host}, and uncork sees only processes of its own machine"
-    return service_start(loaded.program, port, database)
+    return service_start(loaded.program, port, database, _files(loaded.program))
+
+
+def _files(program: RunningProgram) -> dict[str, str]:
+    """Return the texts of the small files that a program's arguments and variables name."""
+    found = {}
+    for name in file_paths(program):
+        path = Path(program.folder, name)
+        with suppress(OSError, ValueError):
+            if path.is_file() and path.stat().st_size <= _LARGEST:
+                found[name] = path.read_text()
+    return found
 
 
 # ---- the database ----

@@ -126,18 +126,22 @@ def _measure(
         jobs,
         seed=seed,
         turn_ns=_turn_ns(asked),
-        budget_ns=asked.wanted.options.budget_ns or BUDGET_NS,
+        budget_ns=_budget_ns(asked),
         scripts=sorted({_script(gate, asked.scripts) for gate in gates} - {""}),
         decided=decided,
         notify=notify,
     )
 
 
+def _budget_ns(asked: LoadQuestion) -> int:
+    return asked.wanted.options.budget_ns or BUDGET_NS
+
+
 def _turn_ns(asked: LoadQuestion) -> int:
-    """Return the length of a turn that holds enough operations for the metric of each gate."""
+    """Return the length of a turn: enough operations for the metric of each gate, if the budget allows it."""
     throughput = asked.reference.figure(("", "throughput"))
     needed = max([_ENOUGH, *(NEEDED.get(gate.metric, 0) for gate in asked.gates)])
-    return turn_ns(0.0 if throughput is None else throughput.value, needed)
+    return turn_ns(0.0 if throughput is None else throughput.value, needed, _budget_ns(asked))
 
 
 def _short_turns(asked: LoadQuestion) -> Iterator[str]:

@@ -42,6 +42,7 @@ __all__ = [
     "make_tables",
     "new_load",
     "place_of",
+    "sql_files",
     "start_load",
     "with_time",
     "write_hdr_log",
@@ -56,6 +57,12 @@ _NOT_YET = Address("127.0.0.1", 5432, "uncork", "postgres")
 
 Notify = Callable[[str], None]
 """Receives a line about what is being done."""
+
+
+def sql_files(name: str) -> list[str] | None:
+    """Return the paths of a folder's .sql files in the order of their names; None if it is no folder."""
+    folder = Path(name)
+    return sorted(str(one) for one in folder.glob("*.sql")) if folder.is_dir() else None
 
 
 def make_tables(

@@ -1,0 +1,85 @@
+"""Capture the workload of a database as scripts: `uncork capture`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from uncork.cli import console
+from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.profile.database import watch_server
+from uncork.cli.profile.logs import read_log_run
+from uncork.errors import UsageError
+from uncork.report.database.workload import captured_answer
+from uncork.requests.jobs import ServerOptions
+from uncork.requests.option import from_values
+from uncork.requests.profile_options import CaptureOptions, LogOptions
+from uncork.store.layout import read_manifest
+from uncork.workbench.advice.sources import AdviceSources, tell_apart
+from uncork.workbench.cure.capture import captured_workload
+from uncork.workbench.cure.files import check_folder, write_workload
+from uncork.workbench.profile.databases import DatabaseRun, check_rate
+
+__all__ = ["capture"]
+
+
+def capture(options: CaptureOptions) -> None:
+    """Watch a server or read its stored run, and write its workload."""
+    check_rate(options.rate)
+    check_folder(options.output)
+    sources = tell_apart(options.runs, options.sources or [])
+    watched, log = _runs(sources)
+    conninfo: str | None = None
+    if sources.server is not None:
+        server = ServerOptions(
+            host=options.host, port=options.port, user=options.user, database=sources.server or None
+        )
+        address = server.address()
+        conninfo = address.conninfo()
+    run: DatabaseRun | None = None
+    if watched is None:
+        if conninfo is None:
+            raise UsageError(
+                "logs alone do not say which statements a server ran; add a connection string, or a run of "
+                "`uncork profile db`"
+            )
+        run = watch_server(options.runs, address, options.lasting, options.rate, quiet=options.quiet)
+        watched = run.folder
+        if run.trouble:
+            conninfo = None  # the server went away
+    if sources.logs:
+        asked = from_values(LogOptions, {"files": sources.logs, "runs": options.runs, "quiet": options.quiet})
+        log = read_log_run(asked)
+    workload = captured_workload(watched, conninfo, log)
+    scripts = write_workload(workload, options.output)
+    typer.echo(" ".join(captured_answer(workload)))
+    rate = sum(one.calls_per_hour for one in workload.statements) / 3600
+    console.note(
+        f"wrote {len(scripts)} scripts to {options.output}, with values of the database; send them to a copy "
+        f"with `uncork load sql -f {options.output} -R {rate:.4g} -T 60 DSN`"
+    )
+    if conninfo is None:
+        console.note("the statements were not checked: add a connection string to check them with EXPLAIN")
+    if run is not None and run.trouble:
+        console.note(f"{run.trouble}; the workload rests on what was recorded until then")
+        raise typer.Exit(ExitStatus.RUN_ERROR)
+    if run is not None and run.result.run.status == "interrupted":
+        console.note("interrupted; the workload rests on what was recorded until then")
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+
+
+def _runs(sources: AdviceSources) -> tuple[Path | None, Path | None]:
+    """Return the stored watch, and the stored run of logs, among the runs that are named."""
+    watched: Path | None = None
+    log: Path | None = None
+    for folder in sources.folders:
+        if read_manifest(folder).kind == "log":
+            if log is not None or sources.logs:
+                raise UsageError(f"{folder.name} is a second run of logs; give one of them")
+            log = folder
+        else:
+            if watched is not None:
+                raise UsageError(f"{watched.name} and {folder.name} are both watches; give one of them")
+            watched = folder
+    return watched, log

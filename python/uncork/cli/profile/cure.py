@@ -1,0 +1,111 @@
+"""Try the changes of findings on a copy of the database: `uncork cure`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from uncork.cli import console
+from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.pages import check_page, chosen_form, report
+from uncork.cli.profile.database import watch_server
+from uncork.cli.profile.logs import read_log_run
+from uncork.cli.stored_command import redacted_command
+from uncork.errors import UsageError
+from uncork.requests.jobs import CureJob, ServerOptions
+from uncork.requests.option import from_values
+from uncork.requests.profile_options import CureOptions, LogOptions
+from uncork.store.layout import find_run, read_manifest
+from uncork.workbench.advice.sources import AdviceSources, tell_apart
+from uncork.workbench.cure.curing import cure
+from uncork.workbench.documents.kinds import kind_named
+from uncork.workbench.profile.databases import check_rate
+
+__all__ = ["cure_command"]
+
+_WATCHES: Final = ("database", "service")
+
+
+def cure_command(options: CureOptions) -> None:
+    """Watch unless a watch is stored, try the changes, and show the result."""
+    check_page(options.html)
+    form = chosen_form(as_json=options.as_json, markdown=options.markdown)
+    check_rate(options.rate)
+    if options.pg_bin is not None and not options.pg_bin.is_dir():
+        raise UsageError(f"--pg-bin {options.pg_bin}: no such folder")
+    if options.output is not None and options.output.exists() and any(options.output.iterdir()):
+        raise UsageError(f"--output {options.output}: the folder is not empty; name another one")
+    sources = tell_apart(options.runs, options.sources or [])
+    if sources.server is None:
+        raise UsageError("name the database to copy: a connection string after the stored runs")
+    if sources.logs:
+        raise UsageError(f"{sources.logs[0]} is a log; give it with --logs")
+    server = ServerOptions(
+        host=options.host, port=options.port, user=options.user, database=sources.server or None
+    ).address()
+    log = _log(options, sources)
+    earlier = None if options.resume is None else find_run(options.runs, options.resume)
+    if earlier is not None:
+        if read_manifest(earlier).kind != "cure":
+            raise UsageError(f"--resume {options.resume}: {earlier.name} is no cure")
+        sources = replace(sources, folders=(earlier, *sources.folders))
+    watched = next((found for one in sources.folders if (found := _watch(options.runs, one))), None)
+    if watched is None:
+        seen = watch_server(options.runs, server, options.lasting, options.rate, quiet=options.quiet)
+        if seen.trouble:
+            raise UsageError(f"the watch ended early: {seen.trouble}; nothing was tried")
+        watched = seen.folder
+    job = CureJob(
+        watched=watched,
+        source=server.conninfo(),
+        command=redacted_command(sys.argv[1:]),
+        budget_s=options.budget / 1e9,
+        disk=options.disk,
+        max_read=options.max_read,
+        log=log,
+        copy=options.copy,
+        binaries=options.pg_bin,
+        only=tuple(options.only or ()),
+        finding=options.finding,
+        dry_run=options.dry_run,
+        earlier=earlier,
+    )
+    folder, result, trouble = cure(options.runs, job, (lambda _: None) if options.quiet else console.note)
+    if options.output is not None:
+        shutil.copytree(folder / "handed", options.output, dirs_exist_ok=True)
+    report(kind_named("cure"), folder, result, form, options.html)
+    if result.status == "interrupted":
+        console.note("interrupted; what was found until then is kept")
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if trouble:
+        console.note(f"{trouble}; what was found until then is kept")
+        raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+def _watch(runs: Path, folder: Path) -> Path | None:
+    """Return the folder of a watch: the run itself, or the watch that an earlier cure used; None for logs."""
+    manifest = read_manifest(folder)
+    if manifest.kind == "cure":
+        return find_run(runs, str(manifest.options["watched"]))
+    if manifest.kind not in (*_WATCHES, "log"):
+        raise UsageError(
+            f"run {folder.name} is of kind {manifest.kind}, which is no watch; name a run of "
+            "`uncork profile db`, `uncork advise` or `uncork profile service`"
+        )
+    return folder if manifest.kind in _WATCHES else None
+
+
+def _log(options: CureOptions, sources: AdviceSources) -> Path | None:
+    """Return the folder of the server's logs: a stored run, or the files that are read now."""
+    stored = [one for one in sources.folders if read_manifest(one).kind == "log"]
+    if options.logs:
+        asked = from_values(LogOptions, {"files": options.logs, "runs": options.runs, "quiet": options.quiet})
+        stored.append(read_log_run(asked))
+    if len(stored) > 1:
+        raise UsageError("give one run of logs, or --logs")
+    return stored[0] if stored else None

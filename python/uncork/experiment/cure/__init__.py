@@ -1,0 +1,1 @@
+"""Decide what `uncork cure` tries, and judge what it measured. Pure."""

@@ -1,0 +1,205 @@
+"""Turn the candidates of a finding into variants of an experiment, or say why a copy proves none. Pure.
+
+An experiment begins with a copy of the database, which is vacuumed and analysed for every variant. A
+candidate whose effect such a copy cannot show is refused with the reason, because its verdict would mean
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from uncork.experiment.cure.rewrites import RewriteRefused, with_captured_parameters
+from uncork.experiment.cure.settings import SettingRefused, settings_in
+from uncork.experiment.cure.setups import SetupRefused, setup_script
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+
+__all__ = ["CONTROL", "Arm", "arms_of", "control", "unique_names"]
+
+MOST_ARMS: Final = 3
+"""Changes tried for one finding. Each more costs as much time as the others, and widens all intervals."""
+
+CONTROL: Final = "control"
+"""The name and the kind of the control."""
+
+_NAME: Final = 40
+_VERB: Final = re.compile(r"\s*\(*\s*(\w+)")
+_MEMORY: Final = "maintenance_work_mem"
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A change as a variant of an experiment.
+
+    `kind`, `text`, `sql`, `undo` and `against` are those of the candidate. `setup` is SQL after the data was
+    copied, `settings` are those of the variant's database, `statements` are the texts that it sends instead
+    of captured ones, by template. `tables` are the tables that it changes, empty if unknown, and `templates`
+    the statements of its finding.
+    """
+
+    name: str
+    kind: str
+    text: str
+    sql: str
+    undo: str
+    setup: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    statements: Mapping[int, str] = field(default_factory=dict)
+    against: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    templates: tuple[int, ...] = ()
+
+    def touches(self, statement: CapturedStatement) -> bool:
+        """Return whether the change can change the time of a statement.
+
+        A statement that changes rows executes triggers and checks foreign keys, which read tables that its
+        text does not name. It therefore counts as touched unless the change is the text of other statements.
+        """
+        if self.statements and not self.setup and not self.settings:
+            return statement.template in self.statements
+        if self.settings or not self.tables or statement.changes or statement.template in self.templates:
+            return True
+        return bool(set(self.tables) & set(statement.tables))
+
+
+class _Refused(Exception):
+    """A copy cannot prove the candidate; the text is the reason, as a sentence."""
+
+
+def arms_of(finding: Finding, workload: CapturedWorkload) -> tuple[tuple[Arm, ...], str]:
+    """Return the changes of a finding that a copy can prove, the best first, and a reason if there are none.
+
+    The reason is that of the finding's best candidate. At most `MOST_ARMS` are returned.
+    """
+    found: list[Arm] = []
+    reasons: list[str] = []
+    for candidate in finding.candidates:
+        try:
+            arm = _arm(finding, candidate, workload)
+        except (_Refused, RewriteRefused, SetupRefused, SettingRefused) as refused:
+            reasons.append(str(refused))
+            continue
+        if not any(_effect(arm) == _effect(one) for one in found):
+            found.append(arm)
+    if found:
+        return tuple(unique_names(found[:MOST_ARMS])), ""
+    return (), reasons[0] if reasons else _instead("The finding proposes no change.", finding)
+
+
+def control(workload: CapturedWorkload, arms: Sequence[Arm]) -> Arm:
+    """Return a change that people try and that cannot help: a control that must not be called cured.
+
+    ``maintenance_work_mem`` is used by VACUUM, CREATE INDEX and ALTER TABLE ADD FOREIGN KEY only, and no
+    captured statement is one of these. ``work_mem`` would be no control, because it helps statements that
+    sort or hash more than it allows.
+    """
+    arm = Arm(
+        name=CONTROL,
+        kind=CONTROL,
+        text="Raise maintenance_work_mem, which these statements do not use.",
+        sql=f"SET {_MEMORY} = '256MB';",
+        undo=f"RESET {_MEMORY};",
+        settings={_MEMORY: "256MB"},
+        templates=tuple(one.template for one in workload.statements),
+    )
+    return unique_names([*arms, arm])[-1]
+
+
+def unique_names(arms: Sequence[Arm]) -> list[Arm]:
+    """Return the changes with names that differ, as the variants of one experiment need."""
+    taken: set[str] = set()
+    found = []
+    for arm in arms:
+        name, number = arm.name, 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{arm.name[: _NAME - 1 - len(str(number))]}-{number}"
+        taken.add(name.lower())
+        found.append(replace(arm, name=name))
+    return found
+
+
+# ---- one candidate ----
+
+
+def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload) -> Arm:
+    if candidate.kind == "client":
+        raise _Refused(_instead("Only the application can make this change.", finding))
+    if not candidate.sql.strip():
+        raise _Refused(_instead("Only a person can write this change.", finding))
+    if not candidate.same_answers:
+        raise _Refused("It can return other rows, so only a person can decide about it.")
+    arm = Arm(
+        name=_slug(finding, candidate),
+        kind=candidate.kind,
+        text=candidate.text,
+        sql=candidate.sql,
+        undo=candidate.undo,
+        against=candidate.against,
+        templates=finding.templates,
+    )
+    if candidate.kind == "statement":
+        return replace(arm, statements=_rewritten(finding, candidate, workload))
+    if candidate.kind == "setting":
+        return replace(arm, settings=settings_in(candidate.sql))
+    billed = finding.bill is not None and finding.bill.seconds_per_hour > 0
+    setup, tables = setup_script(candidate.sql, undo=candidate.undo, billed=billed)
+    known = {table for one in workload.statements for table in one.tables}
+    if not tables and re.match(r"\s*DROP\s+INDEX\b", candidate.sql, re.IGNORECASE):
+        tables = tuple(one for one in finding.objects if one in known)
+    arm = replace(arm, setup=setup, tables=tables)
+    if not any(arm.touches(one) for one in workload.statements):
+        raise _Refused(f"No captured statement uses {' or '.join(tables) or 'what it changes'}.")
+    return arm
+
+
+def _rewritten(finding: Finding, candidate: Candidate, workload: CapturedWorkload) -> dict[int, str]:
+    """Return the text that replaces the finding's first statement.
+
+    Raises:
+        _Refused, RewriteRefused: if an experiment cannot compare it with the captured text.
+    """
+    captured = {one.template: one for one in workload.statements}
+    number = next(iter(finding.templates), None)
+    one = None if number is None else captured.get(number)
+    if one is None:
+        raise _Refused("The statement was not captured with its values, so its new text cannot be compared.")
+    text = candidate.sql.strip().rstrip(";").rstrip()
+    text = with_captured_parameters(text, finding.statement, one.sql)
+    if _verb(text) != _verb(one.sql):
+        raise _Refused("The new text is a statement of another kind, so their answers cannot be compared.")
+    return {one.template: text}
+
+
+def _verb(sql: str) -> str:
+    """Return what a statement does by its first word; WITH and VALUES return rows as SELECT does."""
+    found = _VERB.match(re.sub(r"^(?:\s*(?:/\*.*?\*/|--[^\n]*\n))+", "", sql, flags=re.DOTALL))
+    word = found[1].upper() if found else ""
+    return "SELECT" if word in {"WITH", "VALUES", "TABLE"} else word
+
+
+def _effect(arm: Arm) -> tuple[object, ...]:
+    return arm.setup, sorted(arm.settings.items()), sorted(arm.statements.items())
+
+
+# ---- words ----
+
+
+def _instead(reason: str, finding: Finding) -> str:
+    return f"{reason} {finding.proof}".strip()
+
+
+def _slug(finding: Finding, candidate: Candidate) -> str:
+    """Return a name for a change: the index that it creates, else the class of the finding and its object."""
+    index = re.search(
+        r'\bINDEX\s+(?:CONCURRENTLY\s+)?(?:IF\s+NOT\s+EXISTS\s+)?"?(\w+)"?\s+ON\b', candidate.sql
+    )
+    words = index[1] if index else "-".join([finding.rule, *finding.objects[:1]])
+    name = re.sub(r"[^A-Za-z0-9_]+", "-", words).strip("-")[:_NAME].strip("-")
+    if name[:1].isalpha():
+        return name if name.lower() not in {CONTROL, "current"} else f"{name}-change"
+    return f"change-{name}"[:_NAME].strip("-")

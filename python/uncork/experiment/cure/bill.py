@@ -1,0 +1,86 @@
+"""What a change saves over the captured workload: ratios of statements become seconds per hour. Pure.
+
+For a statement with rate r (calls per hour), time b (seconds) and measured ratio ρ of its mean::
+
+    saved = r · b · (1 - ρ)
+
+Ratios are measured on the copy; rates and times are those of the source. A ratio carries over to a server
+with other hardware better than a difference of times does, and with the source's times no change saves more
+than the bill says the statements cost.
+
+The client's round trip and the commit are in both times of a ratio, but not in the server's mean time. They
+make the ratio of a short statement too close to 1. For a gain this is cautious. A loss would look too small,
+and many short writes are what an index slows down. A loss therefore counts with the longer of both times:
+the source's mean, or the mean on the copy, from which ``b · (ρ - 1)`` is the measured difference itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from uncork.experiment.cure.arms import Arm
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.results.cure import Net, StatementEffect
+from uncork.stats.combined import Bounded, total
+
+__all__ = ["Account", "account_of", "saved_by"]
+
+_NS: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a change saves. `net` is None if no statement was measured.
+
+    `unknown` is the part of the captured time, 0 to 1, of statements that the change can touch and that have
+    no interval; `unmeasured` are their templates. Statements that it cannot touch count as unchanged.
+    """
+
+    net: Net | None
+    unknown: float
+    unmeasured: tuple[int, ...]
+
+
+def account_of(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedWorkload) -> Account:
+    """Return what a change saves over a workload, in seconds of sessions' time per hour.
+
+    The interval has the confidence of the effects' intervals, because the statements were measured
+    independently (`stats.combined`).
+    """
+    by_template = {one.template: one for one in effects}
+    parts: list[Bounded] = []
+    unmeasured: list[CapturedStatement] = []
+    before = 0.0
+    for statement in workload.statements:
+        effect = by_template.get(statement.template)
+        saved = None if effect is None else saved_by(effect, statement.mean_ns)
+        if saved is not None:
+            parts.append(saved)
+            before += statement.calls_per_hour * statement.mean_ns / _NS
+        elif arm.touches(statement):
+            unmeasured.append(statement)
+    whole = sum(one.calls_per_hour * one.mean_ns for one in workload.statements)
+    unknown = sum(one.calls_per_hour * one.mean_ns for one in unmeasured)
+    net = None
+    if parts:
+        found = total(parts)
+        net = Net(found.estimate, found.low, found.high, before)
+    return Account(net, unknown / whole if whole else 0.0, tuple(one.template for one in unmeasured))
+
+
+def saved_by(effect: StatementEffect, source_ns: float) -> Bounded | None:
+    """Return the seconds per hour that a change saves on one statement; None without a finite interval.
+
+    `source_ns` is the mean time of the statement on the source.
+    """
+    if effect.ratio is None or effect.low is None or effect.high is None:
+        return None
+    longer_ns = max(source_ns, effect.before_ns or 0.0)
+
+    def saved(ratio: float) -> float:
+        counted_ns = source_ns if ratio <= 1.0 else longer_ns
+        return effect.calls_per_hour * counted_ns * (1.0 - ratio) / _NS
+
+    return Bounded(saved(effect.ratio), saved(effect.high), saved(effect.low))

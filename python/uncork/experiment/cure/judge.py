@@ -1,0 +1,172 @@
+"""Judge what a change brings, choose between changes, and find out which of a set are needed. Pure.
+
+A change is cured if it surely saves time, saves enough of it to matter, and slows down no statement too much.
+The interval is at 95 %, so a useless change passes with a probability of at most 2.5 %. Of many changes the
+best looks better than it is. Therefore the chosen ones are measured again, and only the fresh measurement
+counts: its error rate stays 2.5 % however many were tried (``tests/calibration/test_combined.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from uncork.experiment.cure.arms import Arm
+from uncork.experiment.cure.bill import saved_by
+from uncork.model.results.cure import PRACTICAL, Change, ChangeState, Net, StatementEffect
+from uncork.model.units import format_count
+from uncork.stats.combined import Bounded, difference
+
+__all__ = ["COST_SHARE", "PRACTICAL", "SLOWER", "choose", "judge", "kept", "state_of"]
+
+SLOWER: Final = 1.2
+"""Ratio above which a statement is slower than a change may make it: the non-inferiority margin."""
+
+COST_SHARE: Final = 0.1
+"""Part of all gains above which the loss of one such statement makes a change harmful."""
+
+_ORDER: Final[tuple[ChangeState, ...]] = (
+    "cured",
+    "unclear",
+    "not cured",
+    "harmful",
+    "refused",
+    "not tried",
+)
+
+
+def judge(
+    arm: Arm,
+    effects: Sequence[StatementEffect],
+    net: Net | None,
+    *,
+    refused: str = "",
+    unknown: float = 0.0,
+) -> tuple[ChangeState, str, int | None]:
+    """Return the state of a change, the reason in one sentence, and the template that loses most time.
+
+    Args:
+        arm: the change.
+        effects: what was measured of each statement.
+        net: what it saves over the workload; None if nothing was measured.
+        refused: why the run refused it (other answers, a set-up that failed), as a sentence; empty if not.
+        unknown: part of the captured time of statements that it can touch and that were not measured.
+
+    The template is that of the statement proven slower with the greatest loss; None if there is none.
+    """
+    if refused:
+        return "refused", refused, None
+    if net is None:
+        return "unclear", "No statement was measured long enough for an interval.", None
+    worst = _worst(effects)
+    harmed = [one for one in effects if _harms(one, effects)]
+    if harmed:
+        most = max(harmed, key=lambda one: -_saved(one).estimate)
+        return "harmful", _harm(most), most.template
+    template = None if worst is None else worst.template
+    if net.high < 0:
+        return "harmful", f"The captured statements together take longer: {_saving(net)}.", template
+    rest = f" Statements with {unknown:.0%} of the time were not measured." if unknown >= 0.005 else ""
+    state, reason = _by_net(net, template, expected=arm.kind != "control")
+    return state, f"{reason}{rest}", template
+
+
+def choose(changes: Sequence[Change]) -> Change | None:
+    """Return the best change of a finding: of those with the best state, the one that surely saves most.
+
+    Controls are never chosen. The result is None if nothing was tried. Only a change whose state is
+    ``cured`` may be proposed.
+    """
+    tried = [one for one in changes if one.kind != "control"]
+    return min(tried, key=lambda one: (_ORDER.index(one.state), -_sure(one)), default=None)
+
+
+def state_of(changes: Sequence[Change]) -> ChangeState:
+    """Return the state of a finding: that of its best change."""
+    best = choose(changes)
+    return "not tried" if best is None else best.state
+
+
+def kept(whole: Net, without: Mapping[str, Net]) -> tuple[str, ...]:
+    """Return the members of a set that are still needed: all, or all but one.
+
+    `whole` is what the set saves, `without` what it saves without each member, by the member's name. A member
+    contributes the difference. If even the upper limit of its contribution does not matter, it is left out.
+    Of several such members only the one that contributes least is left out, because two indexes that replace
+    each other contribute nothing one by one and everything together. Measure again after each.
+    """
+    if len(without) < 2:
+        return tuple(without)
+    contributions = {name: difference(_bounded(whole), _bounded(net)).high for name, net in without.items()}
+    least = min(contributions, key=lambda name: contributions[name])
+    if contributions[least] > PRACTICAL * whole.before:
+        return tuple(without)
+    return tuple(name for name in without if name != least)
+
+
+def _by_net(net: Net, slower: int | None, *, expected: bool) -> tuple[ChangeState, str]:
+    """Return the state of a change that harms no statement, and why.
+
+    `slower` is a statement that it slows down a little; `expected` is false for a control.
+    """
+    least = PRACTICAL * net.before
+    if net.low > 0 and net.saved >= least:
+        rest = f"; statement {slower} becomes slower" if slower is not None else ""
+        return "cured", f"It saves {_saving(net)}{rest}."
+    if net.high >= least:
+        return "unclear", f"The measurement was too short to decide: it saves {_saving(net)}."
+    if expected:
+        return "not cured", f"It saves less than {PRACTICAL:.0%} of the time: {_saving(net)}."
+    return "not cured", f"As expected, it does not help: it saves {_saving(net)}."
+
+
+# ---- statements ----
+
+
+def _saved(one: StatementEffect) -> Bounded:
+    """Return what a statement saves in the copy's own time; nothing if it has no interval."""
+    return saved_by(one, one.before_ns or 0.0) or Bounded(0.0, 0.0, 0.0)
+
+
+def _worst(effects: Sequence[StatementEffect]) -> StatementEffect | None:
+    """Return the statement proven slower that loses most time."""
+    slower = [one for one in effects if one.low is not None and one.low > 1.0]
+    return max(slower, key=lambda one: -_saved(one).estimate, default=None)
+
+
+def _harms(one: StatementEffect, effects: Sequence[StatementEffect]) -> bool:
+    """Return whether a statement is surely slower than the margin, and its loss is too large."""
+    if one.low is None or one.low <= SLOWER:
+        return False
+    gains = sum(max(0.0, _saved(each).estimate) for each in effects)
+    return -_saved(one).estimate > COST_SHARE * gains
+
+
+def _harm(one: StatementEffect) -> str:
+    seconds = -_saved(one).estimate
+    return (
+        f"Statement {one.template} takes {one.ratio:.2g} times as long (95 % interval: {one.low:.2g} to "
+        f"{one.high:.2g}), which costs {_seconds(seconds)} per hour."
+    )
+
+
+# ---- words ----
+
+
+def _saving(net: Net) -> str:
+    share = f", {net.saved / net.before:.0%} of {_seconds(net.before)}" if net.before > 0 else ""
+    return (
+        f"{_seconds(net.saved)} per hour{share} (95 % interval: {_seconds(net.low)} to {_seconds(net.high)})"
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{format_count(value)} s".replace("-", "\N{MINUS SIGN}")
+
+
+def _sure(one: Change) -> float:
+    return float("-inf") if one.net is None else one.net.low
+
+
+def _bounded(net: Net) -> Bounded:
+    return Bounded(net.saved, net.low, net.high)

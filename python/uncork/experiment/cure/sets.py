@@ -1,0 +1,133 @@
+"""Join changes that were proven one by one into a set, and take single ones out again. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from uncork.experiment.cure.arms import Arm, unique_names
+from uncork.experiment.cure.setups import table_named
+from uncork.experiment.spec.sqltext import statements_in
+from uncork.model.results.cure import Net
+
+__all__ = ["SET", "combine", "compatible", "joined", "leave_one_out"]
+
+SET: Final = "set"
+"""The name and the kind of several changes together."""
+
+_INDEX: Final = re.compile(
+    r"CREATE\s+(?:UNIQUE\s+)?INDEX\b.*?\sON\s+(?:ONLY\s+)?(?P<table>[^\s(]+)\s*"
+    r"(?:USING\s+(?P<method>\w+)\s*)?\((?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_Index = tuple[str, str, tuple[str, ...]]
+
+
+def combine(proven: Mapping[str, Net], arms: Sequence[Arm]) -> tuple[Arm, ...]:
+    """Return the changes that go together, the one that surely saves most first.
+
+    Greedy: each is added if it is compatible with all before it. `proven` has what each cured change saves,
+    by its name; the others are left out.
+    """
+    ranked = sorted(
+        (arm for arm in arms if arm.name in proven), key=lambda arm: (-proven[arm.name].low, arm.name)
+    )
+    found: list[Arm] = []
+    for arm in ranked:
+        if all(compatible(arm, one) for one in found):
+            found.append(arm)
+    return tuple(found)
+
+
+def compatible(one: Arm, other: Arm) -> bool:
+    """Return whether two changes can be made together.
+
+    They cannot if both rewrite a statement, give a setting two values, or execute the same SQL, and if the
+    keys of an index of one are the first keys of an index of the other.
+    """
+    if set(one.statements) & set(other.statements):
+        return False
+    if any(other.settings.get(name, value) != value for name, value in one.settings.items()):
+        return False
+    first, second = statements_in(one.setup), statements_in(other.setup)
+    if set(map(_plain, first)) & set(map(_plain, second)) - _shareable(first):
+        return False
+    return not any(_prefix(a, b) for a in _indexes(first) for b in _indexes(second))
+
+
+def joined(arms: Sequence[Arm], name: str = SET) -> Arm:
+    """Return several changes as one, which is undone in reverse order."""
+    tables: tuple[str, ...] = ()
+    if all(arm.tables or not arm.setup for arm in arms):
+        tables = tuple(dict.fromkeys(table for arm in arms for table in arm.tables))
+    return Arm(
+        name=name,
+        kind=SET,
+        text=" ".join(arm.text for arm in arms),
+        sql="\n".join(arm.sql for arm in arms),
+        undo="\n".join(arm.undo for arm in reversed(arms)),
+        setup="\n".join(arm.setup for arm in arms if arm.setup),
+        settings={setting: value for arm in arms for setting, value in arm.settings.items()},
+        statements={number: text for arm in arms for number, text in arm.statements.items()},
+        against=tuple(dict.fromkeys(reason for arm in arms for reason in arm.against)),
+        tables=tables,
+        templates=tuple(dict.fromkeys(number for arm in arms for number in _templates(arm))),
+    )
+
+
+def leave_one_out(arms: Sequence[Arm]) -> dict[str, Arm]:
+    """Return the set without each of its members, by the member's name; nothing for a single change."""
+    if len(arms) < 2:
+        return {}
+    rest = [
+        replace(joined([one for one in arms if one is not arm]), name=f"without-{arm.name}"[:40])
+        for arm in arms
+    ]
+    return {arm.name: one for arm, one in zip(arms, unique_names(rest), strict=True)}
+
+
+# ---- steps ----
+
+
+def _templates(arm: Arm) -> Iterator[int]:
+    yield from arm.templates
+    yield from arm.statements
+
+
+def _shareable(statements: Sequence[str]) -> set[str]:
+    """Return the statements that both changes may execute: extensions that exist already are kept."""
+    return {_plain(one) for one in statements if re.match(r"CREATE\s+EXTENSION\s+IF\s+NOT", one, re.I)}
+
+
+def _plain(sql: str) -> str:
+    return " ".join(sql.split()).lower()
+
+
+def _indexes(statements: Sequence[str]) -> Iterator[_Index]:
+    for statement in statements:
+        match = _INDEX.fullmatch(statement)
+        if match is not None:
+            method = (match["method"] or "btree").lower()
+            yield table_named(match["table"]), method, tuple(_keys(match["rest"]))
+
+
+def _prefix(one: _Index, other: _Index) -> bool:
+    """Return whether the keys of one index are the first keys of the other."""
+    length = min(len(one[2]), len(other[2]))
+    return one[:2] == other[:2] and one[2][:length] == other[2][:length]
+
+
+def _keys(rest: str) -> Iterator[str]:
+    """Yield the keys of an index from the text after the parenthesis that opens them."""
+    depth, key = 0, ""
+    for part in re.findall(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|.", rest, re.DOTALL):
+        if depth == 0 and part in {",", ")"}:
+            yield _plain(key)
+            key = ""
+            if part == ")":
+                return
+            continue
+        depth += {"(": 1, ")": -1}.get(part, 0)
+        key += part

@@ -1,0 +1,211 @@
+"""Write the experiment file that compares changes with the present state over a captured workload. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from uncork.experiment.cure.arms import Arm
+from uncork.experiment.draft_text import multiline, toml
+from uncork.experiment.spec.sqltext import named, numbers_in
+from uncork.model.database.names import literal
+from uncork.model.database.workload import CapturedStatement
+
+__all__ = ["BASELINE", "experiment_of_arms", "guard_toml", "workload_name"]
+
+BASELINE: Final = "current"
+"""The variant that changes nothing."""
+
+_MOST_SETS: Final = 1000
+"""Parameter sets of a statement in the file. A trial draws 4096, so more would hardly be used."""
+
+_USED_UP: Final = re.compile(
+    r"\s*(?:DELETE|MERGE)\b|\s*WITH\b.*\b(?:DELETE|MERGE)\b|.*\bON\s+CONFLICT\b", re.I | re.S
+)
+"""Statements that do something else the second time: the row is there already, or is there no more.
+
+A captured INSERT without ON CONFLICT makes up new keys, so it may repeat its values.
+"""
+
+_OPEN_ORDER: Final = re.compile(
+    r"""\b(?: LIMIT | FETCH \s+ (?:FIRST|NEXT) | DISTINCT \s+ ON | TABLESAMPLE | OVER \s* \( )""", re.I | re.X
+)
+"""What may choose among rows that sort equally. A total order would decide, which the text does not show."""
+
+_CHANGING: Final = re.compile(
+    r"""\b(?: now | random | random_normal | clock_timestamp | statement_timestamp | transaction_timestamp
+          | timeofday | nextval | lastval | currval | gen_random_uuid | uuid_generate_v\d\w* | uuidv[47]
+          | txid_current | pg_current_xact_id | pg_backend_pid | array_agg | string_agg | jsonb?_agg
+          | jsonb?_object_agg | xmlagg ) \s* \(
+      | \b(?: current_timestamp | current_date | current_time | localtimestamp | localtime )\b
+      | \bINSERT\b .* \bRETURNING\b""",
+    re.I | re.X | re.S,
+)
+"""What returns other values at another time, or values in the order of the plan."""
+
+_ORDER: Final = re.compile(r"\bORDER\s+BY\b", re.I)
+
+
+def experiment_of_arms(
+    name: str,
+    question: str,
+    copy_dsn: str,
+    statements: Sequence[CapturedStatement],
+    arms: Sequence[Arm],
+    *,
+    budget_s: float,
+    clients: int = 1,
+    precision: float = 0.05,
+    seed: int = 1,
+) -> str:
+    """Return an experiment file: variant `BASELINE` and one for each change, one workload for each statement.
+
+    A workload compares the changes that can touch its statement. All parameters of a statement advance
+    together through its captured sets. Statements that read keep the data. Statements that change rows
+    restore it, and a DELETE executes each set once before that.
+
+    The metric is the mean, because only means add up to the time of a workload.
+
+    Args:
+        name: the experiment's name; letters, digits, "_" and "-".
+        question: as a person would ask it.
+        copy_dsn: connection string of the database to copy for each variant, without a password.
+        statements: what to measure. Each has at least one set of values.
+        arms: the changes, with different names.
+        budget_s: maximum duration of the run in seconds.
+        clients: sessions that send a statement at the same time.
+        precision: target half-width of the intervals, as a fraction of the time.
+        seed: seed of the order of trials.
+
+    Raises:
+        ValueError: if there is no statement, no change, or a statement without values.
+    """
+    if not statements or not arms:
+        raise ValueError("an experiment needs a statement and a change")
+    parts = [
+        f"[experiment]\nname = {toml(name)}\nquestion = {toml(question)}\nseed = {seed}\n",
+        f'[variants.{BASELINE}]\nbaseline = true\nvalues = {{ change = "" }}\n',
+        *(_variant(arm, statements) for arm in arms),
+        f'[setup]\ncopy_of = {toml(copy_dsn)}\nsql = ":change"\n',
+        *(_workload(one, arms, clients) for one in statements),
+        f'[stop]\nprecision = "{precision:.2%}"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
+    ]
+    return "\n".join(parts)
+
+
+def guard_toml(
+    name: str,
+    question: str,
+    copy_dsn: str,
+    statements: Sequence[CapturedStatement],
+    *,
+    slower: float = 0.1,
+    clients: int = 1,
+    seed: int = 1,
+) -> str:
+    """Return an experiment file for `uncork guard`, which fails if a captured statement becomes slower.
+
+    The mean of each may grow by less than the fraction `slower`. The other arguments are those of
+    `experiment_of_arms`.
+
+    Raises:
+        ValueError: if there is no statement, or one without values.
+    """
+    if not statements:
+        raise ValueError("a guard needs a statement")
+    gates = [f"mean < +{slower:.0%} on {workload_name(one.template)}" for one in statements]
+    parts = [
+        f"[experiment]\nname = {toml(name)}\nquestion = {toml(question)}\nseed = {seed}\n",
+        f"[variants.{BASELINE}]\n",
+        f"[setup]\ncopy_of = {toml(copy_dsn)}\n",
+        *(_workload(one, (), clients) for one in statements),
+        f"[guard]\ngates = [{', '.join(map(toml, gates))}]\n",
+    ]
+    return "\n".join(parts)
+
+
+def workload_name(template: int) -> str:
+    """Return the name of the workload that sends a captured statement."""
+    return f"s{template}"
+
+
+# ---- variants ----
+
+
+def _variant(arm: Arm, statements: Sequence[CapturedStatement]) -> str:
+    lines = [f"[variants.{arm.name}]", f"title = {toml(' '.join(arm.text.split()) or arm.name)}"]
+    lines.append(f"values.change = {multiline(arm.setup) if arm.setup else toml('')}")
+    lines += [f"settings.{_key(name)} = {toml(value)}" for name, value in arm.settings.items()]
+    for one in statements:
+        if one.template in arm.statements:
+            text = multiline(named(arm.statements[one.template]))
+            lines.append(f"workloads.{workload_name(one.template)}.sql = {text}")
+    return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    """Return a setting's name as a key; that of an extension contains a dot."""
+    return toml(name) if "." in name else name
+
+
+# ---- workloads ----
+
+
+def _workload(one: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
+    sets = _sets(one)
+    lines = [f"[workloads.{workload_name(one.template)}]", f"sql = {multiline(named(one.sql.strip()))}"]
+    lines.append('metric = "latency_mean"')
+    if clients != 1:
+        lines.append(f"clients = {clients}")
+    lines.append(f'protocol = "{_protocol(one, arms)}"')
+    touching = [arm.name for arm in arms if arm.touches(one)]
+    if touching and len(touching) < len(arms):
+        lines.append(f"variants = [{', '.join(map(toml, touching))}]")
+    lines.append(f'state = "{"reset" if one.changes else "keep"}"')
+    if one.changes and numbers_in(one.sql) and _USED_UP.match(one.sql):
+        lines.append(f"operations = {len(sets)}  # each set once, before the data is restored")
+        lines.append("warmup_operations = 0")
+    if _may_differ(one, arms):
+        lines.append('answer = "may differ"')
+    for number in sorted(numbers_in(one.sql)):
+        rows = ", ".join(
+            f"({'NULL' if (value := each[number - 1]) is None else literal(value)})" for each in sets
+        )
+        lines.append(f'parameters.p{number} = {{ query = {toml(f"VALUES {rows}")}, pick = "sequence" }}')
+    return "\n".join(lines) + "\n"
+
+
+def _sets(one: CapturedStatement) -> list[tuple[str | None, ...]]:
+    """Return the sets of a statement; of one that uses them up, without repetitions."""
+    most = max(numbers_in(one.sql), default=0)
+    sets = [each for each in one.sets if len(each) >= most]
+    if not sets:
+        raise ValueError(f"statement {one.template} has no values for its parameters")
+    if one.changes and _USED_UP.match(one.sql):
+        sets = list(dict.fromkeys(sets))
+    step = max(1.0, len(sets) / _MOST_SETS)
+    return [sets[int(place * step)] for place in range(min(len(sets), _MOST_SETS))]
+
+
+def _protocol(one: CapturedStatement, arms: Sequence[Arm]) -> str:
+    """Return how to send a statement.
+
+    A client that binds parameters usually prepares the statement, and values in a log show that it binds
+    them. Otherwise each execution is planned for its values, as text with literals is.
+    """
+    generic = any("plan_cache_mode" in arm.settings for arm in arms)
+    prepared = numbers_in(one.sql) and (one.origin == "executed" or generic)
+    return "prepared" if prepared else "extended"
+
+
+def _may_differ(one: CapturedStatement, arms: Sequence[Arm]) -> bool:
+    """Return whether variants may return other rows although all of them are right.
+
+    A rewritten statement must return the same rows unless nothing fixes them. An index or a setting cannot
+    change what a statement means, only which of equal rows LIMIT chooses.
+    """
+    if _CHANGING.search(one.sql):
+        return True
+    rewritten = any(one.template in arm.statements for arm in arms)
+    return bool(_OPEN_ORDER.search(one.sql)) and not (rewritten and _ORDER.search(one.sql))

@@ -1,0 +1,221 @@
+"""The answer of a cure: what to change and what it brings, and what to do next. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from uncork.model.results.cure import Change, CureResult, Tried
+from uncork.model.units import count_words, format_count, share_text
+from uncork.report.blocks import Step
+from uncork.report.cure.words import (
+    effect_sentence,
+    gain_sentence,
+    less_time,
+    named_changes,
+    price_words,
+    reason_sentence,
+    saved_words,
+    worst_effect,
+)
+from uncork.report.findings import looked_at_words, nothing_found_words, server_conninfo
+from uncork.report.headline import fitting, join_sentences
+
+__all__ = ["answer_cure", "cure_steps", "handed_path", "proven_change"]
+
+_MOST_REASONS: Final = 6
+"""Findings without a cure that get a sentence each; each has its section below."""
+_MOST_BY_HAND: Final = 2
+
+
+def answer_cure(result: CureResult) -> CureResult:
+    """Return the result with its answer and reasons."""
+    return replace(result, answer=_answer(result), reasons=tuple(_reasons(result)))
+
+
+def _answer(result: CureResult) -> str:
+    stopped = result.status != "complete"
+    chosen = proven_change(result)
+    if chosen is not None:
+        return _proven(chosen, stopped)
+    if not result.tried:
+        return "It ended before any finding was known." if stopped else nothing_found_words(result.sessions)
+    measured = _measured(result)
+    many, total = format_count(len(measured)), count_words(len(result.tried), "finding")
+    cured = [one for one in measured if one.state == "cured"]
+    if stopped:
+        proven = f"{format_count(len(cured))} looked cured so far" if cured else ""
+        what = f"{many} of {total} {'was' if len(measured) == 1 else 'were'} tried on a copy"
+        return join_sentences((f"It ended early, before a change was proven; {what}", proven))
+    if not measured:
+        first = result.tried[0]
+        below = f"No change was tried, so none is proven: {total} below"
+        return join_sentences((below, reason_sentence(first.reason)))
+    tried = f"{many} of {total} {'was' if len(measured) == 1 else 'were'} tried on a copy"
+    again = result.chosen
+    lost = "" if again is None else f"Measured again, the best change is {again.state}: {again.reason}"
+    return join_sentences((f"No change was proven to help; {tried}", lost, _harm(result)))
+
+
+def proven_change(result: CureResult) -> Change | None:
+    """Return the changes that are proposed together; None unless measuring them again confirmed them."""
+    chosen = result.chosen
+    confirmed = chosen is not None and chosen.state == "cured" and chosen.net is not None
+    return chosen if confirmed else None
+
+
+def _proven(chosen: Change, stopped: bool) -> str:
+    """Return the answer with the proven change: in the headline if it fits, or else after it."""
+    net = chosen.net
+    if net is None:
+        raise AssertionError("the caller checks this")
+    text = chosen.text.rstrip(". ")
+    claim, short = (f"the captured workload takes {less_time(net, interval=each)}" for each in (True, False))
+    interval = gain_sentence(net)
+    after = "It ended early, so other changes were not tried." if stopped else ""
+    return fitting(
+        (
+            (f"{text}: {claim}", after),
+            (f"{text}: {short}", join_sentences((interval, after))),
+            (f"With the proven change, {claim}", join_sentences((text, after))),
+        )
+    )
+
+
+def _measured(result: CureResult) -> list[Tried]:
+    return [one for one in result.tried if any(change.net is not None for change in one.changes)]
+
+
+def _harm(result: CureResult) -> str:
+    """Return how many changes would do harm; empty if none would."""
+    harmful = [change for _, _, change in named_changes(result) if change.state == "harmful"]
+    return f"{count_words(len(harmful), 'change')} would do harm" if harmful else ""
+
+
+def _reasons(result: CureResult) -> Iterator[str]:
+    chosen = proven_change(result)
+    if chosen is not None and chosen.net is not None:
+        yield f"That saves {saved_words(chosen.net)} of sessions' time. {_confirmed(chosen)}".strip()
+        worst = worst_effect(chosen)
+        if worst is not None:
+            yield f"It harms one statement most, number {effect_sentence(worst)}."
+        if price_words(chosen):
+            yield f"The change takes {price_words(chosen)}."
+    others = [one for one in result.tried if one.changes and (one.state != "cured" or chosen is None)]
+    for one in others[:_MOST_REASONS]:
+        yield f"{one.state.capitalize()}: {_claim(one)}. {reason_sentence(one.reason)}"
+    if len(others) > _MOST_REASONS:
+        yield f"{count_words(len(others) - _MOST_REASONS, 'more finding')} below."
+    if result.looked_at is not None:
+        yield looked_at_words(result.looked_at, result.sessions)
+    if result.tried:
+        yield f"The captured statements take {share_text(result.covered)} of the time of all statements."
+    if result.copy is not None:
+        yield _copy_sentence(result)
+
+
+def _confirmed(chosen: Change) -> str:
+    return "uncork measured it again, apart from the trials that chose it." if chosen.runs else ""
+
+
+def _claim(one: Tried) -> str:
+    """Return what is wrong, and its share of the time: ``orders is scanned (70 % of the busy time)``."""
+    bill = one.finding.bill
+    share = "" if bill is None else f" ({share_text(bill.share)} of the busy time)"
+    return f"{one.finding.headline}{share}"
+
+
+def _copy_sentence(result: CureResult) -> str:
+    copy = result.copy
+    if copy is None:
+        return ""
+    if not copy.sampled:
+        return "Measured on a copy with all rows of its tables."
+    partial = [one for one in copy.tables if not one.whole]
+    many = f"{format_count(len(partial))} of {count_words(len(copy.tables), 'table')}"
+    has = "has" if len(partial) == 1 else "have"
+    return f"Measured on a sample: {many} {has} only a part of the rows. On whole tables, gains can differ."
+
+
+# ---- what to do next ----
+
+
+def handed_path(result: CureResult, name: str) -> str:
+    """Return the path of a file that was handed over, as typed from here; empty if there is none."""
+    path = next((one.path for one in result.handed if one.path.rpartition("/")[2] == name), "")
+    return f"{result.folder.rstrip('/')}/{path}" if path and result.folder else path
+
+
+def cure_steps(result: CureResult) -> Iterator[Step]:
+    """Yield the next steps, most urgent first: apply, revert, compare; or measure more."""
+    chosen = proven_change(result)
+    if chosen is not None:
+        yield from _apply(result, chosen)
+    if "--dry-run" in result.reproduce:
+        yield Step("Try the changes on a copy:", _again(result).replace(" --dry-run", ""))
+        return
+    if result.status != "complete" and result.tried:
+        yield Step("Try them again, with the same watch of the server:", _again(result))
+        return
+    states = [change.state for _, _, change in named_changes(result)]
+    states += [one.state for one in result.tried if one.changes]
+    unclear = "unclear" in states
+    if unclear or "not tried" in states:
+        what = "decide the unclear changes" if unclear else "try the rest"
+        yield Step(f"Give uncork more time to {what}:", _with(_again(result), "--budget 60min"))
+    for one in [each for each in result.tried if not each.changes][:_MOST_BY_HAND]:
+        yield _unproven(one)
+    if not result.tried:
+        if result.missing:
+            yield Step(f"Get the missing access: {result.missing[0].remedy}.")
+        again = _with(result.reproduce, "--for 10min")
+        yield Step("Run it again while the server is slow, or for longer:", again)
+    if result.watched and chosen is None and result.tried:
+        yield Step("See where the time goes:", f"uncork report {shlex.quote(result.watched)}")
+
+
+def _unproven(one: Tried) -> Step:
+    """Return what to do about a finding that this copy could not prove."""
+    why = reason_sentence(one.reason)
+    if one.state == "unclear":
+        return Step(f"Name a whole copy, such as a restored backup, with --copy, to try {_claim(one)}. {why}")
+    change = one.finding.candidates[0].text if one.finding.candidates else ""
+    return Step(" ".join(filter(None, (f"Not proven on a copy: {_claim(one)}.", change, why))))
+
+
+def _apply(result: CureResult, chosen: Change) -> Iterator[Step]:
+    up, down = (handed_path(result, name) for name in ("up.sql", "down.sql"))
+    server = shlex.quote(server_conninfo(result.server))
+    if up:
+        yield Step("Read up.sql, then run it on your server (uncork never does):", _psql(up, server))
+    else:
+        yield Step(f"{chosen.text.rstrip('. ')}.", chosen.sql)
+    if down:
+        yield Step("If anything becomes slower, revert it:", _psql(down, server))
+    if result.watched:
+        watched = shlex.quote(result.watched)
+        yield Step(
+            "Afterwards, watch the server under its usual load, and compare:",
+            f"uncork profile db {server} --for 5min && uncork compare {watched} last",
+        )
+
+
+def _psql(path: str, server: str) -> str:
+    return f"psql -v ON_ERROR_STOP=1 -f {shlex.quote(path)} -d {server}"
+
+
+def _again(result: CureResult) -> str:
+    """Return the command that repeats the cure with the stored watch, without watching again."""
+    verb, command = "uncork cure ", result.reproduce
+    if not result.watched or result.watched in command or not command.startswith(verb):
+        return command
+    return f"{verb}{shlex.quote(result.watched)} {command.removeprefix(verb)}"
+
+
+def _with(command: str, option: str) -> str:
+    """Return a command with one option added or replaced."""
+    name = option.partition(" ")[0]
+    return f"{re.sub(rf' {name}[ =][^ ]+', '', command)} {option}"

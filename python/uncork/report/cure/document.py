@@ -1,0 +1,367 @@
+"""Build the document of a cure: what was proven, all tried changes, each finding, the copy. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from uncork.model.results.cure import PRACTICAL, Change, CureResult, StatementEffect, Tried
+from uncork.model.results.database import Missing
+from uncork.model.template_words import short_templates
+from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
+from uncork.report.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Document,
+    Facts,
+    Fold,
+    ForestChart,
+    ForestMark,
+    Legend,
+    Paragraph,
+    Section,
+    Table,
+    Value,
+)
+from uncork.report.cells import count_cell, duration_cell
+from uncork.report.cure.answer import cure_steps, proven_change
+from uncork.report.cure.words import (
+    SIGNS,
+    TONES,
+    VERDICTS,
+    bill_span,
+    change_words,
+    effect_cell,
+    effect_sentence,
+    gain_cell,
+    named_changes,
+    net_ratio,
+    origin_text,
+    price_words,
+    reason_sentence,
+    saved_words,
+    seconds_text,
+    state_text,
+    worst_effect,
+)
+from uncork.report.findings import finding_blocks
+from uncork.report.words import capitalised, effect_text
+
+__all__ = ["build_cure_document", "changes_table", "finding_title", "proven_blocks"]
+
+_TOGETHER: Final = "Chosen, measured again"
+_STATEMENT_WIDTH: Final = 60
+
+
+def build_cure_document(result: CureResult) -> Document:
+    """Return the report of a cure."""
+    missing = tuple(map(_missing_sentence, result.missing))
+    shown = {change.state for _, _, change in named_changes(result)}
+    return Document(
+        title="cure",
+        question=f"Which changes make this database faster? {result.server}",
+        answer=result.answer,
+        reasons=(*result.reasons, *(missing if not result.tried else ())),
+        steps=tuple(cure_steps(result)),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=tuple(state for state in SIGNS if state in shown or state == "cured"),
+        baseline="",
+        sections=tuple(_sections(result)),
+        version=result.uncork_version,
+        heading="What to know",
+    )
+
+
+def _facts(result: CureResult) -> Iterator[tuple[str, str]]:
+    yield "server", result.server
+    if result.id:
+        yield "run", result.id
+    if result.watched:
+        yield "evidence", result.watched
+    yield "status", result.status
+    yield "took", format_duration(result.seconds * 1e9)
+
+
+def _sections(result: CureResult) -> Iterator[Section]:
+    proven = tuple(proven_blocks(result))
+    if proven:
+        yield Section("proven", "What was proven", proven)
+    if any(True for _ in named_changes(result)):
+        yield Section("changes", "All changes that were tried", tuple(_changes(result)))
+    for number, one in enumerate(result.tried, 1):
+        yield Section(f"finding-{number}", finding_title(number, one), tuple(_finding(result, one)))
+    if result.copy is not None:
+        yield Section("copy", "The copy", tuple(_copy(result)))
+    yield Section("workload", "The captured workload", tuple(_workload(result)))
+    files = tuple(_files(result))
+    if files:
+        yield Section("files", "Files", files)
+    yield Section("reproduce", "How to repeat this", tuple(_reproduce(result)))
+
+
+# ---- what was proven ----
+
+
+def proven_blocks(result: CureResult) -> Iterator[Block]:
+    """Yield the bill before and after the chosen changes, their effects and their SQL."""
+    chosen = proven_change(result)
+    if chosen is None or chosen.net is None:
+        return
+    rows = []
+    for name, bill in (("as it is", result.bill_before), ("with the change", result.bill_after)):
+        if bill is not None:
+            rows.append(
+                (Value(name), Value(f"{seconds_text(bill.seconds_per_hour)} s"), Value(bill_span(bill)))
+            )
+    net = chosen.net
+    span = f"{seconds_text(net.low)} s to {seconds_text(net.high)} s"
+    rows.append((Value("saved"), Value(f"{seconds_text(net.saved)} s"), Value(span)))
+    columns = (
+        Column("captured workload", header=True),
+        Column("sessions' time an hour", number=True),
+        Column("95 % interval", whole=True),
+    )
+    yield Table("The bill: time that sessions spend in the captured workload", columns, tuple(rows))
+    yield from _change_blocks(chosen)
+
+
+# ---- all changes ----
+
+
+def _changes(result: CureResult) -> Iterator[Block]:
+    yield changes_table(result)
+    marks = tuple(_marks(result))
+    if marks:
+        states = tuple(dict.fromkeys(mark.variant for mark in marks))
+        yield Legend(states, "Filled marks: cured or harmful. Hollow marks: no clear or no practical change.")
+        yield ForestChart(
+            title="Time of the captured workload with each change",
+            description="The change of the workload's time with its 95 % interval, by its number.",
+            marks=marks,
+            variants=states,
+            practical=PRACTICAL,
+            floor=None,
+            better="lower",
+            axis="change of the workload's time",
+        )
+
+
+def changes_table(result: CureResult) -> Table:
+    """Return the table of all changes: outcome, gain, the statement harmed most, and size."""
+    columns = (
+        Column("change", header=True),
+        Column("outcome", whole=True),
+        Column("workload's time", whole=True),
+        Column("worst statement", whole=True),
+        Column("WAL", number=True),
+        Column("size", number=True),
+    )
+    rows = [_row(f"{number} {change_words(change)}", change) for number, _, change in named_changes(result)]
+    if result.chosen is not None:
+        rows.insert(0, _row(f"{_TOGETHER}: {change_words(result.chosen)}", result.chosen))
+    return Table(
+        "Change of the workload's time with its 95 % interval; negative is better", columns, tuple(rows)
+    )
+
+
+def _row(name: str, change: Change) -> tuple[Value, ...]:
+    worst = worst_effect(change)
+    size = "" if change.size is None else format_bytes(change.size)
+    ratio = None if change.net is None else net_ratio(change.net)[0]
+    return (
+        Value(name),
+        Value(state_text(change.state), tone=TONES[change.state]),
+        Value(gain_cell(change.net), sort=ratio),
+        Value("" if worst is None else effect_cell(worst)),
+        Value(_wal(change.effects)),
+        Value(size, sort=change.size),
+    )
+
+
+def _wal(effects: Sequence[StatementEffect]) -> str:
+    """Return how much more WAL the statements write, at worst; empty if it is unknown."""
+    ratios = [one.wal_ratio for one in effects if one.wal_ratio is not None]
+    return effect_text(max(ratios)) if ratios else ""
+
+
+def _marks(result: CureResult) -> Iterator[ForestMark]:
+    named = [(number, change) for number, _, change in named_changes(result)]
+    if result.chosen is not None:
+        named.insert(0, (_TOGETHER, result.chosen))
+    for name, change in named:
+        label = f"{name}{', control' if change.kind == 'control' else ''}: {change.state}"
+        if change.net is not None and change.net.before > 0:
+            ratio, low, high = net_ratio(change.net)
+            yield ForestMark(label, change.state, VERDICTS[change.state], ratio, low, high, None)
+
+
+# ---- findings ----
+
+
+def finding_title(number: int, one: Tried) -> str:
+    """Return the title of a finding's section: its number, what is wrong, and its outcome."""
+    state = "not proven on a copy" if not one.changes and one.state == "not tried" else one.state
+    return f"{number}. {one.finding.headline} ({SIGNS[one.state]} {state})"
+
+
+def _finding(result: CureResult, one: Tried) -> Iterator[Block]:
+    if not one.changes:
+        yield Paragraph(reason_sentence(one.reason))
+        yield from finding_blocks(one.finding)
+        return
+    yield Paragraph(reason_sentence(one.reason))
+    yield from finding_blocks(replace(one.finding, candidates=(), proof=""))
+    numbers = {id(change): number for number, _, change in named_changes(result)}
+    for change in one.changes:
+        title = f"{numbers[id(change)]} {change_words(change)}: {state_text(change.state)}"
+        yield Fold(title, tuple(_change_blocks(change, with_reason=True)), open=change.name == one.best)
+
+
+def _change_blocks(change: Change, *, with_reason: bool = False) -> Iterator[Block]:
+    if with_reason and change.reason:
+        yield Paragraph(reason_sentence(change.reason))
+    facts = tuple(_change_facts(change))
+    if facts:
+        yield Facts(facts)
+    if change.effects:
+        yield _effects_table(change.effects)
+    if change.sql:
+        yield Code(change.sql, "sql", "To make the change")
+    if change.undo:
+        yield Code(change.undo, "sql", "To revert it")
+    if change.against:
+        yield Bullets(tuple(f"Against it: {text}" for text in change.against))
+
+
+def _change_facts(change: Change) -> Iterator[tuple[str, str]]:
+    if change.net is not None:
+        yield "workload's time", gain_cell(change.net)
+        yield "saves", f"{saved_words(change.net)} of sessions' time"
+    worst = worst_effect(change)
+    if worst is not None:
+        yield "worst statement", effect_sentence(worst)
+    if price_words(change):
+        yield "takes", price_words(change)
+    if change.runs:
+        yield "measured by", ", ".join(f"uncork report {shlex.quote(run)}" for run in change.runs)
+
+
+def _effects_table(effects: Sequence[StatementEffect]) -> Table:
+    """Return the table of the effects of a change on each statement."""
+    columns = (
+        Column("statement", header=True),
+        Column("calls an hour", number=True),
+        Column("before", number=True),
+        Column("after", number=True),
+        Column("change", whole=True),
+    )
+    texts = short_templates([one.sql for one in effects], _STATEMENT_WIDTH)
+    rows = tuple(
+        (
+            Value(text, note=_effect_note(one), code=True),
+            count_cell(round(one.calls_per_hour)),
+            duration_cell(one.before_ns),
+            duration_cell(one.after_ns),
+            Value(effect_cell(one) or "not measured", sort=one.ratio),
+        )
+        for text, one in zip(texts, effects, strict=True)
+    )
+    return Table("Mean time of each statement, with the 95 % interval of its change", columns, rows)
+
+
+def _effect_note(one: StatementEffect) -> str:
+    parts = [
+        f"statement {one.template}",
+        "writes" if one.changes else "",
+        origin_text(one),
+        f"WAL {effect_text(one.wal_ratio)}" if one.wal_ratio is not None else "",
+        f"{one.clients} sessions at once" if one.clients > 1 else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+# ---- how it was measured ----
+
+
+def _copy(result: CureResult) -> Iterator[Block]:
+    copy = result.copy
+    if copy is None:
+        return
+    whole = sum(one.whole for one in copy.tables)
+    yield Facts(
+        (
+            ("copied", copy.how),
+            ("tables", f"{format_count(len(copy.tables))}, {format_count(whole)} of them whole"),
+            ("size", format_bytes(copy.bytes)),
+            ("took", format_duration(copy.seconds * 1e9)),
+        )
+    )
+    partial = [one for one in copy.tables if not one.whole]
+    if partial:
+        yield Paragraph(
+            "A sample has smaller tables and indexes. Gains on a large table are usually larger on the whole "
+            "table, and building an index takes longer."
+        )
+        sampled = (
+            Column("sampled table", header=True),
+            Column("rows copied", number=True),
+            Column("rows of the source", number=True),
+            Column("part", number=True),
+        )
+        rows = tuple(
+            (
+                Value(one.name),
+                count_cell(one.rows),
+                count_cell(round(one.source_rows), "estimate"),
+                Value(share_text(one.rows / one.source_rows), sort=one.rows / one.source_rows),
+            )
+            for one in sorted(partial, key=lambda one: -one.source_rows)
+        )
+        yield Table("Tables with a part of their rows", sampled, rows)
+    if copy.missing:
+        columns = (Column("not copied", header=True), Column("why"), Column("what that means"))
+        lacks = tuple((Value(one.what), Value(one.why), Value(capitalised(one.lost))) for one in copy.missing)
+        yield Table("What the copy lacks", columns, lacks)
+    else:
+        yield Paragraph("No object was left out.")
+
+
+def _workload(result: CureResult) -> Iterator[Block]:
+    rest = 1 - result.covered
+    text = f"The captured statements take {share_text(result.covered)} of the time of all statements."
+    if rest >= 0.001:
+        text += f" What a change does to the other {share_text(rest)} is unknown."
+    yield Paragraph(text)
+    if result.missing:
+        yield Bullets(tuple(map(_missing_sentence, result.missing)))
+
+
+def _missing_sentence(one: Missing) -> str:
+    if not one.remedy:
+        return f"Not captured: {one.what}. {reason_sentence(one.lost)}"
+    return f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}."
+
+
+def _files(result: CureResult) -> Iterator[Block]:
+    if not result.handed:
+        return
+    if result.folder:
+        yield Paragraph(f"In {result.folder}:")
+    columns = (Column("file", header=True), Column("what it is for"))
+    yield Table("", columns, tuple((Value(one.path, code=True), Value(one.text)) for one in result.handed))
+
+
+def _reproduce(result: CureResult) -> Iterator[Block]:
+    yield Code(result.reproduce, "sh")
+    runs = [*([result.watched] if result.watched else [])]
+    for change in (*(each for _, _, each in named_changes(result)), *filter(None, [result.chosen])):
+        runs += [run for run in change.runs if run not in runs]
+    if runs:
+        many = count_words(len(runs), "run")
+        text = "\n".join(f"uncork report {shlex.quote(run)}" for run in runs)
+        yield Code(text, "sh", f"The evidence and the trials are {many}")

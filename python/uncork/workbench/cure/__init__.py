@@ -1,0 +1,1 @@
+"""Proves on a copy which changes cure a database."""

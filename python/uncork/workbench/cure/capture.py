@@ -1,0 +1,250 @@
+"""Capture the workload of a watched server: its statements, how often they ran, and with which values."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.advise.evidence import Evidence
+from uncork.analysis.database.result import stored_database_evidence
+from uncork.analysis.log.evidence import evidence_of_log
+from uncork.analysis.log.result import stored_log_result
+from uncork.engines.watch.connection import ServerWatch
+from uncork.engines.watch.planner import Planner
+from uncork.errors import UsageError
+from uncork.model.database.catalogue import Catalogue, ColumnFacts
+from uncork.model.database.plan import ColumnValues
+from uncork.model.database.workload import (
+    CapturedStatement,
+    CapturedWorkload,
+    NotCaptured,
+    Sample,
+    SampledExpression,
+)
+from uncork.model.results.log import LogResult, TemplateFacts
+from uncork.model.tables.database import DATABASE_TABLES
+from uncork.profile.deltas import statement_deltas
+from uncork.profile.workload.building import Execution, SeenStatement, build_workload, columns_of, samples_of
+from uncork.profile.workload.literals import with_values
+from uncork.profile.workload.sets import Known
+from uncork.store.evidence import read_evidence
+from uncork.store.layout import part_of, read_manifest
+
+__all__ = ["captured_workload"]
+
+Row = Mapping[str, Any]
+
+_CHECKED: Final = 3
+"""Sets of values of each statement that the server plans."""
+_LONGEST_NS: Final = 20_000_000_000
+"""Time after which no further statement is planned, and no further expression is sampled."""
+_MOST_STORED: Final = 10
+"""The most common values, and bounds, that a watch stores of a column."""
+
+
+def captured_workload(folder: Path, conninfo: str | None, log: Path | None = None) -> CapturedWorkload:
+    """Return the workload of a stored watch of a server, and of a stored run of its logs if there is one.
+
+    Values come from executions in the log, else from texts of sessions, else from the columns' statistics.
+    With `conninfo`, uncork reads the statistics that the run does not hold from that database. It reads a few
+    rows for parameters that are compared with an expression, an array or a document, of which there are no
+    statistics. It has the server plan, but not execute, each statement with its first values. A statement
+    that the server refuses is missing.
+
+    Raises:
+        UsageError: if the run is of another kind.
+        StoreError: if a run is damaged.
+        ConnectError: if the server cannot be reached.
+        ServerCrash: if the server goes away.
+    """
+    folder = _watched(folder)
+    evidence = stored_database_evidence(folder)[1]
+    facts, tables = read_evidence(folder, DATABASE_TABLES)
+    logged = None if log is None else stored_log_result(log)
+    statements = _statements(facts, tables, evidence, logged)
+    known = Known(
+        evidence.catalogue,
+        {name: evidence.rows(name) for name in evidence.tables},
+        _unique_keys(evidence),
+    )
+    if conninfo is None:
+        return build_workload(statements, known, evidence.seconds, evidence.sessions)
+    with closing(ServerWatch(conninfo)) as server, server.planning() as planner:
+        wanted = [one for one in columns_of(statements, known) if _is_incomplete(one)]
+        values = planner.column_values([(_qualified(one.table), one.name) for one in wanted])
+        known = replace(known, catalogue=_with_values(known.catalogue, wanted, values))
+        known = replace(known, samples=_samples(samples_of(statements, known), planner))
+        workload = build_workload(statements, known, evidence.seconds, evidence.sessions)
+        return _checked(workload, planner)
+
+
+def _watched(folder: Path) -> Path:
+    """Return the folder of the watch: the run, or the part of a profile of a service."""
+    kind = read_manifest(folder).kind
+    part = part_of(folder, "database") if kind == "service" else folder if kind == "database" else None
+    if part is None:
+        raise UsageError(
+            f"run {folder.name} is of kind {kind}, which holds no watch of a server; name a run of "
+            "`uncork profile db` or `uncork advise`"
+        )
+    return part
+
+
+# ---- statements ----
+
+
+def _statements(
+    facts: Mapping[str, Any], tables: Mapping[str, Any], evidence: Evidence, log: LogResult | None
+) -> list[SeenStatement]:
+    """Return the statements of clients in the watched database, except uncork's own."""
+    own = set(facts["watch"]["own_query_ids"])
+    rows = tables["database_statements"].to_pylist()
+    moments = ([row for row in rows if row["moment"] == moment] for moment in ("before", "after"))
+    counted: dict[int, list[Row]] = defaultdict(list)
+    nested: set[int] = set()
+    for row in statement_deltas(*moments):
+        here = row["database"] == facts["server"]["database"] and row["query_id"] not in own
+        if here and row["template"] is not None:
+            if row["toplevel"] is False:
+                nested.add(row["template"])
+            else:
+                counted[row["template"]].append(row)
+    texts: dict[int, list[str]] = defaultdict(list)
+    for row in tables["database_texts"].to_pylist():
+        texts[row["template"]].append(row["text"])
+    executed = _executed(log)
+    found = []
+    for row in tables["database_templates"].to_pylist():
+        number = row["template"]
+        mine = executed.get(row["identity"])
+        one = SeenStatement(
+            number,
+            row["text"],
+            row["sql"] or "",
+            calls=None,
+            execution_ns=0.0,
+            executed=() if mine is None else _executions(mine),
+            seen=tuple(texts[number]),
+        )
+        if number in counted:
+            of_template = counted[number]
+            found.append(
+                replace(
+                    one,
+                    calls=sum(each["calls"] for each in of_template),
+                    execution_ns=sum(each["execution_ns"] for each in of_template),
+                    rows=sum(each["rows"] for each in of_template),
+                )
+            )
+        elif number not in nested and not counted:
+            found.append(_from_log(one, mine, evidence, log))
+    return found
+
+
+def _executed(log: LogResult | None) -> Mapping[str | None, TemplateFacts]:
+    templates = () if log is None else log.templates
+    return {one.identity: one for one in templates if one.identity is not None}
+
+
+def _executions(template: TemplateFacts) -> tuple[Execution, ...]:
+    return tuple(Execution(one.text, one.parameters) for one in template.examples if one.kind != "plan")
+
+
+def _from_log(
+    one: SeenStatement, template: TemplateFacts | None, evidence: Evidence, log: LogResult | None
+) -> SeenStatement:
+    """Return a statement with the counts of a log, for a server that does not count."""
+    sampled = evidence.all_of(one.template) * evidence.seconds * 1e9
+    if template is None or log is None:
+        return replace(one, execution_ns=sampled)
+    part = evidence.seconds / max(1e-3, evidence_of_log(log).seconds)
+    calls = max(1, round(template.executions * part))
+    return replace(one, calls=calls, execution_ns=template.sum_ns * part)
+
+
+def _unique_keys(evidence: Evidence) -> Mapping[str, Sequence[tuple[str, ...]]]:
+    found: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for one in evidence.catalogue.constraints:
+        if one.kind in ("primary key", "unique"):
+            found[one.table].append(one.columns)
+    for table, indexes in evidence.indexes.items():
+        for each in indexes:
+            shape = each.shape
+            if shape is not None and shape.unique and all(shape.columns):
+                found[table].append(shape.columns)
+    return {table: tuple(dict.fromkeys(keys)) for table, keys in found.items()}
+
+
+# ---- the server ----
+
+
+def _is_incomplete(column: ColumnFacts) -> bool:
+    """Return whether a run may hold less than the server knows about a column."""
+    return len(column.common) in (0, _MOST_STORED) or len(column.bounds) in (0, _MOST_STORED)
+
+
+def _qualified(table: str) -> str:
+    return table if "." in table else f"public.{table}"
+
+
+def _with_values(
+    catalogue: Catalogue,
+    wanted: Iterable[ColumnFacts],
+    values: Mapping[tuple[str, str], ColumnValues],
+) -> Catalogue:
+    """Return the catalogue with the values that were read of columns."""
+    columns = {name: list(found) for name, found in catalogue.columns.items()}
+    for one in wanted:
+        read = values.get((_qualified(one.table), one.name))
+        if read is None or not (read.common or read.bounds):
+            continue
+        of_table = columns[one.table]
+        common = tuple(zip(read.common, read.frequencies, strict=False))
+        of_table[of_table.index(one)] = replace(one, common=common, bounds=read.bounds)
+    return replace(catalogue, columns={name: tuple(found) for name, found in columns.items()})
+
+
+def _samples(wanted: Iterable[SampledExpression], planner: Planner) -> Mapping[SampledExpression, Sample]:
+    """Return values of expressions; after a while, the others are not read."""
+    begun = time.monotonic_ns()
+    return {
+        one: planner.sample(one)
+        if time.monotonic_ns() - begun < _LONGEST_NS
+        else Sample((), f"reading the rows of other expressions took {_LONGEST_NS / 1e9:.0f} s")
+        for one in wanted
+    }
+
+
+def _checked(workload: CapturedWorkload, planner: Planner) -> CapturedWorkload:
+    """Return the workload without the statements that the server refuses to plan with their first values."""
+    begun = time.monotonic_ns()
+    kept: list[CapturedStatement] = []
+    missing = list(workload.missing)
+    for one in workload.statements:
+        reason = "" if time.monotonic_ns() - begun > _LONGEST_NS else _refusal(one, planner)
+        if reason:
+            words = f'the server refuses it with the captured values: "{reason}"'
+            missing.append(NotCaptured(one.template, one.sql, words, one.share))
+        else:
+            kept.append(one)
+    missing.sort(key=lambda one: (-one.share, one.template))
+    return replace(workload, statements=tuple(kept), missing=tuple(missing))
+
+
+def _refusal(one: CapturedStatement, planner: Planner) -> str:
+    """Return the server's reason to refuse a statement; empty if it plans it.
+
+    A missing privilege is no reason, because others may execute the statement, nor is a timeout.
+    """
+    for values in list(dict.fromkeys(one.sets))[:_CHECKED]:
+        explained = planner.explain(with_values(one.sql, values, planner.literal), as_json=True)
+        if explained is None:
+            return "it has no plan"
+        if explained.output is None and not explained.denied and "timeout" not in explained.reason:
+            return explained.reason
+    return ""

@@ -1,0 +1,306 @@
+"""Try the changes of a server's findings on a copy: `uncork cure`.
+
+Evidence of a watch comes in; the findings with the changes that were proven go out, with the files to apply
+them. Each finding's changes are executed once on a scratch database, and those that can matter are measured
+against the present state with the captured workload. What helps is measured again, all together, on fresh
+trials: the best of several looks better than it is. Nothing but reading reaches the source.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from uncork import __version__
+from uncork.analysis.advice.result import advice_of
+from uncork.errors import RunError, ServerCrash, SetupError, UncorkError, UsageError
+from uncork.experiment.cure.arms import Arm, arms_of
+from uncork.model.database.finding import Bill, Finding
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.redaction import redact
+from uncork.model.results.advice import AdviceResult
+from uncork.model.results.cure import Change, CureResult, Tried
+from uncork.model.results.database import Missing
+from uncork.model.stored_run import RunStatus
+from uncork.model.units import count_words, format_bytes, format_duration
+from uncork.report.cure.answer import answer_cure
+from uncork.requests.jobs import CureJob
+from uncork.store.layout import PARTS, read_manifest
+from uncork.workbench.cure.capture import captured_workload
+from uncork.workbench.cure.copies import CopiedDatabase, databases_at_once
+from uncork.workbench.cure.gate import plans_agree
+from uncork.workbench.cure.handing import hand_over, write_pull_request
+from uncork.workbench.cure.proving import MOST_ARMS, MOST_STATEMENTS, Plan, Prover
+from uncork.workbench.cure.stored import read_cure, write_cure
+from uncork.workbench.run_record import draft, start_run
+
+__all__ = ["cure"]
+
+_CONFIRMING: Final = 0.5
+"""Fraction of the budget for measuring the chosen changes again, which compares more of them at once."""
+_LEAST_S: Final = 15.0
+_MOST_S: Final = 90.0
+"""The shortest and the longest experiment about one finding."""
+
+
+@dataclass(slots=True)
+class _State:
+    """What a cure has found so far; everything that is stored is made from it."""
+
+    advice: AdviceResult
+    workload: CapturedWorkload
+    tried: list[Tried] = field(default_factory=list)
+    chosen: Change | None = None
+    copied: CopiedDatabase | None = None
+    status: RunStatus = "running"
+    reason: str = ""
+
+
+def cure(root: Path, job: CureJob, told: Callable[[str], None]) -> tuple[Path, CureResult, str]:
+    """Try the changes of a stored watch's findings on a copy; return the run, the result, and the trouble.
+
+    `told` receives messages about the progress. Ctrl-C ends early and keeps what was found. The trouble says
+    why it ended early; empty if it did not.
+
+    Raises:
+        UsageError: if the watch holds no evidence of a database, there is no finding of that number, or the
+            connection string of the copy has a password.
+        ConnectError: if the source cannot be reached.
+        SetupError: if the run's folder cannot be written.
+        StoreError: if the watch is damaged, or the result cannot be written.
+    """
+    if job.copy is not None and redact(job.copy) != job.copy:
+        raise UsageError(
+            "--copy: leave the password out, because the connection string is stored with the trials; set "
+            "PGPASSWORD, or put it into ~/.pgpass"
+        )
+    begun = time.monotonic()
+    folders = [job.watched] if job.log is None else [job.watched, job.log]
+    advice = advice_of(folders, job.command, __version__)
+    wanted = _wanted(advice, job)
+    workload = captured_workload(job.watched, job.source, job.log)
+    place = read_manifest(job.watched).server
+    manifest = draft(
+        kind="cure",
+        name="cure",
+        question=f"cure: {place.removeprefix('existing: ')}",
+        server=place,
+        options={"command": job.command, "watched": job.watched.name},
+    )
+    state = _State(advice, workload)
+    earlier = () if job.earlier is None else read_cure(job.earlier).tried
+    with start_run(root, manifest, undone="nothing was stored") as run:
+
+        def keep() -> None:
+            """Store what was found so far, so that not even a killed cure loses it."""
+            write_cure(run.folder, answer_cure(_result(job, state, run.folder, time.monotonic() - begun)))
+
+        try:
+            _work(run.folder / PARTS, job, wanted, earlier, state, begun, told, keep)
+            state.status = "complete"
+        except KeyboardInterrupt:
+            state.status, state.reason = "interrupted", "interrupted"
+        except (RunError, SetupError) as error:
+            state.status, state.reason = "failed", str(error)
+        _skip_rest(wanted, state)
+        result = _result(job, state, run.folder, time.monotonic() - begun)
+        result = answer_cure(replace(result, handed=hand_over(run.folder, result, workload, job.source)))
+        write_pull_request(run.folder, result)
+        write_cure(run.folder, result)
+        run.end(state.status, state.reason or "complete", int((time.monotonic() - begun) * 1e9))
+    return run.folder, result, state.reason
+
+
+def _wanted(advice: AdviceResult, job: CureJob) -> list[Finding]:
+    """Return the findings to try: all, or those that the options choose."""
+    found = list(advice.findings)
+    if job.finding is not None:
+        if job.finding > len(found):
+            many = count_words(len(found), "finding")
+            raise UsageError(f"--finding {job.finding}: there are {many}; choose one of them")
+        return [found[job.finding - 1]]
+    if job.only:
+        return [one for one in found if one.rule in job.only]
+    return found
+
+
+def _work(
+    parts: Path,
+    job: CureJob,
+    wanted: Sequence[Finding],
+    earlier: Sequence[Tried],
+    state: _State,
+    begun: float,
+    told: Callable[[str], None],
+    keep: Callable[[], None],
+) -> None:
+    """Try the findings that a copy can prove; every step adds to `state`, and its runs to `parts`."""
+    plans = [_plan(finding, state) for finding in wanted]
+    provable = [one for one in plans if one.arms]
+    state.tried.extend(Tried(one.finding, "not tried", one.reason) for one in plans if not one.arms)
+    told(_announcement(job, state, provable))
+    if not provable or job.dry_run:
+        return
+    with CopiedDatabase(job.source, job.copy, job.binaries, job.settings) as copied:
+        disk = job.disk // databases_at_once(MOST_ARMS)
+        copied.make(max_read=job.max_read, disk=disk, told=told)
+        state.copied = copied
+        differing = _differing(job, copied, provable, told)
+        left = job.budget_s - (time.monotonic() - begun)
+        trials = Prover(parts, copied.conninfo, state.workload, told)
+        share = max(0.0, left) * (1 - _CONFIRMING) / len(provable)
+        for place, one in enumerate(provable):
+            told(f"finding {place + 1} of {len(provable)}: {one.finding.headline}")
+            known = next((each for each in earlier if _decided(each, one.finding)), None)
+            if known is not None:
+                trials.remember(one, known)
+                state.tried.append(replace(known, finding=one.finding))
+                continue
+            if one.finding.templates and (reason := differing.get(one.finding.templates[0])):
+                state.tried.append(Tried(one.finding, "unclear", reason))
+                continue
+            try:
+                state.tried.append(trials.of_finding(one, min(_MOST_S, max(_LEAST_S, share))))
+            except ServerCrash:
+                raise
+            except UncorkError as error:
+                state.tried.append(Tried(one.finding, "unclear", f"it could not be measured: {error}"))
+            keep()
+        left = job.budget_s - (time.monotonic() - begun)
+        state.chosen = trials.confirm(state.tried, max(2 * _LEAST_S, left))
+        state.tried = [_confirmed(one, state.chosen) for one in state.tried]
+
+
+def _decided(earlier: Tried, finding: Finding) -> bool:
+    """Return whether an earlier cure, of the same watch, decided about a finding."""
+    same = (earlier.finding.rule, earlier.finding.objects) == (finding.rule, finding.objects)
+    return same and earlier.state in ("cured", "not cured", "harmful", "refused")
+
+
+def _confirmed(tried: Tried, chosen: Change | None) -> Tried:
+    """Return a finding with the state that the second measurement leaves it."""
+    if tried.state != "cured" or chosen is None or chosen.state == "cured":
+        return tried
+    reason = f"the gain was not confirmed when all changes were measured again: {chosen.reason}"
+    return replace(tried, state="harmful" if chosen.state == "harmful" else "unclear", reason=reason)
+
+
+def _plan(finding: Finding, state: _State) -> Plan:
+    arms, reason = arms_of(finding, state.workload)
+    statements = _touched(finding, arms, state.workload)
+    own = set(finding.templates)
+    lost = [one.reason for one in state.workload.missing if one.template in own]
+    captured = own.intersection(one.template for one in state.workload.statements)
+    if lost and not captured and (arms or reason.startswith("No captured statement")):
+        return Plan(finding, (), f"Its statement could not be captured: {lost[0]}.")
+    return Plan(finding, arms, reason, statements)
+
+
+def _touched(
+    finding: Finding, arms: Sequence[Arm], workload: CapturedWorkload
+) -> tuple[CapturedStatement, ...]:
+    """Return the statements that a change could touch: those of the finding first, then the costliest."""
+    own = [one for one in workload.statements if one.template in finding.templates]
+    others = [one for one in workload.statements if one not in own and any(arm.touches(one) for arm in arms)]
+    return tuple([*own, *others][:MOST_STATEMENTS])
+
+
+def _announcement(job: CureJob, state: _State, provable: Sequence[Plan]) -> str:
+    if not provable:
+        return "no finding has a change that a copy can prove"
+    covered = sum(one.share for one in state.workload.statements)
+    many = count_words(len(provable), "finding")
+    reading = (
+        "the copy is given"
+        if job.copy is not None
+        else (
+            f"reads the database once, {format_bytes(job.max_read)} a second at most; all copies take up to "
+            f"{format_bytes(job.disk)}"
+        )
+    )
+    return (
+        f"tries the changes of {many} within {format_duration(job.budget_s * 1e9)}; {reading}; the captured "
+        f"workload is {covered:.0%} of the statements' time"
+    )
+
+
+def _differing(
+    job: CureJob, copied: CopiedDatabase, plans: Sequence[Plan], told: Callable[[str], None]
+) -> dict[int, str]:
+    """Return, by template, how its plan on the copy differs from the source's; nothing for a given copy."""
+    if job.copy is not None:
+        return {}
+    told("comparing the plans on the copy with those on the server")
+    statements = {one.template: one for plan in plans for one in plan.statements}
+    found = plans_agree(job.source, copied.conninfo, tuple(statements.values()))
+    return {
+        one.template: f"the copy plans its statement otherwise than the server: {one.difference}"
+        for one in found
+        if not one.same
+    }
+
+
+def _skip_rest(wanted: Sequence[Finding], state: _State) -> None:
+    """Add the findings that were not reached, in the order of the findings."""
+    reached = {id(one.finding) for one in state.tried}
+    why = state.reason or "a dry run tries nothing"
+    state.tried.extend(
+        Tried(one, "not tried", f"not reached: {why}") for one in wanted if id(one) not in reached
+    )
+    order = {id(one): place for place, one in enumerate(wanted)}
+    state.tried.sort(key=lambda one: order[id(one.finding)])
+
+
+def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureResult:
+    chosen = state.chosen
+    before, after = (None, None) if chosen is None else _bills(chosen)
+    return CureResult(
+        server=read_manifest(job.watched).server.removeprefix("existing: "),
+        watched=job.watched.name,
+        answer="",
+        reasons=(),
+        tried=tuple(state.tried),
+        chosen=chosen,
+        copy=None if state.copied is None else state.copied.facts,
+        covered=sum(one.share for one in state.workload.statements),
+        bill_before=before,
+        bill_after=after,
+        handed=(),
+        missing=(*state.advice.missing, *_not_captured(state.workload)),
+        status=state.status,
+        seconds=seconds,
+        reproduce=job.command,
+        uncork_version=__version__,
+        id=folder.name,
+        folder=str(folder),
+        looked_at=state.advice.looked_at,
+        sessions=state.advice.sessions,
+    )
+
+
+def _bills(chosen: Change) -> tuple[Bill | None, Bill | None]:
+    """Return what the measured statements cost per hour without and with the chosen changes."""
+    net = chosen.net
+    if net is None:
+        return None, None
+    before = net.before
+    share = 1.0 if before else 0.0
+    after = max(0.0, before - net.saved)
+    return (
+        Bill(before, before, before, share),
+        Bill(after, max(0.0, before - net.high), before - net.low, after / before if before else 0.0),
+    )
+
+
+def _not_captured(workload: CapturedWorkload) -> tuple[Missing, ...]:
+    return tuple(
+        Missing(
+            f"statement {one.template}",
+            f"{one.reason}: {one.share:.0%} of the statements' time is not measured",
+            "",
+        )
+        for one in workload.missing
+    )

@@ -1,0 +1,239 @@
+"""Prove changes on a copy: execute each once, measure those that can matter, and measure the best again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from uncork.experiment.cure.arms import Arm, control, unique_names
+from uncork.experiment.cure.bill import account_of
+from uncork.experiment.cure.judge import choose, judge, kept, state_of
+from uncork.experiment.cure.sets import combine, joined, leave_one_out
+from uncork.experiment.cure.text import experiment_of_arms
+from uncork.model.database.finding import Finding
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.results.cure import Change, Tried
+from uncork.model.units import count_words
+from uncork.workbench.cure.rehearsal import Rehearsed, rehearse
+from uncork.workbench.cure.trials import Measured, measure_arms
+
+__all__ = ["MOST_ARMS", "MOST_STATEMENTS", "Plan", "Prover"]
+
+MOST_ARMS: Final = 4
+"""Changes that one experiment compares at most."""
+MOST_STATEMENTS: Final = 10
+"""Statements of the captured workload that an experiment measures, the costliest first."""
+_BUILD_S: Final = 300.0
+"""How long a change may take to execute on the copy."""
+_MOST_CLIENTS: Final = 8
+"""Sessions at once with which the chosen changes are measured, if the server had more busy ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A finding with the changes to try, and the statements to measure; or the reason why there is none."""
+
+    finding: Finding
+    arms: tuple[Arm, ...]
+    reason: str
+    statements: tuple[CapturedStatement, ...] = ()
+
+
+class Prover:
+    """Measures changes on a copy of the database at `conninfo`."""
+
+    def __init__(
+        self, root: Path, conninfo: str, workload: CapturedWorkload, told: Callable[[str], None]
+    ) -> None:
+        self._root, self._conninfo, self._workload, self._told = root, conninfo, workload, told
+        self._arms: dict[str, tuple[Arm, Rehearsed, Plan]] = {}
+        self._names: list[Arm] = []
+
+    def of_finding(self, plan: Plan, budget_s: float) -> Tried:
+        """Try the changes of one finding, each alone."""
+        arms = self._named(plan.arms[:MOST_ARMS])
+        rehearsed = rehearse(self._conninfo, arms, plan.statements, _BUILD_S)
+        hidden = any(one.changes for one in plan.statements)
+        changes = {one.name: _left_out(one, rehearsed[one.name], hidden=hidden) for one in arms}
+        wanted = [one for one in arms if changes[one.name] is None]
+        if wanted:
+            measured = self._measure(plan.finding.headline, plan.statements, wanted, budget_s, 1)
+            for arm in wanted:
+                changes[arm.name] = self._change(arm, rehearsed[arm.name], measured)
+                self._arms[arm.name] = (arm, rehearsed[arm.name], plan)
+        found = tuple(one for one in changes.values() if one is not None)
+        best = choose(found)
+        if best is None:  # a finding with changes has at least one
+            return Tried(plan.finding, "not tried", plan.reason)
+        return Tried(plan.finding, state_of(found), best.reason, found, best.name)
+
+    def remember(self, plan: Plan, tried: Tried) -> None:
+        """Take over the changes of a finding that an earlier cure tried, so that they can be confirmed."""
+        by_sql = {arm.sql: arm for arm in plan.arms}
+        for change in tried.changes:
+            if change.sql in by_sql:
+                arm = replace(by_sql[change.sql], name=change.name)
+                rehearsed = Rehearsed("", change.build_ns or 0, change.undo_ns, change.size or 0)
+                self._arms[arm.name] = (arm, rehearsed, plan)
+                self._names.append(arm)
+
+    def confirm(self, tried: Sequence[Tried], budget_s: float) -> Change | None:
+        """Measure the best changes again, all together and without each; return those that earn their place.
+
+        A change that cannot help is measured beside them, as a control.
+        """
+        proven = {
+            change.name: change.net
+            for one in tried
+            for change in one.changes
+            if one.state == "cured" and change.name == one.best and change.net is not None
+        }
+        arms = combine(proven, [self._arms[name][0] for name in proven])
+        if not arms:
+            return None
+        self._told("measuring the changes that help again, all together")
+        clients = min(_MOST_CLIENTS, max(1, round(self._workload.sessions)))
+        part = budget_s if clients == 1 else budget_s * 0.6
+        change = self._together(arms, part)
+        if change.state == "cured" and clients > 1:
+            self._told(f"measuring them with {clients} sessions at once")
+            whole = _whole(arms)
+            measured = self._measure(
+                "all changes at once", self._union(arms), [whole], budget_s - part, clients
+            )
+            change = _with_concurrency(change, self._change(whole, Rehearsed(), measured), clients)
+        return change
+
+    def _together(self, arms: tuple[Arm, ...], budget_s: float) -> Change:
+        """Measure changes together; what the others make superfluous is left out before the next try."""
+        whole, others = _whole(arms), leave_one_out(arms)
+        useless = control(self._workload, [whole, *others.values()])
+        built = _sum([self._arms[one.name][1] for one in arms])
+        measured = self._measure(
+            "all changes that help", self._union(arms), [whole, *others.values(), useless], budget_s, 1
+        )
+        change = _beside_control(
+            self._change(whole, built, measured), self._change(useless, Rehearsed(), measured)
+        )
+        nets = {
+            name: net
+            for name, one in others.items()
+            if (net := self._change(one, Rehearsed(), measured).net) is not None
+        }
+        if change.net is None or len(nets) < len(others):
+            return change
+        names = kept(change.net, nets)
+        if others and len(names) < len(arms):
+            return self._together(tuple(one for one in arms if one.name in names), budget_s)
+        return change
+
+    def _named(self, arms: Sequence[Arm]) -> list[Arm]:
+        """Return the changes with names that no earlier change has."""
+        named = unique_names([*self._names, *arms])[len(self._names) :]
+        self._names += named
+        return named
+
+    def _union(self, arms: Sequence[Arm]) -> tuple[CapturedStatement, ...]:
+        found = {one.template: one for arm in arms for one in self._arms[arm.name][2].statements}
+        return tuple(sorted(found.values(), key=lambda one: -one.share)[:MOST_STATEMENTS])
+
+    def _measure(
+        self,
+        about: str,
+        statements: Sequence[CapturedStatement],
+        arms: Sequence[Arm],
+        budget_s: float,
+        clients: int,
+    ) -> Measured:
+        text = experiment_of_arms(
+            "change", about, self._conninfo, statements, arms, budget_s=budget_s, clients=clients
+        )
+        self._told(
+            f"measuring {count_words(len(arms), 'change')} on {count_words(len(statements), 'statement')}"
+        )
+        return measure_arms(self._root, text, self._conninfo, statements, clients, self._told)
+
+    def _change(self, arm: Arm, rehearsed: Rehearsed, measured: Measured) -> Change:
+        effects = measured.effects.get(arm.name, ())
+        account = account_of(arm, effects, self._workload)
+        refused = measured.refused.get(arm.name, "")
+        state, reason, worst = judge(arm, effects, account.net, refused=refused, unknown=account.unknown)
+        return replace(
+            _untried(arm, rehearsed),
+            state=state,
+            reason=reason,
+            net=account.net,
+            effects=effects,
+            worst=worst,
+            runs=(measured.run,),
+        )
+
+
+def _beside_control(change: Change, useless: Change) -> Change:
+    """Return a change that is judged against the control, a change that cannot help.
+
+    If the control seems to help, the variants' databases differ by more than the changes. Then a change must
+    surely save more than the control can have saved.
+    """
+    if change.state != "cured" or useless.state != "cured" or change.net is None or useless.net is None:
+        return change
+    if change.net.low > useless.net.high:
+        return change
+    reason = "A change that cannot help seemed to save as much, so this is no proof."
+    return replace(change, state="unclear", reason=reason)
+
+
+def _whole(arms: tuple[Arm, ...]) -> Arm:
+    return arms[0] if len(arms) == 1 else joined(arms)
+
+
+def _untried(arm: Arm, rehearsed: Rehearsed) -> Change:
+    return Change(
+        name=arm.name,
+        kind=arm.kind,
+        text=arm.text,
+        sql=arm.sql,
+        undo=arm.undo,
+        state="not tried",
+        reason="",
+        build_ns=rehearsed.build_ns or None,
+        undo_ns=rehearsed.undo_ns,
+        size=rehearsed.size or None,
+        against=arm.against,
+    )
+
+
+def _left_out(arm: Arm, rehearsed: Rehearsed, *, hidden: bool) -> Change | None:
+    """Return why a change need not be measured: it failed, or no plan uses the index; None to measure it.
+
+    `hidden` means that statements change rows: no plan shows the checks of foreign keys, and triggers.
+    """
+    if rehearsed.error:
+        return replace(
+            _untried(arm, rehearsed), state="refused", reason=f"It failed on the copy: {rehearsed.error}."
+        )
+    if not hidden and arm.kind == "index" and "CREATE" in arm.setup.upper() and not rehearsed.planned:
+        reason = "The planner uses it for none of the captured statements."
+        return replace(_untried(arm, rehearsed), state="not cured", reason=reason)
+    return None
+
+
+def _sum(built: Sequence[Rehearsed]) -> Rehearsed:
+    undone = [one.undo_ns for one in built]
+    return Rehearsed(
+        build_ns=sum(one.build_ns for one in built),
+        undo_ns=None if None in undone else sum(one or 0 for one in undone),
+        size=sum(one.size for one in built),
+    )
+
+
+def _with_concurrency(alone: Change, together: Change, clients: int) -> Change:
+    """Return a confirmed change with what several sessions at once found; harm there overrules."""
+    effects = (*alone.effects, *together.effects)
+    runs = (*alone.runs, *together.runs)
+    if together.state in ("harmful", "refused"):
+        reason = f"With {clients} sessions at once: {together.reason}"
+        return replace(alone, state=together.state, reason=reason, effects=effects, runs=runs)
+    return replace(alone, effects=effects, runs=runs)

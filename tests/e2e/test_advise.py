@@ -1,0 +1,74 @@
+"""`uncork advise` as people call it: a server, a stored run, its logs, an experiment; and bad input."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import psycopg
+import pytest
+
+from databases.indexes import SCENARIOS
+from databases.scenario import SETTINGS, at_work, lay_out
+from uncork.engines.embedded import EmbeddedServer
+
+pytestmark = pytest.mark.postgres
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "advice.schema.json").read_text())
+SICK = next(one for one in SCENARIOS if one.name == "a missing index")
+
+
+@pytest.fixture(scope="module")
+def server():
+    found = EmbeddedServer(dict(SETTINGS))
+    found.start()
+    lay_out(found, SICK, "sick")
+    yield found
+    found.stop()
+
+
+def test_a_server_is_judged_and_its_run_again(uncork, server):
+    with at_work(server, SICK, "sick"):
+        done = uncork("advise", server.conninfo("sick"), "--for", "2s", "--quiet")
+    assert done.returncode == 0, done.stderr
+    first = done.stdout.split("\n\n")[0]
+    assert "item" in first
+    assert "% of the busy time" in first
+    assert "s of sessions' time an hour" in " ".join(done.stdout.split())
+    assert "Looked at with" in done.stdout
+    (folder,) = uncork.runs
+    page = (folder / "advice.html").read_text()
+    assert "item" in page
+    again = uncork("advise", "last", "--json")
+    found = json.loads(again.stdout)
+    jsonschema.validate(found, SCHEMA)
+    (finding,) = found["findings"]
+    assert finding["rule"] == "missing-index"
+    assert finding["bill"]["low"] <= finding["bill"]["seconds_per_hour"] <= finding["bill"]["high"]
+    assert json.loads((folder / "advice.json").read_text()) == found
+    written = uncork("advise", "last", server.conninfo("sick"), "--experiment", "1")
+    assert written.returncode == 0, written.stderr
+    question = tomllib.loads(written.stdout)
+    assert question["variants"]["changed"]["values"]["change"].startswith("CREATE INDEX item_customer_idx")
+    assert "CREATE TABLE item" in question["setup"]["sql"]
+    assert "FILL IN" not in written.stdout.replace('marked with "FILL IN"', "")
+
+
+def test_bad_input_is_refused_in_words(uncork):
+    nowhere = uncork("advise", "shop")
+    assert nowhere.returncode == 1
+    assert 'write "dbname=shop"' in nowhere.stderr
+    twice = uncork("advise", "postgresql:///a", "postgresql:///b")
+    assert twice.returncode == 1
+    assert "one server" in twice.stderr
+
+
+def test_a_role_without_rights_learns_what_is_missing(uncork, server):
+    with psycopg.connect(server.conninfo("sick"), autocommit=True) as connection:
+        connection.execute("CREATE ROLE nothing LOGIN")
+    conninfo = server.conninfo("sick").replace("user=uncork", "user=nothing")
+    with at_work(server, SICK, "sick"):
+        done = uncork("advise", conninfo, "--for", "1s", "--quiet")
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert told.startswith("No busy session was seen, so faults that cost time cannot be found.")
+    assert 'GRANT pg_read_all_stats TO "nothing"' in told

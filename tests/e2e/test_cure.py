@@ -1,0 +1,102 @@
+"""`uncork cure` as people call it: a proven change with its files, what is only read, and bad input."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import psycopg
+import pytest
+
+from databases.indexes import SCENARIOS
+from databases.scenario import SETTINGS, at_work, lay_out
+from uncork.engines.embedded import EmbeddedServer
+
+pytestmark = pytest.mark.postgres
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "cure-result.schema.json").read_text())
+SICK = next(one for one in SCENARIOS if one.name == "a missing index")
+READING = ("SELECT", "SET", "SHOW", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "EXPLAIN", "COPY")
+READING += ("WITH", "FETCH", "DECLARE", "CLOSE", "DEALLOCATE", "PREPARE")
+
+
+@pytest.fixture(scope="module")
+def server():
+    found = EmbeddedServer({**SETTINGS, "log_statement": "all"})
+    found.start()
+    lay_out(found, SICK, "sick")
+    yield found
+    found.stop()
+
+
+def indexes(server):
+    with psycopg.connect(server.conninfo("sick")) as connection:
+        rows = connection.execute(
+            "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'item'::regclass"
+        )
+        return {name for (name,) in rows}
+
+
+def execute(server, script):
+    with psycopg.connect(server.conninfo("sick"), autocommit=True) as connection:
+        for statement in re.split(r";\n(?=\s*(?:--|SET|CREATE|DROP|DO|$))", script):
+            if re.sub(r"--[^\n]*", "", statement).strip():
+                connection.execute(statement.encode())
+
+
+def test_a_missing_index_is_proven_on_a_copy_and_handed_over(uncork, server, tmp_path):
+    with at_work(server, SICK, "sick"):
+        watched = uncork("advise", server.conninfo("sick"), "--for", "2s", "--quiet")
+    assert watched.returncode == 0, watched.stderr
+    dry = uncork("cure", "last", server.conninfo("sick"), "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert "tries the changes of 1 finding" in dry.stderr
+
+    server.take_log(tmp_path / "before.log")
+    before = indexes(server)
+    out = tmp_path / "change"
+    asked = ("cure", "last", server.conninfo("sick"), "--budget", "30s", "--json", "-q", "-o", out)
+    done = uncork(*asked)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, SCHEMA)
+    (tried,) = found["tried"]
+    assert (tried["state"], found["chosen"]["state"]) == ("cured", "cured"), found["answer"]
+    assert "item" in found["answer"]
+    net = found["chosen"]["net"]
+    assert 0 < net["low"] <= net["saved"] <= net["high"] <= net["before"]
+
+    server.take_log(tmp_path / "source.log")
+    sent = re.findall(
+        r"(?:statement|execute [^:]*): +(?:/\*.*?\*/ *)?(\w+)", (tmp_path / "source.log").read_text()
+    )
+    assert sent and {word.upper() for word in sent} <= set(READING)
+    assert indexes(server) == before
+
+    execute(server, (out / "up.sql").read_text())
+    (made,) = indexes(server) - before
+    assert "customer" in made
+    execute(server, (out / "down.sql").read_text())
+    assert indexes(server) == before
+    assert "CREATE INDEX" in (out / "pull-request.md").read_text()
+    planned = uncork("plan", out / "experiment.toml")
+    assert planned.returncode == 0, planned.stderr
+    shown = uncork("report", "last")
+    assert found["answer"].split(":")[0] in " ".join(shown.stdout.split())
+
+
+def test_bad_input_is_refused_in_words(uncork, server):
+    conninfo = server.conninfo("sick")
+    for words, said in (
+        ((conninfo, "--disk", "much"), "--disk"),
+        ((conninfo, "--pg-bin", "/nowhere"), "no such folder"),
+        (
+            (conninfo, "--for", "0.1s", "--copy", "postgresql://me:secret@127.0.0.1/copy"),
+            "leave the password out",
+        ),
+        (("/nowhere.log", conninfo), "no such log file or run"),
+        (("postgresql://127.0.0.1:1/none", "--for", "1s"), "127.0.0.1"),
+    ):
+        done = uncork("cure", *words)
+        assert done.returncode == 1, done.stderr
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr and "secret" not in done.stderr

@@ -1,0 +1,228 @@
+"""The candidates of findings become variants, or a sentence says why a copy cannot prove them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from uncork.experiment.cure.arms import CONTROL, MOST_ARMS, arms_of, control, unique_names
+from uncork.experiment.cure.setups import table_named
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+
+READ = CapturedStatement(
+    1,
+    "SELECT id FROM orders WHERE customer = $1 AND state NOT IN (SELECT state FROM old)",
+    (("7",),),
+    "executed",
+    100,
+    1e6,
+    0.5,
+    ("orders", "old"),
+    changes=False,
+)
+OTHER = CapturedStatement(2, "SELECT 1 FROM item", ((),), "none", 10, 1e6, 0.2, ("item",), changes=False)
+WRITE = CapturedStatement(
+    3, "DELETE FROM customer WHERE id = $1", (("1",),), "seen", 5, 1e6, 0.1, ("customer",), changes=True
+)
+WORKLOAD = CapturedWorkload((READ, OTHER, WRITE), (), 60.0, 1.0)
+BILL = Bill(100.0, 50.0, 150.0, 0.2)
+
+INDEX = "CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer);"
+DROP = "DROP INDEX CONCURRENTLY orders_customer_idx;"
+RELOAD = "SELECT pg_reload_conf();"
+
+
+def finding(*candidates, bill=BILL, templates=(1,), proof="Compare both with uncork run."):
+    return Finding(
+        "some-rule", "x", ("orders", "customer"), bill, templates, candidates=candidates, proof=proof
+    )
+
+
+def one(kind, sql, undo="-- undo", **more):
+    arms, reason = arms_of(finding(Candidate(kind, "Do it.", sql, undo), **{"bill": BILL, **more}), WORKLOAD)
+    assert len(arms) + bool(reason) == 1
+    return arms[0] if arms else reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql", "setup", "tables"),
+    [
+        ("index", INDEX, "CREATE INDEX orders_customer_idx ON orders (customer)", ("orders",)),
+        ("index", "CREATE INDEX CONCURRENTLY x ON public.\"orders\" USING gin (note gin_trgm_ops);",
+         'CREATE INDEX x ON public."orders" USING gin (note gin_trgm_ops)', ("orders",)),
+        ("index", "CREATE EXTENSION IF NOT EXISTS pg_trgm;\n" + INDEX,
+         "CREATE EXTENSION IF NOT EXISTS pg_trgm;\nCREATE INDEX orders_customer_idx ON orders (customer)",
+         ("orders",)),
+        ("index", "CREATE INDEX part_idx ON orders (customer) WHERE state = ':a; b';",
+         "CREATE INDEX part_idx ON orders (customer) WHERE state = ':a; b'", ("orders",)),
+        ("index", "CREATE INDEX slice_idx ON orders ((tags[1:size]));",
+         "CREATE INDEX slice_idx ON orders ((tags[1: size]))", ("orders",)),
+        ("index", f"{DROP}\nDROP INDEX CONCURRENTLY b;",
+         "DROP INDEX orders_customer_idx;\nDROP INDEX b", ("orders", "customer")),
+        ("ddl", "CREATE STATISTICS s (ndistinct, dependencies, mcv) ON a, b FROM orders; ANALYZE orders;",
+         None, "A copy is analysed before it is measured"),
+        ("ddl", "CREATE STATISTICS s (ndistinct, dependencies, mcv) ON a, b FROM orders;",
+         "CREATE STATISTICS s (ndistinct, dependencies, mcv) ON a, b FROM orders", ("orders",)),
+        ("ddl", "ALTER FUNCTION f(integer) STABLE;", "ALTER FUNCTION f(integer) STABLE", ()),
+        ("ddl", "ALTER FUNCTION f(integer) PARALLEL SAFE;", "ALTER FUNCTION f(integer) PARALLEL SAFE", ()),
+        ("ddl", "ALTER TABLE orders ALTER COLUMN a TYPE uuid USING a::uuid; "
+                "ALTER TABLE item ALTER COLUMN b TYPE uuid USING b::uuid;",
+         "ALTER TABLE orders ALTER COLUMN a TYPE uuid USING a::uuid;\n"
+         "ALTER TABLE item ALTER COLUMN b TYPE uuid USING b::uuid", ("orders", "item")),
+        ("ddl", "ALTER TABLE nowhere ALTER COLUMN a TYPE uuid USING a::uuid;", "", ("nowhere",)),
+    ],
+)  # fmt: skip
+def test_ddl_becomes_a_set_up_that_runs_in_one_transaction(kind, sql, setup, tables):
+    found = one(kind, sql)
+    if setup is None:
+        assert found.startswith(tables)
+    elif setup:
+        assert (found.setup, found.tables, found.sql, found.undo) == (f"{setup};", tables, sql, "-- undo")
+    else:
+        assert found.tables == ("nowhere",)
+        assert [found.touches(each) for each in WORKLOAD.statements] == [True, False, True]
+
+
+def test_a_fillfactor_rewrites_the_table_as_vacuum_full_does():
+    arm = one("ddl", "ALTER TABLE orders SET (fillfactor = 80); VACUUM (FULL, ANALYZE) orders;")
+    first, second = arm.setup.split(";\n", 1)
+    assert first == "ALTER TABLE orders SET (fillfactor = 80)"
+    assert second.startswith("DO $uncork$")
+    assert "'orders'::regclass" in second
+    assert "VACUUM" not in arm.setup
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql", "settings"),
+    [
+        ("setting", "ALTER ROLE app IN DATABASE shop SET jit = off;", {"jit": "off"}),
+        ("setting", 'ALTER ROLE "my SET app" SET jit_above_cost = 500000;', {"jit_above_cost": "500000"}),
+        ("setting", "ALTER DATABASE shop SET plan_cache_mode = force_custom_plan;",
+         {"plan_cache_mode": "force_custom_plan"}),
+        ("setting", "SET work_mem = '64MB';", {"work_mem": "64MB"}),
+        ("setting", f"ALTER SYSTEM SET random_page_cost TO 1.1; {RELOAD}", {"random_page_cost": "1.1"}),
+        ("setting", "SET LOCAL enable_seqscan = off;", {"enable_seqscan": "off"}),
+    ],
+)  # fmt: skip
+def test_a_setting_that_a_database_can_have_is_tried(kind, sql, settings):
+    assert one(kind, sql).settings == settings
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql", "reason"),
+    [
+        ("setting", f"ALTER SYSTEM SET max_wal_size = '4096MB'; {RELOAD}", "depends on the memory"),
+        ("setting", "ALTER SYSTEM SET shared_buffers = '2GB';", "depends on the memory"),
+        ("setting", "ALTER SYSTEM SET wal_buffers = '64MB';", "depends on the memory"),
+        ("setting", f"ALTER SYSTEM SET autovacuum = on; {RELOAD}", "depends on the memory"),
+        ("setting", f"ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 2000; {RELOAD}", "depends on"),
+        ("setting", f"ALTER SYSTEM SET commit_delay = 100; {RELOAD}", "depends on the memory"),
+        ("setting", "SET synchronous_commit = off;", "shows it as a trade"),
+        ("setting", f"ALTER SYSTEM SET fsync = on; {RELOAD}", "shows it as a trade"),
+        ("setting", "SET lock_timeout = '2s';", "makes statements fail"),
+        ("setting", f"ALTER SYSTEM SET idle_in_transaction_session_timeout = '30s'; {RELOAD}",
+         "makes statements fail"),
+        ("setting", RELOAD, "sets nothing"),
+        ("setting", "ALTER DATABASE shop RESET work_mem;", "cannot set it"),
+        ("maintenance", "ANALYZE orders;", "is analysed before"),
+        ("maintenance", "VACUUM (ANALYZE) orders;", "written anew"),
+        ("maintenance", "VACUUM (FULL, ANALYZE) orders;", "written anew"),
+        ("maintenance", "VACUUM (FREEZE, VERBOSE) orders;", "written anew"),
+        ("maintenance", "REINDEX INDEX CONCURRENTLY orders_pkey;", "written anew"),
+        ("maintenance", "SELECT gid FROM pg_prepared_xacts;", "changes nothing"),
+        ("ddl", "ALTER TABLE orders SET (autovacuum_analyze_scale_factor = 0.02);", "hours or days"),
+        ("ddl", "ALTER TABLE orders RESET (autovacuum_enabled);", "hours or days"),
+        ("ddl", "ALTER TABLE orders ALTER COLUMN id SET DEFAULT uuidv7();", "future rows only"),
+        ("ddl", "ALTER TABLE orders SET UNLOGGED;", "A crash empties"),
+        ("ddl", "CREATE TABLE part AS SELECT * FROM orders WITH NO DATA;", "together with changes"),
+        ("ddl", "CREATE TABLE p AS SELECT 1;\nINSERT INTO p VALUES ($1);", "together with changes"),
+        ("ddl", "CREATE TRIGGER t AFTER INSERT ON orders FOR EACH STATEMENT EXECUTE FUNCTION f_all();",
+         "together with changes"),
+        ("ddl", "COMMENT ON TABLE orders IS 'x';", "does not know how to try"),
+        ("statement", "SELECT id FROM orders WHERE customer = $1 AND id > $2", r"value for \$2"),
+        ("statement", "LOCK TABLE orders IN EXCLUSIVE MODE;", "another kind"),
+        ("statement", "DELETE FROM orders;", "another kind"),
+        ("client", "SELECT * FROM orders WHERE id = ANY ($1)", "Only the application .* uncork run"),
+        ("ddl", "", "Only a person can write"),
+    ],
+)  # fmt: skip
+def test_what_a_copy_cannot_prove_has_a_reason(kind, sql, reason):
+    found = one(kind, sql)
+    assert isinstance(found, str)
+    assert re.search(reason, found)
+    assert found.endswith(".")
+
+
+def test_an_index_is_dropped_only_if_it_costs_time():
+    assert "saves disk only" in one("index", DROP, bill=None)
+    assert one("index", DROP).setup == "DROP INDEX orders_customer_idx;"
+
+
+def test_a_change_without_a_way_back_is_not_tried():
+    assert one("index", INDEX, undo="") == "uncork does not know what reverts it."
+
+
+def test_a_rewritten_statement_replaces_the_captured_one():
+    text = "SELECT id FROM orders AS o WHERE customer = $1 AND NOT EXISTS (SELECT FROM old WHERE 1 = 1)"
+    arm = one("statement", f"{text};")
+    assert arm.statements == {1: text}
+    assert [arm.touches(each) for each in WORKLOAD.statements] == [True, False, False]
+    assert "was not captured" in one("statement", text, templates=(9,))
+    assert "was not captured" in one("statement", text, templates=())
+
+
+def test_what_can_return_other_rows_is_for_people_to_decide():
+    change = Candidate("statement", "Rewrite it.", "SELECT 1", "SELECT 2", same_answers=False)
+    arms, reason = arms_of(finding(change), WORKLOAD)
+    assert arms == ()
+    assert reason == "It can return other rows, so only a person can decide about it."
+
+
+def test_an_index_touches_readers_of_its_table_its_own_finding_and_all_writers():
+    arm = one("index", INDEX, templates=())
+    assert [arm.touches(each) for each in WORKLOAD.statements] == [True, False, True]
+    assert one("index", INDEX, templates=(2,)).touches(OTHER)
+    assert one("setting", "SET jit = off;").touches(OTHER)
+
+
+def test_an_index_that_no_captured_statement_can_use_is_not_tried():
+    reads = CapturedWorkload((OTHER,), (), 60.0, 1.0)
+    arms, reason = arms_of(finding(Candidate("index", "x", INDEX, DROP)), reads)
+    assert (arms, reason) == ((), "No captured statement uses orders.")
+
+
+def test_the_best_changes_come_first_without_repetitions_and_with_names_of_their_own():
+    several = [Candidate("index", "x", INDEX, DROP)] * 2 + [
+        Candidate("setting", "x", f"SET work_mem = '{size}MB';", "RESET work_mem;") for size in (8, 16, 32)
+    ]
+    arms, reason = arms_of(finding(Candidate("client", "x"), *several), WORKLOAD)
+    assert (len(arms), reason) == (MOST_ARMS, "")
+    assert [arm.name for arm in arms] == ["orders_customer_idx", "some-rule-orders", "some-rule-orders-2"]
+    assert len({arm.name for arm in unique_names([*arms, *arms])}) == 2 * MOST_ARMS
+
+
+def test_a_finding_without_changes_says_how_to_go_on():
+    assert arms_of(finding(), WORKLOAD) == (
+        (), "The finding proposes no change. Compare both with uncork run."
+    )  # fmt: skip
+
+
+def test_the_control_is_a_setting_that_no_captured_statement_uses():
+    arm = control(WORKLOAD, [])
+    assert (arm.kind, arm.name, arm.settings) == (CONTROL, CONTROL, {"maintenance_work_mem": "256MB"})
+    assert all(arm.touches(each) for each in WORKLOAD.statements)
+    assert control(WORKLOAD, [arm]).name == "control-2"
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("orders", "orders"), ("Public.Orders", "orders"),
+        ('"Orders"', "Orders"), ("app.orders", "app.orders"),
+        ('app."a""b"', 'app.a"b'),
+    ],
+)  # fmt: skip
+def test_a_table_has_the_name_that_the_captured_workload_uses(written, name):
+    assert table_named(written) == name

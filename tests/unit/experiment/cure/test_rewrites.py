@@ -1,0 +1,46 @@
+"""A rewritten statement gets the parameters and values of the captured one."""
+
+from __future__ import annotations
+
+import pytest
+
+from uncork.experiment.cure.rewrites import RewriteRefused, with_captured_parameters
+
+TEMPLATE = "SELECT a FROM t WHERE b = ? AND c > ? LIMIT ?"
+NEW = "SELECT a FROM t AS x WHERE c > $2 AND b = $1 LIMIT $3"
+
+
+@pytest.mark.parametrize(
+    ("captured", "expected"),
+    [
+        ("SELECT a FROM t WHERE b = $1 AND c > $2 LIMIT $3", NEW),
+        ("select a\n FROM t /* x */ WHERE b=$1 AND c > $2 LIMIT 10;",
+         "SELECT a FROM t AS x WHERE c > $2 AND b = $1 LIMIT 10"),
+        ("SELECT a FROM t WHERE b = 'it''s' AND c > $1 LIMIT $2",
+         "SELECT a FROM t AS x WHERE c > $1 AND b = 'it''s' LIMIT $2"),
+        ("SELECT a FROM t WHERE b = -5 AND c > NULL LIMIT $1",
+         "SELECT a FROM t AS x WHERE c > NULL AND b = -5 LIMIT $1"),
+    ],
+)  # fmt: skip
+def test_values_that_are_part_of_the_captured_text_are_part_of_the_new_one(captured, expected):
+    assert with_captured_parameters(NEW, TEMPLATE, captured) == expected
+
+
+@pytest.mark.parametrize(
+    "captured",
+    [
+        "SELECT a FROM t WHERE b = ANY ($1) AND c > $2 LIMIT $3",
+        "SELECT a FROM t WHERE b = $1 AND c > $2",
+        "SELECT a FROM t WHERE b = $1 AND c > $2 LIMIT $3 OFFSET 5",
+        "SELECT a FROM t WHERE b = x AND c > $1 LIMIT $2",
+    ],
+)
+def test_a_captured_statement_of_another_form_does_not_fit(captured):
+    with pytest.raises(RewriteRefused, match="another form"):
+        with_captured_parameters(NEW, TEMPLATE, captured)
+
+
+def test_a_value_that_nobody_captured_must_come_from_the_application():
+    with pytest.raises(RewriteRefused, match=r"value for \$4"):
+        with_captured_parameters(f"{NEW} OFFSET $4", TEMPLATE, TEMPLATE.replace("?", "$1"))
+    assert with_captured_parameters("SELECT $2", "", "SELECT $1, $2") == "SELECT $2"

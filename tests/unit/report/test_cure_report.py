@@ -1,0 +1,207 @@
+"""The report of a cure: what its first sentence claims, and which step comes next."""
+
+import math
+import re
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from fakes.cures import grouped_report, healthy_cure, interrupted_cure, nothing_proven, proven_cure
+from uncork.model.results.cure import Net, Tried
+from uncork.model.results.database import Missing
+from uncork.report.blocks import ForestChart
+from uncork.report.cure.answer import answer_cure, cure_steps, handed_path
+from uncork.report.cure.document import build_cure_document
+from uncork.report.cure.markdown import MOST, pull_request_markdown
+from uncork.report.cure.short import render_cure_short
+from uncork.report.cure.words import (
+    bill_span,
+    gain_cell,
+    less_time,
+    net_ratio,
+    reason_sentence,
+    seconds_text,
+    worst_effect,
+)
+from uncork.report.headline import fits, split_answer
+from uncork.report.write.html import html_page
+
+AGAIN = "uncork cure database-shop-20260531-101000 'host=db.example dbname=shop' --for 60s"
+
+
+def changed(result, **changes):
+    """Return the result with a chosen change of another form."""
+    return answer_cure(replace(result, chosen=replace(result.chosen, **changes)))
+
+
+def headline(result):
+    return split_answer(result.answer)[0]
+
+
+@pytest.mark.parametrize("cure", [proven_cure, nothing_proven, healthy_cure, interrupted_cure])
+def test_the_first_sentence_is_brief_and_a_next_step_is_named(cure):
+    assert fits(headline(cure()))
+    assert any(step.command for step in cure_steps(cure()))
+
+
+def test_the_first_sentence_says_what_to_change_and_what_it_brings():
+    assert headline(proven_cure()) == (
+        "Create an index on customer_id of orders: the captured workload takes 62 % less time [58, 66]."
+    )
+
+
+def test_a_change_with_numbers_has_its_interval_in_the_second_sentence():
+    found = changed(proven_cure(), text="Set work_mem to 64MB for role reports.")
+    assert headline(found) == (
+        "Set work_mem to 64MB for role reports: the captured workload takes 62 % less time."
+    )
+    assert "95 % interval: −66 % to −58 %." in found.answer
+
+
+def test_a_change_with_many_words_follows_the_headline():
+    text = (
+        "Create an index on customer_id and status of orders, and another on order_id of items, for the join."
+    )
+    found = changed(proven_cure(), text=text)
+    assert headline(found) == "With the proven change, the captured workload takes 62 % less time [58, 66]."
+    assert text in found.answer
+    assert fits(headline(found))
+
+
+def test_the_way_to_production_is_apply_revert_compare():
+    apply, revert, compare, by_hand = cure_steps(proven_cure())
+    folder = ".uncork/runs/cure-shop-20260531-101000"
+    server = "'host=db.example port=5432 user=ada dbname=shop'"
+    assert apply.command == f"psql -v ON_ERROR_STOP=1 -f {folder}/up.sql -d {server}"
+    assert revert.command == f"psql -v ON_ERROR_STOP=1 -f {folder}/down.sql -d {server}"
+    assert compare.command.endswith("&& uncork compare database-shop-20260531-101000 last")
+    assert by_hand.text == (
+        "Not proven on a copy: shop-api inserts orders one row at a time (11 % of the busy time). Send the "
+        "rows of a transaction in one INSERT. Only the application can make this change. Compare both forms "
+        "with uncork run."
+    )
+
+
+def test_a_copy_that_plans_otherwise_is_followed_by_a_whole_copy():
+    reason = "the copy plans its statement otherwise than the server: an index is missing"
+    other = Tried(grouped_report(), "unclear", reason)
+    texts = [step.text for step in cure_steps(replace(nothing_proven(), tried=(other,)))]
+    assert any("--copy, to try a report sorts on disk" in text for text in texts)
+
+
+def test_without_files_the_change_itself_is_the_step():
+    first = next(cure_steps(replace(proven_cure(), handed=())))
+    assert first.command.startswith("CREATE INDEX CONCURRENTLY")
+
+
+def test_what_is_unclear_or_was_not_tried_gets_more_time():
+    commands = [step.command for step in cure_steps(nothing_proven())]
+    assert f"{AGAIN} --budget 60min" in commands
+    assert [step.command for step in cure_steps(interrupted_cure())] == [f"{AGAIN} --budget 10min"]
+
+
+def test_a_dry_run_is_followed_by_the_trials():
+    result = interrupted_cure()
+    dry = replace(result, status="complete", reproduce=f"{result.reproduce} --dry-run")
+    assert [step.command for step in cure_steps(dry)] == [f"{AGAIN} --budget 10min"]
+
+
+def test_a_change_that_was_not_confirmed_is_not_proposed():
+    known = proven_cure()
+    reason = "with 4 sessions at once, a statement becomes slower"
+    found = changed(known, state="harmful", reason=reason)
+    assert headline(found) == "No change was proven to help; 1 of 2 findings was tried on a copy."
+    assert f"Measured again, the best change is harmful: {reason}." in found.answer
+    assert not any("psql" in step.command for step in cure_steps(found))
+    assert "What was proven" not in [one.title for one in build_cure_document(found).sections]
+
+
+def test_a_statement_is_judged_at_the_number_of_sessions_that_harms_it_most():
+    chosen = proven_cure().chosen
+    many = tuple(replace(one, ratio=one.ratio * 1.1, clients=8) for one in chosen.effects)
+    worst = worst_effect(replace(chosen, effects=(*chosen.effects, *many)))
+    assert (worst.template, worst.clients) == (2, 8)
+
+
+def test_fragments_become_sentences():
+    assert reason_sentence("it failed: no such column") == "It failed: no such column."
+    missing = Missing("statement 7", "no values are known: 5 % of the statements' time is not measured", "")
+    document = build_cure_document(replace(proven_cure(), missing=(missing,)))
+    (section,) = [one for one in document.sections if one.id == "workload"]
+    assert section.blocks[-1].items == (
+        "Not captured: statement 7. No values are known: 5 % of the statements' time is not measured.",
+    )
+
+
+def test_a_server_without_busy_sessions_is_not_called_healthy():
+    idle = answer_cure(replace(healthy_cure(), sessions=0.0))
+    assert idle.answer == "No busy session was seen, so faults that cost time cannot be found."
+
+
+def test_a_gain_near_all_of_the_time_is_not_all_of_it():
+    assert less_time(Net(996.0, 995.2, 996.8, 1000.0)) == "99.6 % less time [99.5, 99.7]"
+    assert less_time(Net(-30.0, -50.0, 12.0, 1000.0)) == "−3.0 % less time [−5.0, 1.2]"
+
+
+def test_a_gain_without_bounds_is_drawn_as_such():
+    assert net_ratio(Net(1000.0, 900.0, 1100.0, 1000.0)) == (1e-6, None, pytest.approx(0.1))
+    assert gain_cell(Net(100.0, -math.inf, math.inf, 1000.0)) == "−10 % [no bounds yet]"
+    assert net_ratio(Net(0.0, 0.0, 0.0, 0.0)) == (1.0, None, None)
+    bill = proven_cure().bill_before
+    assert bill_span(replace(bill, high=math.inf)) == "over 2 390 s"
+    assert bill_span(replace(bill, low=2564.0, high=2564.0)) == ""
+    assert (seconds_text(1234.4), seconds_text(-0.52), seconds_text(0.0)) == ("1 234", "−0.52", "0")
+
+
+def test_the_chart_has_a_row_for_each_measured_change_with_its_outcome_in_words():
+    document = build_cure_document(proven_cure())
+    (section,) = [one for one in document.sections if one.id == "changes"]
+    (chart,) = [block for block in section.blocks if isinstance(block, ForestChart)]
+    assert [mark.label.split(" ")[0] for mark in chart.marks] == ["Chosen,", "1.1:", "1.2:", "1.3,"]
+    assert chart.variants == ("cured", "not cured")
+    page = html_page(document)
+    assert "change of the workload" in page
+    assert "Dashed: the ±3 % that matters in practice." in page
+
+
+def test_marks_that_share_no_row_are_in_its_middle():
+    page = html_page(build_cure_document(proven_cure()))
+    svg = page[page.index("<svg xmlns") : page.index("</svg>", page.index("<svg xmlns"))]
+    names = [float(y) - 4.5 for y in re.findall(r'<text x="-6" y="([\d.]+)"', svg)]
+    marks = [float(y) for y in re.findall(r'transform="translate\([\d.]+,([\d.]+)\)" fill="var', svg)]
+    assert len(marks) == 4
+    assert sorted(marks) == pytest.approx(names, abs=0.1)
+
+
+def test_a_pull_request_has_room_for_the_answer_whatever_else_is_long():
+    known = nothing_proven()
+    (first, *rest) = known.tried
+    long = replace(first, finding=replace(first.finding, evidence=("x" * 40_000, "y" * 40_000)))
+    text = pull_request_markdown(replace(known, tried=(long, *rest)))
+    assert len(text) <= MOST
+    assert text.startswith("**No change was proven to help; 2 of 3 findings were tried on a copy.**")
+    assert "1 part is left out" in text
+
+
+def test_paths_of_files_are_those_from_here():
+    assert handed_path(replace(proven_cure(), folder=""), "up.sql") == "up.sql"
+    assert handed_path(proven_cure(), "guard.toml") == ""
+
+
+def test_the_short_form_is_the_answer_the_saving_the_sql_and_its_file():
+    text = short(proven_cure())
+    assert headline(proven_cure()) in text
+    assert proven_cure().chosen.sql.splitlines()[0] in text
+    assert handed_path(proven_cure(), "up.sql") in text
+
+
+def test_the_short_form_of_a_cure_that_proved_nothing_is_its_answer():
+    assert " ".join(short(nothing_proven()).split()) == nothing_proven().answer
+
+
+def short(result):
+    console = Console(file=StringIO(), width=200)
+    render_cure_short(result, console)
+    return console.file.getvalue()

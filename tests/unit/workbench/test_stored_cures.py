@@ -1,0 +1,79 @@
+"""Cures on disk: read back as they were written, and reported as every other kind of run."""
+
+import json
+import math
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from fakes.cures import healthy_cure, interrupted_cure, nothing_proven, proven_cure
+from fakes.terminals import shown
+from uncork.analysis.runs.figures import run_figures
+from uncork.api.runs import CureRun, open_folder
+from uncork.errors import StoreError, UsageError
+from uncork.report.write.schemas import result_schema
+from uncork.workbench.cure.stored import CURE_FILE, read_cure, write_cure
+from uncork.workbench.documents.kinds import kind_of
+from uncork.workbench.run_record import draft, start_run
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return the folder of a stored cure."""
+    monkeypatch.setenv("UNCORK_COMMIT", "abc")
+    manifest = draft(kind="cure", name="cure-shop", question="cure: shop", server="s", options={})
+    with start_run(tmp_path, manifest) as run:
+        write_cure(run.folder, replace(proven_cure(), id="", folder=""))
+    return run.folder
+
+
+@pytest.mark.parametrize("cure", [proven_cure, nothing_proven, healthy_cure, interrupted_cure])
+def test_a_cure_is_read_as_it_was_written(tmp_path, cure):
+    write_cure(tmp_path, cure())
+    assert read_cure(tmp_path) == cure()
+
+
+def test_a_bill_without_an_upper_bound_is_read_as_such(tmp_path):
+    known = proven_cure()
+    write_cure(tmp_path, replace(known, bill_before=replace(known.bill_before, high=math.inf)))
+    assert read_cure(tmp_path).bill_before.high == math.inf
+
+
+def test_the_files_of_a_stored_cure_are_in_its_folder(folder):
+    found = read_cure(folder)
+    assert (found.id, found.folder) == (folder.name, str(folder))
+
+
+def test_every_form_of_the_report_of_a_stored_cure(folder):
+    kind = kind_of(folder)
+    found = kind.read(folder)
+    forms = kind.forms(folder, found)
+    assert "takes 62 % less time" in forms.html
+    assert forms.markdown.startswith("**Create an index")
+    jsonschema.Draft202012Validator(result_schema("cure-result")).validate(json.loads(forms.json))
+    assert "What to do next" in shown(kind.terminal, found)
+
+
+def test_python_opens_a_cure(folder):
+    run = open_folder(folder)
+    assert isinstance(run, CureRun)
+    assert run.kind == "cure"
+    assert run.answer.startswith("Create an index")
+    assert run.chosen.sql.startswith("CREATE INDEX CONCURRENTLY")
+
+
+def test_a_cure_is_compared_by_watching_the_server_again(folder):
+    with pytest.raises(UsageError, match="compare the watch of the server before its change with one after"):
+        run_figures(folder)
+
+
+def test_damaged_and_newer_files_are_refused(tmp_path):
+    with pytest.raises(StoreError, match="ended before its first result"):
+        read_cure(tmp_path)
+    (tmp_path / CURE_FILE).write_text("{}")
+    with pytest.raises(StoreError, match=r"cure\.json"):
+        read_cure(tmp_path)
+    (tmp_path / CURE_FILE).write_text('{"version": 99, "uncork_version": "9.0"}')
+    with pytest.raises(StoreError, match="written by a newer uncork"):
+        read_cure(tmp_path)
