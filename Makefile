@@ -4,7 +4,6 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
-CASE   ?= cluster-names
 # Lints are denied in the version they were chosen with; a newer clippy's new ones are only shown.
 CLIPPY := $(if $(findstring 1.95.,$(shell rustc --version)),-D warnings,--cap-lints warn)
 
@@ -14,8 +13,8 @@ CLIPPY := $(if $(findstring 1.95.,$(shell rustc --version)),-D warnings,--cap-li
 help: ## List these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
 
-demo: $(VENV)/.built ## Run the case cluster-names on an embedded PostgreSQL; ends by naming its report
-	$(BIN)/uncork case run $(CASE)
+demo: $(VENV)/.built ## Find and prove the missing indexes of a small shop; ends by naming its report
+	$(BIN)/uncork demo
 
 test: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines ## Run every test: Rust, unit, property, calibration, real PostgreSQL, browser
 	cargo test --workspace --release --locked
