@@ -47,6 +47,37 @@ def copy_in(connection: Connection, over: Event, _chance: Random) -> None:
             copy.write(rows)
 
 
+def set_constant(statement: str) -> Callable[[Connection, Event, Random], None]:
+    """Return a client that writes values into the text of its statement, as some drivers do."""
+
+    def client(connection: Connection, over: Event, chance: Random) -> None:
+        while not over.is_set():
+            connection.execute(statement.format(key=chance.randrange(ROWS)).encode())
+
+    return client
+
+
+def hold_flag(connection: Connection, over: Event, chance: Random) -> None:
+    """Set a flag of a row, work, and clear it: with one template, and nearly all rows have it cleared."""
+    while not over.is_set():
+        key = chance.randrange(ROWS)
+        for value in ("true", "false"):
+            connection.execute(f"UPDATE device SET busy = {value} WHERE id = {key}".encode())
+
+
+DEVICE = (
+    "CREATE TABLE device AS SELECT n AS id, CASE WHEN n % 1000 = 0 THEN 'lost' ELSE 'online' END AS state, "
+    "false AS busy, md5(n::text) AS serial FROM generate_series(0, 99999) AS n",
+    "ALTER TABLE device ADD PRIMARY KEY (id)",
+    "CREATE INDEX device_serial ON device (serial)",
+    "VACUUM ANALYZE device",
+)
+TAG = (
+    "CREATE TABLE tag (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE)",
+    "INSERT INTO tag (name) SELECT 'tag ' || n FROM generate_series(0, 999) AS n",
+    "VACUUM ANALYZE tag",
+)
+
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "rows inserted with a commit for each",
@@ -94,5 +125,47 @@ SCENARIOS: tuple[Scenario, ...] = (
         names=("counting", "event"),
         remedy=("FOR EACH STATEMENT",),
     ),
+    Scenario(
+        "columns set to themselves",
+        ITEM,
+        [
+            (
+                "sync",
+                sends("UPDATE item SET note = note WHERE id = %s", lambda chance: chance.randrange(ROWS)),
+            )
+        ]
+        * 2,
+        "redundant-update",
+        names=("item", "note"),
+        remedy=("FOR NO KEY UPDATE", "suppress_redundant_updates_trigger"),
+    ),
+    Scenario(
+        "an upsert that only wants the row's number",
+        TAG,
+        [
+            (
+                "shop",
+                sends(
+                    "INSERT INTO tag (name) VALUES (%s) ON CONFLICT (name) "
+                    "DO UPDATE SET name = EXCLUDED.name RETURNING id",
+                    lambda chance: f"tag {chance.randrange(1000)}",
+                ),
+            )
+        ]
+        * 2,
+        "redundant-update",
+        names=("tag",),
+        remedy=("DO NOTHING",),
+    ),
+    Scenario(
+        "a state reported again and again",
+        DEVICE,
+        [("agent", set_constant("UPDATE device SET state = 'online' WHERE id = {key}"))] * 2,
+        "redundant-update",
+        names=("device", "state"),
+        remedy=("AND state IS DISTINCT FROM $1", "suppress_redundant_updates_trigger"),
+        versions=range(14, 100),
+    ),
+    Scenario("a flag set and cleared", DEVICE, [("worker", hold_flag)] * 3),
     Scenario("a bulk load", EVENT, [("loader", copy_in)]),
 )

@@ -57,6 +57,8 @@ class Statement:
     `text` is the template (``?`` for values), `sql` the statement in pg_stat_statements (``$1``), empty if
     unknown. `mean_ns` is the mean execution time of a call. `rows`, `blocks` (shared buffers hit and read),
     `blocks_read` and the sizes in bytes are totals. `nested` is true if it ran within functions only.
+    `assigned` are the constants that an UPDATE assigns to columns, None for NULL, in each text of it that
+    sessions sent; a text that assigns anything else has none.
     """
 
     number: int
@@ -75,6 +77,7 @@ class Statement:
     nested: bool = False
     shape: StatementShape | None = None
     plans: tuple[StatementPlan, ...] = ()
+    assigned: tuple[Mapping[str, str | None], ...] = ()
 
     def a_call(self, total: float | None) -> float | None:
         """Return a total for each call; None if the total or the number of calls is unknown."""

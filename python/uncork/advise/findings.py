@@ -60,7 +60,7 @@ from uncork.advise.rules.space import (
     index_bloat,
     not_frozen,
 )
-from uncork.advise.rules.writes import row_commits, row_triggers, temporary_tables
+from uncork.advise.rules.writes import redundant_updates, row_commits, row_triggers, temporary_tables
 from uncork.advise.standby import for_standby, is_standby
 from uncork.model.database.finding import Finding
 
@@ -116,6 +116,7 @@ RULES: Final[tuple[Rule, ...]] = (
     hot_prevented.RULE,
     index_bloat.RULE,
     not_frozen.RULE,
+    redundant_updates.RULE,
     row_commits.RULE,
     row_triggers.RULE,
     temporary_tables.RULE,

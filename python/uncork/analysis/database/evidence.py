@@ -17,6 +17,7 @@ from uncork.model.database.sessions import SessionRates
 from uncork.model.database.statement import StatementShape
 from uncork.model.results.database import DatabaseResult, TemplateActivity
 from uncork.profile import activity
+from uncork.profile.shapes.assigned_values import assigned_values
 from uncork.profile.shapes.index_shape import index_shape
 from uncork.profile.statement_shape import statement_shape
 from uncork.stats.sampled_time import BATCHES
@@ -36,8 +37,12 @@ def evidence_of(
     catalogue: Catalogue,
     plans: Sequence[StatementPlan] = (),
     rates: SessionRates | None = None,
+    texts: Mapping[int, Sequence[str]] | None = None,
 ) -> Evidence:
-    """Return the evidence of a watched server. `templates` is the stored table of that name. Pure."""
+    """Return the evidence of a watched server. `templates` is the stored table of that name. Pure.
+
+    `texts` are statements as sessions sent them, by template.
+    """
     tables = {one.name: one for one in result.tables}
     columns = {name: [one.name for one in found] for name, found in catalogue.columns.items()}
     for name in tables:
@@ -51,7 +56,8 @@ def evidence_of(
     for place, one in enumerate(found):
         text = sql.get(one.number) or ""
         shape = _shape(one, text, columns) if place < _SHAPES else None
-        statements[one.number] = statement_of(one, result.block_bytes, text, shape, by_template[one.number])
+        known = statement_of(one, result.block_bytes, text, shape, by_template[one.number])
+        statements[one.number] = replace(known, assigned=_assigned(one, (texts or {}).get(one.number, ())))
     existing: dict[str, list[Existing]] = defaultdict(list)
     for index in result.indexes:
         existing[index.table].append(Existing(index_shape(index.definition, index.name, index.table), index))
@@ -92,6 +98,10 @@ def statement_of(
         jit_ns=facts.jit_ns,
         planning_ns=facts.planning_ns,
     )
+
+
+def _assigned(one: TemplateActivity, texts: Sequence[str]) -> tuple[Mapping[str, str | None], ...]:
+    return tuple(map(assigned_values, texts)) if one.text.startswith("update") else ()
 
 
 def _shape(one: TemplateActivity, sql: str, columns: Mapping[str, Sequence[str]]) -> StatementShape | None:

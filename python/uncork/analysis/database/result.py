@@ -132,11 +132,20 @@ def database_evidence(
         catalogue_of(tables, facts),
         statement_plans(plans),
         session_rates_of(result),
+        _texts(tables["database_texts"]),
     )
     return replace(result, findings=find_findings(seen)), seen
 
 
 _BY_MOMENT: Final = ("database_statements", "database_counters", "database_relations", "database_indexes")
+
+
+def _texts(table: pa.Table) -> Mapping[int, Sequence[str]]:
+    """Return statements as sessions sent them, by template."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for template, text in _columns(table, "template", "text"):
+        found[template].append(text)
+    return found
 
 
 def _short_version(text: str) -> str:

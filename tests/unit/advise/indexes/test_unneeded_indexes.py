@@ -134,7 +134,7 @@ def test_deletes_that_scan_the_referring_table_want_an_index_on_the_key():
         {"rows": 900},
         {"blocks": 600 * 12},
         {"seq_scans": 0},
-        {"sql": "UPDATE bill SET id = id WHERE id = $1", "blocks": 600 * 12},
+        {"sql": "UPDATE bill SET id = $1 WHERE id = $2", "blocks": 600 * 12},
     ],
 )
 def test_deletes_that_do_not_scan_have_no_finding(facts):
