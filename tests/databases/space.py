@@ -48,7 +48,52 @@ WORK_OFF = "DELETE FROM job WHERE id <= {}"
 NEXT = sends("SELECT * FROM job WHERE topic = %s ORDER BY id LIMIT 1", lambda _: TOPIC)
 NEXT_MANY = sends("SELECT * FROM job WHERE topic = %s ORDER BY id LIMIT 5000", lambda _: TOPIC)
 
+TICKET = (
+    "CREATE TABLE ticket AS SELECT n AS id, 0 AS n, repeat('x', 200) AS body "
+    "FROM generate_series(1, 2000) AS n",
+    "ALTER TABLE ticket ADD PRIMARY KEY (id)",
+    "VACUUM ANALYZE ticket",
+)
+CHANGE_OFTEN = (
+    *FAST_COMMITS,
+    "DO $$ BEGIN FOR i IN 1..20000 LOOP UPDATE ticket SET n = n + 1 WHERE id = 1 + i % 2000; COMMIT; "
+    "END LOOP; END $$",
+)
+COUNT_TICKETS = sends("SELECT sum(n) FROM ticket")
+
+
+def report_for_long(connection: Connection, over: Event, _chance: Random) -> None:
+    """Compute a report with many statements, all of which see the same state."""
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    connection.execute("SELECT 1")
+    while not over.is_set():
+        connection.execute("SELECT sum(sqrt(n)) FROM generate_series(1, 300000) AS n")
+    connection.execute("COMMIT")
+
+
+def change_now_and_then(connection: Connection, over: Event, chance: Random) -> None:
+    """Change many rows of a small table, then one of them now and then."""
+    for statement in CHANGE_OFTEN:
+        connection.execute(statement.encode())
+    while not over.is_set():
+        connection.execute("UPDATE ticket SET n = n + 1 WHERE id = %s", (chance.randrange(1, 2001),))
+        over.wait(0.05)
+
+
 SCENARIOS = (
+    Scenario(
+        "a report that keeps dead rows",
+        TICKET,
+        [("reports", report_for_long), ("desk", change_now_and_then), *[("shop", COUNT_TICKETS)] * 2],
+        "vacuum-held-back",
+        names=("ticket", "reports"),
+        remedy=("shorter transactions", "pg_terminate_backend"),
+    ),
+    Scenario(
+        "the same changes without such a report",
+        TICKET,
+        [("desk", change_now_and_then), *[("shop", COUNT_TICKETS)] * 2],
+    ),
     Scenario(
         "a bloated table",
         (

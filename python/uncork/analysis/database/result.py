@@ -16,6 +16,7 @@ from uncork.advise.evidence import Evidence
 from uncork.advise.findings import find_findings
 from uncork.analysis.database.catalogue import catalogue_of
 from uncork.analysis.database.evidence import evidence_of, pieces_of
+from uncork.analysis.database.horizons import horizon_holders
 from uncork.analysis.database.plans import missing_plans, plans_of, statement_plans
 from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_facts
 from uncork.analysis.database.sessions import session_rates_of
@@ -82,6 +83,7 @@ def database_evidence(
     own = _statement_rows(moments["database_statements"], watched["own_query_ids"], own=True)
     templates = _templates(rows, whole, tables["database_templates"], statements)
     counting = _counts_statements(facts)
+    horizons = [{**row, "now_us": ended} for row in tables["database_horizons"].to_pylist()]
     counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
     plans = tables["database_plans"].to_pylist()
     over_time = activity.history(_weighed(sessions, shares, _WAITS, places), places, shares, begun, ended)
@@ -119,6 +121,7 @@ def database_evidence(
         missing=(*find_missing(facts), *missing_plans(plans, facts["server"]["role"])),
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),
         writers=row_writers(by_process, whole, texts),
+        horizons=horizon_holders(_last_look(tables, samples), horizons, facts["server"]["database"], texts),
         system=system_use(tables),
         busiest=activity.busiest(over_time),
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
@@ -184,6 +187,14 @@ def _held(table: pa.Table) -> list[Row]:
     """Return the rows of samples in which a session is blocked."""
     samples = pc.unique(table.filter(pc.is_valid(table["blocked_by"]))["sample"])
     rows: list[Row] = table.filter(pc.is_in(table["sample"], samples)).to_pylist()
+    return rows
+
+
+def _last_look(tables: Tables, samples: Sequence[Row]) -> list[Row]:
+    """Return the rows of the last sample."""
+    last = samples[-1]["sample"] if samples else -1
+    table = tables["database_activity"]
+    rows: list[Row] = table.filter(pc.equal(table["sample"], last)).to_pylist()
     return rows
 
 

@@ -56,6 +56,7 @@ _INDEX_COLUMNS: Final = (
     "scanned_us",
 )
 _FUNCTION_COLUMNS: Final = ("oid", "calls", "total_ms", "self_ms")
+_HORIZON_COLUMNS: Final = ("kind", "name", "user", "database", "active", "held_age", "since_us")
 _FOREIGN_KEY_COLUMNS: Final = ("oid", "name", "table_oid", "referred_oid", "columns", "numbers")
 _ACTIVITY: Final[tuple[tuple[str, Callable[[str], int | str]], ...]] = (
     *(("pid", int), ("backend", str), ("state", str), ("wait_class", str), ("wait_event", str)),
@@ -224,6 +225,9 @@ class ServerWatch:
             self._add_sizes(tables, failed)
             tables["database_foreign_keys"] = self._rows(
                 snapshot_sql.FOREIGN_KEYS, _FOREIGN_KEY_COLUMNS, "foreign keys", failed
+            )
+            tables["database_horizons"] = self._rows(
+                snapshot_sql.HORIZONS, _HORIZON_COLUMNS, "prepared transactions and slots", failed
             )
             names = ("name", "value", "default", "source")
             tables["database_settings"] = self._rows(snapshot_sql.SETTINGS, names, "settings", failed)

@@ -18,6 +18,7 @@ __all__ = [
     "CONNECTION_LIMITS",
     "EXTENSION",
     "FOREIGN_KEYS",
+    "HORIZONS",
     "INDEX_COUNTERS",
     "LEAST_VERSION",
     "MARK",
@@ -370,6 +371,16 @@ SELECT {MARK} k.oid::bigint, k.conname, k.conrelid::bigint, k.confrelid::bigint,
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
  WHERE k.contype = 'f' AND k.conparentid = 0 AND {OURS}
 """
+
+HORIZONS: Final = f"""
+SELECT {MARK} 'prepared transaction', p.gid, p.owner::text, p.database::text, true,
+       pg_catalog.age(p.transaction), (extract(epoch FROM p.prepared) * 1000000)::bigint
+  FROM pg_catalog.pg_prepared_xacts AS p
+ UNION ALL
+SELECT 'replication slot', s.slot_name::text, NULL, s.database::text, s.active, pg_catalog.age(s.xmin), NULL
+  FROM pg_catalog.pg_replication_slots AS s WHERE s.xmin IS NOT NULL
+"""
+"""What keeps dead rows from VACUUM besides sessions. Every role may read it."""
 
 SESSION_SETTINGS: Final = f"""
 SELECT {MARK} s.name, s.reset_val FROM pg_catalog.pg_settings AS s

@@ -14,7 +14,7 @@ from typing import Literal
 
 from uncork.model.database.finding import Finding
 from uncork.model.database.plan import PlanSource
-from uncork.model.results.database_transactions import InTransaction, RowWriter
+from uncork.model.results.database_transactions import HorizonHolder, InTransaction, RowWriter
 from uncork.model.system import SystemUse
 
 __all__ = [
@@ -368,7 +368,8 @@ class DatabaseResult:
     are in descending order of the time of busy sessions, then of executions. `counted_ns` is the time of all
     statements that ended, from pg_stat_statements; `own_active` is the average number of active sessions by
     the server's own count (PostgreSQL 14 and later), to compare with the samples. `transactions` and
-    `writers` describe what sessions do within transactions. `findings` are worth changing, the costliest
+    `writers` describe what sessions do within transactions. `horizons` is what kept dead rows from VACUUM at
+    the end, the oldest first. `findings` are worth changing, the costliest
     first; a healthy server has none. `upkeep` is what tables and indexes need beyond what costs time now.
     `busiest` is None if the watch was short. `plans` has one plan of each template with the most time.
     """
@@ -408,6 +409,7 @@ class DatabaseResult:
     missing: tuple[Missing, ...]
     transactions: tuple[InTransaction, ...] = ()
     writers: tuple[RowWriter, ...] = ()
+    horizons: tuple[HorizonHolder, ...] = ()
     findings: tuple[Finding, ...] = ()
     system: SystemUse | None = None
     busiest: Busiest | None = None

@@ -1,10 +1,11 @@
-"""How transactions of a watched server spend their time, and which sessions only write rows."""
+"""How transactions of a watched server spend their time, what they keep from VACUUM, and which only write."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["InTransaction", "RowWriter"]
+__all__ = ["HorizonHolder", "InTransaction", "RowWriter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,28 @@ class InTransaction:
     open_ns: int
     held_age: int | None
     samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonHolder:
+    """Something that kept dead rows from VACUUM when the watch ended.
+
+    `name` is the application of a session or a standby, or the name of a prepared transaction or slot.
+    `held_age` counts transactions begun since the oldest whose dead rows it keeps. `open_ns` is how long it
+    had existed, None if unknown. `idle_ns` is how long a session waited for its client, None while it worked.
+    `active` is false for a slot that nobody reads from.
+    """
+
+    kind: Literal["session", "standby", "prepared transaction", "replication slot"]
+    name: str
+    user: str
+    held_age: int
+    open_ns: int | None
+    idle_ns: int | None = None
+    pid: int | None = None
+    template: int | None = None
+    text: str = ""
+    active: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,6 +245,20 @@ DATABASE_TABLES = (
         ),
     ),
     Table(
+        "database_horizons",
+        "What keeps dead rows from VACUUM besides sessions: prepared transactions and replication slots.",
+        ("kind", "name"),
+        (
+            Column("kind", "text", "", "prepared transaction or replication slot"),
+            Column("name", "text", "", "its name"),
+            Column("user", "text", "", "role that prepared it; null for a slot"),
+            Column("database", "text", "", "database; null for a physical slot, which affects all"),
+            Column("active", "flag", "", "false for a slot that nobody reads from"),
+            Column("held_age", "integer", "", "transactions begun since the oldest whose dead rows it keeps"),
+            Column("since_us", "integer", "µs", "when it was prepared, since 1970 in UTC; null for a slot"),
+        ),
+    ),
+    Table(
         "database_settings",
         "Settings that differ from PostgreSQL's defaults.",
         ("name",),

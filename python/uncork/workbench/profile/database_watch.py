@@ -392,7 +392,7 @@ def _tables(
         ],
         "database_statements": statements,
     }
-    for name in ("database_foreign_keys", "database_settings"):
+    for name in ("database_foreign_keys", "database_horizons", "database_settings"):
         rows[name] = [] if after is None else list(after.tables[name])
     tables = {name: rows_table(name, found_rows) for name, found_rows in rows.items()}
     for name in ("database_counters", "database_relations", "database_indexes"):

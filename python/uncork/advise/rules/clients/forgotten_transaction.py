@@ -9,9 +9,10 @@ from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.results.database import IDLE, BlockerFacts
+from uncork.model.results.database_transactions import InTransaction
 from uncork.model.units import format_count, format_duration
 
-__all__ = ["FORGOTTEN_IDLE_NS", "RULE", "forgotten"]
+__all__ = ["FORGOTTEN_IDLE_NS", "RULE", "forgotten", "leaves_dead_rows"]
 
 FORGOTTEN_IDLE_NS: Final = 1_000_000_000
 """Pause of a forgotten transaction that others wait behind. A working client sends its next statement within
@@ -27,6 +28,11 @@ def forgotten(one: BlockerFacts) -> bool:
     """Return whether a transaction that others wait behind was left idle, instead of working."""
     idle_ns = one.transaction_ns if one.idle_ns is None else one.idle_ns
     return one.state == IDLE and (idle_ns or 0) >= FORGOTTEN_IDLE_NS
+
+
+def leaves_dead_rows(one: InTransaction) -> bool:
+    """Return whether a transaction that blocks nobody was left idle, and keeps dead rows from VACUUM."""
+    return one.idle_ns >= _OLD_IDLE_NS and (one.held_age or 0) >= _OLD_HELD
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
@@ -55,7 +61,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         )
     for held in seen.database.transactions:
         key = (held.application, held.user)
-        if key in blocking or held.idle_ns < _OLD_IDLE_NS or (held.held_age or 0) < _OLD_HELD:
+        if key in blocking or not leaves_dead_rows(held):
             continue
         blocking.add(key)
         later = format_count(held.held_age or 0)

@@ -10,8 +10,9 @@ from uncork.advise.rules.indexes.complete import served_completely
 from uncork.advise.rules.indexes.whole_reads import reads_whole, selective
 from uncork.advise.rules.server.counted import setting
 from uncork.model.results.database import TableFacts
+from uncork.model.results.database_transactions import HorizonHolder
 
-__all__ = ["Delay", "autovacuum_delay", "dead_reads", "held_back", "threshold"]
+__all__ = ["Delay", "autovacuum_delay", "dead_reads", "held_back", "oldest_holder", "threshold"]
 
 Delay = Literal["", "off", "late", "threshold", "slow"]
 """Why dead rows stay: autovacuum is off, has not run for long, is not due yet, or is too slow."""
@@ -21,6 +22,12 @@ _LATE_NS: Final = 600_000_000_000
 (autovacuum_naptime). Until then autovacuum is merely on its way."""
 _HELD: Final = 10_000
 """Transactions since the oldest open one from which on it, not autovacuum, keeps dead rows."""
+_LONG_NS: Final = 60_000_000_000
+"""Time that a transaction must be open, unless so many began since: autovacuum_naptime. A shorter one delays
+autovacuum by at most one round."""
+_SAME: Final = 0.9
+"""Fraction of the oldest age from which on two ages are the same. A snapshot keeps what the transactions in
+progress keep, so a short query looks as old as the transaction behind it."""
 _BLOCKS: Final = 20
 _TIMES: Final = 3.0
 """Blocks of a call, and how many times as many as its rows need, from which on it reads dead entries. An
@@ -29,6 +36,7 @@ _LEVELS: Final = 4
 _DEAD: Final = 1_000
 _SLOW: Final = 0.5
 """Part of autovacuum's time in which it pauses for its cost limit."""
+_OWN: Final = ("session", "prepared transaction")
 _DEFAULTS: Final = {"autovacuum_vacuum_threshold": 50.0, "autovacuum_vacuum_scale_factor": 0.2}
 
 
@@ -81,7 +89,22 @@ def threshold(table: TableFacts, seen: Evidence) -> float:
 def held_back(seen: Evidence) -> bool:
     """Return whether an open transaction keeps dead rows, whatever autovacuum does."""
     transactions = () if seen.database is None else seen.database.transactions
-    return any((one.held_age or 0) >= _HELD for one in transactions)
+    return oldest_holder(seen) is not None or any((one.held_age or 0) >= _HELD for one in transactions)
+
+
+def oldest_holder(seen: Evidence) -> HorizonHolder | None:
+    """Return what keeps the oldest dead rows, if it has kept them for long.
+
+    Of several with the same age, it is the one that was open first; a slot only if nothing else is as old,
+    because a standby reports the transactions in progress too.
+    """
+    holders = () if seen.database is None else seen.database.horizons
+    oldest = max((one.held_age for one in holders), default=0)
+    same = [one for one in holders if one.held_age >= _SAME * oldest]
+    found = max(same, key=lambda one: (one.kind in _OWN, one.open_ns or 0), default=None)
+    if found is None or not (found.held_age >= _HELD or (found.open_ns or 0) >= _LONG_NS):
+        return None
+    return found
 
 
 def autovacuum_delay(table: TableFacts, seen: Evidence) -> Delay:
