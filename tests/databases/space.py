@@ -67,32 +67,31 @@ def report_for_long(connection: Connection, over: Event, _chance: Random) -> Non
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     connection.execute("SELECT 1")
     while not over.is_set():
-        connection.execute("SELECT sum(sqrt(n)) FROM generate_series(1, 300000) AS n")
+        connection.execute(LONG)
     connection.execute("COMMIT")
 
 
-def change_now_and_then(connection: Connection, over: Event, chance: Random) -> None:
-    """Change many rows of a small table, then one of them now and then."""
-    for statement in CHANGE_OFTEN:
-        connection.execute(statement.encode())
-    while not over.is_set():
-        connection.execute("UPDATE ticket SET n = n + 1 WHERE id = %s", (chance.randrange(1, 2001),))
-        over.wait(0.05)
+LONG = "SELECT sum(sqrt(a * b)) FROM generate_series(1, 1500) AS a, generate_series(1, 1000) AS b"
+CHANGE = ("UPDATE ticket SET n = n + 1 WHERE id = %s", lambda chance: chance.randrange(1, 2001))
 
 
 SCENARIOS = (
     Scenario(
         "a report that keeps dead rows",
         TICKET,
-        [("reports", report_for_long), ("desk", change_now_and_then), *[("shop", COUNT_TICKETS)] * 2],
+        [
+            ("reports", report_for_long),
+            ("desk", sends(*CHANGE, pause=0.05, before=CHANGE_OFTEN)),
+            *[("shop", COUNT_TICKETS)] * 3,
+        ],
         "vacuum-held-back",
         names=("ticket", "reports"),
         remedy=("shorter transactions", "pg_terminate_backend"),
     ),
     Scenario(
-        "the same changes without such a report",
+        "a report while few rows change",
         TICKET,
-        [("desk", change_now_and_then), *[("shop", COUNT_TICKETS)] * 2],
+        [("reports", report_for_long), ("desk", sends(*CHANGE, pause=0.05)), *[("shop", COUNT_TICKETS)] * 2],
     ),
     Scenario(
         "a bloated table",
