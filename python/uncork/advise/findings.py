@@ -47,9 +47,11 @@ from uncork.advise.rules.plans import (
 from uncork.advise.rules.schema import json_parsed, random_keys, wide_types
 from uncork.advise.rules.server import (
     checkpoints,
+    connection_limit,
     crash_unsafe,
     shared_buffers,
     slow_commits,
+    temporary_file_limit,
     wal_buffers,
 )
 from uncork.advise.rules.space import (
@@ -107,9 +109,11 @@ RULES: Final[tuple[Rule, ...]] = (
     random_keys.RULE,
     wide_types.RULE,
     checkpoints.RULE,
+    connection_limit.RULE,
     crash_unsafe.RULE,
     shared_buffers.RULE,
     slow_commits.RULE,
+    temporary_file_limit.RULE,
     wal_buffers.RULE,
     autovacuum_behind.RULE,
     bloat.RULE,

@@ -121,6 +121,7 @@ def database_evidence(
         missing=(*find_missing(facts), *missing_plans(plans, facts["server"]["role"])),
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),
         writers=row_writers(by_process, whole, texts),
+        connections=_connections(counters),
         horizons=horizon_holders(_last_look(tables, samples), horizons, facts["server"]["database"], texts),
         system=system_use(tables),
         busiest=activity.busiest(over_time),
@@ -188,6 +189,15 @@ def _held(table: pa.Table) -> list[Row]:
     samples = pc.unique(table.filter(pc.is_valid(table["blocked_by"]))["sample"])
     rows: list[Row] = table.filter(pc.is_in(table["sample"], samples)).to_pylist()
     return rows
+
+
+def _connections(counters: tuple[list[Row], list[Row]]) -> int | None:
+    """Return the number of connections without our own in the snapshot that had more of them."""
+    found = [
+        [row["value"] for row in rows if (row["view"], row["counter"]) == ("pg_stat_database", "numbackends")]
+        for rows in counters
+    ]
+    return max((max(0, round(sum(values)) - 1) for values in found if values), default=None)
 
 
 def _last_look(tables: Tables, samples: Sequence[Row]) -> list[Row]:

@@ -369,7 +369,8 @@ class DatabaseResult:
     statements that ended, from pg_stat_statements; `own_active` is the average number of active sessions by
     the server's own count (PostgreSQL 14 and later), to compare with the samples. `transactions` and
     `writers` describe what sessions do within transactions. `horizons` is what kept dead rows from VACUUM at
-    the end, the oldest first. `findings` are worth changing, the costliest
+    the end, the oldest first. `connections` is the number of connections to all databases, without uncork's
+    own, in the snapshot that had more. `findings` are worth changing, the costliest
     first; a healthy server has none. `upkeep` is what tables and indexes need beyond what costs time now.
     `busiest` is None if the watch was short. `plans` has one plan of each template with the most time.
     """
@@ -410,6 +411,7 @@ class DatabaseResult:
     transactions: tuple[InTransaction, ...] = ()
     writers: tuple[RowWriter, ...] = ()
     horizons: tuple[HorizonHolder, ...] = ()
+    connections: int | None = None
     findings: tuple[Finding, ...] = ()
     system: SystemUse | None = None
     busiest: Busiest | None = None

@@ -64,7 +64,6 @@ def test_without_statements_that_read_dead_rows_no_cost_is_claimed():
         {"vacuumed_us": END_US - HOUR_NS // 1000 - 1},  # before the transaction began
         {"updated": 600_000},  # they died since the last VACUUM
         {"dead": 50_000},  # autovacuum tolerates as many
-        {"autovacuum": False},
     ],
 )
 def test_dead_rows_that_nobody_keeps_are_no_finding(table):

@@ -13,7 +13,7 @@ from typing import Final
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.clients.forgotten_transaction import leaves_dead_rows
-from uncork.advise.rules.space.dead_reads import autovacuum_delay, dead_reads, oldest_holder, threshold
+from uncork.advise.rules.space.dead_reads import dead_reads, oldest_holder, threshold
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import literal
 from uncork.model.results.database import TableFacts
@@ -62,7 +62,7 @@ def _all(table: TableFacts) -> int:
 
 def _kept(table: TableFacts, holder: HorizonHolder, seen: Evidence) -> bool:
     """Return whether a VACUUM since the holder's beginning left dead rows that were dead before it."""
-    if seen.database is None or table.vacuumed_us is None or autovacuum_delay(table, seen) == "off":
+    if seen.database is None or table.vacuumed_us is None:
         return False
     ended_us, dead = seen.database.watch.ended_us, table.dead or 0
     if holder.open_ns is not None and table.vacuumed_us < ended_us - holder.open_ns // 1000:

@@ -1,0 +1,34 @@
+"""What the log says about limits that the server refused to exceed: how often, and when. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from uncork.advise.evidence import Evidence
+from uncork.model.results.log import ErrorFacts
+from uncork.model.units import count_words
+
+__all__ = ["refusals", "when"]
+
+
+def refusals(seen: Evidence, wanted: Callable[[ErrorFacts], bool]) -> tuple[ErrorFacts, ...]:
+    """Return the errors of the log that are wanted, the most frequent first."""
+    errors = () if seen.log is None else seen.log.errors
+    return tuple(sorted(filter(wanted, errors), key=lambda one: -one.count))
+
+
+def when(found: Sequence[ErrorFacts]) -> str:
+    """Return when errors happened as words: once, or from the first to the last."""
+    first = min((one.first_us for one in found if one.first_us is not None), default=None)
+    last = max((one.last_us for one in found if one.last_us is not None), default=None)
+    many = count_words(sum(one.count for one in found), "time")
+    if first is None or last is None:
+        return many
+    if _moment(first) == _moment(last):
+        return f"{many}, at {_moment(first)} UTC"
+    return f"{many}, from {_moment(first)} to {_moment(last)} UTC"
+
+
+def _moment(micros: int) -> str:
+    return f"{datetime.fromtimestamp(micros // 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
