@@ -13,6 +13,7 @@ from typing import Final
 
 from uncork.advise.evidence import WORK, Evidence, Existing, Statement
 from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.space.dead_reads import held_back
 from uncork.advise.traffic import repeated
 from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -43,8 +44,6 @@ _FANOUT: Final = 250.0
 _MOST: Final = 0.9
 """Fraction of an update's blocks that the upkeep of indexes can be: the row itself must be found and changed
 anyway."""
-_HELD: Final = 10_000
-"""Transactions that an open one holds back: no page can be pruned then, and fillfactor is not the cause."""
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
@@ -201,9 +200,8 @@ def _by_room(
     rows = sum(one.rows or 0 for one in updates)
     options = seen.catalogue.options.get(table.name)
     fill = int(options.options.get("fillfactor", "100")) if options is not None else 100
-    transactions = () if seen.database is None else seen.database.transactions
-    held = any((one.held_age or 0) >= _HELD for one in transactions)
-    if not rows or fill <= _ROOM or held:
+    # No page can be pruned while something keeps dead rows: fillfactor is not the cause then.
+    if not rows or fill <= _ROOM or held_back(seen):
         return None
     share = max(0.0, 1 - table.hot_updated / rows)
     bill = _bill(updates, share, indexes, seen)

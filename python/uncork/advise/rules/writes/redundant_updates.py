@@ -244,10 +244,17 @@ def _finding(one: Statement, found: _Redundant, bill: Bill, seen: Evidence) -> F
         statement=one.text,
         evidence=tuple(evidence),
         candidates=tuple(_candidates(one, found)),
-        against=() if seen.database else ("A trigger on the table can be the purpose of such an update.",),
+        against=tuple(_against(found, seen)),
         proof="Compare both statements on a copy with uncork run. After the change, "
         "pg_stat_user_tables.n_tup_upd must grow more slowly.",
     )
+
+
+def _against(found: _Redundant, seen: Evidence) -> Iterator[str]:
+    if found.proof == "itself":
+        yield "Such an update can have a purpose: to lock the row, or to send it to subscribers again."
+    if seen.database is None:
+        yield "A trigger on the table, which a log does not show, can be the purpose of such an update."
 
 
 def _candidates(one: Statement, found: _Redundant) -> Iterator[Candidate]:
