@@ -15,7 +15,8 @@ from uncork.report.headline import fits
 NINE_US = 1_767_258_000_000_000
 """2026-01-01 09:00:00 UTC."""
 TOO_MANY = "sorry, too many clients already"
-LIMITS = {"max_connections": "100", "superuser_reserved_connections": "3", "reserved_connections": "0"}
+RESERVED = {"superuser_reserved_connections": "3", "reserved_connections": "0"}
+LIMITS = {"max_connections": "100", "idle_session_timeout": "0", **RESERVED}
 
 
 def error(text, count=1, state="", **facts):
@@ -90,6 +91,10 @@ def test_connections_near_the_limit_are_a_finding_before_the_first_is_refused():
     assert [each.kind for each in one.candidates] == ["client", "setting", "setting"]
     assert "idle_session_timeout" in one.candidates[1].sql
     assert one.candidates[2].undo == "ALTER SYSTEM SET max_connections = 100;"
+    assert one.candidates[1].undo.startswith("ALTER SYSTEM SET idle_session_timeout = '0'")
+    # PostgreSQL 13 has no such timeout.
+    (old,) = refused(connections=90, settings={**LIMITS, "idle_session_timeout": ""})
+    assert len(old.candidates) == 2
     # An idle timeout does not help sessions that work.
     (busy,) = refused(connections=90, busy=60.0)
     assert len(busy.candidates) == 2

@@ -130,7 +130,7 @@ def test_a_forgotten_transaction_has_a_finding_of_its_own():
     assert list(forgotten_transaction.RULE.find(seen(holder, transactions=(idle,))))
     # One that pauses briefly between its statements is none.
     (one,) = found(replace(REPORT, idle_ns=1_000), transactions=(replace(idle, idle_ns=1_000_000),))
-    assert "waits for its client after select sum(n) from big" in one.evidence[0]
+    assert "waited for its client after: select sum(n) from big" in one.evidence[0]
 
 
 def test_autovacuum_is_not_blamed_for_rows_that_it_cannot_remove():

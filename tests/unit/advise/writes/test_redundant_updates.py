@@ -92,9 +92,18 @@ def test_an_upsert_that_sets_its_key_again_rewrites_the_rows_that_exist():
     assert one.objects == ("tag", "name")
     assert one.bill.share == pytest.approx(0.9)
     assert "ON CONFLICT (name) DO NOTHING" in one.candidates[0].text
+    assert len(one.candidates) == 1  # with a trigger that skips the update, RETURNING has no row
     assert fits(finding_headline(one))
     assert judged(UPSERT, table={"inserted": 6_000}) == []
     assert judged(UPSERT, columns=[a_column("name", "citext", "tag")]) == []
+
+
+def test_a_trigger_that_skips_updates_changes_what_others_return():
+    (one,) = judged(ITSELF)
+    assert one.candidates[1].same_answers
+    taking = update("UPDATE item SET state = $1 WHERE id = $2 RETURNING note", number=1)
+    (one,) = judged(ITSELF, others=[taking])
+    assert not one.candidates[1].same_answers
 
 
 def test_a_trigger_can_be_the_purpose_of_an_update():

@@ -98,12 +98,13 @@ def _candidates(taken: int | None, seen: Evidence) -> Iterator[Candidate]:
             "Session state (SET, LISTEN, temporary tables) does not survive a transaction of PgBouncer.",
         ),
     )
-    if taken is not None and taken - seen.sessions >= _IDLE * taken:
+    old = setting("idle_session_timeout", seen)
+    if old and taken is not None and taken - seen.sessions >= _IDLE * taken:
         yield Candidate(
             "setting",
-            "Close connections that have been idle for long (idle_session_timeout, from PostgreSQL 14 on).",
+            "Close connections that have been idle for long, with idle_session_timeout.",
             sql="ALTER SYSTEM SET idle_session_timeout = '10min'; SELECT pg_reload_conf();",
-            undo="ALTER SYSTEM RESET idle_session_timeout; SELECT pg_reload_conf();",
+            undo=f"ALTER SYSTEM SET idle_session_timeout = '{old}'; SELECT pg_reload_conf();",
             against=("A pool that does not test its connections then gets errors.",),
         )
     current = setting(_SETTING, seen)

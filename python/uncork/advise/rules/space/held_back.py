@@ -110,9 +110,9 @@ def _evidence(holder: HorizonHolder, tables: list[TableFacts], seen: Evidence) -
     later = count_words(holder.held_age, "transaction")
     if holder.kind == "session":
         who = f"Application {holder.name or '(unnamed)'} (role {holder.user}, process {holder.pid})"
-        doing = "waits for its client after" if holder.idle_ns is not None else "was executing"
-        text = f"{doing} {short_template(holder.text)}" if holder.text else doing.replace(" after", "")
-        yield f"{who} {text}"
+        doing = "waited for its client" if holder.idle_ns is not None else "was working"
+        after = "after" if holder.idle_ns is not None else "on"
+        yield f"{who} {doing} {after}: {short_template(holder.text)}" if holder.text else f"{who} {doing}."
     elif holder.kind == "prepared transaction":
         yield f"Role {holder.user} prepared it (PREPARE TRANSACTION), and nobody has ended it."
     elif holder.kind == "replication slot":

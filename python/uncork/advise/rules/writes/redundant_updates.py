@@ -48,6 +48,7 @@ _UNSEEN: Final = 3.0
 _SHOWN: Final = 60
 """Length at which values of the statistics are cut."""
 _SUPPRESSES: Final = "suppress_redundant_updates_trigger"
+_RETURNING: Final = re.compile(r"\breturning\b")
 _NAME: Final = r"\"?([\w$]+)\"?"
 _UPDATE: Final = re.compile(
     rf"update\s+(?:only\s+)?(?:{_NAME}\.)?{_NAME}(?:\s+(?:as\s+)?(?!set\b){_NAME})?\s+set\s+(.*?)"
@@ -243,7 +244,7 @@ def _finding(one: Statement, found: _Redundant, bill: Bill, seen: Evidence) -> F
         templates=(one.number,),
         statement=one.text,
         evidence=tuple(evidence),
-        candidates=tuple(_candidates(one, found)),
+        candidates=tuple(_candidates(one, found, seen)),
         against=tuple(_against(found, seen)),
         proof="Compare both statements on a copy with uncork run. After the change, "
         "pg_stat_user_tables.n_tup_upd must grow more slowly.",
@@ -257,7 +258,7 @@ def _against(found: _Redundant, seen: Evidence) -> Iterator[str]:
         yield "A trigger on the table, which a log does not show, can be the purpose of such an update."
 
 
-def _candidates(one: Statement, found: _Redundant) -> Iterator[Candidate]:
+def _candidates(one: Statement, found: _Redundant, seen: Evidence) -> Iterator[Candidate]:
     table = found.what.table
     counts = "Clients that check for one updated row then get 0 for a row that has the value already."
     if found.what.upsert:
@@ -283,6 +284,8 @@ def _candidates(one: Statement, found: _Redundant) -> Iterator[Candidate]:
             sql=_distinct(one.sql, found.columns),
             against=(counts,),
         )
+    if _RETURNING.search(one.text):
+        return  # it would get no row any more
     trigger = quoted("zz_only_changes")
     yield Candidate(
         "ddl",
@@ -290,11 +293,18 @@ def _candidates(one: Statement, found: _Redundant) -> Iterator[Candidate]:
         sql=f"CREATE TRIGGER {trigger} BEFORE UPDATE ON {sql_name(table)} FOR EACH ROW "
         f"EXECUTE FUNCTION {_SUPPRESSES}();",
         undo=f"DROP TRIGGER {trigger} ON {sql_name(table)};",
+        same_answers=not any(_returns(other, table) for other in seen.statements.values()),
         against=(
             "Updates that do change a row take a little longer, because the trigger compares rows.",
             counts,
         ),
     )
+
+
+def _returns(one: Statement, table: str) -> bool:
+    """Return whether a statement returns the rows of a table that it updates."""
+    what = written(one) if _RETURNING.search(one.text) else None
+    return what is not None and what.table == table and (what.kind == "update" or what.upsert)
 
 
 def _distinct(sql: str, columns: tuple[str, ...]) -> str:
