@@ -56,6 +56,10 @@ _REFUSED: Final = (
         "A new default changes future rows only. A copy would show its effect after the rows were replaced.",
     ),
     (
+        _form(r"CREATE\s+TRIGGER\s.*\bsuppress_redundant_updates_trigger\s*\(.*"),
+        "A copy gets the same updates again and again, so it cannot show how many of them change a row.",
+    ),
+    (
         _form(r"CREATE\s+(?:TABLE|MATERIALIZED|VIEW|TRIGGER|FUNCTION|SCHEMA|SEQUENCE)\b.*"),
         "It works only together with changes of the application or of functions, which somebody must write.",
     ),

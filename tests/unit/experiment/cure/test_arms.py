@@ -140,6 +140,8 @@ def test_a_setting_that_a_database_can_have_is_tried(kind, sql, settings):
         ("ddl", "CREATE TABLE p AS SELECT 1;\nINSERT INTO p VALUES ($1);", "together with changes"),
         ("ddl", "CREATE TRIGGER t AFTER INSERT ON orders FOR EACH STATEMENT EXECUTE FUNCTION f_all();",
          "together with changes"),
+        ("ddl", "CREATE TRIGGER zz BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION "
+         "suppress_redundant_updates_trigger();", "again and again"),
         ("ddl", "COMMENT ON TABLE orders IS 'x';", "does not know how to try"),
         ("statement", "SELECT id FROM orders WHERE customer = $1 AND id > $2", r"value for \$2"),
         ("statement", "LOCK TABLE orders IN EXCLUSIVE MODE;", "another kind"),
