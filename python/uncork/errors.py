@@ -60,6 +60,10 @@ class SetupError(UsageError):
     """Setting up failed before anything was measured."""
 
 
+class BudgetTooShort(SetupError):
+    """The budget ended before the first trial."""
+
+
 class ConnectError(UsageError):
     """A server cannot be reached, or refuses the connection."""
 

@@ -84,7 +84,7 @@ def experiment_of_arms(
     if not statements or not arms:
         raise ValueError("an experiment needs a statement and a change")
     parts = [
-        f"[experiment]\nname = {toml(name)}\nquestion = {toml(question)}\nseed = {seed}\n",
+        f"[experiment]\nname = {toml(name)}\nquestion = {toml(question)}\nseed = {seed}\nevidence = []\n",
         f'[variants.{BASELINE}]\nbaseline = true\nvalues = {{ change = "" }}\n',
         *(_variant(arm, statements) for arm in arms),
         f'[setup]\ncopy_of = {toml(copy_dsn)}\nsql = ":change"\n',

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
-from uncork.errors import ServerCrash, ServiceCrash, SetupError
+from uncork.errors import BudgetTooShort, ServerCrash, ServiceCrash
 from uncork.experiment.plan.allotment import (
     OVERHEAD_NS,
     end_of_rounds,
@@ -149,7 +149,7 @@ class Runner:
             finished = yield from self._rounds()
             if not self._done and not finished.is_empty and self._until is None:
                 budget = format_duration(self._spec.stop.budget)
-                raise SetupError(
+                raise BudgetTooShort(
                     f"the budget of {budget} ended before the first trial, so nothing was measured; "
                     "raise it with --budget, or measure fewer levels with --set"
                 )
