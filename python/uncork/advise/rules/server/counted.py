@@ -7,7 +7,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence
 
-__all__ = ["grown", "setting", "setting_bytes", "size_text"]
+__all__ = ["grown", "setting", "setting_bytes", "size_text", "wal_flushes", "wal_writes"]
 
 _SIZE: Final = re.compile(r"(\d+)\s*(B|kB|MB|GB|TB)")
 _UNITS: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -18,6 +18,26 @@ def grown(seen: Evidence, *names: str) -> float:
     """Return how much counters grew during the watch, summed over names and objects; 0 if unknown."""
     counters = () if seen.database is None else seen.database.counters
     return sum(one.delta for one in counters if one.counter in names)
+
+
+def wal_writes(seen: Evidence) -> float:
+    """Return how often the server wrote WAL to its files; 0 if unknown."""
+    return grown(seen, "wal_write") or _wal_io(seen, "writes")
+
+
+def wal_flushes(seen: Evidence) -> float:
+    """Return how often the server flushed WAL to disk; 0 if unknown."""
+    return grown(seen, "wal_sync") or _wal_io(seen, "fsyncs")
+
+
+def _wal_io(seen: Evidence, name: str) -> float:
+    """Return a counter of WAL in pg_stat_io, which replaces those of pg_stat_wal from PostgreSQL 18 on."""
+    counters = () if seen.database is None else seen.database.counters
+    return sum(
+        one.delta
+        for one in counters
+        if one.view == "pg_stat_io" and one.counter == name and ", wal, normal" in one.object
+    )
 
 
 def setting(name: str, seen: Evidence) -> str:
@@ -33,5 +53,7 @@ def setting_bytes(name: str, seen: Evidence) -> int | None:
 
 
 def size_text(size: int) -> str:
-    """Return a size as PostgreSQL writes it in settings: ``128MB``, ``4GB``."""
-    return f"{size >> 30}GB" if size and size % (1 << 30) == 0 else f"{size >> 20}MB"
+    """Return a size as PostgreSQL writes it in settings: ``32kB``, ``128MB``, ``4GB``."""
+    whole = [unit for unit in ("GB", "MB") if size and size % _UNITS[unit] == 0]
+    unit = whole[0] if whole else "kB"
+    return f"{size // _UNITS[unit]}{unit}"

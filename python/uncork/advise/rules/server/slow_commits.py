@@ -11,7 +11,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.server.counted import grown, setting
+from uncork.advise.rules.server.counted import setting, wal_flushes
 from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_count, format_duration
@@ -96,7 +96,7 @@ def _standby(seen: Evidence) -> Iterator[Finding]:
 
 def _disk(seen: Evidence) -> Iterator[Finding]:
     """One session at a time flushes WAL, so the time of sessions that do is the time of all flushes."""
-    flushes = grown(seen, "wal_sync") or _io_flushes(seen)
+    flushes = wal_flushes(seen)
     if flushes < _FLUSHES:
         return
     bill = seen.bill(lambda piece: float(waits_for_wal(piece)))
@@ -133,16 +133,6 @@ def _disk(seen: Evidence) -> Iterator[Finding]:
 def _delay(each: float) -> int:
     """Return a commit_delay in microseconds: half of a flush (PostgreSQL's manual), at most 10 ms."""
     return min(10_000, round(each * 1e6 / 2))
-
-
-def _io_flushes(seen: Evidence) -> float:
-    """Return the flushes of WAL that pg_stat_io counts, from PostgreSQL 18 on."""
-    counters = () if seen.database is None else seen.database.counters
-    return sum(
-        one.delta
-        for one in counters
-        if one.view == "pg_stat_io" and one.counter == "fsyncs" and ", wal, normal" in one.object
-    )
 
 
 def _flushes(piece: Piece) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.server.counted import grown, setting_bytes, size_text
+from uncork.advise.rules.server.counted import grown, setting_bytes, size_text, wal_writes
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import count_words, share_text
 
@@ -17,14 +17,14 @@ _PER_S: Final = 10.0
 """Times per second that WAL buffers are full."""
 _WANTED: Final = 64 << 20
 """The proposed size: four segments of WAL. The default is a 32nd of shared buffers, at most 16 MB."""
-_WRITES: Final = frozenset({"walwrite", "walbufmapping"})
-"""Wait events of sessions that write WAL, or wait until another one has written it. A flush is none of them:
-each commit needs one."""
+_WRITES: Final = frozenset({"walwrite", "walbufmapping", "walinsert"})
+"""Wait events of sessions that write WAL, or wait until another one has written it, or until others have put
+their WAL into the buffers that must be written. A flush is none of them: each commit needs one."""
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     """Writes because of full buffers have their part of all time that sessions spend on writing WAL."""
-    full, writes = grown(seen, "wal_buffers_full"), grown(seen, "wal_write")
+    full, writes = grown(seen, "wal_buffers_full"), wal_writes(seen)
     now = setting_bytes("wal_buffers", seen)
     if full < _PER_S * seen.seconds or now is None or now >= _WANTED:
         return
