@@ -1,15 +1,29 @@
-"""Which wait events are waits for the write-ahead log. Pure."""
+"""Which wait events are waits for the write-ahead log, and how much of them its volume costs. Pure."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from uncork.advise.evidence import Piece
+from uncork.advise.evidence import Evidence, Piece
 
-__all__ = ["waits_for_wal"]
+__all__ = ["part_of_volume", "waits_for_wal"]
 
 _LOCKS: Final = frozenset({"walwrite", "walbufmapping", "walinsert"})
 _FILES: Final = ("walwrite", "walsync", "walinit")
+_BYTES_PER_S: Final = 500e6
+"""Speed of writing WAL: that of an SSD. The latency of a flush hardly depends on its size. Updates that wrote
+90 MB of full-page images a second took 13 % more time than the same updates without; this speed predicts 15 %
+(see bench/ADVICE.md). On a slower disk the bill is too small."""
+
+
+def part_of_volume(size: float, seen: Evidence) -> float:
+    """Return which part of the waiting for WAL so many bytes cost: the time to write them, of all writing.
+
+    One session at a time writes and flushes WAL, so the sessions that do are the time of all of it.
+    """
+    writing = sum(one.sessions for one in seen.pieces if one.wait_class == "IO" and waits_for_wal(one))
+    spent = writing * seen.seconds
+    return min(1.0, size / _BYTES_PER_S / spent) if spent else 1.0
 
 
 def waits_for_wal(piece: Piece) -> bool:

@@ -106,9 +106,10 @@ def test_other_types_other_values_and_small_joins_are_no_fault():
     assert joined(join="Nested Loop") == []
 
 
-def inserted(column=None, *, pages=5_000, wait="IO:WALWrite", wal=6_000 * BLOCK):
+def inserted(column=None, *, pages=5_000_000, wait="IO:WALWrite", wal=6_000_000 * BLOCK, **facts):
+    known = {"calls": 6_000_000, "rows": 6_000_000, "mean_ns": 2e3, "wal_bytes": wal, **facts}
     statement = a_statement(
-        "INSERT INTO item (id, n) VALUES ($1, $2)", columns={"item": ["id", "n"]}, wal_bytes=wal
+        "INSERT INTO item (id, n) VALUES ($1, $2)", columns={"item": ["id", "n"]}, **known
     )
     seen = evidence(
         [spent(wait=wait)],
@@ -131,10 +132,26 @@ def test_random_keys_cost_the_full_pages_of_their_inserts():
     assert drawn.candidates[0].kind == "client"
 
 
+def test_full_pages_cost_the_time_of_writing_them_not_of_each_flush():
+    (one,) = inserted(pages=2_000_000, wal=2_400_000 * BLOCK)
+    assert one.bill.share == pytest.approx(2_000_000 * BLOCK / 500e6 / 60)
+    assert inserted(pages=5_000, wal=6_000 * BLOCK, rows=6_000) == []
+
+
+def test_random_keys_cost_the_reading_of_an_index_that_shared_buffers_do_not_hold():
+    outside = {"pages": 0, "blocks_read": 5_000_000}
+    (one,) = inserted(wait="IO:DataFileRead", **outside)
+    assert one.bill.share == pytest.approx(1.0)
+    assert one.headline == "Random keys in item.id make inserts read pages all over the index"
+    assert fits(finding_headline(one))
+    (flushed,) = inserted(wait="IO:WalSync", mean_ns=5e3, **outside)
+    assert flushed.bill.share == pytest.approx(0.5), "half of the waiting is in commits"
+    assert inserted(wait="IO:DataFileRead", pages=0, blocks_read=100_000) == []
+
+
 def test_keys_in_order_and_inserts_that_wait_for_their_commit_are_no_fault():
     assert inserted(a_column("id", "uuid", bounds=ORDERED)) == []
     assert inserted(a_column("id", "bigint")) == []
     assert inserted(a_column("other", "uuid", default="gen_random_uuid()")) == []
     assert inserted(pages=100) == []
-    assert inserted(wait="IO:WalSync") == []
     assert inserted(wal=None) == []

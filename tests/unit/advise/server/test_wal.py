@@ -24,11 +24,17 @@ def commits(*pieces, counters=(), commits=100.0, **settings):
 
 
 def test_forced_checkpoints_cost_the_part_of_waiting_for_wal_that_full_pages_are():
-    seen = evidence([spent(wait="IO:WALWrite"), spent(wait="CPU")], counters=FORCED)
+    seen = evidence([spent(wait="LWLock:WALWrite"), spent(wait="CPU")], counters=FORCED)
     (one,) = checkpoints.RULE.find(seen)
     assert one.bill.share == pytest.approx(0.75 * 0.75 / 2)
     assert one.candidates[0].sql.startswith("ALTER SYSTEM SET max_wal_size = '4096MB'")
     assert fits(finding_headline(one))
+
+
+def test_flushes_that_take_longer_than_writing_the_full_pages_cost_only_the_writing():
+    pieces = [spent(wait="IO:WALSync", sessions=0.25), spent(wait="LWLock:WALWrite", sessions=0.75)]
+    (one,) = checkpoints.RULE.find(evidence(pieces, counters=FORCED))
+    assert one.bill.share == pytest.approx(0.75 * 1.8e9 / 500e6 / (0.25 * 60))
 
 
 def test_forced_checkpoints_that_nobody_waits_for_cost_disk():
@@ -42,6 +48,7 @@ def test_forced_checkpoints_that_nobody_waits_for_cost_disk():
     ("full", "size", "event", "found"),
     [
         (6_000.0, "4MB", "LWLock:WALWrite", True),
+        (6_000.0, "4MB", "LWLock:WALInsert", True),
         (6_000.0, "4MB", "IO:WalSync", False),  # each commit needs a flush
         (60.0, "4MB", "LWLock:WALWrite", False),
         (6_000.0, "64MB", "LWLock:WALWrite", False),
@@ -53,6 +60,17 @@ def test_full_wal_buffers_cost_the_time_of_writing_wal(full, size, event, found)
     seen = evidence([spent(wait=event)], counters=counters, settings={"wal_buffers": size})
     bills = [one.bill.share for one in wal_buffers.RULE.find(seen)]
     assert bills == ([pytest.approx(0.75)] if found else [])
+
+
+def test_from_postgresql_18_on_pg_stat_io_counts_writes_of_wal():
+    seen = evidence([spent(wait="LWLock:WALWrite")], settings={"wal_buffers": "32kB"})
+    full = CounterFacts("pg_stat_wal", "", "wal_buffers_full", 6_000.0)
+    writes = CounterFacts("pg_stat_io", "client backend, wal, normal", "writes", 8_000.0)
+    heap = CounterFacts("pg_stat_io", "client backend, relation, normal", "writes", 90_000.0)
+    seen = replace(seen, database=replace(seen.database, counters=(full, writes, heap)))
+    (one,) = wal_buffers.RULE.find(seen)
+    assert one.bill.share == pytest.approx(0.75)
+    assert one.headline == "The 32kB of wal_buffers were full 6 000 times"
 
 
 def test_commits_that_wait_long_for_a_standby_are_found_but_not_short_waits():

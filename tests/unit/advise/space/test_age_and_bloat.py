@@ -2,24 +2,29 @@
 
 import pytest
 
-from fakes.evidence import a_statement, a_table, an_index, evidence, spent
+from fakes.evidence import BLOCK, a_statement, a_table, an_index, evidence, spent
 from uncork.advise.rules.space import index_bloat, not_frozen
 from uncork.model.database.plan import PlanNode, StatementPlan
 
 DEFINITION = "CREATE INDEX item_day ON item USING btree (day)"
 
 
-def found(*, size=80_000_000, bloat=60_000_000, kind="Index Only Scan", blocks=9_000):
+def found(*, size=80_000_000, bloat=60_000_000, kind="Index Only Scan", blocks=9_000, rows=3_000, wait="CPU"):
     node = PlanNode(kind, "item", "item", "item_day", 0.0, 1.0, 1.0, 8)
     plans = (StatementPlan(0, "generic", node, ""),)
     statement = a_statement("SELECT count(day) FROM item", blocks=6_000 * blocks, plans=plans)
     index = an_index(DEFINITION, bytes=size, bloat_bytes=bloat)
-    return list(index_bloat.RULE.find(evidence([spent()], [statement], tables=[a_table()], indexes=[index])))
+    seen = evidence([spent(wait=wait)], [statement], tables=[a_table(rows=rows)], indexes=[index])
+    return list(index_bloat.RULE.find(seen))
 
 
 def test_a_statement_that_reads_all_of_an_empty_index_pays_for_the_space():
     (one,) = found()
-    assert one.bill.share == pytest.approx(0.75)
+    visits = 4 * 80_000_000 / BLOCK
+    assert one.bill.share == pytest.approx(0.75 * visits / (visits + 3_000))
+    (outside,) = found(rows=3_000_000, wait="IO:DataFileRead")
+    assert outside.bill.share == pytest.approx(0.75)
+    assert found(rows=3_000_000) == [], "returning the entries takes the time"
     assert one.candidates[0].sql == "REINDEX INDEX CONCURRENTLY item_day;"
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
-from uncork.advise.evidence import Evidence, Piece, Statement
+from uncork.advise.evidence import Evidence, Existing, Piece, Statement
 from uncork.advise.rule import Rule, worth
-from uncork.advise.wal_waits import waits_for_wal
+from uncork.advise.wal_waits import part_of_volume, waits_for_wal
 from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
@@ -22,8 +23,12 @@ _VALUES: Final = 8
 _PAGES: Final = 0.2
 """Full-page images for each inserted row. Keys in order fill one page after the other: hundreds of rows share
 one."""
+_READS: Final = 0.2
+"""Blocks read from outside shared buffers for each inserted row. Keys in order find their page there."""
 _UUIDV7: Final = 18
 """The first version of PostgreSQL with uuidv7()."""
+_READING: Final = frozenset({"DataFileRead", "DataFileWrite", "AioIoCompletion"})
+"""Waits for a page of the index, and for the changed page that must be written to make room for it."""
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
@@ -33,46 +38,82 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             continue
         table = next((use.name for use in shape.tables if use.changed), "")
         columns = seen.catalogue.columns.get(table, ())
-        column = next((each for each in columns if _random(each, seen)), None)
-        pages, share = _full_pages(one, seen)
-        if column is None or pages < _PAGES * one.rows:
+        column = next((each for each in columns if _indexes(each, seen)), None)
+        if column is None:
             continue
-        number, part = one.number, share
-
-        def costs(piece: Piece, number: int = number, part: float = part) -> float:
-            if piece.template != number or piece.wait_event.lower() == "walsync":
-                return 0.0  # each commit needs a flush
-            return part if waits_for_wal(piece) else float(piece.wait_event == "DataFileRead")
-
-        bill = seen.bill(costs)
+        pages, share = _full_pages(one, seen)
+        writes, reads = pages >= _PAGES * one.rows, (one.blocks_read or 0) >= _READS * one.rows
+        volume = min(share, part_of_volume(share * (one.wal_bytes or 0), seen)) if writes else 0.0
+        outside = _part(column, seen) if reads else 0.0
+        volume = max(volume, outside * _within(one, seen))
+        bill = seen.bill(partial(_costs, one.number, volume, outside))
         if worth(bill):
             yield Finding(
                 RULE.name,
-                f"Random keys in {table}.{column.name} make inserts write whole pages to the WAL",
+                f"Random keys in {table}.{column.name} make inserts "
+                + ("read pages all over the index" if reads else "write whole pages to the WAL"),
                 objects=(table, f"{table}.{column.name}"),
                 bill=bill,
-                templates=(number,),
+                templates=(one.number,),
                 statement=one.text,
-                evidence=(
-                    f"{format_count(pages)} full-page images for {format_count(one.rows)} inserted rows are "
-                    f"{share_text(share)} of its WAL: each row goes to another page of the index.",
-                ),
+                evidence=tuple(_evidence(one, pages, share, writes=writes, reads=reads)),
                 candidates=(_candidate(table, column, seen),),
                 proof="Compare inserts with both keys on a copy with uncork run, across several checkpoints.",
             )
 
 
-def _random(column: ColumnFacts, seen: Evidence) -> bool:
-    """Return whether an index begins with a column of random UUIDs."""
-    if column.type != "uuid":
-        return False
-    indexed = any(
-        each.shape is not None and each.shape.method == "btree" and each.shape.columns[:1] == (column.name,)
-        for each in seen.indexes.get(column.table, ())
-    )
+def _within(one: Statement, seen: Evidence) -> float:
+    """Return the part of a statement's waiting for WAL that is within its execution, not in its commit.
+
+    A changed page can be written, to make room for another one, only after its WAL was flushed.
+    """
+    wal = sum(each.sessions for each in seen.pieces if each.template == one.number and waits_for_wal(each))
+    executing = (one.calls or 0) * (one.mean_ns or 0.0) / 1e9 / seen.seconds
+    return min(1.0, max(0.0, executing - (seen.all_of(one.number) - wal)) / wal) if wal else 0.0
+
+
+def _costs(number: int, volume: float, outside: float, piece: Piece) -> float:
+    """Return which part of a piece of time random keys cost."""
+    if piece.template != number:
+        return 0.0
+    if waits_for_wal(piece):
+        return volume
+    return outside if piece.wait_event in _READING else 0.0
+
+
+def _evidence(one: Statement, pages: int, share: float, *, writes: bool, reads: bool) -> Iterator[str]:
+    rows = format_count(one.rows or 0)
+    if reads:
+        yield (
+            f"{format_count(one.blocks_read or 0)} blocks read from outside shared buffers for {rows} "
+            "inserted rows: each row goes to another page of the index."
+        )
+    if writes:
+        yield (
+            f"{format_count(pages)} full-page images for {rows} inserted rows are {share_text(share)} of its "
+            "WAL: each row goes to another page of the index."
+        )
+
+
+def _indexes(column: ColumnFacts, seen: Evidence) -> tuple[Existing, ...]:
+    """Return the indexes that begin with a column, if it holds random UUIDs."""
     values = [*(value for value, _ in column.common), *column.bounds]
     drawn = len(values) >= _VALUES and all(_VERSION_4.fullmatch(value) for value in values)
-    return indexed and (drawn or any(maker in column.default for maker in _MAKERS))
+    if column.type != "uuid" or not (drawn or any(maker in column.default for maker in _MAKERS)):
+        return ()
+    return tuple(
+        each
+        for each in seen.indexes.get(column.table, ())
+        if each.shape is not None
+        and each.shape.method == "btree"
+        and each.shape.columns[:1] == (column.name,)
+    )
+
+
+def _part(column: ColumnFacts, seen: Evidence) -> float:
+    """Return the indexes that begin with a column as a part of all indexes of its table, by size."""
+    whole = sum(each.facts.bytes or 0 for each in seen.indexes.get(column.table, ()))
+    return sum(each.facts.bytes or 0 for each in _indexes(column, seen)) / whole if whole else 0.0
 
 
 def _full_pages(one: Statement, seen: Evidence) -> tuple[int, float]:

@@ -8,7 +8,7 @@ from typing import Final
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.server.counted import grown, setting_bytes, size_text
-from uncork.advise.wal_waits import waits_for_wal
+from uncork.advise.wal_waits import part_of_volume, waits_for_wal
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.results.log import LogResult
 from uncork.model.units import format_bytes, format_duration
@@ -40,7 +40,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     if forced < _EARLY or wal_bytes < _PART * limit * forced or full < _FULL_PAGES * wal_bytes:
         return
     # An image follows a checkpoint, so with rarer checkpoints most of this part of the WAL is not written.
-    part = (1 - 1 / _TIMES) * full / wal_bytes
+    saved = (1 - 1 / _TIMES) * full
+    part = min(saved / wal_bytes, part_of_volume(saved, seen))
     bill = seen.bill(lambda piece: part if waits_for_wal(piece) else 0.0)
     yield Finding(
         RULE.name,
@@ -62,7 +63,7 @@ def _candidate(limit: int | None) -> Candidate:
     size = _TIMES * (limit or _DEFAULT_WAL) >> 20
     return Candidate(
         "setting",
-        "Raise max_wal_size, so that checkpoint_timeout triggers checkpoints, not the amount of WAL.",
+        "Raise max_wal_size, and again until checkpoint_timeout triggers checkpoints, not the amount of WAL.",
         sql=f"ALTER SYSTEM SET max_wal_size = '{size}MB'; SELECT pg_reload_conf();",
         undo=f"ALTER SYSTEM SET max_wal_size = '{limit >> 20}MB'; SELECT pg_reload_conf();"
         if limit
