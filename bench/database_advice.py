@@ -1,9 +1,9 @@
 """Check the findings about databases whose health is known: healthy ones, and at least one sick one a rule.
 
-Each (``tests/databases``) has real clients on a real PostgreSQL, and its own database on one server. A
-healthy database must get no finding and no recommended step; a sick one must get the right finding first,
-which names the object and the remedy. With `--pg-bin` the server is an installed PostgreSQL, otherwise the
-embedded one. With `--table`, print a table in Markdown.
+Each (``tests/databases``) has real clients on a real PostgreSQL, and its own database. All share one server,
+except those whose fault is a setting. A healthy database must get no finding and no recommended step; a sick
+one must get the right finding first, which names the object and the remedy. With `--pg-bin` the servers are
+of an installed PostgreSQL, otherwise embedded ones. With `--table`, print a table in Markdown.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from databases import SCENARIOS
-from databases.scenario import SETTINGS, applies, faults, lay_out, told, watch_scenario
-from uncork.engines.embedded import EmbeddedServer
+from databases.scenario import applies, faults, lay_out, told, watch_scenario
+from databases.started import Servers
 
 
 def main() -> int:
@@ -30,13 +30,12 @@ def main() -> int:
     parser.add_argument("--only", default="", help="databases whose names have these words in them")
     parser.add_argument("--table", action="store_true", help="print a table in Markdown")
     options = parser.parse_args()
-    server = EmbeddedServer(dict(SETTINGS), binaries=options.pg_bin)
-    server.start()
     wrong = 0
     if options.table:
         print("| database | expected | first finding | share | right |\n|---|---|---|---|---|")
-    try:
+    with Servers(options.pg_bin) as servers:
         for number, scenario in enumerate(one for one in SCENARIOS if options.only in one.name):
+            server = servers.of(scenario)
             if not applies(server, scenario):
                 continue
             lay_out(server, scenario, f"db{number}")
@@ -59,8 +58,6 @@ def main() -> int:
                 print(f"{'WRONG' if found else 'ok   '}  {scenario.name} ({spent})", flush=True)
                 for line in (*(f"! {one}" for one in found), *told(result)):
                     print(f"         {line}")
-    finally:
-        server.stop()
     print(f"{wrong} wrong", file=sys.stderr)
     return 1 if wrong else 0
 

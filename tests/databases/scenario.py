@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ __all__ = [
     "ITEM",
     "ROWS",
     "SETTINGS",
+    "SMALL",
     "Client",
     "Draw",
     "Scenario",
@@ -41,6 +42,8 @@ __all__ = [
 Client = Callable[[Connection, Event, Random], None]
 Draw = Callable[[Random], object]
 
+SMALL = {"shared_buffers": "8MB", "wal_buffers": "16MB", "max_wal_size": "256MB"}
+"""Settings of a server whose memory is as small beside its tables as that of a larger one."""
 SETTINGS = {"shared_buffers": "128MB", "autovacuum": True, "autovacuum_naptime": "1s"}
 RATE_HZ = 20.0
 ROWS = 100_000
@@ -53,9 +56,11 @@ class Scenario:
     """A database, its clients by application name, and what the advice must find first.
 
     `expected` is the rule of the first finding; it is empty if the database is healthy. Its headline must
-    have all `names` in it, and one of its candidates all texts of `remedy` in its SQL or its text. With
-    `upkeep`, the finding costs no time, and comes first only among those. `versions` are the major versions
-    of PostgreSQL that have the fault. `compiled` requires a server that can compile statements (jit).
+    have all `names` in it, and one of its candidates all texts of `remedy` in its SQL or its text. `versions`
+    are the major versions of PostgreSQL that have the fault. `compiled` requires a server that can compile
+    statements (jit). With `settings`, the database is on a server with these settings, which it shares only
+    with scenarios that have the same; with `standby`, that server has a standby with those settings. A
+    `seldom` one is left out of the tests, which have a similar one; bench/database_advice.py watches it.
     """
 
     name: str
@@ -66,6 +71,9 @@ class Scenario:
     remedy: Sequence[str] = ()
     versions: range = field(default=range(13, 100))
     compiled: bool = False
+    settings: Mapping[str, object] = field(default_factory=dict)
+    standby: Mapping[str, object] | None = None
+    seldom: bool = False
 
 
 def sends(statement: str, *draws: Draw, pause: float = 0.0, before: Sequence[str] = ()) -> Client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from databases.scenario import Scenario, sends
+from databases.scenario import SMALL, Scenario, sends
 
 
 def kind(chance: Random) -> str:
@@ -48,6 +48,21 @@ def day(chance: Random) -> int:
     return chance.randrange(100)
 
 
+def purchases(default: str) -> tuple[str, ...]:
+    """Return the set-up of a table with an index on a key of type uuid."""
+    return (
+        f"CREATE TABLE purchase (id uuid DEFAULT {default}, amount int, note text)",
+        "INSERT INTO purchase (amount, note) SELECT n, repeat('x', 60) FROM generate_series(1, 200000) AS n",
+        "ALTER TABLE purchase ADD PRIMARY KEY (id) INCLUDE (note)",
+        "VACUUM ANALYZE purchase",
+    )
+
+
+BUY = sends(
+    "INSERT INTO purchase (amount, note) SELECT n, repeat('x', 60) FROM generate_series(1, 50) AS n",
+    before=("SET synchronous_commit = off",),
+)
+
 SUM = "SELECT sum((payload{} ->> 'user')::int) FROM event WHERE day BETWEEN %s AND 99"
 JOIN = sends("SELECT o.region, sum(d.load) FROM owner o JOIN device d ON d.owner = o.id GROUP BY o.region")
 
@@ -77,4 +92,20 @@ SCENARIOS = (
         remedy=("TYPE uuid",),
     ),
     Scenario("keys of the type uuid", owners("uuid"), [("shop", JOIN)] * 3),
+    Scenario(
+        "random keys in an index larger than shared buffers",
+        purchases("gen_random_uuid()"),
+        [("shop", BUY)] * 3,
+        "random-keys",
+        names=("purchase.id",),
+        remedy=("version 7",),
+        settings=SMALL,
+    ),
+    Scenario(
+        "keys in the order of time",
+        purchases("uuidv7()"),
+        [("shop", BUY)] * 3,
+        versions=range(18, 100),
+        settings=SMALL,
+    ),
 )

@@ -8,6 +8,7 @@ from threading import Event
 from psycopg import Connection
 
 from databases.scenario import Scenario, sends
+from databases.server import OFTEN
 
 
 def read_all(connection: Connection, over: Event, _chance: Random) -> None:
@@ -35,6 +36,21 @@ COUNT = sends("UPDATE device SET readings = readings + 1 WHERE id = ANY (%s)", s
 READ = sends(
     "SELECT * FROM device WHERE site = %s LIMIT 1", lambda chance: chance.randrange(5000), pause=0.001
 )
+
+PURCHASES = 2500
+LINE = (
+    f"CREATE TABLE line AS SELECT n AS id, n % {PURCHASES} AS purchase, 0 AS shipped, "
+    "repeat('x', 160) AS note FROM generate_series(0, 99999) AS n ORDER BY purchase",
+    "ALTER TABLE line ADD PRIMARY KEY (id)",
+    "CREATE INDEX line_purchase ON line (purchase)",
+    "VACUUM ANALYZE line",
+)
+SHIP = sends(
+    "UPDATE line SET shipped = shipped + 1 WHERE purchase = ANY (%s)",
+    lambda chance: sorted(chance.sample(range(PURCHASES), 5)),
+    before=FAST_COMMITS,
+)
+"""Updates all rows of a page at once, so that no version can be pruned before the next one needs room."""
 
 TOPIC = "https://example.org/hooks/" + 40 * "orders/"
 JOB = (
@@ -74,6 +90,30 @@ def report_for_long(connection: Connection, over: Event, _chance: Random) -> Non
 LONG = "SELECT sum(sqrt(a * b)) FROM generate_series(1, 1500) AS a, generate_series(1, 1000) AS b"
 CHANGE = ("UPDATE ticket SET n = n + 1 WHERE id = %s", lambda chance: chance.randrange(1, 2001))
 
+VISIT = (
+    "CREATE TABLE visit AS SELECT lpad(n::text, 48, '0') AS code, repeat('x', 400) AS page "
+    "FROM generate_series(1, 150000) AS n",
+    "CREATE INDEX visit_code ON visit (code)",
+    "DELETE FROM visit WHERE code NOT LIKE '%00'",
+    "VACUUM ANALYZE visit",
+)
+SHUFFLED = (
+    "CREATE TABLE visit (code float8, page text)",
+    "CREATE INDEX visit_code ON visit (code)",
+    "INSERT INTO visit SELECT 1 + random(), repeat('x', 200) FROM generate_series(1, 50000) AS n",
+    "VACUUM ANALYZE visit",
+)
+COUNT_CODES = sends("SELECT count(code) FROM visit")
+FROZEN = f"((txid_current() + {(1 << 32) - 1_200_000_000}) % {1 << 32})::text::xid"
+"""As if 1 200 million transactions had passed since: a server needs days for them."""
+UNFROZEN = (
+    "CREATE TABLE item (id int, note text) "
+    "WITH (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)",
+    "INSERT INTO item SELECT n, repeat('x', 60) FROM generate_series(0, 99999) AS n",
+    "ALTER TABLE item ADD PRIMARY KEY (id)",
+    "ANALYZE item",
+    f"UPDATE pg_class SET relfrozenxid = {FROZEN} WHERE relname = 'item'",
+)
 
 SCENARIOS = (
     Scenario(
@@ -112,9 +152,35 @@ SCENARIOS = (
         remedy=("DROP INDEX CONCURRENTLY device_seen",),
     ),
     Scenario(
+        "rows of a full page that are updated together",
+        LINE,
+        [("shop", SHIP)] * 2,
+        "hot-prevented",
+        names=("table line", "no room"),
+        remedy=("fillfactor = 80",),
+    ),
+    Scenario(
         "updates that are heap-only",
         (*DEVICE, "ALTER TABLE device SET (fillfactor = 70)", "VACUUM (FULL, ANALYZE) device"),
         [("shop", COUNT), ("shop", COUNT), ("web", READ)],
+    ),
+    Scenario(
+        "an index that is mostly empty",
+        VISIT,
+        [("reports", COUNT_CODES)] * 3,
+        "index-bloat",
+        names=("visit_code",),
+        remedy=("REINDEX INDEX CONCURRENTLY visit_code",),
+    ),
+    Scenario("an index that was filled in random order", SHUFFLED, [("reports", COUNT_CODES)] * 2),
+    Scenario(
+        "a table that autovacuum does not get to freeze",
+        UNFROZEN,
+        [("shop", sends("SELECT * FROM item WHERE id = %s", lambda chance: chance.randrange(100_000)))] * 2,
+        "not-frozen",
+        names=("item",),
+        remedy=("VACUUM (FREEZE, VERBOSE) item",),
+        settings=OFTEN,
     ),
     Scenario(
         "a queue with fewer dead rows than autovacuum tolerates",

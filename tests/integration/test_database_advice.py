@@ -3,8 +3,8 @@
 import pytest
 
 from databases import SCENARIOS
-from databases.scenario import SETTINGS, applies, faults, lay_out, told, watch_scenario
-from uncork.engines.embedded import EmbeddedServer
+from databases.scenario import applies, faults, lay_out, told, watch_scenario
+from databases.started import Servers
 
 pytestmark = pytest.mark.postgres
 SECONDS = (2.0, 6.0)
@@ -12,17 +12,19 @@ SECONDS = (2.0, 6.0)
 because a machine without a free processor delays samples."""
 
 
+WATCHED = [one for one in SCENARIOS if not one.seldom]
+
+
 @pytest.fixture(scope="module")
-def server():
-    found = EmbeddedServer(dict(SETTINGS))
-    found.start()
-    yield found
-    found.stop()
+def servers():
+    with Servers() as found:
+        yield found
 
 
-@pytest.mark.parametrize("number", range(len(SCENARIOS)), ids=[one.name for one in SCENARIOS])
-def test_the_advice_fits_the_database(server, tmp_path, number):
-    scenario, name = SCENARIOS[number], f"db{number}"
+@pytest.mark.parametrize("number", range(len(WATCHED)), ids=[one.name for one in WATCHED])
+def test_the_advice_fits_the_database(servers, tmp_path, number):
+    scenario, name = WATCHED[number], f"db{number}"
+    server = servers.of(scenario)
     if not applies(server, scenario):
         pytest.skip("this version of the server cannot have the fault")
     lay_out(server, scenario, name)
