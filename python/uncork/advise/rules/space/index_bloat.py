@@ -18,9 +18,9 @@ _BYTES: Final = 256 << 20
 """Empty space, as a fraction of the index and in bytes. A B-tree under random inserts is a third empty, and
 after a rebuild it soon is again, so that only much more space is worth a rebuild."""
 _PAGE: Final = 4.0
-"""Time to visit a page of an index in shared buffers, in times to return one of its entries. Measured by
-REINDEX: an index that was 98 % empty cost 24 to 32 % more time, one that was 99 % empty 53 % (see
-bench/ADVICE.md)."""
+"""Time to visit a page of an index in shared buffers, as a multiple of the time to return an entry. REINDEX
+saved 24 % to 32 % of the time if the index was 98 % empty, and 53 % if it was 99 % empty; this predicts 35 %
+and 68 % (see bench/ADVICE.md)."""
 _READS: Final = 0.3
 """Blocks per call, as a fraction of the index's blocks, from which on a call reads most of the index: at
 least as many entries as a full index would have on so many blocks."""
