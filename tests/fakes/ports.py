@@ -86,8 +86,8 @@ class FakeServer:
         self.alive = False
         self._note("stop")
 
-    def build_base(self, conninfo: str) -> str:
-        self._note(f"copy {conninfo}")
+    def build_base(self, conninfo: str, *, keep_statistics: bool = False) -> str:
+        self._note(f"copy {conninfo}" + (", with its statistics" if keep_statistics else ""))
         return "as a template"
 
     def build(

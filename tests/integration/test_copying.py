@@ -255,3 +255,32 @@ def test_what_cannot_be_copied_is_refused_in_one_sentence_and_nothing_is_left(se
 def test_settings_that_need_a_start_are_returned_for_the_server(server):
     settings = start_settings(server.conninfo("shop"))
     assert settings["shared_buffers"] == "64MB" and "random_page_cost" not in settings
+
+
+def test_a_copy_has_the_statistics_of_the_source_and_lacks_those_it_lacks(server):
+    asked = (
+        "SELECT relname, relpages, reltuples FROM pg_class WHERE relname LIKE 'stale%' ORDER BY 1",
+        "SELECT to_jsonb(s) FROM pg_stats s WHERE tablename LIKE 'stale%' ORDER BY tablename, attname",
+    )
+    with psycopg.connect(server.conninfo("shop"), autocommit=True) as source:
+        if source.info.server_version < 180000:
+            pytest.skip("statistics can be restored from PostgreSQL 18 on")
+        source.execute("CREATE TABLE stale (id int PRIMARY KEY, state text)")
+        source.execute("CREATE INDEX stale_low ON stale (lower(state))")
+        source.execute("INSERT INTO stale SELECT n, 'State ' || n % 7 FROM generate_series(1, 9000) AS n")
+        source.execute("ANALYZE stale")
+        source.execute("INSERT INTO stale SELECT n, 'new' FROM generate_series(9001, 30000) AS n")
+        source.execute("CREATE TABLE stale_never AS SELECT n FROM generate_series(1, 30000) AS n")
+        try:
+            facts = copied(server, "with_statistics")
+            expected = [source.execute(one).fetchall() for one in asked]
+        finally:
+            source.execute("DROP TABLE stale, stale_never")
+    assert facts.source_statistics
+    assert not [one for one in facts.missing if "stale" in one.what]
+    with psycopg.connect(server.conninfo("with_statistics"), autocommit=True) as copy:
+        assert [copy.execute(one).fetchall() for one in asked] == expected
+        assert copy.execute("SELECT count(*) FROM stale_never").fetchone() == (30000,)
+    assert [row[2] for row in expected[0] if row[0] in ("stale", "stale_never")] == [9000, -1]
+    assert len(expected[1]) == 3
+    assert not copied(server, "sampled_statistics", disk=1).source_statistics

@@ -10,7 +10,7 @@ import pytest
 
 from uncork.experiment.cure.arms import arms_of
 from uncork.experiment.cure.handed import down_sql, up_sql
-from uncork.experiment.cure.setups import setup_script
+from uncork.experiment.cure.setups import CopyKeeps, setup_script
 from uncork.experiment.cure.text import experiment_of_arms
 from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -152,3 +152,36 @@ def test_psql_executes_both_scripts(shop, tmp_path):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert (done.returncode, done.stderr) == (0, "")
             assert (connection.execute(CATALOGUE).fetchone() == before) == (name == "down")
+
+
+LOADED = """
+CREATE TABLE parcel (id int PRIMARY KEY, depot int, batch int, state int);
+CREATE TABLE route AS SELECT n AS depot, n % 40 AS truck FROM generate_series(0, 1999) AS n;
+ANALYZE route;
+INSERT INTO parcel SELECT n, n % 2000, 1, 0 FROM generate_series(1, 60000) AS n;
+"""
+COUNT = CapturedStatement(
+    1,
+    "SELECT count(*) FROM parcel JOIN route ON route.depot = parcel.depot + 0 "
+    "WHERE batch = $1 AND state = $2 AND truck = $3",
+    tuple(("1", "0", str(n)) for n in range(8)),
+    "executed", 1000, 2e8, 1.0, ("parcel", "route"), changes=False,
+)  # fmt: skip
+STALE = Finding(
+    "stale-statistics", "x", ("parcel",), Bill(1, 1, 1, 0.5), (1,),
+    candidates=(Candidate("maintenance", "Analyse parcel.", "ANALYZE parcel;"),),
+)  # fmt: skip
+
+
+def test_analyze_is_measured_against_a_table_without_statistics(shop, tmp_path):
+    with psycopg.connect(shop, autocommit=True) as connection:
+        if connection.info.server_version < 180000:
+            pytest.skip("statistics can be restored from PostgreSQL 18 on")
+        connection.execute(LOADED)
+    workload = CapturedWorkload((COUNT,), (), 60.0, 1.0)
+    arms, reason = arms_of(STALE, workload, CopyKeeps(statistics=True, pages=False))
+    assert reason == ""
+    text = experiment_of_arms("cure", "Does it help?", shop, [COUNT], arms, budget_s=8, precision=0.2)
+    found = uncork.run(text, dsn=shop, runs=tmp_path)
+    (effect,) = found.result.comparisons
+    assert effect.ratio < 0.7

@@ -22,7 +22,10 @@ from uncork.engines.conninfo import Address, resolve
 from uncork.errors import SetupError
 from uncork.spawn.child import run, scratch_folder
 
-__all__ = ["SourceDatabase", "copy_database", "dump_programs", "read_source", "version_of"]
+__all__ = ["AS_TEMPLATE", "SourceDatabase", "copy_database", "dump_programs", "read_source", "version_of"]
+
+AS_TEMPLATE: Final = "as a template"
+"""How a database was copied that has the same pages and statistics."""
 
 _FOLDERS: Final = ("/usr/lib/postgresql", "/usr/local", "/opt/homebrew/opt")
 _SHOWN: Final = 300
@@ -103,7 +106,7 @@ def copy_database(
     if same and source.template and not source.sessions:
         try:
             create(source.name)
-            return "as a template"
+            return AS_TEMPLATE
         except (psycopg.errors.ObjectInUse, psycopg.errors.InsufficientPrivilege) as error:
             refused = f" ({error.diag.message_primary})"
     programs = dump_programs(source.major)

@@ -1,8 +1,9 @@
 """The databases of a run: a template for each variant and cell, and a live copy for each arm.
 
-The experiment's set-up builds each template once; it is then vacuumed, analysed and checkpointed. A live copy
-is restored from it file by file, so that every trial of an arm starts from the same pages. All names begin
-with `uncork_` and the run's tag. uncork touches no other database of the server.
+The experiment's set-up builds each template once; it is then vacuumed, analysed and checkpointed. Templates
+that keep the planner's statistics of a copied database are not analysed. A live copy is restored from its
+template file by file, so that every trial of an arm starts from the same pages. All names begin with
+`uncork_` and the run's tag. uncork touches no other database of the server.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from psycopg import sql
 
 from uncork.engines import process
 from uncork.engines.conninfo import Address
-from uncork.engines.database_copy import copy_database, read_source
+from uncork.engines.database_copy import AS_TEMPLATE, copy_database, read_source
+from uncork.engines.planner_statistics import vacuum_only
 from uncork.engines.settings import setting_text
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.trial import Arm, Cell
@@ -49,6 +51,7 @@ class Databases:
         self._live: dict[tuple[Cell, Arm], str] = {}
         self._beside: dict[str, str] = {}
         self._base: str | None = None
+        self._keep_statistics = False
         self._maintenance: str | None = None
         self._settings: dict[tuple[Cell, str], Mapping[str, object]] = {}
         self._control: psycopg.Connection | None = None
@@ -88,8 +91,11 @@ class Databases:
 
     # ---- building and restoring ----
 
-    def build_base(self, conninfo: str, target: Address) -> str:
+    def build_base(self, conninfo: str, target: Address, *, keep_statistics: bool = False) -> str:
         """Copy a database, with which the templates of all variants begin; return how it was copied.
+
+        With `keep_statistics`, the templates have the planner's statistics of the copy, and what their
+        set-ups change of them. A copy by pg_dump has no statistics, so it is analysed first.
 
         Raises:
             ConnectError: if its server cannot be reached.
@@ -98,9 +104,14 @@ class Databases:
         self._leave(read_source(conninfo).name)
         name = f"{PREFIX}{self._tag}_c"
         self._base = name
-        return copy_database(
+        how = copy_database(
             conninfo, self.control, target, lambda template: self._create(name, template), name
         )
+        self._keep_statistics = keep_statistics
+        if keep_statistics and how != AS_TEMPLATE:
+            with self._connect(name) as connection:
+                connection.execute("VACUUM (ANALYZE)")
+        return how
 
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int
@@ -117,7 +128,7 @@ class Databases:
         self._settings[(cell, variant)] = settings
         where = f"set-up of variant {variant}{cell.at}"
         self._apply_settings(name, settings, where)
-        self._fill(name, script, timeout_ns, where)
+        self._fill(name, script, timeout_ns, where, analyse=not self._keep_statistics)
 
     def build_beside(self, beside: str, script: str, timeout_ns: int) -> None:
         """Create an extra database, beside the variants' own, by its name in the experiment.
@@ -210,7 +221,7 @@ class Databases:
 
     # ---- steps ----
 
-    def _fill(self, name: str, script: str, timeout_ns: int, where: str) -> None:
+    def _fill(self, name: str, script: str, timeout_ns: int, where: str, *, analyse: bool = True) -> None:
         """Run a set-up, then vacuum, analyse and checkpoint the data."""
         with self._connect(name) as connection:
             self._extensions(connection)
@@ -218,7 +229,10 @@ class Databases:
             try:
                 connection.execute(script.encode())
                 connection.execute("SET statement_timeout = 0")
-                connection.execute("VACUUM (ANALYZE)")
+                if analyse:
+                    connection.execute("VACUUM (ANALYZE)")
+                else:
+                    vacuum_only(connection)
             except psycopg.errors.DiskFull as error:
                 raise SetupError(f"{where}: the server's disk is full: {_primary(error)}") from error
             except psycopg.OperationalError as error:

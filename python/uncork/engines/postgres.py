@@ -233,9 +233,9 @@ class PostgresServer:
     # ---- data ----
 
     @_server_errors
-    def build_base(self, conninfo: str) -> str:
+    def build_base(self, conninfo: str, *, keep_statistics: bool = False) -> str:
         """Copy a database, with which the data of all variants begins; return how."""
-        return self._databases.build_base(conninfo, self._address)
+        return self._databases.build_base(conninfo, self._address, keep_statistics=keep_statistics)
 
     @_server_errors
     def build(

@@ -95,9 +95,10 @@ class EngineRouter:
 
     # ---- data ----
 
-    def build_base(self, conninfo: str) -> str:
+    def build_base(self, conninfo: str, *, keep_statistics: bool = False) -> str:
         """Copy a database to every PostgreSQL. Raises SetupError."""
-        return ", ".join(dict.fromkeys(server.build_base(conninfo) for server in self._servers))
+        built = (server.build_base(conninfo, keep_statistics=keep_statistics) for server in self._servers)
+        return ", ".join(dict.fromkeys(built))
 
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int

@@ -49,8 +49,11 @@ class Server(Protocol):
     def stop(self) -> None:
         """Remove everything that the run created there. Safe to call at any time, and twice."""
 
-    def build_base(self, conninfo: str) -> str:
-        """Copy a database, with which `build` begins from then on; return how. Raises SetupError."""
+    def build_base(self, conninfo: str, *, keep_statistics: bool = False) -> str:
+        """Copy a database, with which `build` begins from then on; return how. Raises SetupError.
+
+        With `keep_statistics`, `build` keeps the planner's statistics of the copy.
+        """
 
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int

@@ -27,6 +27,8 @@ from uncork.engines.copying.pace import Pace
 from uncork.engines.copying.rows import SourceFailed, Transferred, transfer
 from uncork.engines.copying.sampling import cyclic, roots, shares, units
 from uncork.engines.copying.schema import read_schema
+from uncork.engines.planner_statistics import RESTORES, replace_statistics
+from uncork.engines.sparse.source_sizes import SourceSizes, read_sizes
 from uncork.errors import SetupError, UsageError
 from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
 from uncork.model.units import count_words
@@ -223,6 +225,8 @@ class _Copy:
         self.told(f"creating {count_words(len(self.schema.tables), 'table')}")
         applier.apply(before_rows(self.schema, target))
         plan = self._plan(needless, disk)
+        restores = not (needless or plan.sampled) and min(target, self.schema.version) >= RESTORES
+        sizes = self._sizes() if restores else None
         done, missing = self._rows(plan, binary=target == self.schema.version)
         extra, cut = self._close(plan, done, disk) if plan.sampled else (0, ())
         self._leave()
@@ -231,6 +235,7 @@ class _Copy:
         applier.apply(materialise(self.schema))
         self.told("analysing the copy")
         applier.analyse()
+        kept = sizes is not None and self._with_statistics(plan, sizes)
         absent = apply_settings(self.writer, settings)
         unneeded = tuple(
             NotCopied(
@@ -250,7 +255,28 @@ class _Copy:
             bytes=sum(one.bytes for one in done.values()) + extra,
             seconds=0.0,
             sampled=plan.sampled,
+            source_statistics=kept,
         )
+
+    def _sizes(self) -> SourceSizes | None:
+        """Read what the source's planner knows; None if the source refuses."""
+        try:
+            return read_sizes(self.source)
+        except psycopg.Error as error:
+            if self.source.closed or self.source.broken:
+                raise SourceFailed(error) from error
+            return None
+
+    def _with_statistics(self, plan: _Plan, sizes: SourceSizes) -> bool:
+        """Replace the copy's statistics by the source's; return whether that succeeded."""
+        tables = [(one.schema, one.name) for one in plan.tables if one.readable]
+        try:
+            replace_statistics(self.writer, tables, sizes.relations, sizes.statistics)
+        except psycopg.Error as error:
+            if fatal(error, self.writer):
+                raise
+            return False
+        return True
 
     def _leave(self) -> None:
         """End the transaction on the source, which has sent everything."""

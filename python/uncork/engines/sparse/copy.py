@@ -14,18 +14,20 @@ from typing import Any, Final
 
 import psycopg
 
+from uncork.engines import planner_statistics
 from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.planner_statistics import restore_columns, restore_relations
 from uncork.engines.sparse.estimate import KeyColumn, btree_height
 from uncork.engines.sparse.files import btree_levels, extend
 from uncork.engines.sparse.index_facts import IndexFacts
-from uncork.engines.sparse.source_sizes import STATISTICS, Relation, SourceSizes, read_sizes
+from uncork.engines.sparse.source_sizes import Relation, SourceSizes, read_sizes
 from uncork.engines.watch.planner import Planner
 from uncork.engines.watch.session import WatchSession
 from uncork.errors import SetupError
 
 __all__ = ["RESTORES", "SETTINGS", "SparseCopy", "read_source_sizes"]
 
-RESTORES: Final = 18
+RESTORES: Final = planner_statistics.RESTORES
 """The only version whose statistics can be restored, and that the embedded server has."""
 SETTINGS: Final = {
     # A check of checksums would only warn of the pages that were written beside the server.
@@ -171,28 +173,9 @@ class SparseCopy:
             if (one.schema, one.name) not in present
         ]
         self.missing += [f"the values of CREATE STATISTICS {name} are not copied" for name in sizes.extended]
-        with self._connection.pipeline():
-            for one in sizes.relations:
-                if (one.schema, one.name) in present:
-                    self._connection.execute(
-                        b"SELECT pg_restore_relation_stats('schemaname', %s::text, 'relname', %s::text, "
-                        b"'relpages', %s::int, 'reltuples', %s::real, 'relallvisible', %s::int, "
-                        b"'relallfrozen', %s::int)",
-                        (one.schema, one.name, one.stored_pages, one.rows, one.visible, one.frozen),
-                    )
-            for schema, table, column, *values in sizes.statistics:
-                if (schema, table) in present:
-                    given = [
-                        (name, kind, value)
-                        for (name, kind), value in zip(STATISTICS, values, strict=True)
-                        if value is not None
-                    ]
-                    arguments = ", ".join(f"'{name}', %s::{kind}" for name, kind, _ in given)
-                    self._connection.execute(
-                        b"SELECT pg_restore_attribute_stats('schemaname', %s::text, 'relname', %s::text, "
-                        b"'attname', %s::text, " + arguments.encode() + b")",
-                        (schema, table, column, *(value for _, _, value in given)),
-                    )
+        there = [one for one in sizes.relations if (one.schema, one.name) in present]
+        restore_relations(self._connection, there, visible=True)
+        restore_columns(self._connection, [row for row in sizes.statistics if (row[0], row[1]) in present])
 
     def _extend(self, relations: Sequence[Relation]) -> None:
         """Extend the files of tables and indexes, and check that the server sees it."""

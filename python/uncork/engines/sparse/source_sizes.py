@@ -88,5 +88,5 @@ def read_sizes(connection: psycopg.Connection[Any]) -> SourceSizes:
             tuple(connection.execute(_STATISTICS.encode()).fetchall()),
             tuple(settings),
             tuple(name for (name,) in connection.execute(_EXTENDED.encode()).fetchall()),
-            int(connection.execute(b"SHOW block_size").fetchone()[0]),  # type: ignore[index]
+            int(connection.execute(b"SELECT current_setting('block_size')").fetchone()[0]),  # type: ignore[index]
         )

@@ -1,8 +1,8 @@
 """Turn the candidates of a finding into variants of an experiment, or say why a copy proves none. Pure.
 
-An experiment begins with a copy of the database, which is vacuumed and analysed for every variant. A
-candidate whose effect such a copy cannot show is refused with the reason, because its verdict would mean
-nothing.
+An experiment begins with a copy of the database, which is vacuumed for every variant and keeps the planner's
+statistics. A candidate whose effect such a copy cannot show is refused with the reason, because its verdict
+would mean nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from uncork.experiment.cure.rewrites import RewriteRefused, with_captured_parameters
 from uncork.experiment.cure.settings import SettingRefused, settings_in
-from uncork.experiment.cure.setups import SetupRefused, setup_script
+from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps, SetupRefused, setup_script
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 
@@ -29,6 +29,8 @@ CONTROL: Final = "control"
 _NAME: Final = 40
 _VERB: Final = re.compile(r"\s*\(*\s*(\w+)")
 _MEMORY: Final = "maintenance_work_mem"
+_TARGET: Final = "default_statistics_target"
+"""The setting that only ANALYZE uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +72,19 @@ class _Refused(Exception):
     """A copy cannot prove the candidate; the text is the reason, as a sentence."""
 
 
-def arms_of(finding: Finding, workload: CapturedWorkload) -> tuple[tuple[Arm, ...], str]:
+def arms_of(
+    finding: Finding, workload: CapturedWorkload, keeps: CopyKeeps = NEW_COPY
+) -> tuple[tuple[Arm, ...], str]:
     """Return the changes of a finding that a copy can prove, the best first, and a reason if there are none.
 
-    The reason is that of the finding's best candidate. At most `MOST_ARMS` are returned.
+    `keeps` is what the copy has as the source has it. The reason is that of the finding's best candidate. At
+    most `MOST_ARMS` are returned.
     """
     found: list[Arm] = []
     reasons: list[str] = []
     for candidate in finding.candidates:
         try:
-            arm = _arm(finding, candidate, workload)
+            arm = _arm(finding, candidate, workload, keeps)
         except (_Refused, RewriteRefused, SetupRefused, SettingRefused) as refused:
             reasons.append(str(refused))
             continue
@@ -126,7 +131,7 @@ def unique_names(arms: Sequence[Arm]) -> list[Arm]:
 # ---- one candidate ----
 
 
-def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload) -> Arm:
+def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, keeps: CopyKeeps) -> Arm:
     if candidate.kind == "client":
         raise _Refused(_instead("Only the application can make this change.", finding))
     if not candidate.sql.strip():
@@ -145,11 +150,12 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload) -> 
     if candidate.kind == "statement":
         return replace(arm, statements=_rewritten(finding, candidate, workload))
     if candidate.kind == "setting":
-        return replace(arm, settings=settings_in(candidate.sql))
+        settings = settings_in(candidate.sql)
+        return replace(arm, settings=settings, setup="ANALYZE;" if _TARGET in settings else "")
     billed = finding.bill is not None and finding.bill.seconds_per_hour > 0
-    setup, tables = setup_script(candidate.sql, undo=candidate.undo, billed=billed)
+    setup, tables = setup_script(candidate.sql, undo=candidate.undo, billed=billed, keeps=keeps)
     known = {table for one in workload.statements for table in one.tables}
-    if not tables and re.match(r"\s*DROP\s+INDEX\b", candidate.sql, re.IGNORECASE):
+    if not tables and re.match(r"\s*(?:DROP|REINDEX)\s+INDEX\b", candidate.sql, re.IGNORECASE):
         tables = tuple(one for one in finding.objects if one in known)
     arm = replace(arm, setup=setup, tables=tables)
     if not any(arm.touches(one) for one in workload.statements):

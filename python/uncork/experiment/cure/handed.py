@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from uncork.experiment.cure.settings import reloads, setting_in
-from uncork.experiment.cure.setups import table_named
+from uncork.experiment.cure.setups import on_expression, table_named
 from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.database.names import literal, quoted
 from uncork.model.results.cure import Change
@@ -38,9 +38,9 @@ _LOCKS: Final = (
         r"CREATE\s+(?:UNIQUE\s+)?INDEX\b",
         "It takes a SHARE lock: others can read the table but not write to it meanwhile.",
     ),
-    (r"CREATE\s+STATISTICS\b", _WEAK),
+    (r"(?:CREATE\s+STATISTICS|ANALYZE|REINDEX\s+\w+\s+CONCURRENTLY)\b", _WEAK),
     (r"ALTER\s+TABLE\s.*\s(?:RE)?SET\s*\(", _WEAK),
-    (r"(?:ALTER\s+TABLE|DROP\s+INDEX|VACUUM|DROP\s+STATISTICS)\b", _STRONG),
+    (r"(?:ALTER\s+TABLE|DROP\s+INDEX|VACUUM|REINDEX|DROP\s+STATISTICS)\b", _STRONG),
 )
 """The lock of a statement, by the first form that it begins with. Other statements lock no table."""
 
@@ -105,6 +105,8 @@ def down_sql(changes: Sequence[Change], database: str) -> str:
             lines.append(f"ALTER DATABASE {quoted(database)} {value};")
         plain = [one for one in statements_in(change.undo) if not _sets(one)]
         lines += _executed(";\n".join(plain), database, before=change.sql)
+        if not change.undo.strip():
+            lines.append("-- Nothing reverts it: it changes no data and no definition.")
     return "\n".join([*lines, ""])
 
 
@@ -152,6 +154,10 @@ def _ddl(statement: str) -> Iterator[str]:
             message=literal(f"index {shown} is invalid: its creation failed"),
             hint=literal(f"Execute DROP INDEX CONCURRENTLY {name}; and then this script again."),
         )
+    if table := on_expression(statement):
+        yield "-- The planner knows the values of an expression only after ANALYZE."
+        yield "SET lock_timeout = '2s';"
+        yield f"ANALYZE {table};"
 
 
 def _settings(sql: str, form: re.Pattern[str] | None = None) -> Iterator[tuple[str, str]]:

@@ -97,8 +97,9 @@ def _templates(arm: Arm) -> Iterator[int]:
 
 
 def _shareable(statements: Sequence[str]) -> set[str]:
-    """Return the statements that both changes may execute: extensions that exist already are kept."""
-    return {_plain(one) for one in statements if re.match(r"CREATE\s+EXTENSION\s+IF\s+NOT", one, re.I)}
+    """Return the statements that both changes may execute, because the second time changes nothing."""
+    form = re.compile(r"CREATE\s+EXTENSION\s+IF\s+NOT|ANALYZE\b", re.IGNORECASE)
+    return {_plain(one) for one in statements if form.match(one)}
 
 
 def _plain(sql: str) -> str:

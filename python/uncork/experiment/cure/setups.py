@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from uncork.experiment.spec.sqltext import numbers_in, plain_colons, statements_in
 from uncork.model.database.index import within_transaction
 
-__all__ = ["SetupRefused", "setup_script", "table_named"]
+__all__ = [
+    "NEW_COPY",
+    "CopyKeeps",
+    "SetupRefused",
+    "gathers_statistics",
+    "on_expression",
+    "setup_script",
+    "table_named",
+]
 
 _PART: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _TABLE: Final = rf"(?P<table>{_PART}(?:\.{_PART})?)"
@@ -18,34 +27,40 @@ def _form(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
+_INDEX: Final = _form(
+    rf"CREATE\s+(?:UNIQUE\s+)?INDEX\b.*?\sON\s+(?:ONLY\s+)?{_TABLE}\s*(?:USING\s+\w+\s*)?\((?P<keys>.*)"
+)
+_STATISTICS: Final = _form(rf"CREATE\s+STATISTICS\b.*\sFROM\s+{_TABLE}")
+_TYPE: Final = _form(rf"ALTER\s+TABLE\s+(?:ONLY\s+)?{_TABLE}\s+ALTER\s+(?:COLUMN\s+)?{_PART}\s+TYPE\s.*")
+_ANALYZE: Final = _form(
+    rf"ANALY[SZ]E\b(?:\s*\([^)]*\)(?=\s*\w))?(?:\s+VERBOSE\b)?(?:\s*{_TABLE}(?:\s*\([^)]*\))?)?"
+)
 _EXECUTED: Final = (
-    _form(rf"CREATE\s+(?:UNIQUE\s+)?INDEX\b.*?\sON\s+(?:ONLY\s+)?{_TABLE}.*"),
-    _form(rf"CREATE\s+STATISTICS\b.*\sFROM\s+{_TABLE}"),
+    _INDEX,
+    _STATISTICS,
     _form(r"CREATE\s+EXTENSION\s.*"),
     _form(r"ALTER\s+(?:FUNCTION|PROCEDURE|ROUTINE)\s.*"),
-    _form(rf"ALTER\s+TABLE\s+(?:ONLY\s+)?{_TABLE}\s+ALTER\s+(?:COLUMN\s+)?{_PART}\s+TYPE\s.*"),
+    _TYPE,
     _form(rf"ALTER\s+TABLE\s+(?:ONLY\s+)?{_TABLE}\s+(?:RE)?SET\s*\(\s*fillfactor[^,]*\)"),
 )
 """Statements whose effect a copy shows."""
 
+_QUOTED_OR_ONE: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|.", re.DOTALL)
 _DROP_INDEX: Final = _form(r"DROP\s+INDEX\s.*")
 _REWRITE: Final = _form(rf"VACUUM\s*(?:FULL\b|\([^)]*\bFULL\b[^)]*\))[^;(]*?\s{_TABLE}")
+_REINDEX: Final = _form(rf"REINDEX\s+INDEX\s+(?:CONCURRENTLY\s+)?{_TABLE}")
 _FILLFACTOR: Final = _form(rf"ALTER\s+TABLE\s+{_TABLE}\s+SET\s*\(\s*fillfactor\b.*")
 
 _REFUSED: Final = (
     (
         _form(r"(?:VACUUM|CLUSTER|REINDEX)\b.*"),
-        "Rows and indexes of a copy are written anew, without dead rows and free space, so a copy cannot "
-        "show what VACUUM or REINDEX gain.",
-    ),
-    (
-        _form(r"ANALYZE\b.*"),
-        "A copy is analysed before it is measured, so all of its statistics are current. Execute ANALYZE on "
-        "the server, and watch it again.",
+        "A copy's tables are written anew and vacuumed, so it cannot show what this gains. Execute it on the "
+        "server, watch it again, and compare both watches with uncork compare.",
     ),
     (
         _form(r"ALTER\s+TABLE\s.*\b(?:RE)?SET\s*\(.*autovacuum.*"),
-        "Autovacuum acts over hours or days, which an experiment does not last.",
+        "Autovacuum acts over hours or days, which an experiment does not last. Change it on the server, "
+        "watch it again after a day, and compare both watches with uncork compare.",
     ),
     (
         _form(r"(?:ALTER\s+TABLE\s.*\sSET\s+UNLOGGED|CREATE\s+UNLOGGED\s.*)"),
@@ -64,6 +79,15 @@ _REFUSED: Final = (
         "It works only together with changes of the application or of functions, which somebody must write.",
     ),
     (_form(r"(?:SELECT|LOCK|REFRESH)\b.*"), "It changes nothing that an experiment could measure."),
+)
+
+_NO_PAGES: Final = (
+    "A copy's tables and indexes are written anew, so they have no bloat. Name a restored backup or a clone "
+    "of the server's files with --copy: it has the same pages."
+)
+_NO_STATISTICS: Final = (
+    "A copy has new statistics: those of the server can be copied only if the server and the copy are "
+    "PostgreSQL 18 and all rows are copied. Execute ANALYZE on the server, and watch it again."
 )
 
 _REWRITE_SCRIPT: Final = """\
@@ -96,35 +120,104 @@ class SetupRefused(Exception):
     """A copy cannot prove a change; the text is the reason, as a sentence."""
 
 
-def setup_script(sql: str, *, undo: str, billed: bool) -> tuple[str, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class CopyKeeps:
+    """What a copy has as the source has it: the planner's `statistics`, and the `pages` with their bloat."""
+
+    statistics: bool
+    pages: bool
+
+
+NEW_COPY: Final = CopyKeeps(statistics=False, pages=False)
+"""A copy whose rows were written anew and analysed."""
+
+
+def setup_script(
+    sql: str, *, undo: str, billed: bool, keeps: CopyKeeps = NEW_COPY
+) -> tuple[str, tuple[str, ...]]:
     """Return the script that makes a change on a copy, and the tables that it changes.
 
-    The script runs in one transaction: CONCURRENTLY is left out, and VACUUM FULL after a new fillfactor
-    becomes another way to rewrite the table. The tables are empty if the SQL does not name them.
+    The script runs in one transaction: CONCURRENTLY is left out, and VACUUM FULL becomes another way to
+    rewrite the table. Variants are not analysed, so the script analyses the tables of which the change needs
+    new statistics. The tables are empty if the SQL does not name them.
 
     Args:
         sql: what a candidate executes.
-        undo: what reverts it.
+        undo: what reverts it; ANALYZE, REINDEX and VACUUM FULL need nothing.
         billed: whether its finding costs time. Dropping an index of one that does not is not tried.
+        keeps: what the copy has as the source has it.
 
     Raises:
         SetupRefused: with the reason.
     """
-    script, tables, filled = [], [], set()
-    for statement in statements_in(sql):
+    written = statements_in(sql)
+    if gathers_statistics(sql) and not keeps.statistics:
+        raise SetupRefused(_NO_STATISTICS)
+    script, tables, filled, analysed = [], [], set(), []
+    reverted = True
+    for statement in written:
         if numbers_in(statement):
             raise SetupRefused("It works only together with changes of the application.")
-        if (rewrite := _REWRITE.fullmatch(statement)) and rewrite["table"] in filled:
+        rewrite = _REWRITE.fullmatch(statement)
+        if rewrite and (keeps.pages or rewrite["table"] in filled):
             script.append(_REWRITE_SCRIPT.format(literal="'" + rewrite["table"].replace("'", "''") + "'"))
+            tables.append(table_named(rewrite["table"]))
+            analysed.append(rewrite["table"])
             continue
+        if found := _ANALYZE.fullmatch(statement):
+            analysed.append(found["table"] or "")
+            tables += [table_named(found["table"])] if found["table"] else []
+            continue
+        if rewrite or _REINDEX.fullmatch(statement):
+            if not keeps.pages:
+                raise SetupRefused(_NO_PAGES)
+            script.append(within_transaction(statement))
+            continue
+        reverted = False
         if (fill := _FILLFACTOR.fullmatch(statement)) is not None:
             filled.add(fill["table"])
         if table := _table_of(statement, billed=billed):
             tables.append(table)
+        if needing := _needs_statistics(statement):
+            analysed.append(needing)
         script.append(plain_colons(within_transaction(statement)))
-    if not undo.strip():
+    if not reverted and not undo.strip():
         raise SetupRefused("uncork does not know what reverts it.")
-    return "\n".join(f"{one};" for one in script), tuple(dict.fromkeys(tables))
+    script += [f"ANALYZE {one}".rstrip() for one in dict.fromkeys(analysed)]
+    whole = () if "" in analysed else tuple(dict.fromkeys(tables))
+    return "\n".join(f"{one};" for one in script), whole
+
+
+def gathers_statistics(script: str) -> bool:
+    """Return whether a script does nothing but ANALYZE."""
+    statements = statements_in(script)
+    return bool(statements) and all(_ANALYZE.fullmatch(one) for one in statements)
+
+
+def on_expression(statement: str) -> str:
+    """Return the table, as it is written, of a new index on an expression; empty for another statement.
+
+    The planner knows nothing of an expression until the table is analysed.
+    """
+    found = _INDEX.fullmatch(statement)
+    if found is None:
+        return ""
+    depth = 1
+    for part in _QUOTED_OR_ONE.findall(found["keys"]):
+        depth += {"(": 1, ")": -1}.get(part, 0)
+        if depth == 2:
+            return found["table"]
+        if depth == 0:
+            return ""
+    return ""
+
+
+def _needs_statistics(statement: str) -> str:
+    """Return the table that a statement leaves without some statistics; empty if there is none."""
+    for form in (_STATISTICS, _TYPE):
+        if found := form.fullmatch(statement):
+            return str(found["table"])
+    return on_expression(statement)
 
 
 def table_named(written: str) -> str:

@@ -87,7 +87,7 @@ def experiment_of_arms(
         f"[experiment]\nname = {toml(name)}\nquestion = {toml(question)}\nseed = {seed}\nevidence = []\n",
         f'[variants.{BASELINE}]\nbaseline = true\nvalues = {{ change = "" }}\n',
         *(_variant(arm, statements) for arm in arms),
-        f'[setup]\ncopy_of = {toml(copy_dsn)}\nsql = ":change"\n',
+        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\nsql = ":change"\n',
         *(_workload(one, arms, clients) for one in statements),
         f'[stop]\nprecision = "{precision:.2%}"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
     ]

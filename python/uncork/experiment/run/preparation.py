@@ -90,7 +90,8 @@ class Preparation:
         begun_ns = self._clock.monotonic_ns()
         if spec.setup.copy_of is not None:
             yield Preparing("copying the database", 0, 1)
-            self._server.build_base(spec.setup.copy_of)
+            keep = spec.setup.statistics == "keep"
+            self._server.build_base(spec.setup.copy_of, keep_statistics=keep)
         templates = [one for one in self._placements.templates() if one[1] not in self._absent]
         for done, (cell, variant) in enumerate(templates):
             yield Preparing(f"filling {variant}{cell.at}", done, len(templates))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -21,6 +21,11 @@ class Setup(Section):
         description="Connection string of a database. Each variant's data begins as a copy of it; the SQL, "
         "which may then be left out, runs afterwards. A password comes from PGPASSWORD or ~/.pgpass.",
     )
+    statistics: Literal["analyze", "keep"] = Field(
+        default="analyze",
+        description="`keep`: the planner's statistics of every variant are those of the copied database, and "
+        "what the SQL changes of them; they are not gathered anew for each variant. Needs copy_of.",
+    )
     timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for a set-up.")
     shared: bool = Field(
         default=False,
@@ -32,6 +37,8 @@ class Setup(Section):
     def _one_source(self) -> Self:
         if self.copy_of is None:
             needs_sql(self.sql)
+            if self.statistics == "keep":
+                raise ValueError('statistics = "keep" needs copy_of: only a copy has statistics to keep')
         return self
 
 

@@ -36,6 +36,7 @@ class CopyFacts:
     """How a database was copied. `sampled` is true if some tables have only a part of their rows.
 
     `how` names the way in a few words, such as "by COPY from one snapshot". `seconds` is how long it took.
+    With `source_statistics`, the planner's statistics are those of the source; else the copy was analysed.
     """
 
     how: str
@@ -44,3 +45,4 @@ class CopyFacts:
     bytes: int
     seconds: float
     sampled: bool
+    source_statistics: bool = False

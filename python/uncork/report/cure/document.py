@@ -299,6 +299,10 @@ def _copy(result: CureResult) -> Iterator[Block]:
             ("tables", f"{format_count(len(copy.tables))}, {format_count(whole)} of them whole"),
             ("size", format_bytes(copy.bytes)),
             ("took", format_duration(copy.seconds * 1e9)),
+            (
+                "planner's statistics",
+                "the server's own" if copy.source_statistics else "gathered on the copy",
+            ),
         )
     )
     partial = [one for one in copy.tables if not one.whole]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
@@ -12,16 +13,29 @@ from uncork.engines.copying.database import copy_source
 from uncork.engines.copying.scratch import count_statements
 from uncork.engines.database_copy import read_source
 from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.planner_statistics import RESTORES
 from uncork.errors import SetupError
+from uncork.experiment.cure.setups import CopyKeeps
 from uncork.model.database.copy import CopyFacts, NotCopied
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["CopiedDatabase", "databases_at_once"]
+__all__ = ["CopiedDatabase", "databases_at_once", "expected_keeps"]
 
 _NAME: Final = "uncork_copy"
 _LARGEST_BUFFERS: Final = 4 << 30
 """Shared buffers of the copy's server at most, in bytes: its machine does other work too."""
 _BUFFER: Final = 8192
+
+
+def expected_keeps(source: str, given: str | None) -> CopyKeeps:
+    """Return what a copy will have as the source has it; statistics are only promised until it is made.
+
+    Raises:
+        ConnectError: if the source cannot be reached.
+    """
+    if given is not None:
+        return CopyKeeps(statistics=True, pages=True)
+    return CopyKeeps(statistics=read_source(source).major >= RESTORES, pages=False)
 
 
 def databases_at_once(arms: int) -> int:
@@ -88,7 +102,9 @@ class CopiedDatabase:
         if self._given is not None:
             found = read_source(self._given)
             self.major = found.major
-            self.facts = CopyFacts("a given database", (), (), found.bytes, 0.0, sampled=False)
+            self.facts = CopyFacts(
+                "a given database", (), (), found.bytes, 0.0, sampled=False, source_statistics=True
+            )
             return self.facts
         source = read_source(self._source)
         binaries = self._binaries or _binaries_of(source.major)
@@ -138,6 +154,4 @@ def _with_version(facts: CopyFacts, source: int, copy: int) -> CopyFacts:
         f"statements are planned by PostgreSQL {copy}; those whose plan differs are not judged. Name a "
         f"folder with the programs of PostgreSQL {source} with --pg-bin",
     )
-    return CopyFacts(
-        facts.how, facts.tables, (*facts.missing, other), facts.bytes, facts.seconds, facts.sampled
-    )
+    return replace(facts, missing=(*facts.missing, other))

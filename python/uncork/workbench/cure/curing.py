@@ -18,6 +18,7 @@ from uncork import __version__
 from uncork.analysis.advice.result import advice_of
 from uncork.errors import RunError, ServerCrash, SetupError, UncorkError, UsageError
 from uncork.experiment.cure.arms import Arm, arms_of
+from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps
 from uncork.model.database.finding import Bill, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.redaction import redact
@@ -30,7 +31,7 @@ from uncork.report.cure.answer import answer_cure
 from uncork.requests.jobs import CureJob
 from uncork.store.layout import PARTS, read_manifest
 from uncork.workbench.cure.capture import captured_workload
-from uncork.workbench.cure.copies import CopiedDatabase, databases_at_once
+from uncork.workbench.cure.copies import CopiedDatabase, databases_at_once, expected_keeps
 from uncork.workbench.cure.gate import plans_agree
 from uncork.workbench.cure.handing import hand_over, write_pull_request
 from uncork.workbench.cure.proving import MOST_ARMS, MOST_STATEMENTS, Plan, Prover
@@ -138,9 +139,8 @@ def _work(
     keep: Callable[[], None],
 ) -> None:
     """Try the findings that a copy can prove; every step adds to `state`, and its runs to `parts`."""
-    plans = [_plan(finding, state) for finding in wanted]
-    provable = [one for one in plans if one.arms]
-    state.tried.extend(Tried(one.finding, "not tried", one.reason) for one in plans if not one.arms)
+    keeps = expected_keeps(job.source, job.copy)
+    provable = _provable(wanted, keeps, state)
     told(_announcement(job, state, provable))
     if not provable or job.dry_run:
         return
@@ -148,6 +148,8 @@ def _work(
         disk = job.disk // databases_at_once(MOST_ARMS)
         copied.make(max_read=job.max_read, disk=disk, told=told)
         state.copied = copied
+        if keeps.statistics and copied.facts is not None and not copied.facts.source_statistics:
+            provable = _provable([one.finding for one in provable], NEW_COPY, state)
         differing = _differing(job, copied, provable, told)
         left = job.budget_s - (time.monotonic() - begun)
         trials = Prover(parts, copied.conninfo, state.workload, told)
@@ -174,6 +176,13 @@ def _work(
         state.tried = [_confirmed(one, state.chosen) for one in state.tried]
 
 
+def _provable(wanted: Sequence[Finding], keeps: CopyKeeps, state: _State) -> list[Plan]:
+    """Return the plans of the findings that a copy can prove; the others are not tried, with the reason."""
+    plans = [_plan(finding, keeps, state) for finding in wanted]
+    state.tried.extend(Tried(one.finding, "not tried", one.reason) for one in plans if not one.arms)
+    return [one for one in plans if one.arms]
+
+
 def _decided(earlier: Tried, finding: Finding) -> bool:
     """Return whether an earlier cure, of the same watch, decided about a finding."""
     same = (earlier.finding.rule, earlier.finding.objects) == (finding.rule, finding.objects)
@@ -188,8 +197,8 @@ def _confirmed(tried: Tried, chosen: Change | None) -> Tried:
     return replace(tried, state="harmful" if chosen.state == "harmful" else "unclear", reason=reason)
 
 
-def _plan(finding: Finding, state: _State) -> Plan:
-    arms, reason = arms_of(finding, state.workload)
+def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
+    arms, reason = arms_of(finding, state.workload, keeps)
     statements = _touched(finding, arms, state.workload)
     own = set(finding.templates)
     lost = [one.reason for one in state.workload.missing if one.template in own]

@@ -11,6 +11,7 @@ from uncork.experiment.cure.arms import Arm, control, unique_names
 from uncork.experiment.cure.bill import account_of
 from uncork.experiment.cure.judge import choose, judge, kept, state_of
 from uncork.experiment.cure.sets import combine, joined, leave_one_out
+from uncork.experiment.cure.setups import gathers_statistics
 from uncork.experiment.cure.text import experiment_of_arms
 from uncork.model.database.finding import Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
@@ -214,7 +215,12 @@ def _left_out(arm: Arm, rehearsed: Rehearsed, *, hidden: bool) -> Change | None:
         return replace(
             _untried(arm, rehearsed), state="refused", reason=f"It failed on the copy: {rehearsed.error}."
         )
-    if not hidden and arm.kind == "index" and "CREATE" in arm.setup.upper() and not rehearsed.planned:
+    if hidden or rehearsed.planned:
+        return None
+    if gathers_statistics(arm.setup):
+        reason = "On the copy, new statistics change the plan of none of the captured statements."
+        return replace(_untried(arm, rehearsed), state="not cured", reason=reason)
+    if arm.kind == "index" and "CREATE" in arm.setup.upper():
         reason = "The planner uses it for none of the captured statements."
         return replace(_untried(arm, rehearsed), state="not cured", reason=reason)
     return None

@@ -66,8 +66,6 @@ def _tried(
         if arm.setup:
             scratch.execute(arm.setup)
         built = time.monotonic_ns() - begun
-        if arm.setup:
-            scratch.execute("ANALYZE")  # as an experiment does after its set-up
     except SetupError as error:
         return Rehearsed(error=str(error))
     grown = scratch.size() - size

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from uncork.experiment.cure.arms import CONTROL, MOST_ARMS, arms_of, control, unique_names
-from uncork.experiment.cure.setups import table_named
+from uncork.experiment.cure.setups import CopyKeeps, table_named
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 
@@ -27,6 +27,7 @@ WRITE = CapturedStatement(
     3, "DELETE FROM customer WHERE id = $1", (("1",),), "seen", 5, 1e6, 0.1, ("customer",), changes=True
 )
 WORKLOAD = CapturedWorkload((READ, OTHER, WRITE), (), 60.0, 1.0)
+STATISTICS, PAGES = CopyKeeps(statistics=True, pages=False), CopyKeeps(statistics=False, pages=True)
 BILL = Bill(100.0, 50.0, 150.0, 0.2)
 
 INDEX = "CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer);"
@@ -58,27 +59,32 @@ def one(kind, sql, undo="-- undo", **more):
         ("index", "CREATE INDEX part_idx ON orders (customer) WHERE state = ':a; b';",
          "CREATE INDEX part_idx ON orders (customer) WHERE state = ':a; b'", ("orders",)),
         ("index", "CREATE INDEX slice_idx ON orders ((tags[1:size]));",
-         "CREATE INDEX slice_idx ON orders ((tags[1: size]))", ("orders",)),
+         "CREATE INDEX slice_idx ON orders ((tags[1: size]));\nANALYZE orders", ("orders",)),
+        ("index", "CREATE INDEX low_idx ON orders USING btree (lower(note), \"a(b\");",
+         "CREATE INDEX low_idx ON orders USING btree (lower(note), \"a(b\");\nANALYZE orders", ("orders",)),
+        ("index", "CREATE INDEX p_idx ON orders (\"a(b\") WHERE lower(note) = 'x';",
+         "CREATE INDEX p_idx ON orders (\"a(b\") WHERE lower(note) = 'x'", ("orders",)),
         ("index", f"{DROP}\nDROP INDEX CONCURRENTLY b;",
          "DROP INDEX orders_customer_idx;\nDROP INDEX b", ("orders", "customer")),
         ("ddl", "CREATE STATISTICS s (ndistinct, dependencies, mcv) ON a, b FROM orders; ANALYZE orders;",
-         None, "A copy is analysed before it is measured"),
+         "CREATE STATISTICS s (ndistinct, dependencies, mcv) ON a, b FROM orders;\nANALYZE orders",
+         ("orders",)),
         ("ddl", "CREATE STATISTICS s (ndistinct, dependencies, mcv) ON a, b FROM orders;",
-         "CREATE STATISTICS s (ndistinct, dependencies, mcv) ON a, b FROM orders", ("orders",)),
+         "CREATE STATISTICS s (ndistinct, dependencies, mcv) ON a, b FROM orders;\nANALYZE orders",
+         ("orders",)),
         ("ddl", "ALTER FUNCTION f(integer) STABLE;", "ALTER FUNCTION f(integer) STABLE", ()),
         ("ddl", "ALTER FUNCTION f(integer) PARALLEL SAFE;", "ALTER FUNCTION f(integer) PARALLEL SAFE", ()),
         ("ddl", "ALTER TABLE orders ALTER COLUMN a TYPE uuid USING a::uuid; "
                 "ALTER TABLE item ALTER COLUMN b TYPE uuid USING b::uuid;",
          "ALTER TABLE orders ALTER COLUMN a TYPE uuid USING a::uuid;\n"
-         "ALTER TABLE item ALTER COLUMN b TYPE uuid USING b::uuid", ("orders", "item")),
+         "ALTER TABLE item ALTER COLUMN b TYPE uuid USING b::uuid;\nANALYZE orders;\nANALYZE item",
+         ("orders", "item")),
         ("ddl", "ALTER TABLE nowhere ALTER COLUMN a TYPE uuid USING a::uuid;", "", ("nowhere",)),
     ],
 )  # fmt: skip
 def test_ddl_becomes_a_set_up_that_runs_in_one_transaction(kind, sql, setup, tables):
     found = one(kind, sql)
-    if setup is None:
-        assert found.startswith(tables)
-    elif setup:
+    if setup:
         assert (found.setup, found.tables, found.sql, found.undo) == (f"{setup};", tables, sql, "-- undo")
     else:
         assert found.tables == ("nowhere",)
@@ -126,11 +132,11 @@ def test_a_setting_that_a_database_can_have_is_tried(kind, sql, settings):
          "makes statements fail"),
         ("setting", RELOAD, "sets nothing"),
         ("setting", "ALTER DATABASE shop RESET work_mem;", "cannot set it"),
-        ("maintenance", "ANALYZE orders;", "is analysed before"),
+        ("maintenance", "ANALYZE orders;", "has new statistics"),
         ("maintenance", "VACUUM (ANALYZE) orders;", "written anew"),
-        ("maintenance", "VACUUM (FULL, ANALYZE) orders;", "written anew"),
+        ("maintenance", "VACUUM (FULL, ANALYZE) orders;", "no bloat"),
         ("maintenance", "VACUUM (FREEZE, VERBOSE) orders;", "written anew"),
-        ("maintenance", "REINDEX INDEX CONCURRENTLY orders_pkey;", "written anew"),
+        ("maintenance", "REINDEX INDEX CONCURRENTLY orders_pkey;", "no bloat"),
         ("maintenance", "SELECT gid FROM pg_prepared_xacts;", "changes nothing"),
         ("ddl", "ALTER TABLE orders SET (autovacuum_analyze_scale_factor = 0.02);", "hours or days"),
         ("ddl", "ALTER TABLE orders RESET (autovacuum_enabled);", "hours or days"),
@@ -155,6 +161,32 @@ def test_what_a_copy_cannot_prove_has_a_reason(kind, sql, reason):
     assert isinstance(found, str)
     assert re.search(reason, found)
     assert found.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("sql", "keeps", "setup", "tables"),
+    [
+        ("ANALYZE orders;", STATISTICS, "ANALYZE orders;", ("orders",)),
+        ("ANALYZE (VERBOSE) orders (state); ANALYZE item;", STATISTICS, "ANALYZE orders;\nANALYZE item;",
+         ("orders", "item")),
+        ("ANALYZE;", STATISTICS, "ANALYZE;", ()),
+        ("REINDEX INDEX CONCURRENTLY orders_pkey;", PAGES, "REINDEX INDEX orders_pkey;",
+         ("orders", "customer")),
+    ],
+)  # fmt: skip
+def test_what_only_some_copies_show_needs_no_way_back(sql, keeps, setup, tables):
+    arms, reason = arms_of(finding(Candidate("maintenance", "Do it.", sql)), WORKLOAD, keeps)
+    assert reason == ""
+    assert [(arm.setup, arm.tables) for arm in arms] == [(setup, tables)]
+    other = PAGES if keeps is STATISTICS else STATISTICS
+    assert arms_of(finding(Candidate("maintenance", "Do it.", sql)), WORKLOAD, other)[0] == ()
+
+
+def test_a_table_is_rewritten_on_a_copy_with_its_pages():
+    change = Candidate("maintenance", "Do it.", "VACUUM (FULL, ANALYZE) orders;")
+    (arm,), _ = arms_of(finding(change), WORKLOAD, PAGES)
+    assert arm.setup.startswith("DO $uncork$") and arm.setup.endswith(";\nANALYZE orders;")
+    assert arm.tables == ("orders",)
 
 
 def test_an_index_is_dropped_only_if_it_costs_time():
