@@ -148,7 +148,9 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
         templates=finding.templates,
     )
     if candidate.kind == "statement":
-        return replace(arm, statements=_rewritten(finding, candidate, workload))
+        statements = _rewritten(finding, candidate, workload)
+        before = next((one.sql for one in workload.statements if one.template in statements), "")
+        return replace(arm, statements=statements, undo=candidate.undo or before)
     if candidate.kind == "setting":
         settings = settings_in(candidate.sql)
         return replace(arm, settings=settings, setup="ANALYZE;" if _TARGET in settings else "")

@@ -4,6 +4,7 @@ import pytest
 
 from fakes.table_evidence import column, evidence, index, scan, statement, table
 from uncork.advise.findings import find_findings
+from uncork.advise.rules.indexes.conditions import as_range
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 
@@ -52,6 +53,41 @@ def test_the_condition_and_its_remedy_are_named(sql, named, remedy):
     assert all(name in one.headline for name in named), one.headline
     assert fits(finding_headline(one))
     assert any(remedy in f"{each.text} {each.sql}" for each in one.candidates)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("day::date = $1", "(day >= $1::date AND day < $1::date + 1)"),
+        ("(u.day)::date = $1::date + $2::int AND city = $3",
+         "(u.day >= ($1::date + $2::int)::date AND u.day < ($1::date + $2::int)::date + 1) AND city = $3"),
+        ("CAST(day AS date)=$1 ORDER BY id", "(day >= $1::date AND day < $1::date + 1) ORDER BY id"),
+        ("zoned::date = $1", "(zoned >= $1::date AND zoned < $1::date + 1)"),
+        ("token::text = $1", "(token = $1::text::uuid AND token::text = $1::text)"),
+        ("u.id = $1::numeric", "(u.id = $1::numeric::bigint AND u.id = $1::numeric)"),
+    ],
+)  # fmt: skip
+def test_the_statement_is_rewritten_and_keeps_its_answers(sql, expected):
+    (one,) = found(f"SELECT * FROM users AS u WHERE {sql}")
+    new, old = "SELECT * FROM users AS u WHERE " + expected, f"SELECT * FROM users AS u WHERE {sql}"
+    change = one.candidates[0]
+    assert (change.kind, change.sql, change.undo) == ("statement", new, old)
+    assert change.same_answers
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "day::date = $1::timestamp",  # a time of the day is in no day
+        "day::date = $1 OR day::date = $2",
+        "day::date = $1 * $2",
+        "day::date = $1 COLLATE x",
+        "birthday::date = $1",
+        "day::date > $1",
+    ],
+)
+def test_what_is_not_recognised_is_not_rewritten(sql):
+    assert as_range(f"SELECT * FROM users WHERE {sql}", "day") == ""
 
 
 def test_a_value_with_a_time_zone_has_no_index_on_its_day():

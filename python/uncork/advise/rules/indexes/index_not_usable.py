@@ -8,6 +8,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.conditions import also_as_stored, as_range
 from uncork.advise.rules.indexes.merging import merge
 from uncork.advise.rules.indexes.obstacles import Obstacle, Obstruction
 from uncork.advise.rules.indexes.problems import Problem, problems
@@ -100,8 +101,13 @@ def _candidates(mine: Sequence[Problem], why: Obstacle, seen: Evidence) -> Itera
         return
     rewritten = _rewritten(why.predicate, first, seen)
     if rewritten:
+        sql = _rewritten_sql(why.predicate, first, seen)
         yield Candidate(
-            "statement", rewritten, against=("The statement has to be changed wherever it is sent.",)
+            "statement",
+            rewritten,
+            sql=sql,
+            undo=first.statement.sql if sql else "",
+            against=("The statement has to be changed wherever it is sent.", *_strict(why.predicate)),
         )
     if not first.want.served:  # no index on the expression is possible
         if not rewritten:
@@ -123,12 +129,24 @@ def _candidates(mine: Sequence[Problem], why: Obstacle, seen: Evidence) -> Itera
 def _types(why: Obstacle, one: Problem, seen: Evidence) -> Iterator[Candidate]:
     column = seen.column(one.use.table.name, why.predicate.column)
     kind = "bigint" if column is None else column.type
-    yield Candidate(
-        "statement",
-        f"Cast the parameter, not the column: {why.predicate.column} {_sign(why.predicate)} $1::{kind}.",
-        against=("A value that is no whole number is rounded, and can then match a row.",),
-        same_answers=not kind.startswith(("small", "int", "big")) or why.predicate.value == "constant",
-    )
+    text = f"Cast the parameter, not the column: {why.predicate.column} {_sign(why.predicate)} $1::{kind}."
+    given = why.predicate.value_cast
+    sql = also_as_stored(one.statement.sql, why.predicate.column, kind, value_cast=given) if given else ""
+    if sql:
+        yield Candidate(
+            "statement",
+            f"{text} The old condition stays, because a rounded value could match another row.",
+            sql=sql,
+            undo=one.statement.sql,
+            against=(f"A value outside of the range of {kind} becomes an error.",),
+        )
+    else:
+        yield Candidate(
+            "statement",
+            text,
+            against=("A value that is no whole number is rounded, and can then match a row.",),
+            same_answers=not kind.startswith(("small", "int", "big")) or why.predicate.value == "constant",
+        )
     yield Candidate(
         "client",
         f"Send the parameter as {kind} from the client: declare its type in the code or the mapping.",
@@ -170,6 +188,26 @@ def _rewritten(one: Predicate, problem: Problem, seen: Evidence) -> str:
     if one.cast in ("numeric", "double precision", "bigint") and facts is not None:
         return f"Cast the value instead of the column: {column} {_sign(one)} $1::{facts.type}."
     return ""
+
+
+def _rewritten_sql(one: Predicate, problem: Problem, seen: Evidence) -> str:
+    """Return the statement with the condition of `_rewritten`; empty if its text is not recognised."""
+    column = one.column or (one.columns[0] if len(one.columns) == 1 else "")
+    facts = seen.column(problem.use.table.name, column)
+    text = one.expression.lower().replace(" ", "")
+    if facts is None or one.operator != "=":
+        return ""
+    if facts.type.startswith("timestamp"):
+        dated = one.cast == "date" or text == f"date({column})"
+        return as_range(problem.statement.sql, column) if dated else ""
+    if one.cast:
+        return also_as_stored(problem.statement.sql, column, facts.type, cast=one.cast)
+    return ""
+
+
+def _strict(one: Predicate) -> Iterator[str]:
+    if one.cast and one.cast != "date":
+        yield "A value that the column's type cannot have becomes an error instead of finding no row."
 
 
 RULE: Final = Rule("index-not-usable", _find, depth=2)
