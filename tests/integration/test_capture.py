@@ -35,6 +35,8 @@ INSERT INTO "Person"
   SELECT n, 'Person' || n || '@Example.com', n::text, timestamp '2000-01-01' + n * interval '1 hour',
          jsonb_build_object('kind', n % 50), ARRAY[n % 30, 100 + n % 70]
     FROM generate_series(1, 20000) AS n;
+CREATE TABLE parcel AS SELECT n AS id, 'kind ' || n % 20 AS kind FROM generate_series(1, 2000) AS n;
+CREATE VIEW known_parcel AS SELECT id, kind AS sort FROM parcel WHERE kind IS NOT NULL;
 CREATE SEQUENCE calls;
 CREATE FUNCTION changed(text) RETURNS text LANGUAGE sql VOLATILE AS 'SELECT nextval(''calls'') || $1';
 INSERT INTO customer SELECT n, 'O''Hara:' || n FROM generate_series(1, 500) AS n;
@@ -46,6 +48,7 @@ INSERT INTO orders
 BOUND = (
     "SELECT name FROM customer WHERE id = %s",
     "SELECT date_trunc('day', made), pg_sleep(0.01) FROM orders WHERE id = %s",
+    "SELECT id FROM known_parcel WHERE sort = %s",
 )
 SLOW = "(SELECT pg_sleep(0.03)) IS NOT NULL"
 """So that samples see the text, and with it the constants that are always the same."""
@@ -100,6 +103,7 @@ def watched(server, tmp_path_factory):
                     return
                 connection.execute(BOUND[0], (number % 500,))
                 connection.execute(BOUND[1], (7,))
+                connection.execute(BOUND[2], (f"kind {number % 20}",))
                 if number % 4 == 0:
                     connection.execute(FORBIDDEN, ("x",))
                     for text, value in zip(COMPARED, GIVEN, strict=True):
@@ -133,6 +137,8 @@ def test_a_watched_workload_is_captured_written_and_sent_again(server, watched, 
     assert len({int(value) // 50 for (value,) in found.sets}) == 10, "the values spread over all customers"
     written = by_text["SELECT date_trunc('day', made), pg_sleep(0.01) FROM orders WHERE id = $1"]
     assert written.origin == "drawn", "a text of a session shows what is always the same"
+    beneath = by_text["SELECT id FROM known_parcel WHERE sort = $1"]
+    assert len({kind for (kind,) in beneath.sets if kind.startswith("kind ")}) > 10
     (slow,) = (one for one in workload.statements if "pg_sleep(0.02)" in one.sql)
     assert slow.origin == "seen" and len(slow.sets) >= 3
     (stored,) = (one for one in workload.statements if one.sql.startswith("INSERT"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts
+from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts, ViewFacts
 from uncork.model.database.workload import CalledOperation, Sample, SampledExpression
 from uncork.profile.workload.building import Execution, SeenStatement, build_workload, samples_of
 from uncork.profile.workload.drawing import ColumnDraw, pattern_of
@@ -83,6 +83,32 @@ def test_parameters_of_one_column_have_one_value_and_lists_have_several():
     assert {value.count(",") for (value,) in arrays.sets} == {3}, "four rows a call need four values"
     shortened = build("SELECT * FROM orders WHERE id IN ($1 /*, ... */)")
     assert shortened.sql == "SELECT * FROM orders WHERE id = ANY ($1)"
+
+
+def test_a_value_that_another_shifts_is_drawn_and_not_shifted():
+    found = build("SELECT * FROM orders WHERE made = $1::date - $2::int")
+    assert {values[1] for values in found.sets} == {"0"}
+    assert {values[0][:5] for values in found.sets} == {"2026-"}
+    assert "not compared with a column" in build("SELECT * FROM orders WHERE made = $1::date + $2 * $3")
+
+
+VIEWS = (
+    ViewFacts("open_orders", False, " SELECT o.id,\n    o.state AS mark,\n    upper(c.name) AS name\n   "
+              "FROM orders o\n     JOIN customers c ON c.id = o.customer;"),
+    ViewFacts("marks", False, "SELECT mark AS sign FROM open_orders"),
+    ViewFacts("twice", False, "SELECT state FROM orders UNION SELECT name FROM customers"),
+)  # fmt: skip
+
+
+def test_a_column_of_a_view_has_the_values_of_the_table_beneath():
+    known = replace(KNOWN, catalogue=replace(CATALOGUE, views=VIEWS))
+    for sql in (
+        "SELECT * FROM open_orders WHERE mark = $1",
+        "SELECT 1 FROM public.marks m WHERE m.sign = $1",
+    ):
+        assert Counter(build(sql, known=known).sets) == {("paid",): 18, ("new",): 6}
+    for sql in ("SELECT * FROM open_orders WHERE name = $1", "SELECT * FROM twice WHERE state = $1"):
+        assert "not in the catalogue" in build(sql, known=known)
 
 
 def test_a_range_has_as_many_rows_as_an_execution_returns():

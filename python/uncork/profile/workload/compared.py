@@ -18,7 +18,7 @@ from uncork.profile.shapes.nodes import (
     sql_of,
 )
 
-__all__ = ["Compared", "compared", "sampled"]
+__all__ = ["Compared", "compared", "sampled", "shifts"]
 
 _SWAPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "@>": "<@", "<@": "@>"}
 _ARRAYS: Final = frozenset({"@>", "&&"})
@@ -114,8 +114,13 @@ def _pairs(
 
 
 def _parameters(node: Any) -> list[int]:
-    """Return the parameters that are a value, possibly below a cast or in a list; none for an expression."""
+    """Return the parameters that are a value, possibly below a cast or in a list; none for an expression.
+
+    ``$1 + $2`` is the value ``$1``, which ``$2`` shifts.
+    """
     kind = kind_of(node)
+    if kind == "a_expr":
+        return _shifted(node.a_expr)[:1]
     if kind == "type_cast":
         return _parameters(node.type_cast.arg)
     if kind == "param_ref":
@@ -128,6 +133,19 @@ def _parameters(node: Any) -> list[int]:
     elif kind == "func_call" and function_name(node.func_call) in ("lower", "upper"):
         items = node.func_call.args
     return [number for one in items for number in _parameters(one)]
+
+
+def _shifted(expression: Any) -> list[int]:
+    """Return the parameter of a value and the one that is added to it, or subtracted; else none."""
+    if enum_of(expression, "kind") != "AEXPR_OP" or chained(expression.name)[-1:] not in (("+",), ("-",)):
+        return []
+    value, shift = _parameters(expression.lexpr), _parameters(expression.rexpr)
+    return [*value, *shift] if len(value) == len(shift) == 1 else []
+
+
+def shifts(node: Any) -> set[int]:
+    """Return the parameters of a statement that are added to a parameter, or subtracted from it."""
+    return {number for one in _expressions(node) for number in _shifted(one)[1:]}
 
 
 def _columns(message: Any) -> Iterator[tuple[str, str]]:

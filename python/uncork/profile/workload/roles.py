@@ -9,16 +9,28 @@ from typing import Any, Final, Literal
 from uncork.model.database.workload import SampleShape
 from uncork.profile.shapes.nodes import children, function_name, kind_of, parsed
 from uncork.profile.statement_parts import aliases_of, statement_parts
-from uncork.profile.workload.compared import Compared, compared
+from uncork.profile.workload.compared import Compared, compared, shifts
 from uncork.profile.workload.literals import opener_words
 
 __all__ = ["Parameter", "Role", "TakenApart", "take_apart"]
 
 Role = Literal[
-    "equal", "listed", "array", "lower", "upper", "pattern", "stored", "added", "limit", "offset", "other"
+    "equal",
+    "listed",
+    "array",
+    "lower",
+    "upper",
+    "pattern",
+    "stored",
+    "added",
+    "shift",
+    "limit",
+    "offset",
+    "other",
 ]
 """Compared for equality, alone, in a list or as an array; a bound of a range; a pattern of LIKE; a value that
-is stored; a number that is added to a column; the number of rows of LIMIT and OFFSET; none of these."""
+is stored; a number that is added to a column, or (shift) to another parameter; the number of rows of LIMIT
+and OFFSET; none of these."""
 
 _EQUAL: Final = frozenset({"=", "<>", "!="})
 _ROLES: Final[dict[str, Role]] = {
@@ -96,11 +108,15 @@ def take_apart(sql: str, columns: Mapping[str, Sequence[str]]) -> TakenApart | N
     begun: set[tuple[str | None, str | None]] = set()
     arguments = set(_arguments(node, False))
     sides, aliases = compared(node), aliases_of(node)
+    shifting = shifts(node)
     by_number = {part.number: part for part in parts.parts if part.number is not None}
     found = []
     for number in sorted(words):
         if number in stored:
             found.append(Parameter(number, "stored", stored[number], (target,)))
+            continue
+        if number in shifting and number not in sides:
+            found.append(Parameter(number, "shift"))
             continue
         part = by_number.get(number)
         opener, before = words[number]

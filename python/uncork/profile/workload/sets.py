@@ -14,6 +14,7 @@ from uncork.profile.workload.compared import sampled
 from uncork.profile.workload.drawing import ColumnDraw, filler, pattern_of, strata
 from uncork.profile.workload.literals import array_text
 from uncork.profile.workload.roles import Parameter, Role, TakenApart
+from uncork.profile.workload.view_columns import beneath
 
 __all__ = ["SETS", "CannotCapture", "Known", "drawn_sets", "replaced_keys", "undrawable"]
 
@@ -25,7 +26,9 @@ _RANGE: Final = 0.01
 _END: Final = 0.1
 """The part of the rows near the end of the histogram in which ranges with one bound begin."""
 _ROWS: Final = 10
-_COUNTS: Final = frozenset({"limit", "offset", "added"})
+_NESTED: Final = 8
+"""Views on views that are followed."""
+_COUNTS: Final = frozenset({"limit", "offset", "added", "shift"})
 
 
 class CannotCapture(Exception):
@@ -98,7 +101,7 @@ class Known:
 
     def _column(self, parameter: Parameter) -> ColumnDraw | None:
         names = dict.fromkeys(self.table(one) for one in parameter.tables)
-        found = [self.catalogue.column(name, parameter.column) for name in names]
+        found = [self._stored(name, parameter.column) for name in names]
         known = [one for one in found if one is not None]
         if len(known) != 1:
             return None
@@ -108,6 +111,22 @@ class Known:
             if referred is not None:
                 return ColumnDraw(referred, self.rows.get(referred.table, 0.0))
         return ColumnDraw(column, rows)
+
+    def _stored(self, name: str, column: str) -> ColumnFacts | None:
+        """Return the column of a table; of a view, the column of the table beneath it."""
+        for _ in range(_NESTED):
+            facts = self.catalogue.column(self.table(name), column)
+            if facts is not None:
+                return facts
+            plain = name.removeprefix("public.")
+            views = [
+                one for one in self.catalogue.views if one.name == plain or one.name.endswith(f".{plain}")
+            ]
+            under = beneath(views[0].definition, column) if len(views) == 1 else None
+            if under is None:
+                return None
+            name, column = under
+        return None
 
     def is_reference(self, column: ColumnFacts) -> bool:
         """Return whether a column is part of a foreign key."""
@@ -209,7 +228,11 @@ def _values(
     returned = max(1, round(rows)) if rows else _ROWS
     if one.role in _COUNTS:
         places = chance.choices((0, 1, 2), (4, 1, 1), k=many)
-        counts = {"limit": [returned] * many, "offset": [returned * each for each in places]}
+        counts = {
+            "shift": [0] * many,
+            "limit": [returned] * many,
+            "offset": [returned * each for each in places],
+        }
         return [str(each) for each in counts.get(one.role, [1] * many)]
     column = known.column(one)
     if column is None:
