@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -17,6 +18,7 @@ from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Net
 from uncork.workbench.cure.trials import measure_arms
+from uncork.workbench.cure.violations import without_violations
 
 pytestmark = pytest.mark.postgres
 
@@ -185,3 +187,19 @@ def test_analyze_is_measured_against_a_table_without_statistics(shop, tmp_path):
     found = uncork.run(text, dsn=shop, runs=tmp_path)
     (effect,) = found.result.comparisons
     assert effect.ratio < 0.7
+
+
+def test_values_that_violate_a_foreign_key_are_left_out_and_counted(shop):
+    with psycopg.connect(shop, autocommit=True) as connection:
+        connection.execute("CREATE TABLE part (n int REFERENCES orders DEFERRABLE INITIALLY DEFERRED)")
+        connection.execute("INSERT INTO part VALUES (5), (7)")
+    some = replace(WRITE, sql="DELETE FROM orders WHERE id = $1", sets=(("4",), ("5",), ("6",), ("7",)))
+    none = replace(some, template=3, sets=(("5",), ("7",)))
+    found, left_out = without_violations(shop, CapturedWorkload((READ, some, none), (), 60.0, 1.0))
+    assert found.statements == (READ, replace(some, sets=(("4",), ("6",))))
+    (missing,) = found.missing
+    assert missing.template == 3 and 'violates foreign key constraint "part_n_fkey"' in missing.reason
+    (counted,) = left_out
+    assert counted.what == "2 of 4 sets of values of statement 2" and "part_n_fkey" in counted.lost
+    with psycopg.connect(shop) as connection:
+        assert connection.execute("SELECT count(*) FROM orders").fetchone() == (30000,)

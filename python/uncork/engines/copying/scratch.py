@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from types import TracebackType
 from typing import Final, Self
@@ -106,6 +106,28 @@ class ScratchDatabase:
         except psycopg.Error:
             return None
         return None if row is None else json.dumps(row[0])
+
+    def violations(self, statements: Sequence[str]) -> list[str]:
+        """Execute statements one after the other, and revert them all.
+
+        Return the server's words about the constraint that each violates; empty for other errors and for
+        success. What one changes, the later ones see.
+        """
+        found = []
+        with self._own.transaction(force_rollback=True):
+            self._own.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            for statement in statements:
+                words = ""
+                try:
+                    with self._own.transaction():
+                        self._own.execute(statement.encode())
+                except psycopg.IntegrityError as error:
+                    words = _words(error)
+                except psycopg.Error as error:
+                    if self._own.broken:
+                        raise SetupError(_words(error)) from error
+                found.append(words)
+        return found
 
     def literal(self, value: str) -> str:
         """Return a value as a literal of SQL."""

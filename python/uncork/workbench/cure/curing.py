@@ -36,6 +36,7 @@ from uncork.workbench.cure.gate import plans_agree
 from uncork.workbench.cure.handing import hand_over, write_pull_request
 from uncork.workbench.cure.proving import MOST_ARMS, MOST_STATEMENTS, Plan, Prover
 from uncork.workbench.cure.stored import read_cure, write_cure
+from uncork.workbench.cure.violations import without_violations
 from uncork.workbench.run_record import draft, start_run
 
 __all__ = ["cure"]
@@ -54,6 +55,7 @@ class _State:
     advice: AdviceResult
     workload: CapturedWorkload
     tried: list[Tried] = field(default_factory=list)
+    left_out: tuple[Missing, ...] = ()
     chosen: Change | None = None
     copied: CopiedDatabase | None = None
     status: RunStatus = "running"
@@ -108,7 +110,9 @@ def cure(root: Path, job: CureJob, told: Callable[[str], None]) -> tuple[Path, C
             state.status, state.reason = "failed", str(error)
         _skip_rest(wanted, state)
         result = _result(job, state, run.folder, time.monotonic() - begun)
-        result = answer_cure(replace(result, handed=hand_over(run.folder, result, workload, job.source)))
+        result = answer_cure(
+            replace(result, handed=hand_over(run.folder, result, state.workload, job.source))
+        )
         write_pull_request(run.folder, result)
         write_cure(run.folder, result)
         run.end(state.status, state.reason or "complete", int((time.monotonic() - begun) * 1e9))
@@ -148,8 +152,13 @@ def _work(
         disk = job.disk // databases_at_once(MOST_ARMS)
         copied.make(max_read=job.max_read, disk=disk, told=told)
         state.copied = copied
-        if keeps.statistics and copied.facts is not None and not copied.facts.source_statistics:
-            provable = _provable([one.finding for one in provable], NEW_COPY, state)
+        told("checking which captured values violate a constraint on the copy")
+        state.workload, state.left_out = without_violations(copied.conninfo, state.workload)
+        if copied.facts is not None and not copied.facts.source_statistics:
+            keeps = NEW_COPY
+        provable = _provable([one.finding for one in provable], keeps, state)
+        if not provable:
+            return
         differing = _differing(job, copied, provable, told)
         left = job.budget_s - (time.monotonic() - begun)
         trials = Prover(parts, copied.conninfo, state.workload, told)
@@ -278,7 +287,7 @@ def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureRe
         bill_before=before,
         bill_after=after,
         handed=(),
-        missing=(*state.advice.missing, *_not_captured(state.workload)),
+        missing=(*state.advice.missing, *_not_captured(state.workload), *state.left_out),
         status=state.status,
         seconds=seconds,
         reproduce=job.command,
