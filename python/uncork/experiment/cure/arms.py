@@ -18,7 +18,7 @@ from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps, SetupRefused, set
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 
-__all__ = ["CONTROL", "Arm", "arms_of", "control", "unique_names"]
+__all__ = ["CONTROL", "Arm", "arms_of", "as_sent", "control", "unique_names"]
 
 MOST_ARMS: Final = 3
 """Changes tried for one finding. Each more costs as much time as the others, and widens all intervals."""
@@ -28,6 +28,7 @@ CONTROL: Final = "control"
 
 _NAME: Final = 40
 _VERB: Final = re.compile(r"\s*\(*\s*(\w+)")
+_PARAMETER_TYPE: Final = re.compile(r"(\$\d+)\s*::\s*(?:numeric|double precision|real|text)\b")
 _MEMORY: Final = "maintenance_work_mem"
 _TARGET: Final = "default_statistics_target"
 """The setting that only ANALYZE uses."""
@@ -39,8 +40,9 @@ class Arm:
 
     `kind`, `text`, `sql`, `undo` and `against` are those of the candidate. `setup` is SQL after the data was
     copied, `settings` are those of the variant's database, `statements` are the texts that it sends instead
-    of captured ones, by template. `tables` are the tables that it changes, empty if unknown, and `templates`
-    the statements of its finding.
+    of captured ones, by template, and `replaced` the texts that it replaces, if the captured ones lack a type
+    that the client gives to a parameter. `tables` are the tables that it changes, empty if unknown, and
+    `templates` the statements of its finding.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Arm:
     setup: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     statements: Mapping[int, str] = field(default_factory=dict)
+    replaced: Mapping[int, str] = field(default_factory=dict)
     against: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     templates: tuple[int, ...] = ()
@@ -93,6 +96,12 @@ def arms_of(
     if found:
         return tuple(unique_names(found[:MOST_ARMS])), ""
     return (), reasons[0] if reasons else _instead("The finding proposes no change.", finding)
+
+
+def as_sent(statements: Sequence[CapturedStatement], arms: Sequence[Arm]) -> tuple[CapturedStatement, ...]:
+    """Return statements with the types that clients give to their parameters, as far as changes name them."""
+    texts = {number: text for arm in arms for number, text in arm.replaced.items()}
+    return tuple(replace(one, sql=texts.get(one.template, one.sql)) for one in statements)
 
 
 def control(workload: CapturedWorkload, arms: Sequence[Arm]) -> Arm:
@@ -149,8 +158,12 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
     )
     if candidate.kind == "statement":
         statements = _rewritten(finding, candidate, workload)
-        before = next((one.sql for one in workload.statements if one.template in statements), "")
-        return replace(arm, statements=statements, undo=candidate.undo or before)
+        (captured,) = (one for one in workload.statements if one.template in statements)
+        typed = _typed(finding, candidate, captured)
+        replaced = {captured.template: typed} if typed else {}
+        return replace(
+            arm, statements=statements, replaced=replaced, undo=candidate.undo or f"{captured.sql};"
+        )
     if candidate.kind == "setting":
         settings = settings_in(candidate.sql)
         return replace(arm, settings=settings, setup="ANALYZE;" if _TARGET in settings else "")
@@ -181,6 +194,16 @@ def _rewritten(finding: Finding, candidate: Candidate, workload: CapturedWorkloa
     if _verb(text) != _verb(one.sql):
         raise _Refused("The new text is a statement of another kind, so their answers cannot be compared.")
     return {one.template: text}
+
+
+def _typed(finding: Finding, candidate: Candidate, captured: CapturedStatement) -> str:
+    """Return the statement that a new text replaces, if it is the captured one with types of parameters."""
+    try:
+        text = with_captured_parameters(candidate.undo.strip().rstrip(";"), finding.statement, captured.sql)
+    except RewriteRefused:
+        return ""
+    plain, same = (_PARAMETER_TYPE.sub(r"\1", " ".join(one.split())) for one in (text, captured.sql))
+    return text if plain == same and text != captured.sql else ""
 
 
 def _verb(sql: str) -> str:

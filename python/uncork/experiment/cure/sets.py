@@ -70,6 +70,7 @@ def joined(arms: Sequence[Arm], name: str = SET) -> Arm:
         undo="\n".join(arm.undo for arm in reversed(arms)),
         setup="\n".join(arm.setup for arm in arms if arm.setup),
         settings={setting: value for arm in arms for setting, value in arm.settings.items()},
+        replaced={number: text for arm in arms for number, text in arm.replaced.items()},
         statements={number: text for arm in arms for number, text in arm.statements.items()},
         against=tuple(dict.fromkeys(reason for arm in arms for reason in arm.against)),
         tables=tables,

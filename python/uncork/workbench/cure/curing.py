@@ -17,7 +17,7 @@ from typing import Final
 from uncork import __version__
 from uncork.analysis.advice.result import advice_of
 from uncork.errors import RunError, ServerCrash, SetupError, UncorkError, UsageError
-from uncork.experiment.cure.arms import Arm, arms_of
+from uncork.experiment.cure.arms import Arm, arms_of, as_sent
 from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps
 from uncork.model.database.finding import Bill, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
@@ -208,7 +208,7 @@ def _confirmed(tried: Tried, chosen: Change | None) -> Tried:
 
 def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
     arms, reason = arms_of(finding, state.workload, keeps)
-    statements = _touched(finding, arms, state.workload)
+    statements = as_sent(_touched(finding, arms, state.workload), arms)
     own = set(finding.templates)
     lost = [one.reason for one in state.workload.missing if one.template in own]
     captured = own.intersection(one.template for one in state.workload.statements)

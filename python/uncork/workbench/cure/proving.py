@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from uncork.experiment.cure.arms import Arm, control, unique_names
+from uncork.experiment.cure.arms import Arm, as_sent, control, unique_names
 from uncork.experiment.cure.bill import account_of
 from uncork.experiment.cure.judge import choose, judge, kept, state_of
 from uncork.experiment.cure.sets import combine, joined, leave_one_out
@@ -138,7 +138,8 @@ class Prover:
 
     def _union(self, arms: Sequence[Arm]) -> tuple[CapturedStatement, ...]:
         found = {one.template: one for arm in arms for one in self._arms[arm.name][2].statements}
-        return tuple(sorted(found.values(), key=lambda one: -one.share)[:MOST_STATEMENTS])
+        costliest = sorted(found.values(), key=lambda one: -one.share)[:MOST_STATEMENTS]
+        return as_sent(costliest, arms)
 
     def _measure(
         self,

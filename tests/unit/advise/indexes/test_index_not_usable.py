@@ -103,7 +103,10 @@ def test_a_parameter_whose_type_only_the_client_knows_shows_in_scans_of_a_unique
     sql = "SELECT * FROM users WHERE id = $1"
     (one,) = found(sql)
     assert one.headline == "Comparing id with another type keeps index users_pkey of users from use"
-    assert one.candidates[0].sql == ""
+    change = one.candidates[0]
+    assert change.undo == "SELECT * FROM users WHERE id = $1::numeric"
+    assert change.sql == "SELECT * FROM users WHERE (id = $1::numeric::bigint AND id = $1::numeric)"
+    assert "is assumed" in change.text
     assert found(sql, facts={"whole_reads": 1.0}) == ()  # the blocks are others'
     assert found("DELETE FROM users WHERE id = $1", facts={"whole_reads": 1.0}) == ()
     (cast,) = found(sql, plans=(scan("users", "((users.id)::numeric = '5'::numeric)", source="seen"),))

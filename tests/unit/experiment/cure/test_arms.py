@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from uncork.experiment.cure.arms import CONTROL, MOST_ARMS, arms_of, control, unique_names
+from uncork.experiment.cure.arms import CONTROL, MOST_ARMS, arms_of, as_sent, control, unique_names
 from uncork.experiment.cure.setups import CopyKeeps, table_named
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
@@ -205,6 +205,17 @@ def test_a_rewritten_statement_replaces_the_captured_one():
     assert [arm.touches(each) for each in WORKLOAD.statements] == [True, False, False]
     assert "was not captured" in one("statement", text, templates=(9,))
     assert "was not captured" in one("statement", text, templates=())
+
+
+def test_the_replaced_statement_has_the_types_that_the_client_gives():
+    typed = READ.sql.replace("$1", "$1::numeric")
+    text = typed.replace("customer = $1::numeric", "(customer = $1::numeric::int AND customer = $1::numeric)")
+    arm = one("statement", text, undo=typed)
+    assert (arm.replaced, arm.undo) == ({1: typed}, typed)
+    assert [each.sql for each in as_sent(WORKLOAD.statements, [arm])] == [typed, OTHER.sql, WRITE.sql]
+    for undo, handed in (("", f"{READ.sql};"), (READ.sql, READ.sql), (OTHER.sql, OTHER.sql)):
+        arm = one("statement", text, undo=undo)
+        assert (arm.replaced, arm.undo) == ({}, handed)
 
 
 def test_what_can_return_other_rows_is_for_people_to_decide():

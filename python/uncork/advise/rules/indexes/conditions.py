@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["also_as_stored", "as_range"]
+__all__ = ["also_as_stored", "as_range", "with_type"]
 
 _NAME: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _TYPE: Final = (
@@ -66,6 +66,11 @@ def also_as_stored(sql: str, column: str, stored: str, *, cast: str = "", value_
         return _once(sql, _casts(column, cast), both)
     written = _WRITTEN.get(value_cast, re.escape(value_cast))
     return _once(sql, [_side(column)], both, rf"(?P<value>\$\d+\s*::\s*{written})")
+
+
+def with_type(sql: str, column: str, kind: str) -> str:
+    """Return a statement with the type that a client gives to the parameter compared with a column."""
+    return _once(sql, [_side(column)], lambda match: f"{match[0]}::{kind}", r"(?P<value>\$\d+)")
 
 
 def _side(column: str) -> str:

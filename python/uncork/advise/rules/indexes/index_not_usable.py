@@ -8,9 +8,9 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.indexes.conditions import also_as_stored, as_range
+from uncork.advise.rules.indexes.conditions import also_as_stored, as_range, with_type
 from uncork.advise.rules.indexes.merging import merge
-from uncork.advise.rules.indexes.obstacles import Obstacle, Obstruction
+from uncork.advise.rules.indexes.obstacles import INTEGERS, Obstacle, Obstruction
 from uncork.advise.rules.indexes.problems import Problem, problems
 from uncork.advise.rules.indexes.proposals import bare, columns_text, index_candidate, index_candidates
 from uncork.advise.rules.indexes.read_words import read_sentences
@@ -21,6 +21,8 @@ from uncork.model.database.statement import Predicate
 
 __all__ = ["RULE"]
 
+_SHORTENED: Final = frozenset({"character", "bit"})
+"""Types that a cast without a length shortens to one."""
 _PROOF: Final = "Compare the statements with each candidate and without in uncork run."
 
 
@@ -130,14 +132,14 @@ def _types(why: Obstacle, one: Problem, seen: Evidence) -> Iterator[Candidate]:
     column = seen.column(one.use.table.name, why.predicate.column)
     kind = "bigint" if column is None else column.type
     text = f"Cast the parameter, not the column: {why.predicate.column} {_sign(why.predicate)} $1::{kind}."
-    given = why.predicate.value_cast
-    sql = also_as_stored(one.statement.sql, why.predicate.column, kind, value_cast=given) if given else ""
+    before, sql = _typed(why, one, kind)
     if sql:
+        known = "" if why.type else " The type that the client gives to the parameter is assumed."
         yield Candidate(
             "statement",
-            f"{text} The old condition stays, because a rounded value could match another row.",
+            f"{text} The old condition stays, because a rounded value could match another row.{known}",
             sql=sql,
-            undo=one.statement.sql,
+            undo=before,
             against=(f"A value outside of the range of {kind} becomes an error.",),
         )
     else:
@@ -151,6 +153,24 @@ def _types(why: Obstacle, one: Problem, seen: Evidence) -> Iterator[Candidate]:
         "client",
         f"Send the parameter as {kind} from the client: declare its type in the code or the mapping.",
     )
+
+
+def _typed(why: Obstacle, one: Problem, kind: str) -> tuple[str, str]:
+    """Return the statement with the type of its parameter, and its rewritten form; empty if there is none.
+
+    Only the client knows the type of a parameter without a cast. All types that a client may give and that
+    keep the index from use make PostgreSQL convert the column, so one of them stands for the others.
+    """
+    column, given = why.predicate.column, why.predicate.value_cast
+    if why.predicate.operator != "=" or kind not in INTEGERS:
+        return "", ""
+    before, given = (one.statement.sql, given) if given else _as_sent(why, one)
+    return before, also_as_stored(before, column, kind, value_cast=given)
+
+
+def _as_sent(why: Obstacle, one: Problem) -> tuple[str, str]:
+    kind = why.type or "numeric"
+    return with_type(one.statement.sql, why.predicate.column, kind), kind
 
 
 def _sign(one: Predicate) -> str:
@@ -200,7 +220,7 @@ def _rewritten_sql(one: Predicate, problem: Problem, seen: Evidence) -> str:
     if facts.type.startswith("timestamp"):
         dated = one.cast == "date" or text == f"date({column})"
         return as_range(problem.statement.sql, column) if dated else ""
-    if one.cast:
+    if one.cast and facts.type not in _SHORTENED:
         return also_as_stored(problem.statement.sql, column, facts.type, cast=one.cast)
     return ""
 
