@@ -203,3 +203,21 @@ def test_values_that_violate_a_foreign_key_are_left_out_and_counted(shop):
     assert counted.what == "2 of 4 sets of values of statement 2" and "part_n_fkey" in counted.lost
     with psycopg.connect(shop) as connection:
         assert connection.execute("SELECT count(*) FROM orders").fetchone() == (30000,)
+
+
+def test_rewriting_a_table_is_measured_on_a_copy_with_its_bloat(shop, tmp_path):
+    with psycopg.connect(shop, autocommit=True) as connection:
+        connection.execute("CREATE TABLE wide (n int PRIMARY KEY, note text)")
+        connection.execute("INSERT INTO wide SELECT n, repeat('x', 200) FROM generate_series(1, 60000) AS n")
+        connection.execute("DELETE FROM wide WHERE n % 20 <> 0")
+        connection.execute("VACUUM (ANALYZE) wide")
+    read = replace(READ, sql="SELECT count(note) FROM wide", sets=((),), origin="none", tables=("wide",))
+    change = Candidate("maintenance", "Rewrite it.", "VACUUM (FULL, ANALYZE) wide;")
+    finding = replace(STALE, rule="bloat", objects=("wide",), candidates=(change,))
+    keeps = CopyKeeps(statistics=True, pages=True)
+    arms, reason = arms_of(finding, CapturedWorkload((read,), (), 60.0, 1.0), keeps)
+    assert reason == ""
+    text = experiment_of_arms("cure", "Does it help?", shop, [read], arms, budget_s=5, precision=0.2)
+    found = uncork.run(text, dsn=shop, runs=tmp_path)
+    (effect,) = found.result.comparisons
+    assert effect.ratio < 0.7
