@@ -173,6 +173,7 @@ def test_a_variant_may_have_another_file_under_the_name_that_its_service_knows()
          '11: services.api.files: cannot read "other.py": No such file or directory; paths are relative to this file'),
         (('files = ["queries.py"]', 'files = ["../other.py"]'),
          '11: services.api.files: "../other.py" must be in the folder of this file, or below it'),
+        (('[setup]', '[setup]\nstatistics = "keep"'), '34: setup: statistics = "keep" needs copy_of'),
         (('[setup]', '[setup]\ncopy_of = "postgresql://app:hidden@db/shop"'),
          "35: setup.copy_of: must not contain a password; use PGPASSWORD or ~/.pgpass"),
         (("CREATE TABLE event (id integer)", "CREATE TABLE :pool ()"),
@@ -400,6 +401,8 @@ def test_data_can_begin_as_a_copy_of_a_database():
     calls = [name for name, _, _ in attempt.server.calls]
     assert calls.index("copy host=db dbname=shop") < calls.index("build"), "before the first template"
     assert set(attempt.server.scripts.values()) == {""}
+    kept = Attempt(changed((copied[0], f'{copied[1]}\nstatistics = "keep"'))).run()
+    assert "copy host=db dbname=shop, with its statistics" in [name for name, _, _ in kept.server.calls]
     with pytest.raises(SpecError, match=r"setup.copy_of: only postgresql can copy a database, but fronted"):
         Attempt(changed(copied, ("[variants.fronted]", '[variants.fronted]\nengine = "duckdb"')))
 

@@ -47,7 +47,7 @@ def test_every_change_is_a_variant_and_every_statement_a_workload():
     assert spec.variants["customer_idx"].values == {"change": f"\n{INDEX.setup}\n".removeprefix("\n")}
     assert spec.variants["no-jit"].settings == JIT.settings
     assert spec.statements("s7", "rewritten") == ("SELECT 1 WHERE :p2 = :p1\n",)
-    assert (spec.setup.copy_of, spec.setup.sql) == (DSN, ":change")
+    assert (spec.setup.copy_of, spec.setup.statistics, spec.setup.sql) == (DSN, "keep", ":change")
     assert [workload_name(one.template) for one in (READ, WRITE, ITEM)] == list(spec.workloads)
     read, write, item = spec.workloads.values()
     assert (read.sql or "").strip() == (
