@@ -134,7 +134,9 @@ def apply(conninfo: str, result: CureResult, folder: Path) -> None:
     """Execute the script that was handed over, one statement at a time."""
     (script,) = folder.glob(f"{result.id}/handed/up.sql")
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        for statement in re.split(r";\n(?=\s*(?:--|SET|CREATE|DROP|ALTER|ANALYZE|REINDEX|VACUUM|DO|$))", script.read_text()):
+        for statement in re.split(
+            r";\n(?=\s*(?:--|SET|CREATE|DROP|ALTER|ANALYZE|REINDEX|VACUUM|DO|$))", script.read_text()
+        ):
             if re.sub(r"--[^\n]*", "", statement).strip():
                 connection.execute(statement.encode())
 
