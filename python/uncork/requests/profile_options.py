@@ -149,7 +149,7 @@ class DatabaseOptions:
     rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
     anonymize: bool = opt(
         "--anonymize",
-        "Drop values of columns, which the planner's statistics and texts of statements contain.",
+        "Drop values of columns, which the planner's statistics, and texts and plans of statements contain.",
         default=False,
     )
     top: Top = 10

@@ -56,9 +56,10 @@ def capture(options: CaptureOptions) -> None:
     typer.echo(" ".join(captured_answer(workload)))
     rate = sum(one.calls_per_hour for one in workload.statements) / 3600
     console.note(
-        f"wrote {len(scripts)} scripts to {options.output}, with values of the database; send them to a copy "
-        f"with `uncork load sql -f {options.output} -R {rate:.4g} -T 60 DSN`"
+        f"wrote {len(scripts)} scripts to {options.output}, with values of the database; let nobody read "
+        "them who may not read it"
     )
+    console.note(f"send them to a copy with `uncork load sql -f {options.output} -R {rate:.4g} -T 60 DSN`")
     if conninfo is None:
         console.note("the statements were not checked: add a connection string to check them with EXPLAIN")
     if run is not None and run.trouble:

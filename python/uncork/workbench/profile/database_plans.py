@@ -20,6 +20,7 @@ from uncork.profile.parameter_values import (
     with_values,
 )
 from uncork.profile.plans.tree import plan_shape, plan_tree
+from uncork.profile.plans.without_values import message_without_values, plan_without_values
 from uncork.profile.server_templates import TemplateBook
 from uncork.profile.typed_parameters import rewrite_typed_parameters
 
@@ -130,13 +131,19 @@ def find_plans(server: ServerWatch, candidates: Sequence[Candidate]) -> list[dic
     return found
 
 
-def plans_table(book: TemplateBook, plans: Sequence[Row]) -> pa.Table:
-    """Return plans as a stored table."""
+def plans_table(book: TemplateBook, plans: Sequence[Row], *, values: bool = True) -> pa.Table:
+    """Return plans as a stored table; without `values`, `?` replaces the values in plans and reasons."""
     from uncork.store.evidence import rows_table  # noqa: PLC0415 -- not before the first sample
 
+    kept = plans if values else map(_without_values, plans)
     return rows_table(
-        "database_plans", [{**row, "template": book.number(row["query_id"], None)} for row in plans]
+        "database_plans", [{**row, "template": book.number(row["query_id"], None)} for row in kept]
     )
+
+
+def _without_values(row: Row) -> Row:
+    plans = {name: None if row[name] is None else plan_without_values(row[name]) for name in ("plan", "json")}
+    return {**row, **plans, "reason": message_without_values(row["reason"])}
 
 
 def _statistics(

@@ -16,6 +16,7 @@ from uncork.load.sampler import Sampler
 from uncork.model.system import SERVER, SystemSeries, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.profile.deltas import statement_deltas, statement_key
+from uncork.profile.plans.without_values import statement_without_values
 from uncork.profile.server_templates import TemplateBook, is_normalised
 from uncork.profile.statement_origin import origin
 from uncork.workbench.profile.database_catalogue import FoundCatalogue, catalogue_tables, find_catalogue
@@ -71,7 +72,8 @@ class Samples:
 
     `texts` has the first text of each statement by the server's id. `seen` has a few texts as the sessions
     sent them, with their values. `known` are the ids whose texts are not needed again, and `sampled` counts
-    the clients' sessions by database and id. `due_ns` is when the next sample is due, after the beginning.
+    the clients' sessions by database and id. Without `values`, no path of a request is kept.
+    `due_ns` is when the next sample is due, after the beginning.
     """
 
     begun_ns: int
@@ -85,6 +87,7 @@ class Samples:
     known: set[int] = field(default_factory=set)
     sampled: Counter[tuple[str, int]] = field(default_factory=Counter)
     missed: int = 0
+    values: bool = True
     due_ns: int = 0
     longest_ns: int = 0
     cpu_ns: int = 0
@@ -100,7 +103,7 @@ class Samples:
                     self._keep(query_id, text)
                 if row["backend"] == CLIENT:
                     self.sampled[row["database"] or "", query_id] += 1
-            row["origin"] = origin(row.pop("comment"))
+            row["origin"] = origin(row.pop("comment"), paths=self.values)
             row["template"] = self.book.number(None, text) if query_id is None else None
             row["sample"] = number
         self.rows += look.rows
@@ -199,13 +202,15 @@ def watch(
     """Watch a server for `seconds`, until Ctrl-C, or until `ended` returns True.
 
     `show` is called with a snapshot every second. If the server goes away, the samples so far are kept.
-    Without `values`, the statistics of columns are stored without values of rows.
+    Without `values`, what is stored contains no values of rows: not from the statistics of columns, nor from
+    the texts, comments and plans of statements.
 
     Raises:
         ServerCrash: if the server goes away before the first sample.
     """
     server.begin_sampling()
-    found, period_ns = Samples(time.monotonic_ns(), time.time_ns() // 1000), round(1e9 / rate_hz)
+    found = Samples(time.monotonic_ns(), time.time_ns() // 1000, values=values)
+    period_ns = round(1e9 / rate_hz)
     # The first sample comes before everything else, and further ones whenever they are due.
     take_due(server, found, period_ns)
     due = partial(take_due, server, found, period_ns)
@@ -260,7 +265,7 @@ def watch(
 
     tables = {
         **_tables(found, before, last.after, last.changed, last.texts),
-        "database_plans": plans_table(found.book, last.plans),
+        "database_plans": plans_table(found.book, last.plans, values=values),
         "database_texts": texts_table(found.book, found.seen if values else {}, last.own, last.after),
         **catalogue_tables(last.catalogue),
         **system_tables([] if system is None else [({}, system)]),
@@ -377,7 +382,11 @@ def _tables(
     from uncork.store.evidence import rows_table  # noqa: PLC0415
 
     book = found.book
-    sql = {book.number(query_id, None): text for query_id, text in texts.items() if is_normalised(text)}
+    sql = {
+        book.number(query_id, None): text if found.values else statement_without_values(text)
+        for query_id, text in texts.items()
+        if is_normalised(text)
+    }
     statements = [
         {**row, "moment": moment, "template": book.number(row["query_id"], None)}
         for then, now in changed
