@@ -27,6 +27,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from uncork.api.advice import advise as advise
     from uncork.api.cures import cure as cure
     from uncork.api.experiments import doctor as doctor
     from uncork.api.experiments import plan as plan
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from uncork.errors import UncorkError as UncorkError
 
 _HOMES = {
+    "api.advice": ("advise",),
     "api.cures": ("cure",),
     "api.experiments": ("doctor", "plan", "run", "run_case"),
     "api.guards": ("guard",),
@@ -63,6 +65,7 @@ _HOMES = {
 __all__ = [
     "UncorkError",
     "__version__",
+    "advise",
     "compare",
     "cure",
     "doctor",
@@ -87,6 +90,16 @@ __version__ = "0.1.0"
 """Stands here too: to ask the installed package takes a sixth of the start. A test compares them."""
 
 if not TYPE_CHECKING:
+    import sys
+
+    class _Package(type(sys)):
+        """Keeps `uncork.advise` a function: importing the package of that name would replace it."""
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if not (name in __all__ and isinstance(value, type(sys))):
+                super().__setattr__(name, value)
+
+    sys.modules[__name__].__class__ = _Package
 
     def __getattr__(name: str) -> object:
         for home, names in _HOMES.items():

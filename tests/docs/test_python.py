@@ -10,7 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
+
+from uncork.engines.embedded import EmbeddedServer
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -23,9 +26,14 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "guides" / page).read_text(), re.DOTALL)
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, *arguments: str, server: EmbeddedServer | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder; the variables of PostgreSQL's clients name the server."""
     environment = {**os.environ, "UNCORK_RUNS": str(folder / "runs"), "IPYTHONDIR": str(folder / "ipython")}
     environment |= {"HOME": str(folder), "UNCORK_CACHE": str(_cache())}
+    if server is not None:
+        environment |= {"PGHOST": server.host, "PGPORT": str(server.port), "PGUSER": "uncork"}
     command = [sys.executable, *arguments]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False
@@ -54,10 +62,10 @@ json.dump(shown, open("shown.json", "w"))
 """
 
 
-def show(folder: Path, cells: list[str]) -> list[dict[str, str]]:
+def show(folder: Path, cells: list[str], server: EmbeddedServer | None = None) -> list[dict[str, str]]:
     """Run cells as a notebook does; return what it shows of each one's last line, by media type."""
     code = CELLS.replace("sys.stdin.read()", repr(json.dumps(cells)))
-    done = run(folder, "-c", code)
+    done = run(folder, "-c", code, server=server)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads((folder / "shown.json").read_text())
 
@@ -85,10 +93,18 @@ def test_the_blocks_of_the_guide_on_python_run_one_after_the_other(tmp_path):
     shutil.copy(EXAMPLES / "pytest" / "orders.toml", tmp_path / "experiment.toml")
     cells = blocks("python.md")
     assert len(cells) >= 4
-    shown = show(tmp_path, cells)
+    server = EmbeddedServer({"shared_buffers": "16MB"})
+    server.start()
+    try:
+        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE shop")
+        shown = show(tmp_path, cells, server)
+    finally:
+        server.stop()
     assert shown[0]["text/plain"] == "True"
     assert "index" in shown[1]["text/html"]
-    assert "rows" in shown[3]["text/plain"]
+    assert shown[3]["text/plain"].startswith("[")
+    assert "rows" in shown[4]["text/plain"]
 
 
 @pytest.mark.postgres

@@ -9,9 +9,12 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -191,6 +194,53 @@ def test_a_server_is_watched(runs, embedded):
     assert watched.result.answer == watched.answer
 
 
+@contextmanager
+def slow_lookups(server):
+    """Look rows up in a table without an index until the block ends."""
+    over = threading.Event()
+
+    def work():
+        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+            while not over.is_set():
+                connection.execute("SELECT note FROM letter WHERE sender = %s", (7,))
+
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE letter (id int PRIMARY KEY, sender int, note text)")
+        connection.execute(
+            "INSERT INTO letter SELECT n, n % 50000, repeat('x', 80) FROM generate_series(1, 200000) AS n"
+        )
+        connection.execute("VACUUM ANALYZE letter")
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        worker.join()
+
+
+def test_advice_is_what_the_command_says(runs, embedded):
+    with slow_lookups(embedded):
+        advice = uncork.advise(embedded.conninfo(), lasting="2s", runs=runs)
+    finding = advice.findings[0]
+    assert finding.rule == "missing-index" and "letter (sender)" in finding.candidates[0].sql
+    assert advice.answer in repr(advice) and advice.answer in advice.markdown()
+    assert "missing-index" in advice.json() and "<html" in advice.html()
+    assert "CREATE INDEX" in advice.experiment(1)
+    with pytest.raises(UsageError, match=r"^experiment 99: there "):
+        advice.experiment(99)
+    stored = uncork.open("last", runs=runs)
+    assert isinstance(stored, DatabaseRun)
+    again = uncork.advise(stored, runs=runs)
+    assert again.findings == advice.findings and stored.id in again.result.reproduce
+    done = CliRunner().invoke(app, ["advise", stored.id, "--runs", str(runs), "--json"])
+    told, mine = json.loads(done.stdout), json.loads(again.json())
+    assert {**told, "reproduce": ""} == {**mine, "reproduce": ""}
+    log = FIXTURES / "logs" / "same-events.stderr.log.gz"
+    both = uncork.advise(stored.id, log, runs=runs)
+    assert [one.kind for one in both.result.sources] == ["database", "log"]
+
+
 def test_logs_and_stacks_are_profiled_and_two_of_them_compared(runs):
     name = FIXTURES / "logs" / "same-events.stderr.log.gz"
     logs = [uncork.profile_logs(name, runs=runs) for _ in range(2)]
@@ -269,6 +319,9 @@ def test_what_the_doctor_says_is_made_of_a_stored_run(found):
             "^rate 1000: give from 0.1 to 200",
         ),
         (lambda runs: uncork.profile_logs(runs=runs), UsageError, "name a log to read"),
+        (lambda runs: uncork.advise("nope", runs=runs), UsageError, "no such log file or run"),
+        (lambda runs: uncork.advise("a=b", "c=d", runs=runs), UsageError, "give one connection string"),
+        (lambda runs: uncork.advise(rate=1000, runs=runs), UsageError, "^rate 1000: give from 0.1 to 200"),
         (lambda runs: uncork.profile_cpu(runs=runs), UsageError, "name what to profile: pids, postgres"),
         (lambda runs: uncork.guard("nope.toml", runs=runs), UsageError, "nope.toml"),
         (lambda runs: uncork.guard("x.toml", gates="fast", runs=runs), UsageError, "fast"),

@@ -21,6 +21,16 @@ def test_what_is_not_there_is_told_as_always():
         uncork.frobnicate  # noqa: B018
 
 
+def test_a_package_of_the_same_name_does_not_replace_a_function():
+    """`uncork.advise` is a function, and `uncork.advise.findings` a module."""
+    code = (
+        "import uncork.advise.findings, sys; from uncork.advise.findings import RULES; "
+        "assert callable(uncork.advise) and uncork.advise.__doc__.startswith('Name what is wrong'); "
+        "assert sys.modules['uncork.advise'].__path__"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_import_loads_nothing():
     code = (
         "import sys; before = set(sys.modules); import uncork; "
@@ -54,6 +64,7 @@ def test_a_module_of_a_user_is_checked_strictly(tmp_path):
         "reveal_type(run.comparisons[0].ratio)\n"
         "reveal_type(uncork.load_sql(clients=2).result.answer)\n"
         "reveal_type(uncork.open('last').answer)\n"
+        "reveal_type(uncork.advise('last').answer)\n"
         "uncork.sweep_sql('db', to=4, clints=2)\n"
         "uncork.frobnicate()\n"
     )
@@ -66,6 +77,7 @@ def test_a_module_of_a_user_is_checked_strictly(tmp_path):
     assert [line.split('"')[1] for line in told if line.startswith("note: Revealed")] == [
         "bool",
         "float | None",
+        "str",
         "str",
         "str",
     ]
