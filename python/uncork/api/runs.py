@@ -440,7 +440,7 @@ class CureRun(Run):
     @cached_property
     def result(self) -> CureResult:
         """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.cure.stored import read_cure  # noqa: PLC0415 -- as above
+        from uncork.store.cures import read_cure  # noqa: PLC0415 -- as above
 
         return read_cure(self.folder)
 

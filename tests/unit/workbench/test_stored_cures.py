@@ -9,11 +9,11 @@ import pytest
 
 from fakes.cures import healthy_cure, interrupted_cure, nothing_proven, proven_cure
 from fakes.terminals import shown
-from uncork.analysis.runs.figures import run_figures
 from uncork.api.runs import CureRun, open_folder
-from uncork.errors import StoreError, UsageError
+from uncork.errors import StoreError
 from uncork.report.write.schemas import result_schema
-from uncork.workbench.cure.stored import CURE_FILE, read_cure, write_cure
+from uncork.store.cures import CURE_FILE, read_cure
+from uncork.workbench.cure.stored import write_cure
 from uncork.workbench.documents.kinds import kind_of
 from uncork.workbench.run_record import draft, start_run
 
@@ -61,11 +61,6 @@ def test_python_opens_a_cure(folder):
     assert run.kind == "cure"
     assert run.answer.startswith("Create an index")
     assert run.chosen.sql.startswith("CREATE INDEX CONCURRENTLY")
-
-
-def test_a_cure_is_compared_by_watching_the_server_again(folder):
-    with pytest.raises(UsageError, match="compare the watch of the server before its change with one after"):
-        run_figures(folder)
 
 
 def test_damaged_and_newer_files_are_refused(tmp_path):

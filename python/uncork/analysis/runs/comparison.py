@@ -46,6 +46,10 @@ CONFIDENCE: Final = 0.95
 PRACTICAL: Final = 0.03
 _SPEED: Final = ("ns", "/s")
 _SQL_PROTOCOLS: Final = frozenset(get_args(Protocol))
+_ON_COPIES: Final = (
+    "A cure measures on a copy; to judge an applied change, compare the watch of the server before it "
+    "with one after it (uncork profile db)"
+)
 _NAMED: Final = 8
 """The most metrics that are named although only one of two runs has them."""
 
@@ -251,10 +255,13 @@ def _pair(
         plans_compared=len(compared),
         only_before=_alone(before, both),
         only_after=_alone(after, both),
-        warnings=tuple(
-            f"{run.id} is {run.status}: its metrics cover only what was measured until then"
-            for run in (before, after)
-            if run.status != "complete"
+        warnings=(
+            *(
+                f"{run.id} is {run.status}: its metrics cover only what was measured until then"
+                for run in (before, after)
+                if run.status != "complete"
+            ),
+            *((_ON_COPIES,) if before.kind == "cure" else ()),
         ),
     )
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uncork.errors import UncorkError, UsageError
 from uncork.model.results.figure import Figure, PlanShape, RunFigures
@@ -48,9 +48,9 @@ def run_figures(folder: Path) -> RunFigures:
         series = ", ".join(FIGURED)
         raise UsageError(
             f"{manifest.id} is a run of kind {manifest.kind}, which has no metrics to compare; "
-            f"{_INSTEAD.get(manifest.kind, f'these kinds have some: {series}')}"
+            f"these kinds have some: {series}"
         )
-    figures, environment, plans = _READERS[manifest.kind](folder, manifest)
+    read = _READERS[manifest.kind](folder, manifest)
     return RunFigures(
         id=manifest.id,
         kind=manifest.kind,
@@ -61,16 +61,23 @@ def run_figures(folder: Path) -> RunFigures:
         commit=manifest.commit,
         command=_command(manifest),
         asked=asked_of(folder, manifest),
-        environment=environment,
-        figures=tuple(figures),
-        plans=plans,
+        environment=read.environment,
+        figures=tuple(read.figures),
+        plans=read.plans,
+        note=read.note,
     )
 
 
 # ---- kinds ----
 
-Read = tuple[Iterable[Figure], Mapping[str, Mapping[str, str]], tuple[PlanShape, ...]]
-"""What was read of a run: its metrics, environment and plans."""
+
+class Read(NamedTuple):
+    """What was read of a run: see `RunFigures`."""
+
+    figures: Iterable[Figure]
+    environment: Mapping[str, Mapping[str, str]] = {}
+    plans: tuple[PlanShape, ...] = ()
+    note: str = ""
 
 
 def _read_load(folder: Path, manifest: Manifest) -> Read:
@@ -78,7 +85,7 @@ def _read_load(folder: Path, manifest: Manifest) -> Read:
     from uncork.analysis.load.result import build_measured_result  # noqa: PLC0415
 
     load = build_measured_result(folder, manifest)
-    return load_figures(load), load.environment, ()
+    return Read(load_figures(load), load.environment)
 
 
 def _read_experiment(folder: Path, _manifest: Manifest) -> Read:
@@ -87,7 +94,7 @@ def _read_experiment(folder: Path, _manifest: Manifest) -> Read:
 
     with closing(RunReader(folder)) as reader:
         found, plans = experiment_figures(reader)
-        return found, reader.environment(), plans
+        return Read(found, reader.environment(), plans)
 
 
 def _read_sweep(folder: Path, _manifest: Manifest) -> Read:
@@ -95,26 +102,34 @@ def _read_sweep(folder: Path, _manifest: Manifest) -> Read:
     from uncork.analysis.load.sweep import build_sweep_result  # noqa: PLC0415
 
     swept = build_sweep_result(folder)
-    return sweep_figures(swept), swept.environment, ()
+    return Read(sweep_figures(swept), swept.environment)
 
 
 def _read_log(folder: Path, _manifest: Manifest) -> Read:
     from uncork.analysis.log.result import stored_log_result  # noqa: PLC0415 -- see the module
 
-    return _log_figures(stored_log_result(folder)), {}, ()
+    return Read(_log_figures(stored_log_result(folder)))
 
 
 def _read_database(folder: Path, _manifest: Manifest) -> Read:
     from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415 -- see the module
 
     watched = stored_database_result(folder)
-    return _database_figures(watched), {"server": _server_facts(watched)}, ()
+    return Read(_database_figures(watched), {"server": _server_facts(watched)})
+
+
+def _read_cure(folder: Path, _manifest: Manifest) -> Read:
+    from uncork.analysis.runs.cure_figures import cure_figures, proven_words  # noqa: PLC0415 -- see the module
+    from uncork.store.cures import read_cure  # noqa: PLC0415 -- see the module
+
+    cured = read_cure(folder)
+    return Read(cure_figures(cured), note=proven_words(cured))
 
 
 def _read_import(folder: Path, manifest: Manifest) -> Read:
     from uncork.store.imports import read_figures  # noqa: PLC0415 -- see the module
 
-    return read_figures(folder), dict(manifest.options.get("environment", {})), ()
+    return Read(read_figures(folder), dict(manifest.options.get("environment", {})))
 
 
 _READERS: Final[dict[str, Callable[[Path, Manifest], Read]]] = {
@@ -124,13 +139,10 @@ _READERS: Final[dict[str, Callable[[Path, Manifest], Read]]] = {
     "log": _read_log,
     "database": _read_database,
     "import": _read_import,
+    "cure": _read_cure,
 }
 FIGURED: Final = tuple(_READERS)
 """The kinds of run that have metrics."""
-_INSTEAD: Final = {
-    "cure": "compare the watch of the server before its change with one after it (uncork profile db)"
-}
-"""What to compare in place of a run of a kind without metrics."""
 
 
 def remembered_figures(folder: Path) -> RunFigures:

@@ -211,7 +211,9 @@ def _runs(
         for _ in range(high - low)
     ]
     for number, ((run, value), level) in enumerate(zip(points, levels, strict=True), start=1):
-        yield HistoryRun(number, run.id, names.get(run.id, ()), run.started_at, run.commit, value, level)
+        yield HistoryRun(
+            number, run.id, names.get(run.id, ()), run.started_at, run.commit, value, level, run.note
+        )
 
 
 def _changes(runs: Sequence[RunFigures], figure: Figure, steps: Steps) -> Iterator[HistoryChange]:

@@ -72,6 +72,7 @@ class RunFigures:
     `asked` is what the run was asked to do, by name: equal in comparable runs. `environment` holds facts of
     machine, server and core by section. `commit` is that of the folder where uncork was started, None if
     there is none. `command` repeats the run. `warnings` are the run's own warnings about its metrics.
+    `note` says in a few words what the run found that is no number, such as the changes that a cure proved.
     """
 
     id: str
@@ -87,6 +88,7 @@ class RunFigures:
     figures: tuple[Figure, ...]
     plans: tuple[PlanShape, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    note: str = ""
 
     def figure(self, key: tuple[str, str]) -> Figure | None:
         """Return a metric by its key; None if the run has none."""

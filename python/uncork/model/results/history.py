@@ -19,7 +19,7 @@ HISTORY_VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class HistoryRun:
-    """One run of the series. `level` is the mean of the segment that contains it."""
+    """One run of the series. `level` is the mean of its segment; for `note`, see `RunFigures`."""
 
     number: int
     id: str
@@ -28,6 +28,7 @@ class HistoryRun:
     commit: str | None
     value: float
     level: float
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

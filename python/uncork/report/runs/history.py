@@ -214,11 +214,13 @@ def _runs_table(history: History, runs: Sequence[HistoryRun]) -> Table:
     left = len(history.runs) - len(runs)
     caption = f"The newest {len(runs)} of {len(history.runs)} runs" if left else "The runs"
     commits = any(one.commit for one in runs)
+    proven = any(one.note for one in runs)
     columns = (
         *(Column("", number=True), Column("run", header=True), Column("started")),
         *(Column(history.metric, number=True), Column("level", number=True)),
         *((Column("commit"),) if commits else ()),
         *((Column(""),) if changed else ()),
+        *((Column("proven"),) if proven else ()),
     )
     rows = tuple(
         (
@@ -229,6 +231,7 @@ def _runs_table(history: History, runs: Sequence[HistoryRun]) -> Table:
             Value(figure_value(one.level, history.unit)),
             *((Value((one.commit or "")[:8], code=True),) if commits else ()),
             *((_mark(changed.get(one.number)),) if changed else ()),
+            *((Value(one.note or "–", code=bool(one.note)),) if proven else ()),
         )
         for one in runs
     )

@@ -29,13 +29,14 @@ from uncork.model.stored_run import RunStatus
 from uncork.model.units import count_words, format_bytes, format_duration
 from uncork.report.cure.answer import answer_cure
 from uncork.requests.jobs import CureJob
+from uncork.store.cures import read_cure
 from uncork.store.layout import PARTS, read_manifest
 from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.copies import CopiedDatabase, databases_at_once, expected_keeps
 from uncork.workbench.cure.gate import plans_agree
 from uncork.workbench.cure.handing import hand_over, write_pull_request
 from uncork.workbench.cure.proving import MOST_ARMS, MOST_STATEMENTS, Plan, Prover
-from uncork.workbench.cure.stored import read_cure, write_cure
+from uncork.workbench.cure.stored import write_cure
 from uncork.workbench.cure.violations import without_violations
 from uncork.workbench.run_record import draft, start_run
 

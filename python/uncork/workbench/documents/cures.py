@@ -10,7 +10,7 @@ from uncork.report.blocks import Document
 from uncork.report.cure.document import build_cure_document
 from uncork.report.cure.markdown import pull_request_markdown
 from uncork.report.cure.terminal import render_cure_terminal
-from uncork.workbench.cure.stored import read_cure
+from uncork.store.cures import read_cure
 from uncork.workbench.documents.kinds import Kind
 
 __all__ = ["KIND"]

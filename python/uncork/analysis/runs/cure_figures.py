@@ -1,0 +1,72 @@
+"""The metrics of a cure: what the workload costs, what its proven changes save, and on which statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.results.cure import Change, CureResult, StatementEffect
+from uncork.model.results.figure import Figure
+
+__all__ = ["cure_figures", "proven_words"]
+
+_S: Final = 1e9
+_LONGEST: Final = 80
+
+
+def cure_figures(result: CureResult) -> Iterator[Figure]:
+    """Yield the metrics of a cure. Those of the workload are times of sessions per hour.
+
+    A cure that proves nothing saves nothing. Its workload has no cost, because no change was measured again.
+    """
+    chosen = _proven(result)
+    proven = [one for one in result.tried if one.state == "cured"] if chosen is not None else []
+    yield Figure("", "proven changes", len(proven), "", "", "exact")
+    net = None if chosen is None else chosen.net
+    yield Figure("", "saved per hour", 0.0 if net is None else net.saved * _S, "ns", "higher")
+    if chosen is None or net is None:
+        return
+    yield Figure("", "workload per hour", net.before * _S, "ns", "lower")
+    if net.before > 0:
+        after = max(0.0, net.before - net.saved)
+        yield Figure("", "workload per hour with the changes", after * _S, "ns", "lower")
+        yield Figure("", "workload with the changes", after / net.before, "ratio", "lower")
+    seen: set[str] = set()
+    for effect in chosen.effects:
+        subject = _short(effect.sql)
+        if subject not in seen:  # the first of several numbers of sessions
+            seen.add(subject)
+            yield from _statement(subject, effect)
+
+
+def proven_words(result: CureResult) -> str:
+    """Return what a cure proved, as SQL on one line; empty if it proved nothing."""
+    chosen = _proven(result)
+    if chosen is None:
+        return ""
+    return "; ".join(
+        _short(change.sql) or change.text
+        for one in result.tried
+        if one.state == "cured"
+        for change in one.changes
+        if change.name == one.best
+    )
+
+
+def _proven(result: CureResult) -> Change | None:
+    """Return the changes that are proposed together, if measuring them again confirmed them."""
+    chosen = result.chosen
+    return chosen if chosen is not None and chosen.state == "cured" and chosen.net is not None else None
+
+
+def _statement(subject: str, effect: StatementEffect) -> Iterator[Figure]:
+    for name, value in (("mean", effect.before_ns), ("mean with the changes", effect.after_ns)):
+        if value is not None and value > 0:
+            yield Figure(subject, name, value, "ns", "lower")
+    if effect.ratio is not None and effect.ratio > 0:
+        yield Figure(subject, "time with the changes", effect.ratio, "ratio", "lower")
+
+
+def _short(text: str) -> str:
+    flat = " ".join(line for line in text.split() if line)
+    return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1]}…"

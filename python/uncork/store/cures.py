@@ -1,0 +1,121 @@
+"""Read the result of a cure, which its run holds as cure.json."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.errors import StoreError
+from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.results.advice import LookedAt
+from uncork.model.results.cure import (
+    CURE_VERSION,
+    Change,
+    CureResult,
+    Handed,
+    Net,
+    StatementEffect,
+    Tried,
+)
+from uncork.model.results.database import Missing
+from uncork.store.layout import unreadable
+
+__all__ = ["CURE_FILE", "read_cure"]
+
+CURE_FILE: Final = "cure.json"
+
+
+def read_cure(folder: Path) -> CureResult:
+    """Return the result of a cure. Its `id` and `folder` are those of `folder` unless it has its own.
+
+    Raises:
+        StoreError: if the file is missing or damaged, or a newer uncork wrote it.
+    """
+    path = folder / CURE_FILE
+    try:
+        data = json.loads(path.read_text())
+        if data["version"] > CURE_VERSION:
+            raise StoreError(
+                f"{path}: written by a newer uncork ({data.get('uncork_version')}); update uncork"
+            )
+        own = {"id": data["id"] or folder.name, "folder": data["folder"] or str(folder)}
+        return _result({**data, **own})
+    except FileNotFoundError as error:
+        raise StoreError(
+            f"{folder.name} is a cure that ended before its first result, so it has no report; run it again"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise unreadable(path, error) from error
+
+
+def _result(data: Mapping[str, Any]) -> CureResult:
+    chosen, copy, seen = data["chosen"], data["copy"], data["looked_at"]
+    return CureResult(
+        **{
+            **data,
+            "reasons": tuple(data["reasons"]),
+            "tried": tuple(map(_tried, data["tried"])),
+            "chosen": None if chosen is None else _change(chosen),
+            "copy": None if copy is None else _copy(copy),
+            "bill_before": _bill(data["bill_before"]),
+            "bill_after": _bill(data["bill_after"]),
+            "handed": tuple(Handed(**one) for one in data["handed"]),
+            "missing": tuple(Missing(**one) for one in data["missing"]),
+            "looked_at": None if seen is None else LookedAt(**seen),
+        }
+    )
+
+
+def _tried(data: Mapping[str, Any]) -> Tried:
+    changes = tuple(map(_change, data["changes"]))
+    return Tried(**{**data, "finding": _finding(data["finding"]), "changes": changes})
+
+
+def _finding(data: Mapping[str, Any]) -> Finding:
+    return Finding(
+        **{
+            **data,
+            **{name: tuple(data[name]) for name in ("objects", "templates", "evidence", "against")},
+            "bill": _bill(data["bill"]),
+            "candidates": tuple(
+                Candidate(**{**one, "against": tuple(one["against"])}) for one in data["candidates"]
+            ),
+        }
+    )
+
+
+def _bill(data: Mapping[str, Any] | None) -> Bill | None:
+    return None if data is None else Bill(**_bounded(data))
+
+
+def _change(data: Mapping[str, Any]) -> Change:
+    net = data["net"]
+    return Change(
+        **{
+            **data,
+            "net": None if net is None else Net(**_bounded(net)),
+            "effects": tuple(StatementEffect(**one) for one in data["effects"]),
+            "against": tuple(data["against"]),
+            "runs": tuple(data["runs"]),
+        }
+    )
+
+
+def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields, with the infinite ends of an interval, which JSON writes as null."""
+    low, high = data["low"], data["high"]
+    return {**data, "low": -math.inf if low is None else low, "high": math.inf if high is None else high}
+
+
+def _copy(data: Mapping[str, Any]) -> CopyFacts:
+    return CopyFacts(
+        **{
+            **data,
+            "tables": tuple(CopiedTable(**one) for one in data["tables"]),
+            "missing": tuple(NotCopied(**one) for one in data["missing"]),
+        }
+    )
