@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import jsonschema
@@ -10,7 +11,10 @@ import pytest
 
 from databases.indexes import SCENARIOS
 from databases.scenario import SETTINGS, at_work, lay_out
+from uncork.analysis.runs.listing import read_runs
 from uncork.engines.embedded import EmbeddedServer
+from uncork.serve.progress import run_progress
+from uncork.store.snapshots import SNAPSHOTS
 
 pytestmark = pytest.mark.postgres
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "cure-result.schema.json").read_text())
@@ -82,6 +86,23 @@ def test_a_missing_index_is_proven_on_a_copy_and_handed_over(uncork, server, tmp
     assert planned.returncode == 0, planned.stderr
     shown = uncork("report", "last")
     assert found["answer"].split(":")[0] in " ".join(shown.stdout.split())
+
+
+def test_the_dashboard_shows_the_step_of_a_cure(uncork, server):
+    with at_work(server, SICK, "sick"):
+        watched = uncork("advise", server.conninfo("sick"), "--for", "2s", "--quiet")
+    assert watched.returncode == 0, watched.stderr
+    process = uncork.start("cure", "last", server.conninfo("sick"), "--budget", "60s")
+    uncork.wait_for(process, "finding 1 of 1: ")
+    run = next(one for one in read_runs(uncork.folder / "runs").runs if one.kind == "cure")
+    found = run_progress(run)
+    assert run.status == "running"
+    assert " of at most 60.0 s: measuring finding 1 of 1: " in found.sentence
+    assert {"copying the database", "choosing what to try"} <= {step for _, step, _ in found.rows}
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert not (run.folder / SNAPSHOTS).exists()
 
 
 def test_bad_input_is_refused_in_words(uncork, server):

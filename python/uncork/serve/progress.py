@@ -13,6 +13,7 @@ from typing import Any, Final
 from uncork.model.stored_run import StoredRun
 from uncork.model.units import count_words, format_count, format_duration
 from uncork.report.blocks import Spark
+from uncork.store.layout import PARTS
 from uncork.store.query import RunReader
 from uncork.store.snapshots import SNAPSHOTS, read_snapshots
 
@@ -28,7 +29,7 @@ _DRAWN: Final = 300
 class RunProgress:
     """How far a run is: a sentence, a table and small charts. `idle_s` is the time since it last stored data.
 
-    Columns from `numbers` on are numbers.
+    Columns from `numbers` on are numbers. With `sentences`, the last column has sentences, whose lines wrap.
     """
 
     sentence: str
@@ -38,6 +39,7 @@ class RunProgress:
     idle_s: float
     sparks: tuple[Spark, ...] = ()
     numbers: int = 0
+    sentences: bool = False
 
 
 def run_progress(run: StoredRun) -> RunProgress:
@@ -47,6 +49,8 @@ def run_progress(run: StoredRun) -> RunProgress:
         StoreError: if its files are damaged.
     """
     idle_s = max(0.0, time.time() - _last_change_s(run.folder))
+    if run.kind == "cure":
+        return _cure(run, read_snapshots(run.folder), idle_s)
     if run.kind in ("load", "database"):
         snapshots = read_snapshots(run.folder)
         if not snapshots:
@@ -159,6 +163,23 @@ def _database(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: fl
     return RunProgress(sentence, caption, ("at", "busy", *names), rows, idle_s, (spark,))
 
 
+def _cure(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
+    if not snapshots:
+        return RunProgress("Nothing is stored yet: the cure has just begun.", "", (), (), idle_s)
+    last = snapshots[-1]
+    at = f"{format_duration(last['elapsed_ns'])} of at most {format_duration(last['budget_ns'])}"
+    sentence = (
+        f"{at}: {last['step']}." if run.status == "running" else f"It ended after {at}: {last['step']}."
+    )
+    told = [one for one in snapshots if one["text"]]
+    rows = tuple(
+        (format_duration(one["elapsed_ns"]), one["step"].partition(": ")[0], one["text"])
+        for one in reversed(told[-_SHOWN:])
+    )
+    caption = f"The last {count_words(len(rows), 'message')}, newest first"
+    return RunProgress(sentence, caption, ("at", "step", "message"), rows, idle_s, numbers=3, sentences=True)
+
+
 def _spark(
     title: str,
     snapshots: Sequence[Mapping[str, Any]],
@@ -219,8 +240,11 @@ def _throughputs(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:
 
 
 def _last_change_s(folder: Path) -> float:
-    places = (path for path in folder.iterdir() if path.is_dir() or path.name == SNAPSHOTS)
-    return max(place.stat().st_mtime for place in (folder, *places))
+    """Return when a run, or one of its parts, last stored data."""
+    parts = (folder / PARTS).glob("*/")
+    folders = (folder, *parts)
+    places = (path for each in folders for path in each.iterdir() if path.is_dir() or path.name == SNAPSHOTS)
+    return max(place.stat().st_mtime for place in (*folders, *places))
 
 
 _TRIALS = """

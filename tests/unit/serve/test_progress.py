@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import asdict, replace
 
 import pytest
@@ -12,6 +14,7 @@ from uncork.errors import StoreError
 from uncork.model.load import LoadProgress
 from uncork.serve.progress import run_progress
 from uncork.store.snapshots import add_snapshot
+from uncork.workbench.cure.steps import CureSteps
 from uncork.workbench.documents.loads import read_load
 
 GLANCE = LoadProgress(10**9, 1.0, 1000, 0, 0, 0, 0, 4, 2e6, 1e5, 2_000_000, 5_000_000, 9_000_000, 0)
@@ -62,3 +65,40 @@ def test_a_database_says_what_its_sessions_do(run):
     assert told.sentence == "2.00 s: 3.0 sessions busy on average in the last second (IO 3.0)."
     assert told.columns == ("at", "busy", "CPU", "Lock", "IO")
     assert told.rows[0] == ("2.00 s", "3.0", "0.0", "0.0", "3.0")
+
+
+def test_a_cure_says_its_step_and_what_it_found_so_far(run):
+    cure = replace(run, kind="cure")
+    assert run_progress(cure).sentence == "Nothing is stored yet: the cure has just begun."
+    told = []
+    steps = CureSteps(run.folder, 600.0, time.monotonic() - 61.0, told.append)
+    steps("tries the changes of 2 findings")
+    steps.begin("copying the database")
+    steps("copying rows of orders, 61 MB")
+    steps.begin("measuring finding 1 of 2: a is scanned", "finding 1 of 2: a is scanned")
+    steps("measuring 3 changes on 5 statements")
+    steps.note("cured: the workload takes less time")
+    found = run_progress(cure)
+    assert found.sentence == "61.0 s of at most 10 min 00 s: measuring finding 1 of 2: a is scanned."
+    assert [row[1:] for row in found.rows] == [
+        ("measuring finding 1 of 2", "cured: the workload takes less time"),
+        ("measuring finding 1 of 2", "measuring 3 changes on 5 statements"),
+        ("copying the database", "copying rows of orders, 61 MB"),
+        ("choosing what to try", "tries the changes of 2 findings"),
+    ]
+    assert "finding 1 of 2: a is scanned" in told and "cured: the workload takes less time" not in told
+    killed = run_progress(replace(cure, status="killed"))
+    assert killed.sentence.startswith(
+        "It ended after 61.0 s of at most 10 min 00 s: measuring finding 1 of 2"
+    )
+
+
+def test_a_cure_that_stores_trials_is_not_idle(run):
+    CureSteps(run.folder, 600.0, time.monotonic(), lambda _: None)("begun")
+    trials = run.folder / "parts" / "change-1" / "trials"
+    trials.mkdir(parents=True)
+    for place in (run.folder, *run.folder.iterdir(), trials.parent):
+        os.utime(place, (time.time() - 500, time.time() - 500))
+    assert run_progress(replace(run, kind="cure")).idle_s < 100
+    os.utime(trials, (time.time() - 500, time.time() - 500))
+    assert run_progress(replace(run, kind="cure")).idle_s > 400

@@ -31,11 +31,13 @@ from uncork.report.cure.answer import answer_cure
 from uncork.requests.jobs import CureJob
 from uncork.store.cures import read_cure
 from uncork.store.layout import PARTS, read_manifest
+from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.copies import CopiedDatabase, databases_at_once, expected_keeps
 from uncork.workbench.cure.gate import plans_agree
 from uncork.workbench.cure.handing import hand_over, write_pull_request
 from uncork.workbench.cure.proving import MOST_ARMS, MOST_STATEMENTS, Plan, Prover
+from uncork.workbench.cure.steps import CureSteps
 from uncork.workbench.cure.stored import write_cure
 from uncork.workbench.cure.violations import without_violations
 from uncork.workbench.run_record import draft, start_run
@@ -97,18 +99,20 @@ def cure(root: Path, job: CureJob, told: Callable[[str], None]) -> tuple[Path, C
     state = _State(advice, workload)
     earlier = () if job.earlier is None else read_cure(job.earlier).tried
     with start_run(root, manifest, undone="nothing was stored") as run:
+        steps = CureSteps(run.folder, job.budget_s, begun, told)
 
         def keep() -> None:
             """Store what was found so far, so that not even a killed cure loses it."""
             write_cure(run.folder, answer_cure(_result(job, state, run.folder, time.monotonic() - begun)))
 
         try:
-            _work(run.folder / PARTS, job, wanted, earlier, state, begun, told, keep)
+            _work(run.folder / PARTS, job, wanted, earlier, state, begun, steps, keep)
             state.status = "complete"
         except KeyboardInterrupt:
             state.status, state.reason = "interrupted", "interrupted"
         except (RunError, SetupError) as error:
             state.status, state.reason = "failed", str(error)
+        steps.begin("writing the files to hand over")
         _skip_rest(wanted, state)
         result = _result(job, state, run.folder, time.monotonic() - begun)
         result = answer_cure(
@@ -117,6 +121,7 @@ def cure(root: Path, job: CureJob, told: Callable[[str], None]) -> tuple[Path, C
         write_pull_request(run.folder, result)
         write_cure(run.folder, result)
         run.end(state.status, state.reason or "complete", int((time.monotonic() - begun) * 1e9))
+        delete_snapshots(run.folder)
     return run.folder, result, state.reason
 
 
@@ -140,32 +145,34 @@ def _work(
     earlier: Sequence[Tried],
     state: _State,
     begun: float,
-    told: Callable[[str], None],
+    steps: CureSteps,
     keep: Callable[[], None],
 ) -> None:
     """Try the findings that a copy can prove; every step adds to `state`, and its runs to `parts`."""
     keeps = expected_keeps(job.source, job.copy)
     provable = _provable(wanted, keeps, state)
-    told(_announcement(job, state, provable))
+    steps(_announcement(job, state, provable))
     if not provable or job.dry_run:
         return
     with CopiedDatabase(job.source, job.copy, job.binaries, job.settings) as copied:
         disk = job.disk // databases_at_once(MOST_ARMS)
-        copied.make(max_read=job.max_read, disk=disk, told=told)
+        steps.begin("copying the database")
+        copied.make(max_read=job.max_read, disk=disk, told=steps)
         state.copied = copied
-        told("checking which captured values violate a constraint on the copy")
+        steps("checking which captured values violate a constraint on the copy")
         state.workload, state.left_out = without_violations(copied.conninfo, state.workload)
         if copied.facts is not None and not copied.facts.source_statistics:
             keeps = NEW_COPY
         provable = _provable([one.finding for one in provable], keeps, state)
         if not provable:
             return
-        differing = _differing(job, copied, provable, told)
+        differing = _differing(job, copied, provable, steps)
         left = job.budget_s - (time.monotonic() - begun)
-        trials = Prover(parts, copied.conninfo, state.workload, told)
+        trials = Prover(parts, copied.conninfo, state.workload, steps)
         share = max(0.0, left) * (1 - _CONFIRMING) / len(provable)
         for place, one in enumerate(provable):
-            told(f"finding {place + 1} of {len(provable)}: {one.finding.headline}")
+            name = f"finding {place + 1} of {len(provable)}: {one.finding.headline}"
+            steps.begin(f"measuring {name}", name)
             known = next((each for each in earlier if _decided(each, one.finding)), None)
             if known is not None:
                 trials.remember(one, known)
@@ -180,8 +187,10 @@ def _work(
                 raise
             except UncorkError as error:
                 state.tried.append(Tried(one.finding, "unclear", f"it could not be measured: {error}"))
+            steps.note(f"{state.tried[-1].state}: {state.tried[-1].reason}")
             keep()
         left = job.budget_s - (time.monotonic() - begun)
+        steps.begin("confirming the changes that help")
         state.chosen = trials.confirm(state.tried, max(2 * _LEAST_S, left))
         state.tried = [_confirmed(one, state.chosen) for one in state.tried]
 
@@ -247,12 +256,13 @@ def _announcement(job: CureJob, state: _State, provable: Sequence[Plan]) -> str:
 
 
 def _differing(
-    job: CureJob, copied: CopiedDatabase, plans: Sequence[Plan], told: Callable[[str], None]
+    job: CureJob, copied: CopiedDatabase, plans: Sequence[Plan], steps: CureSteps
 ) -> dict[int, str]:
     """Return, by template, how its plan on the copy differs from the source's; nothing for a given copy."""
     if job.copy is not None:
         return {}
-    told("comparing the plans on the copy with those on the server")
+    message = "comparing the plans on the copy with those on the server"
+    steps.begin(message, message)
     statements = {one.template: one for plan in plans for one in plan.statements}
     found = plans_agree(job.source, copied.conninfo, tuple(statements.values()))
     return {
