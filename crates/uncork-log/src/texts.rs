@@ -1,6 +1,7 @@
 //! Prepares the texts of a log for display: without passwords, and on request without personal
 //! data.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::gather::errors::generalise;
@@ -11,8 +12,16 @@ use crate::template::roles::replace_roles;
 use crate::template::secret::without_passwords;
 
 /// Parts of a plan's line before values that contain literals.
-const CONDITIONS: [&str; 7] = [
-    "Cond", "Filter", "Key", "Output", "Call", "Query", "One-Time",
+const CONDITIONS: [&str; 9] = [
+    "Cond",
+    "Filter",
+    "Key",
+    "Output",
+    "Call",
+    "Query",
+    "One-Time",
+    "Order By",
+    "Remote SQL",
 ];
 
 /// Prepares texts for display.
@@ -60,13 +69,9 @@ impl Texts {
         }
         let mut stripper = Stripper::default();
         let mut out = String::new();
-        // A statement of several lines precedes the first line with an estimate.
-        let mut is_query = false;
-        for line in plan.lines() {
-            is_query = !line.contains("(cost=") && (is_query || line.contains("Query Text"));
-            if is_query || CONDITIONS.iter().any(|word| line.contains(word)) || line.contains('\'')
-            {
-                let (name, rest) = line.split_once(": ").unwrap_or(("", line));
+        for line in details(&plan) {
+            if CONDITIONS.iter().any(|word| line.contains(word)) || line.contains('\'') {
+                let (name, rest) = line.split_once(": ").unwrap_or(("", &line));
                 // A JSON string: its content is not quoted for SQL.
                 let inner = rest
                     .strip_prefix('"')
@@ -115,6 +120,38 @@ impl Texts {
             _ => text(name),
         }
     }
+}
+
+/// Split a plan into lines, but keep a literal with line breaks together, and so the statement that precedes the
+/// plan. JSON and YAML escape line breaks.
+fn details(plan: &str) -> Vec<Cow<'_, str>> {
+    let is_json = plan.trim_start().starts_with(['{', '[']);
+    let is_xml = !is_json && plan.contains("<Query-Text>");
+    let has_breaks = is_xml || (!is_json && plan.lines().any(is_node));
+    let mut found: Vec<Cow<'_, str>> = Vec::new();
+    let (mut is_query, mut is_open) = (false, false);
+    for line in plan.lines() {
+        is_query &= !is_node(line);
+        match found.last_mut() {
+            Some(last) if is_query || is_open => {
+                let last = last.to_mut();
+                last.push('\n');
+                last.push_str(line);
+            }
+            _ => found.push(Cow::Borrowed(line)),
+        }
+        let precedes_plan = has_breaks
+            && (is_query || line.contains("Query Text") || line.contains("<Query-Text>"));
+        is_query = precedes_plan && !line.contains("</Query-Text>");
+        let is_odd = line.matches('\'').count() % 2 == 1;
+        is_open = has_breaks && !precedes_plan && is_open != is_odd;
+    }
+    found
+}
+
+/// Say whether a line is a node of a plan in text format, with its estimate.
+fn is_node(line: &str) -> bool {
+    line.contains("(cost=") && line.contains(" width=")
 }
 
 /// Convert bytes of a log to text; invalid UTF-8 is replaced.
@@ -179,6 +216,27 @@ mod tests {
         assert!(told[1].contains("Buffers: shared hit=3"));
         assert_eq!(texts.name("user", b"Ada"), told[6]);
         assert_eq!(told[7], format!("grant select on t to {}", told[6]));
+        let broken = "Query Text: SELECT 'a\nAda\nb' /* Ada\nAda */\nSort  (cost=0.29..8.31 rows=1 width=40)\n  \
+            Sort Key: n\n  Order By: (p <-> 4711)\n  Filter: (name = 'a\nAda\n  b''s'::text)\n  Buffers: shared hit=3";
+        assert_eq!(
+            texts.plan(broken.as_bytes(), false),
+            "Query Text: select ?\nSort  (cost=0.29..8.31 rows=1 width=40)\n  Sort Key: n\n  \
+             Order By: (p <-> ?)\n  Filter: (name = ?::text)\n  Buffers: shared hit=3"
+        );
+        // The beginning of a plan, as an example of a long one keeps it.
+        let cut = "Query Text: SELECT 1\nSort  (cost=0.29..8.31 rows=1 width=40)\n  Filter: (name = 'Ada\nAda";
+        assert!(!texts.plan(cut.as_bytes(), false).contains("Ada"));
+        let yaml = "Query Text: \"SELECT 'Ada'\"\nPlan: \n  Total Cost: 8.31\n  Filter: \"(name = 'Ada'::text)\"";
+        assert_eq!(
+            texts.plan(yaml.as_bytes(), false),
+            "Query Text: select ?\nPlan: \n  Total Cost: 8.31\n  Filter: (name = ?::text)"
+        );
+        let xml = "<explain>\n  <Query-Text>SELECT 'Ada\nAda'</Query-Text>\n  <Total-Cost>8.31</Total-Cost>\n</explain>";
+        let shown = texts.plan(xml.as_bytes(), false);
+        assert!(
+            !shown.contains("Ada") && shown.contains("<Total-Cost>8.31"),
+            "{shown}"
+        );
         assert_ne!(Texts::anonymous(6).name("user", b"Ada"), told[6]);
         assert_eq!(texts.name("host", b"[local]"), "[local]");
     }

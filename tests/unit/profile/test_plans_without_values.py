@@ -94,6 +94,7 @@ def test_json_keeps_names_and_estimates():
         ("SELECT a FROM t WHERE b = $$Ada$$ AND c = $1", None),
         ("SELECT a FROM t WHERE b = $x$Ada$x$ AND c = $1", None),
         ("SELECT a FROM t WHERE b = 4711", None),
+        ("SELECT a FROM t WHERE b::int IN (4711)", None),
     ],
 )
 def test_statements_of_the_server(statement, kept):

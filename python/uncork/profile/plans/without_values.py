@@ -30,7 +30,7 @@ _NAMED: Final = re.compile(_QUOTED_NAME)
 _LITERALS: Final = re.compile(rf"(?P<kept>{_QUOTED_NAME})|{_LITERAL}")
 _EXPRESSION: Final = re.compile(
     rf"""(?P<kept>{_QUOTED_NAME}
-    | ::[\w ]+\(\d+(?:,-?\d+)?\)             # a type with its modifier
+    | ::\w+(?:[ ]varying)?\(\d+(?:,-?\d+)?\)  # a type with its modifier
     | \b(?:SubPlan|InitPlan|Worker)[ ]\d+
     | \$\d+ | [^\W\d][\w$]*(?!['\w]) )       # a parameter, a word
     | {_LITERAL}
