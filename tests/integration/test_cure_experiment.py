@@ -9,6 +9,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+import uncork
 from uncork.experiment.cure.arms import arms_of
 from uncork.experiment.cure.handed import down_sql, up_sql
 from uncork.experiment.cure.setups import CopyKeeps, setup_script
