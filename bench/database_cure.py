@@ -9,7 +9,6 @@ pg_stat_statements counts it. A healthy database must get no change, and a cured
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ from databases import SCENARIOS
 from databases.scenario import RATE_HZ, SETTINGS, Scenario, applies, at_work, lay_out
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
+from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.results.cure import CureResult, Tried
 from uncork.requests.jobs import CureJob
 from uncork.workbench.cure.curing import cure
@@ -134,11 +134,8 @@ def apply(conninfo: str, result: CureResult, folder: Path) -> None:
     """Execute the script that was handed over, one statement at a time."""
     (script,) = folder.glob(f"{result.id}/handed/up.sql")
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        for statement in re.split(
-            r";\n(?=\s*(?:--|SET|CREATE|DROP|ALTER|ANALYZE|REINDEX|VACUUM|DO|$))", script.read_text()
-        ):
-            if re.sub(r"--[^\n]*", "", statement).strip():
-                connection.execute(statement.encode())
+        for statement in statements_in(script.read_text()):
+            connection.execute(statement.encode())
 
 
 if __name__ == "__main__":
