@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import md5
 from random import Random
 from threading import Event
 from typing import Final, Literal
@@ -30,8 +31,8 @@ class Case:
     `unit` is part of the text of a statement that is called once for each unit of work, with the present
     clients and with `clients`, those of the published change. `change` is its SQL. For a case that must be
     left alone, they are the tempting change. `rare` are statements that nobody executes during the watch;
-    they are executed once before and after a cure, and rolled back. `rules` are those that must not propose
-    a change.
+    they are executed once before and after a change, and rolled back. `silent` are the rules that must find
+    nothing.
     """
 
     scenario: Scenario
@@ -40,7 +41,7 @@ class Case:
     change: Sequence[str] = ()
     clients: Sequence[tuple[str, Client]] = ()
     rare: Sequence[str] = ()
-    rules: Sequence[str] = ()
+    silent: Sequence[str] = ()
     seconds: float = 8.0
 
 
@@ -141,7 +142,9 @@ COUNTER: Final = Case(
 
 
 def _accounts(chance: Random) -> list[int]:
-    return sorted(chance.sample(range(1, 40_000), 40))
+    """Return the accounts of a journal, whose rows lie together."""
+    first = chance.randrange(1, 39_950)
+    return list(range(first, first + 50))
 
 
 _POST: Final = sends(
@@ -194,9 +197,8 @@ DOCUMENT: Final = Case(
             (
                 "core",
                 sends(
-                    "SELECT * FROM task WHERE extra_attrs::jsonb -> 'report_uuids' @> "
-                    "to_jsonb(md5(%s::text))",
-                    below(30_000),
+                    "SELECT * FROM task WHERE extra_attrs::jsonb -> 'report_uuids' @> %s::jsonb",
+                    lambda chance: f'["{md5(b"%d" % chance.randrange(1, 30_000)).hexdigest()}"]',  # noqa: S324
                 ),
             )
         ]
@@ -325,7 +327,7 @@ OFFSET: Final = Case(
         * 2,
         "offset-pagination",
         names=("OFFSET", "schedule_stop_pairs"),
-        remedy=("id > $",),
+        remedy=("(id) > ($",),
     ),
     "named",
     "FROM schedule_stop_pairs",
@@ -392,7 +394,7 @@ KEYSET: Final = Case(
     "left",
     "FROM records WHERE",
     clients=[("search", _ranked(keyset=True))] * 2,
-    rules=("offset-pagination",),
+    silent=("offset-pagination",),
 )
 
 # ---- NOT IN with a subquery that fits into a hash table ----
@@ -434,7 +436,7 @@ NOT_IN: Final = Case(
         )
     ]
     * 2,
-    rules=("not-in-subquery",),
+    silent=("not-in-subquery",),
 )
 
 # ---- Nocturne and Super Productivity: indexes that are used rarely but decisively ----
@@ -484,7 +486,6 @@ RARE: Final = Case(
         "DELETE FROM device WHERE id BETWEEN 3000 AND 3199",
         "SELECT id FROM operations WHERE entity = md5('77')",
     ),
-    rules=("hot-prevented", "unused-index"),
 )
 
 CASES: Final = (JIT, COUNTER, ROOM, DOCUMENT, CASCADE, LOOP, OFFSET, KEYSET, NOT_IN, RARE)

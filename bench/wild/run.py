@@ -36,6 +36,9 @@ SELECT coalesce(sum(calls), 0)::float FROM pg_stat_statements s
   JOIN pg_database d ON d.oid = s.dbid AND d.datname = current_database()
  WHERE s.query LIKE %s AND s.query NOT LIKE '%%pg_stat_statements%%' AND toplevel
 """
+_HEAD = """\
+| case | by hand: work per second | first finding | cure | workload's time | on the database itself | right |
+|---|---|---|---|---|---|---|"""
 _SLOWER = 1.1
 """Ratio of the time of the statements above which a database was harmed, as in bench/database_cure.py."""
 _STORM = 2.0
@@ -48,7 +51,7 @@ class Row:
     """What the table says of a case. `harmed` and `other` are faults in words, empty if there are none."""
 
     name: str
-    by_hand: float
+    by_hand: str
     found: str
     outcome: str
     saved: str
@@ -69,10 +72,7 @@ def main() -> int:
         help="programs of a PostgreSQL that can compile statements",
     )
     options = parser.parse_args()
-    print(
-        "| case | change by hand | first finding | cure | workload's time | on the database itself | right |"
-    )
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print(_HEAD, flush=True)
     harmed = other = 0
     for compiled in (False, True):
         chosen = [
@@ -82,7 +82,7 @@ def main() -> int:
             harmed += bool(row.harmed)
             other += bool(row.other)
             right = "; ".join((*(f"HARMED: {one}" for one in row.harmed), *row.other)) or "yes"
-            cells = (row.name, f"{row.by_hand:.2g}", row.found, row.outcome, row.saved, row.measured, right)
+            cells = (row.name, row.by_hand, row.found, row.outcome, row.saved, row.measured, right)
             print(f"| {' | '.join(cells)} |", flush=True)
     print(f"harmed: {harmed}, otherwise than expected: {other}", file=sys.stderr)
     return 1 if harmed else 2 if other else 0
@@ -110,7 +110,7 @@ def _rows(cases: Sequence[Case], options: argparse.Namespace, *, compiled: bool)
 
 
 def _untested(case: Case, reason: str) -> Row:
-    return Row(case.scenario.name, float("nan"), "untested", reason, "", "", (), ())
+    return Row(case.scenario.name, "", "untested", reason, "", "", (), ())
 
 
 def _row(
@@ -140,9 +140,11 @@ def _row(
         harmed += [f"its statements take {ratio:.2f} times as long"] if ratio > _SLOWER else []
         harmed += _storms(rare, _rare_ms(conninfo, case))
     other = _other(case, faults(case.scenario, advice), result, cured=cured)
+    for one in result.tried:
+        print(f"{one.finding.rule}: {one.finding.headline}: {one.state}: {one.reason}", file=sys.stderr)
     told = "; ".join(f"{one.finding.rule}: {one.state}" for one in result.tried)
     first = advice.findings[0].rule if advice.findings else "none"
-    by_hand = _by_hand(server, case, f"{name}_hand") / units if units else float("nan")
+    by_hand = _by_hand(server, case, f"{name}_hand", units)
     outcome = trouble or told or "nothing to try"
     return Row(case.scenario.name, by_hand, first, outcome, saved, measured, tuple(harmed), tuple(other))
 
@@ -150,8 +152,11 @@ def _row(
 def _other(case: Case, wrong: Sequence[str], result: CureResult, *, cured: bool) -> Iterator[str]:
     """Yield what uncork did otherwise than expected."""
     if case.expected == "left":
-        states = {one.finding.rule: one.state for one in result.tried}
-        yield from (f"{rule} is cured" for rule in case.rules if states.get(rule) == "cured")
+        yield from (
+            f"{one.finding.rule} is {one.state}"
+            for one in result.tried
+            if one.state == "cured" or one.finding.rule in case.silent
+        )
         return
     yield from wrong
     expected = [one for one in result.tried if one.finding.rule == case.scenario.expected]
@@ -174,16 +179,19 @@ def _units(conninfo: str, case: Case) -> float:
     return (last - first) / (ended - begun)
 
 
-def _by_hand(server: EmbeddedServer, case: Case, name: str) -> float:
-    """Return the units of work per second after the published, or the tempting, change."""
+def _by_hand(server: EmbeddedServer, case: Case, name: str, before: float) -> str:
+    """Return how many times as much work is done after the published, or the tempting, change."""
     lay_out(server, case.scenario, name)
     conninfo = server.conninfo(name)
+    rare = _rare_ms(conninfo, case)
     with psycopg.connect(conninfo, autocommit=True) as connection:
         for statement in case.change:
             connection.execute(statement.format(database=name).encode())
     changed: Scenario = replace(case.scenario, clients=case.clients or case.scenario.clients)
     with at_work(server, changed, name):
-        return _units(conninfo, case)
+        after = _units(conninfo, case)
+    gain = f"x {after / before:.2g}" if before else "no work was done before"
+    return "; ".join((gain, *_storms(rare, _rare_ms(conninfo, case))))
 
 
 def _rare_ms(conninfo: str, case: Case) -> list[tuple[str, float]]:
