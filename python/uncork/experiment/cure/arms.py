@@ -147,6 +147,8 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
         raise _Refused(_instead("Only a person can write this change.", finding))
     if not candidate.same_answers:
         raise _Refused("It can return other rows, so only a person can decide about it.")
+    if candidate.unprovable:
+        raise _Refused(candidate.unprovable)
     arm = Arm(
         name=_slug(finding, candidate),
         kind=candidate.kind,

@@ -32,7 +32,8 @@ class Candidate:
 
     `text` is one sentence that says what to do. `sql` is exactly what to execute, empty if only a person can
     make the change; `undo` is what reverts it. `same_answers` is false if the change can change the rows
-    that statements return. `against` are the reasons not to do it.
+    that statements return. `against` are the reasons not to do it. `unprovable` says in a sentence why no
+    measurement on a copy can prove it now; empty if one can.
     """
 
     kind: CandidateKind
@@ -41,6 +42,7 @@ class Candidate:
     undo: str = ""
     same_answers: bool = True
     against: tuple[str, ...] = ()
+    unprovable: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ def test_duplicates_cost_the_writes_their_part():
     assert fits(finding_headline(one))
     assert one.candidates[0].sql == "DROP INDEX CONCURRENTLY event_a2;"
     assert one.candidates[0].undo == "CREATE INDEX CONCURRENTLY event_a2 ON event (a);"
+    assert one.candidates[0].unprovable == ""  # the other index finds what this one does
 
 
 def test_unused_indexes_cost_the_writes_their_part_and_may_be_needed_later():
@@ -55,6 +56,8 @@ def test_unused_indexes_cost_the_writes_their_part_and_may_be_needed_later():
     (young,) = found(PRIMARY, UNUSED, other, days=2)
     assert young.bill.share == pytest.approx(2 / 4)
     assert any("counted for 30 days" in text for text in young.candidates[0].against)
+    assert young.candidates[0].unprovable.startswith("Scans were counted for 2 days")
+    assert one.candidates[0].unprovable == ""
 
 
 def test_a_standby_cannot_tell_that_an_index_is_unused_and_accepts_no_change():

@@ -1,10 +1,13 @@
 """Updates that could be heap-only: what prevents them, and when nobody pays for it."""
 
+from dataclasses import replace
+
 import pytest
 
 from fakes.evidence import a_statement, a_table, an_index, evidence, spent
 from uncork.advise.rules.space.hot_prevented import RULE
 from uncork.model.database.catalogue import TableOptions
+from uncork.model.results.database import ForeignKeyFacts
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 
@@ -56,6 +59,22 @@ def test_an_index_that_statements_need_is_no_fault():
     assert (
         found(indexes=(*INDEXES, an_index("CREATE UNIQUE INDEX item_seen ON item USING btree (seen)"))) == []
     )
+
+
+def test_an_index_that_something_else_scanned_cannot_be_proven_to_be_needless():
+    (one,) = found(indexes=(*INDEXES, an_index(SEEN, scans_ever=8)))
+    assert "not captured scanned item_seen 8 times" in one.candidates[0].unprovable
+    (young,) = found()
+    assert "a job that runs seldom may need it" in young.candidates[0].unprovable
+
+
+def test_an_index_of_a_foreign_key_is_no_fault_because_deletes_need_it():
+    key = ForeignKeyFacts("item_seen_fkey", "item", 1, "day", 2, "seen", indexed=True)
+    statement = a_statement(TOUCH, rows=6_000, blocks=84_000, calls=6_000)
+    table = a_table(updated=6_000, hot_updated=0)
+    seen = evidence([spent()], [statement], tables=[table], indexes=THREE)
+    assert [one.objects[1] for one in RULE.find(seen)] == ["item_seen"]
+    assert list(RULE.find(replace(seen, foreign_keys=(key,)))) == []
 
 
 def test_another_index_in_use_on_the_changed_columns_would_prevent_them_anyway():

@@ -194,6 +194,11 @@ def test_an_index_is_dropped_only_if_it_costs_time():
     assert one("index", DROP).setup == "DROP INDEX orders_customer_idx;"
 
 
+def test_a_change_that_no_measurement_can_prove_now_is_not_tried():
+    candidate = Candidate("index", "Drop it.", DROP, INDEX, unprovable="A nightly job may need it.")
+    assert arms_of(finding(candidate, bill=BILL), WORKLOAD) == ((), "A nightly job may need it.")
+
+
 def test_a_change_without_a_way_back_is_not_tried():
     assert one("index", INDEX, undo="") == "uncork does not know what reverts it."
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Existing
 from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.rarely_used import serves_key, why_unprovable
 from uncork.advise.rules.indexes.upkeep_cost import (
     GRACE_DAYS,
     LEAST_BYTES,
@@ -50,7 +51,7 @@ def _unused(seen: Evidence) -> Iterator[Finding]:
         return  # the primary and other standby servers count their own scans
     days = counted_days(seen)
     for table, every in _by_table(seen, ("unused",)):
-        found = [one for one in every if not one.facts.scans_ever and not _serves_key(one, seen)]
+        found = [one for one in every if not one.facts.scans_ever and not serves_key(one, seen)]
         if not found:
             continue
         name, number = _plain(found[0].facts.name), len(seen.indexes.get(table.name, ()))
@@ -109,6 +110,7 @@ def _finding(
                 sql="\n".join(f"DROP INDEX CONCURRENTLY {sql_name(one.facts.name)};" for one in found),
                 undo="\n".join(_again(one) for one in found),
                 against=(*against, _STANDBY),
+                unprovable=why_unprovable(found, seen) if rule == "unused-index" else "",
             ),
         ),
         proof=_PROOF,
@@ -121,17 +123,6 @@ def _by_table(seen: Evidence, warnings: Sequence[str]) -> Iterator[tuple[TableFa
         found = [one for one in indexes if one.facts.warning in warnings]
         if table is not None and found:
             yield table, sorted(found, key=lambda one: -(one.facts.bytes or 0))
-
-
-def _serves_key(one: Existing, seen: Evidence) -> bool:
-    """Return whether an index finds the rows that refer to a deleted one: deletes are rare, but need it."""
-    if one.shape is None:
-        return False
-    for key in seen.foreign_keys:
-        columns = {part.strip().strip('"') for part in key.columns.split(",")}
-        if key.table == one.facts.table and set(one.shape.columns[: len(columns)]) == columns:
-            return True
-    return False
 
 
 def _same(one: Existing) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from uncork.advise.evidence import WORK, Evidence, Existing, Statement
 from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.rarely_used import serves_key, why_unprovable
 from uncork.advise.rules.space.dead_reads import held_back
 from uncork.advise.traffic import repeated
 from uncork.advise.wal_waits import waits_for_wal
@@ -130,7 +131,7 @@ def _by_index(
     seen: Evidence,
 ) -> Finding | None:
     """Return the finding that indexes which nothing reads prevent heap-only updates."""
-    idle = [one for one in indexes if _idle(one, table)]
+    idle = [one for one in indexes if _idle(one, table) and not serves_key(one, seen)]
     names = {one.facts.name for one in idle}
     freed = [
         one
@@ -156,7 +157,7 @@ def _by_index(
             f"The updates set column {column}, which is part of index {first}; nothing scanned that index "
             "during the watch.",
         ),
-        candidates=tuple(_drop(one, one.shape) for one in guilty if one.shape is not None),
+        candidates=tuple(_drop(one, one.shape, seen) for one in guilty if one.shape is not None),
         proof="Compare the update with and without the index in uncork run, and pg_stat_user_tables."
         "n_tup_hot_upd with n_tup_upd.",
     )
@@ -180,7 +181,7 @@ def _idle(one: Existing, table: TableFacts) -> bool:
     return one.shape is not None and not one.shape.unique and one.facts.scans <= _SCANS * table.updated
 
 
-def _drop(one: Existing, shape: IndexShape) -> Candidate:
+def _drop(one: Existing, shape: IndexShape, seen: Evidence) -> Candidate:
     name, ever = one.facts.name, one.facts.scans_ever
     reports = "Reports that run seldom, and standby servers, may scan it: look at their counters first."
     counted = f"It was scanned {format_count(ever)} times since counting began." if ever else ""
@@ -190,6 +191,7 @@ def _drop(one: Existing, shape: IndexShape) -> Candidate:
         sql=drop_index(shape),
         undo=one.facts.definition.replace(" INDEX ", " INDEX CONCURRENTLY ", 1) + ";",
         against=(counted, reports) if counted else (reports,),
+        unprovable=why_unprovable([one], seen),
     )
 
 
