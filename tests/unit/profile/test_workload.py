@@ -9,7 +9,7 @@ from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFa
 from uncork.model.database.workload import CalledOperation, Sample, SampledExpression
 from uncork.profile.workload.building import Execution, SeenStatement, build_workload, samples_of
 from uncork.profile.workload.drawing import ColumnDraw, pattern_of
-from uncork.profile.workload.literals import Constant, as_arrays, found_values, with_values
+from uncork.profile.workload.literals import Constant, as_arrays, found_values, with_keys, with_values
 from uncork.profile.workload.sets import SETS, Known
 
 
@@ -238,6 +238,20 @@ def test_texts_and_templates_are_matched_token_by_token():
     }
     assert as_arrays("SELECT 1 WHERE x NOT IN ($1 /*, ... */)") == "SELECT 1 WHERE x <> ALL ($1)"
     assert with_values("SELECT $1, $2", ["it's", None]) == "SELECT 'it''s', NULL"
+
+
+def test_keys_of_documents_that_all_texts_share_replace_their_parameters():
+    template = "SELECT a -> $1 FROM t WHERE b::jsonb -> $2 #>> $3 = $4 AND c ->> $2 = $5"
+    text = "select a -> 'x' from t where b::jsonb -> 'it''s' #>> '{}' = {0} and c ->> 'it''s' = 'k'"
+    keyed = "SELECT a -> 'x' FROM t WHERE b::jsonb -> 'it''s' #>> '{}' = $4 AND c ->> 'it''s' = $5"
+    texts = [text.replace("{0}", one) for one in ("'m'", "$1")]
+    assert with_keys(template, texts) == keyed
+    other = texts[0].replace("'x'", "'y'")
+    assert with_keys(template, [*texts, other]) == keyed.replace("-> 'x'", "-> $1")
+    sent = texts[0].replace("'x'", "$7")
+    assert with_keys(template, [sent]) == keyed.replace("-> 'x'", "-> $1")
+    assert with_keys(template, ["select 1"]) == template
+    assert with_keys(template, []) == template
 
 
 def wanted(sql, *seen):

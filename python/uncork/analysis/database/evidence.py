@@ -20,6 +20,7 @@ from uncork.profile import activity
 from uncork.profile.shapes.assigned_values import assigned_values
 from uncork.profile.shapes.index_shape import index_shape
 from uncork.profile.statement_shape import statement_shape
+from uncork.profile.workload.literals import with_keys
 from uncork.stats.sampled_time import BATCHES
 
 __all__ = ["evidence_of", "pieces_of", "statement_of"]
@@ -41,13 +42,15 @@ def evidence_of(
 ) -> Evidence:
     """Return the evidence of a watched server. `templates` is the stored table of that name. Pure.
 
-    `texts` are statements as sessions sent them, by template.
+    `texts` are statements as sessions sent them, by template. A shape has the keys of documents that all
+    texts of its statement have.
     """
     tables = {one.name: one for one in result.tables}
     columns = {name: [one.name for one in found] for name, found in catalogue.columns.items()}
     for name in tables:
         columns.setdefault(name, [])
     sql = dict(zip(templates["template"].to_pylist(), templates["sql"].to_pylist(), strict=True))
+    seen = texts or {}
     by_template: dict[int, list[StatementPlan]] = defaultdict(list)
     for plan in plans:
         by_template[plan.template].append(plan)
@@ -55,9 +58,11 @@ def evidence_of(
     statements = {}
     for place, one in enumerate(found):
         text = sql.get(one.number) or ""
-        shape = _shape(one, text, columns) if place < _SHAPES else None
+        texts_of = seen.get(one.number, ())
+        keyed = with_keys(text, texts_of) if texts_of else text
+        shape = _shape(one, keyed, columns) if place < _SHAPES else None
         known = statement_of(one, result.block_bytes, text, shape, by_template[one.number])
-        statements[one.number] = replace(known, assigned=_assigned(one, (texts or {}).get(one.number, ())))
+        statements[one.number] = replace(known, assigned=_assigned(one, texts_of))
     existing: dict[str, list[Existing]] = defaultdict(list)
     for index in result.indexes:
         existing[index.table].append(Existing(index_shape(index.definition, index.name, index.table), index))

@@ -21,6 +21,16 @@ _ELEMENTS: Final = 1000
 _BLOCK_ROWS: Final = 50
 """Rows of a block of a table whose number of rows is unknown."""
 _JSON: Final = {"json", "jsonb"}
+_OF_DOCUMENT: Final = {
+    "key": "coalesce(e.key, CASE pg_catalog.jsonb_typeof(e.value) WHEN 'string' THEN e.value #>> '{}' END)",
+    "part": "CASE WHEN e.key IS NULL THEN pg_catalog.jsonb_build_array(e.value) "
+    "ELSE pg_catalog.jsonb_build_object(e.key, e.value) END::text",
+}
+"""The SQL of a value, by what it is to a document: an object, or an array, whose elements have no key."""
+_PARTS: Final = (
+    ", LATERAL (SELECT o.key, o.value FROM pg_catalog.jsonb_each({object}) AS o (key, value) UNION ALL "
+    "SELECT NULL, a.value FROM pg_catalog.jsonb_array_elements({array}) AS a (value)) AS e (key, value)"
+)
 
 
 def read_sample(session: WatchSession, wanted: SampledExpression) -> Sample:
@@ -104,9 +114,11 @@ def _shaped(wanted: SampledExpression, category: str) -> tuple[str, str] | None:
     if category not in _JSON or wanted.shape == "element":
         return None
     whole = f"({wanted.sql})::jsonb"
-    object_ = f"CASE pg_catalog.jsonb_typeof({whole}) WHEN 'object' THEN {whole} END"
-    value = "e.key" if wanted.shape == "key" else "pg_catalog.jsonb_build_object(e.key, e.value)::text"
-    return value, f", pg_catalog.jsonb_each({object_}) AS e (key, value)"
+    object_, array = (
+        f"CASE pg_catalog.jsonb_typeof({whole}) WHEN '{kind}' THEN {whole} END"
+        for kind in ("object", "array")
+    )
+    return _OF_DOCUMENT[wanted.shape], _PARTS.format(object=object_, array=array)
 
 
 def _query(table: sql.Identifier, shaped: tuple[str, str], blocks: int, rows: float) -> sql.Composed:

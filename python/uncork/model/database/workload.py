@@ -22,7 +22,8 @@ that were seen, or the statistics of the columns and rows of the tables."""
 
 SampleShape = Literal["value", "element", "part", "key"]
 """What a parameter is to the expression that it is compared with: a value of it; an element of an array; an
-array with one element, or an object with one key and its value; a key of an object."""
+array with one element, or an object with one key and its value; a key of an object, or a string in an array
+of a document."""
 
 
 @dataclass(frozen=True, slots=True)

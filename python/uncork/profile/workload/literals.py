@@ -18,6 +18,7 @@ __all__ = [
     "found_values",
     "inlined",
     "quoted",
+    "with_keys",
     "with_values",
 ]
 
@@ -30,6 +31,8 @@ _CONSTANTS: Final = frozenset(
 _NUMBERS: Final = frozenset({"ICONST", "FCONST"})
 _SIGNS: Final = frozenset({"+", "-"})
 _CLOSING: Final = frozenset({")", "]"})
+_ARROWS: Final = frozenset({"->", "->>", "#>", "#>>"})
+"""Operators that take a value out of a document by its key or path."""
 _SHORTENED: Final = re.compile(rb"/\*, \.\.\. \*/")
 _IN: Final = re.compile(r"\b(NOT\s+)?IN\s*\(\s*(\$\d+)\s*/\*, \.\.\. \*/\s*\)", re.IGNORECASE)
 _ARRAY: Final = re.compile(r"\bARRAY\s*\[\s*(\$\d+)\s*/\*, \.\.\. \*/\s*\]", re.IGNORECASE)
@@ -105,6 +108,29 @@ def inlined(statement: str, written: Mapping[int, str]) -> tuple[str, tuple[int,
         return f"${numbers.setdefault(number, len(numbers) + 1)}" if known is None else known
 
     return _replaced(statement, replaced), tuple(numbers)
+
+
+def with_keys(template: str, texts: Sequence[str]) -> str:
+    """Return a template with the keys of documents that all texts of it have in place of their parameters.
+
+    ``payload ->> $1 = $2`` becomes ``payload ->> 'kind' = $2``: an index needs the key. Other parameters keep
+    their numbers.
+    """
+    whole = template.encode()
+    tokens = [(whole[start:end].decode(), kind) for start, end, kind in tokens_of(template)]
+    keys = {
+        int(text[1:])
+        for (before, _), (text, kind) in pairwise(tokens)
+        if kind == "PARAM" and before in _ARROWS
+    }
+    found = [values for text in texts if (values := found_values(template, text)) is not None] if keys else []
+    written = {}
+    for number in keys:
+        seen = {values.get(number) for values in found}
+        key = seen.pop() if len(seen) == 1 else None
+        if isinstance(key, Constant) and key.value is not None:
+            written[number] = key.written
+    return _replaced(template, lambda number: written.get(number, f"${number}")) if written else template
 
 
 def with_values(
