@@ -81,8 +81,9 @@ def work(conninfo: str, tables: int, templates: int, over: threading.Event) -> N
         while not over.is_set():
             for number in range(templates):
                 table = number * 7919 % tables
-                condition = f"a.id = {number % 5} AND a.label <> 'x' AND a.created > '2000-01-01'"
-                query = f"SELECT a.id, a.label AS c{number} FROM t{table} AS a WHERE {condition}"  # noqa: S608
+                # Without an alias: PostgreSQL 18 identifies a table in a statement by its alias.
+                condition = f"id = {number % 5} AND label <> 'x' AND created > '2000-01-01'"
+                query = f"SELECT id, label AS c{number} FROM t{table} WHERE {condition}"  # noqa: S608
                 connection.execute(query.encode())
                 if over.is_set():
                     return

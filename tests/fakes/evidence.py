@@ -40,7 +40,7 @@ def an_index(definition: str, table: str = "item", **facts) -> Existing:
     found = IndexFacts(
         name=name, table=table, definition=definition, **{**known, "warning": "", "same_as": "", **facts}
     )
-    return Existing(index_shape(definition, name, table), found)
+    return Existing(found, lambda index: index_shape(index.definition, index.name, index.table))
 
 
 def a_column(name: str, kind: str = "integer", table: str = "item", **facts) -> ColumnFacts:

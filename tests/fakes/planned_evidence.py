@@ -44,7 +44,7 @@ def index(of_table: str, *columns: str, unique: bool = False) -> Existing:
     name = f"{'_'.join((of_table, *columns))}_idx"
     shape = IndexShape(of_table, tuple(IndexKey(each) for each in columns), unique=unique, name=name)
     facts = IndexFacts(1, name, of_table, "", 8192, 1, 1, None, "", "")
-    return Existing(shape, facts)
+    return Existing(facts, lambda _: shape)
 
 
 def primary_key(of_table: str, *columns: str) -> ConstraintFacts:

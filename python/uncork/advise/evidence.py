@@ -90,12 +90,17 @@ class Statement:
         return min(self.plans, key=lambda one: ranks[one.source], default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Existing:
-    """An index that exists: its parts, None if its definition could not be taken apart, and its facts."""
+    """An index that exists: its facts, and the function that takes its definition apart."""
 
-    shape: IndexShape | None
     facts: IndexFacts
+    take_apart: Callable[[IndexFacts], IndexShape | None] = field(repr=False, compare=False)
+
+    @cached_property
+    def shape(self) -> IndexShape | None:
+        """Its parts, taken apart when they are first needed; None if that is impossible."""
+        return self.take_apart(self.facts)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ between, only its later value is known.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from uncork.model.results.database import CounterFacts, StatementFacts
@@ -140,22 +140,20 @@ def resets(before: Sequence[Row], after: Sequence[Row]) -> tuple[str, ...]:
 
 def row_deltas(
     before: Sequence[Row], after: Iterable[Row], counters: Sequence[str], *, read: bool = True
-) -> list[dict[str, Any]]:
-    """Return rows of tables or indexes, matched by oid, with their counters as differences.
+) -> Iterator[dict[str, Any]]:
+    """Yield rows of tables or indexes, matched by oid, with their counters as differences.
 
     If any counter of a row fell, it was reset, and its whole value is new. If the earlier rows could not be
     `read`, all differences are 0.
     """
     earlier = {row["oid"]: row for row in before}
-    found = []
     for row in after:
         then = earlier.get(row["oid"], {})
         values = {name: row[name] or 0 for name in counters}
         if any(value < (then.get(name) or 0) for name, value in values.items()):
             then = {}
         changed = {name: value - (then.get(name) or 0) if read else 0 for name, value in values.items()}
-        found.append({**row, **changed})
-    return found
+        yield {**row, **changed}
 
 
 def _reset_places(before: Sequence[Row], after: Sequence[Row]) -> set[Place]:

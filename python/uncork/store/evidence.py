@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from uncork.errors import StoreError
+from uncork.model.rows import Rows
 from uncork.model.tables.register import TABLES
 from uncork.model.tables.table import Table
 from uncork.store.append import append_table, arrow_schema
@@ -22,6 +23,9 @@ __all__ = ["read_evidence", "rows_table", "write_evidence"]
 
 def rows_table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Build a stored table from rows; ignore keys that have no column."""
+    if isinstance(rows, Rows):
+        schema = arrow_schema(TABLES[name])
+        return pa.table([pa.array(rows.column(one.name), one.type) for one in schema], schema=schema)
     return pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))
 
 

@@ -120,7 +120,7 @@ def test_counters_that_could_not_be_read_before_have_no_difference():
 def test_a_table_of_which_one_counter_fell_was_reset_as_a_whole():
     before = [{"oid": 1, "seq_scans": 4, "inserted": 100}]
     after = [{"oid": 1, "seq_scans": 9, "inserted": 7}]
-    assert row_deltas(before, after, ("seq_scans", "inserted")) == after
+    assert list(row_deltas(before, after, ("seq_scans", "inserted"))) == after
 
 
 def test_a_database_made_in_between_was_not_reset():
@@ -142,7 +142,7 @@ def test_resets_are_named_by_view_and_part():
 def test_tables_keep_their_state_and_tell_their_work():
     before = [{"oid": 1, "seq_scans": 4, "rows": 10}]
     after = [{"oid": 1, "seq_scans": 9, "rows": 12}, {"oid": 2, "seq_scans": 3, "rows": 1}]
-    assert row_deltas(before, after, ("seq_scans",)) == [
+    assert list(row_deltas(before, after, ("seq_scans",))) == [
         {"oid": 1, "seq_scans": 5, "rows": 12},
         {"oid": 2, "seq_scans": 3, "rows": 1},
     ]

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement
 from uncork.model.database.catalogue import Catalogue
+from uncork.model.database.index import IndexShape
 from uncork.model.database.plan import StatementPlan
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.statement import StatementShape
-from uncork.model.results.database import DatabaseResult, TemplateActivity
+from uncork.model.results.database import DatabaseResult, IndexFacts, TemplateActivity
 from uncork.profile import activity
 from uncork.profile.shapes.assigned_values import assigned_values
 from uncork.profile.shapes.index_shape import index_shape
@@ -65,7 +66,7 @@ def evidence_of(
         statements[one.number] = replace(known, assigned=_assigned(one, texts_of))
     existing: dict[str, list[Existing]] = defaultdict(list)
     for index in result.indexes:
-        existing[index.table].append(Existing(index_shape(index.definition, index.name, index.table), index))
+        existing[index.table].append(Existing(index, _index_shape))
     return Evidence(
         seconds=max(1e-3, (result.watch.ended_us - result.watch.begun_us) / 1e6),
         pieces=tuple(pieces),
@@ -107,6 +108,10 @@ def statement_of(
 
 def _assigned(one: TemplateActivity, texts: Sequence[str]) -> tuple[Mapping[str, str | None], ...]:
     return tuple(map(assigned_values, texts)) if one.text.startswith("update") else ()
+
+
+def _index_shape(index: IndexFacts) -> IndexShape | None:
+    return index_shape(index.definition, index.name, index.table)
 
 
 def _shape(one: TemplateActivity, sql: str, columns: Mapping[str, Sequence[str]]) -> StatementShape | None:

@@ -29,6 +29,7 @@ from uncork.model.results.database import (
     TemplateActivity,
     WatchFacts,
 )
+from uncork.model.rows import Rows
 from uncork.model.tables.catalogue import CATALOGUE_TABLES
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.tables.system import SYSTEM_TABLES
@@ -156,14 +157,26 @@ def _short_version(text: str) -> str:
     return " ".join(text.split(" ")[:2]).rstrip(",")
 
 
-def _moments(table: pa.Table, before: Sequence[str] | None) -> tuple[list[Row], list[Row]]:
+def _moments(table: pa.Table, before: Sequence[str] | None) -> tuple[Rows, Rows]:
     """Return a table's rows before and after; with `before`, only these columns of the earlier rows."""
     earlier = table.filter(pc.equal(table["moment"], "before"))
     later = table.filter(pc.equal(table["moment"], "after"))
     if before is not None:
         earlier = earlier.select(list(before))
         later = later.select([name for name in later.column_names if name not in NOT_NEEDED])
-    return earlier.to_pylist(), later.to_pylist()
+    return _compact(earlier), _compact(later)
+
+
+def _compact(table: pa.Table) -> Rows:
+    """Return a table's rows; equal texts, such as names of schemas, are the same object."""
+    columns = []
+    for column in table.columns:
+        values = column.to_pylist()
+        if pa.types.is_string(column.type):
+            known: dict[str | None, str | None] = {}
+            values = [known.setdefault(value, value) for value in values]
+        columns.append(values)
+    return Rows(table.column_names, zip(*columns, strict=True))
 
 
 def _columns(table: pa.Table, *names: str) -> Iterable[tuple[Any, ...]]:
@@ -255,7 +268,7 @@ def _counts_statements(facts: Mapping[str, Any]) -> bool:
 
 
 def _own_count(
-    counters: tuple[list[Row], list[Row]],
+    counters: tuple[Sequence[Row], Sequence[Row]],
     grown: Sequence[CounterFacts],
     snapshots: Row,
     samples: Sequence[Row],
@@ -278,7 +291,7 @@ def _own_count(
 
 
 def _statement_rows(
-    moments: tuple[list[Row], list[Row]], own_ids: Sequence[int], *, own: bool = False
+    moments: tuple[Sequence[Row], Sequence[Row]], own_ids: Sequence[int], *, own: bool = False
 ) -> list[dict[str, Any]]:
     """Return the growth of pg_stat_statements between the snapshots: of others' entries, or of uncork's."""
     mine = set(own_ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ NOT_NEEDED: Final = frozenset({"moment", "rows_read", "scanned_us"})
 
 
 def schema_facts(
-    moments: Mapping[str, tuple[list[Row], list[Row]]],
+    moments: Mapping[str, tuple[Sequence[Row], Sequence[Row]]],
     tables: Mapping[str, pa.Table],
     server: Mapping[str, Any],
     unread: Collection[str] = (),
@@ -94,9 +94,9 @@ def schema_facts(
 
 
 def _grown(
-    moments: tuple[list[Row], list[Row]], counters: Sequence[str], *, read: bool
-) -> list[dict[str, Any]]:
-    """Return the growth of counters of each row after the watch, without copies of its other columns."""
+    moments: tuple[Sequence[Row], Sequence[Row]], counters: Sequence[str], *, read: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield the growth of counters of each row after the watch, without its other columns."""
     before, after = moments
     names = ("oid", *counters)
     slim = ({name: row[name] for name in names} for row in after)
@@ -156,7 +156,7 @@ def _table(row: Row, island_of: Mapping[int, int], sizes: Mapping[int, int], blo
 
 def _indexes(
     ever: Sequence[Row],
-    between: Sequence[Row],
+    between: Iterable[Row],
     names: Mapping[int, str],
     parts: set[int],
     fresh: set[int],

@@ -21,9 +21,10 @@ from uncork.engines.watch import catalogue_sql, snapshot_sql
 from uncork.engines.watch.catalogue import CatalogueScope, ReadCatalogue, read_catalogue
 from uncork.engines.watch.planner import Planner
 from uncork.engines.watch.session import WatchSession
+from uncork.engines.watch.sizes import with_sizes
 from uncork.engines.watch.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
-from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
+from uncork.model.rows import Rows
 from uncork.model.tables.register import TABLES
 
 __all__ = ["MARK", "Connections", "Look", "ServerSnapshot", "ServerWatch", "StatementCount", "check_conninfo"]
@@ -55,6 +56,7 @@ _INDEX_COLUMNS: Final = (
     *("predicate", "unique", "constraint", "valid", "pages", "rows", "fillfactor", "scans", "rows_read"),
     "scanned_us",
 )
+_COUNTER_COLUMNS: Final = ("view", "object", "oid", "counter", "value")
 _FUNCTION_COLUMNS: Final = ("oid", "calls", "total_ms", "self_ms")
 _HORIZON_COLUMNS: Final = ("kind", "name", "user", "database", "active", "held_age", "since_us")
 _FOREIGN_KEY_COLUMNS: Final = ("oid", "name", "table_oid", "referred_oid", "columns", "numbers")
@@ -113,7 +115,7 @@ class ServerSnapshot:
 
     begun_us: int
     ended_us: int
-    tables: Mapping[str, tuple[Row, ...]]
+    tables: Mapping[str, Rows]
     failed: Mapping[str, str]
 
 
@@ -207,16 +209,15 @@ class ServerWatch:
         if sizes:
             relations = (snapshot_sql.RELATIONS, _RELATION_COLUMNS)
             indexes = (snapshot_sql.indexes(self.version), _INDEX_COLUMNS)
-        steps: dict[str, Callable[[], list[Row]]] = {
+        functions = (catalogue_sql.FUNCTION_COUNTERS, _FUNCTION_COLUMNS)
+        steps: dict[str, Callable[[], Rows]] = {
             "database_statements": lambda: self._statement_rows(failed),
             "database_counters": lambda: self._counter_rows(failed),
             "database_relations": lambda: self._rows(*relations, "tables", failed),
             "database_indexes": lambda: self._rows(*indexes, "indexes", failed),
-            "database_functions": lambda: self._rows(
-                catalogue_sql.FUNCTION_COUNTERS, _FUNCTION_COLUMNS, "counters of functions", failed
-            ),
+            "database_functions": lambda: self._rows(*functions, "counters of functions", failed),
         }
-        tables: dict[str, list[Row]] = {}
+        tables: dict[str, Rows] = {}
         for name, step in steps.items():
             tables[name] = step()
             if between is not None:
@@ -232,7 +233,7 @@ class ServerWatch:
             names = ("name", "value", "default", "source")
             tables["database_settings"] = self._rows(snapshot_sql.SETTINGS, names, "settings", failed)
         ended = time.time_ns() // 1000
-        return ServerSnapshot(begun, ended, {name: tuple(rows) for name, rows in tables.items()}, failed)
+        return ServerSnapshot(begun, ended, tables, failed)
 
     def catalogue(self, scope: CatalogueScope) -> ReadCatalogue:
         """Read the catalogue of the connected database, as far as `scope` needs it.
@@ -437,20 +438,16 @@ class ServerWatch:
         self._statements = query
         return "counting"
 
-    def _statement_rows(self, failed: dict[str, str]) -> list[Row]:
+    def _statement_rows(self, failed: dict[str, str]) -> Rows:
         if self._statements is None:
-            return []
-        rows = self._rows(self._extended(self._statements), _STATEMENT_COLUMNS, "pg_stat_statements", failed)
-        return [
-            {**row, "user": row["user"] or DROPPED_ROLE, "database": row["database"] or DROPPED_DATABASE}
-            for row in rows
-        ]
+            return Rows(_STATEMENT_COLUMNS, ())
+        return self._rows(self._extended(self._statements), _STATEMENT_COLUMNS, "pg_stat_statements", failed)
 
-    def _counter_rows(self, failed: dict[str, str]) -> list[Row]:
+    def _counter_rows(self, failed: dict[str, str]) -> Rows:
         views: dict[str, str | sql.Composed] = dict(snapshot_sql.counters(self.version))
         if self._statements is not None and self.version >= 14:
             views["pg_stat_statements_info"] = self._extended(snapshot_sql.STATEMENTS_INFO)
-        found: list[Row] = []
+        found: list[tuple[Any, ...]] = []
         for view, query in views.items():
             try:
                 cursor = self._session.execute(query)
@@ -461,14 +458,17 @@ class ServerWatch:
                 if self._session.lost:
                     raise _gone(error) from error
                 failed[view] = _reason(error)
-        return found
+        return Rows(_COUNTER_COLUMNS, found)
 
     def _rows(
         self, query: str | sql.Composed, columns: Sequence[str], what: str, failed: dict[str, str]
-    ) -> list[Row]:
-        rows = (dict(zip(columns, row, strict=True)) for row in self._iterate(query, what, failed))
-        # An index that another session dropped meanwhile still has a row, but no definition.
-        return [row for row in rows if row.get("definition", "") is not None]
+    ) -> Rows:
+        rows = _shared(self._iterate(query, what, failed))
+        if "definition" in columns:
+            # An index that another session dropped meanwhile still has a row, but no definition.
+            place = columns.index("definition")
+            rows = (row for row in rows if row[place] is not None)
+        return Rows(columns, rows)
 
     def _iterate(
         self, query: str | sql.Composed, what: str, failed: dict[str, str]
@@ -481,7 +481,7 @@ class ServerWatch:
                 raise _gone(error) from error
             failed[what] = _reason(error)
 
-    def _add_sizes(self, tables: Mapping[str, list[Row]], failed: dict[str, str]) -> None:
+    def _add_sizes(self, tables: dict[str, Rows], failed: dict[str, str]) -> None:
         """Add sizes on disk and widths of columns to tables and indexes, where the server reports them."""
         sizes = {
             oid: (main, table) for oid, main, table in self._iterate(snapshot_sql.SIZES, "sizes", failed)
@@ -489,31 +489,19 @@ class ServerWatch:
         widths: dict[int, dict[int, float]] = {}
         for oid, number, width in self._iterate(snapshot_sql.WIDTHS, "widths of columns", failed):
             widths.setdefault(oid, {})[number] = float(width)
-        index_bytes: dict[int, int] = {}
-        for index in tables["database_indexes"]:
-            index["bytes"] = sizes.get(index["oid"], (None, None))[0]
-            index_bytes[index["table_oid"]] = index_bytes.get(index["table_oid"], 0) + (index["bytes"] or 0)
-            index["key_width"] = _key_width(index, widths)
-        for table in tables["database_relations"]:
-            table["main_bytes"], table["bytes"] = sizes.get(table["oid"], (None, None))
-            table["index_bytes"] = index_bytes.get(table["oid"], 0)
-            of_table = widths.get(table["oid"])
-            table["row_width"] = None if of_table is None else sum(of_table.values())
+        relations, indexes = "database_relations", "database_indexes"
+        tables[relations], tables[indexes] = with_sizes(tables[relations], tables[indexes], sizes, widths)
 
 
-def _key_width(index: Row, widths: Mapping[int, Mapping[int, float]]) -> float | None:
-    """Add up the widths of an index's columns. Widths of expressions are recorded under the index itself."""
-    columns = [int(key.split(":")[0]) for key in (index["keys"] or "").split(",") if key]
-    columns += [int(number) for number in index["included"].split(",") if number]
-    of_table, own = widths.get(index["table_oid"], {}), widths.get(index["oid"], {})
-    found = [
-        own.get(place) if number == 0 else of_table.get(number) for place, number in enumerate(columns, 1)
-    ]
-    known = [width for width in found if width is not None]
-    return sum(known) if len(known) == len(columns) else None
+def _shared(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows in which equal texts, such as names of schemas, are the same object."""
+    known: dict[str, str] = {}
+    share = known.setdefault
+    for row in rows:
+        yield tuple([share(value, value) if value.__class__ is str else value for value in row])
 
 
-def _counters(view: str, row: Row) -> Iterable[Row]:
+def _counters(view: str, row: Row) -> Iterable[tuple[Any, ...]]:
     """Yield the counters of one row of a view, including the time of the last reset in microseconds."""
     for name, value in row.items():
         number: float | None = None
@@ -522,13 +510,7 @@ def _counters(view: str, row: Row) -> Iterable[Row]:
         elif isinstance(value, int | float | Decimal) and not isinstance(value, bool) and name != "datid":
             number = float(value)
         if number is not None:
-            yield {
-                "view": view,
-                "object": row["object"],
-                "oid": row.get("datid"),
-                "counter": name,
-                "value": number,
-            }
+            yield view, row["object"], row.get("datid"), name, number
 
 
 def _query(text: str) -> sql.SQL:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from uncork.model.server import WATCH_APPLICATION
+from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
 
 __all__ = [
     "BACKEND",
@@ -163,7 +164,8 @@ def statements(columns: Collection[str]) -> str:
 
     jit = [f"s.{name}" for name in _JIT_TIMES if name in columns]
     return f"""
-SELECT {MARK} s.userid::bigint, s.dbid::bigint, r.rolname, d.datname, s.queryid,
+SELECT {MARK} s.userid::bigint, s.dbid::bigint, coalesce(r.rolname, '{DROPPED_ROLE}'),
+       coalesce(d.datname, '{DROPPED_DATABASE}'), s.queryid,
        {known("toplevel", "true")}, s.calls,
        s.total_exec_time * 1e6, s.plans, s.total_plan_time * 1e6, s.rows, s.shared_blks_hit,
        s.shared_blks_read, s.shared_blks_dirtied, s.shared_blks_written, s.temp_blks_read,

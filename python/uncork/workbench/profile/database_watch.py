@@ -33,7 +33,7 @@ __all__ = ["ProgressSnapshot", "Samples", "Watched", "next_tick", "sample_sessio
 
 Row = dict[str, Any]
 Status = Literal["complete", "interrupted", "failed"]
-_Change = tuple[Row | None, Row]
+_Change = tuple[Mapping[str, Any] | None, Mapping[str, Any]]
 """An entry of pg_stat_statements, before and after."""
 
 _BLOCKERS_NS: Final = 500_000_000
@@ -393,7 +393,7 @@ def _tables(
         for moment, row in (("before", then), ("after", now))
         if row is not None
     ]
-    rows: dict[str, list[Row]] = {
+    rows: dict[str, Sequence[Mapping[str, Any]]] = {
         "database_samples": found.samples,
         "database_templates": [
             {"template": number, "text": text, "identity": identity, "sql": sql.get(number)}
@@ -402,7 +402,7 @@ def _tables(
         "database_statements": statements,
     }
     for name in ("database_foreign_keys", "database_horizons", "database_settings"):
-        rows[name] = [] if after is None else list(after.tables[name])
+        rows[name] = () if after is None else after.tables[name]
     tables = {name: rows_table(name, found_rows) for name, found_rows in rows.items()}
     for name in ("database_counters", "database_relations", "database_indexes"):
         tables[name] = pa.concat_tables(
