@@ -60,7 +60,7 @@ def cure(
     """
     from uncork.requests.jobs import CureJob, ServerOptions  # noqa: PLC0415 -- not before a cure is wanted
     from uncork.workbench.cure.curing import cure as work  # noqa: PLC0415
-    from uncork.workbench.profile.databases import check_rate, profile_database  # noqa: PLC0415
+    from uncork.workbench.profile.databases import check_rate, record_database  # noqa: PLC0415
 
     with calling():
         read = from_values(CureOptions, options)
@@ -68,7 +68,7 @@ def cure(
         root, server = runs_folder(runs), ServerOptions(database=database).address()
         command = call_text("cure", options, (database,))
         if watched is None:
-            seen = profile_database(
+            seen = record_database(
                 root, server, seconds=read.lasting / 1e9, rate_hz=read.rate, command=command
             )
             if seen.trouble:

@@ -154,7 +154,7 @@ def profile_db(
     """
     from uncork.report.database.words import snapshot_line  # noqa: PLC0415 -- as above
     from uncork.requests.jobs import ServerOptions  # noqa: PLC0415
-    from uncork.workbench.profile.databases import check_rate, profile_database  # noqa: PLC0415
+    from uncork.workbench.profile.databases import check_rate, record_database  # noqa: PLC0415
 
     tell = teller(progress)
 
@@ -168,7 +168,7 @@ def profile_db(
     with calling():
         read = from_values(DatabaseOptions, options)
         check_rate(read.rate)
-        done = profile_database(
+        done = record_database(
             runs_folder(runs),
             ServerOptions(database=database).address(),
             seconds=read.lasting / 1e9,
@@ -177,7 +177,7 @@ def profile_db(
             anonymous=read.anonymize,
             show=show,
         )
-    _check(done.folder, done.result.run.status, done.trouble)
+    _check(done.folder, done.status, done.trouble)
     return cast("DatabaseRun", open_folder(done.folder))
 
 

@@ -64,7 +64,7 @@ def write_pages(
     *,
     html: str,
     markdown: str,
-    json: str,
+    json: str | bytes,
     names: tuple[str, str] = ("report", "result"),
     tell: bool,
 ) -> None:
@@ -76,7 +76,7 @@ def write_pages(
         StoreError: if one of them cannot be written.
     """
     report, document = names
-    files = {f"{document}.json": json, f"{report}.md": markdown}
+    files: dict[str, str | bytes] = {f"{document}.json": json, f"{report}.md": markdown}
     place = write_beside(folder, files, html, page or folder / f"{report}.html")
     if tell and place is not None:
         console.output.print(f"\nreport: {place.resolve()}", soft_wrap=True)
@@ -100,27 +100,37 @@ def report(
     Raises:
         StoreError: if one of them cannot be written.
     """
+    json: bytes | None = None
     if form == "terminal":
         (terminal or kind.terminal)(found, console.output)
+    elif form == "json":
+        json = kind.json_bytes(found)
+        typer.echo(json, nl=False)
     elif form == "go-bench":
         from uncork.report.load.gobench import render_go_bench  # noqa: PLC0415 -- only loads have this form
 
         typer.echo(render_go_bench(kind.result(found)), nl=False)
     else:
-        typer.echo(kind.json(found) if form == "json" else kind.text(found), nl=False)
+        typer.echo(kind.text(found), nl=False)
     if keep or form == "terminal" or page is not None:
-        write_forms(kind, folder, found, page, tell=form == "terminal")
+        write_forms(kind, folder, found, page, json=json, tell=form == "terminal")
 
 
 def write_forms(
-    kind: Kind[Found], folder: Path, found: Found, page: Path | None = None, *, tell: bool = False
+    kind: Kind[Found],
+    folder: Path,
+    found: Found,
+    page: Path | None = None,
+    *,
+    json: bytes | None = None,
+    tell: bool = False,
 ) -> None:
-    """Write all forms of a report into the run's folder: see `write_pages`."""
-    html, markdown, json = kind.forms(folder, found)
+    """Write all forms of a report into the run's folder: see `write_pages`. `json` is its JSON if known."""
+    html, markdown, json = kind.forms(folder, found, json)
     write_pages(folder, page, html=html, markdown=markdown, json=json, tell=tell)
 
 
-def write_beside(folder: Path, files: Mapping[str, str], html: str, page: Path) -> Path | None:
+def write_beside(folder: Path, files: Mapping[str, str | bytes], html: str, page: Path) -> Path | None:
     """Write files into a run's folder, and the HTML page; return the path of the page.
 
     If the folder is read-only, write only a page elsewhere; without one, print a note and return None. The

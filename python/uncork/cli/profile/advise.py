@@ -25,7 +25,7 @@ from uncork.requests.option import from_values
 from uncork.requests.profile_options import AdviseOptions, LogOptions
 from uncork.workbench.advice.experiment import experiment_of
 from uncork.workbench.advice.sources import tell_apart
-from uncork.workbench.profile.databases import DatabaseRun, check_rate
+from uncork.workbench.profile.databases import DatabaseRecord, check_rate, record_database
 
 __all__ = ["advise"]
 
@@ -37,7 +37,7 @@ def advise(options: AdviseOptions) -> None:
     check_rate(options.rate)
     sources = tell_apart(options.runs, options.sources or [])
     folders = list(sources.folders)
-    watched: DatabaseRun | None = None
+    watched: DatabaseRecord | None = None
     if sources.logs:
         asked = from_values(LogOptions, {"files": sources.logs, "runs": options.runs, "quiet": options.quiet})
         folders.append(read_log_run(asked))
@@ -46,7 +46,12 @@ def advise(options: AdviseOptions) -> None:
             host=options.host, port=options.port, user=options.user, database=sources.server or None
         )
         watched = watch_server(
-            options.runs, server.address(), options.lasting, options.rate, quiet=options.quiet
+            record_database,
+            options.runs,
+            server.address(),
+            options.lasting,
+            options.rate,
+            quiet=options.quiet,
         )
         folders.insert(0, watched.folder)
     found = advice_of(folders, redacted_command(sys.argv[1:]), uncork.__version__)
@@ -58,7 +63,7 @@ def advise(options: AdviseOptions) -> None:
     if watched is not None and watched.trouble:
         console.note(f"{watched.trouble}; the findings rest on what was recorded until then")
         raise typer.Exit(ExitStatus.RUN_ERROR)
-    if watched is not None and watched.result.run.status == "interrupted":
+    if watched is not None and watched.status == "interrupted":
         console.note("interrupted; the findings rest on what was recorded until then")
         raise typer.Exit(ExitStatus.INTERRUPTED)
 

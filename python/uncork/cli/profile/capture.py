@@ -19,7 +19,7 @@ from uncork.store.layout import read_manifest
 from uncork.workbench.advice.sources import AdviceSources, tell_apart
 from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.files import check_folder, write_workload
-from uncork.workbench.profile.databases import DatabaseRun, check_rate
+from uncork.workbench.profile.databases import DatabaseRecord, check_rate, record_database
 
 __all__ = ["capture"]
 
@@ -37,14 +37,16 @@ def capture(options: CaptureOptions) -> None:
         )
         address = server.address()
         conninfo = address.conninfo()
-    run: DatabaseRun | None = None
+    run: DatabaseRecord | None = None
     if watched is None:
         if conninfo is None:
             raise UsageError(
                 "logs alone do not say which statements a server ran; add a connection string, or a run of "
                 "`uncork profile db`"
             )
-        run = watch_server(options.runs, address, options.lasting, options.rate, quiet=options.quiet)
+        run = watch_server(
+            record_database, options.runs, address, options.lasting, options.rate, quiet=options.quiet
+        )
         watched = run.folder
         if run.trouble:
             conninfo = None  # the server went away
@@ -65,7 +67,7 @@ def capture(options: CaptureOptions) -> None:
     if run is not None and run.trouble:
         console.note(f"{run.trouble}; the workload rests on what was recorded until then")
         raise typer.Exit(ExitStatus.RUN_ERROR)
-    if run is not None and run.result.run.status == "interrupted":
+    if run is not None and run.status == "interrupted":
         console.note("interrupted; the workload rests on what was recorded until then")
         raise typer.Exit(ExitStatus.INTERRUPTED)
 

@@ -24,7 +24,7 @@ from uncork.store.layout import find_run, read_manifest
 from uncork.workbench.advice.sources import AdviceSources, tell_apart
 from uncork.workbench.cure.curing import cure
 from uncork.workbench.documents.kinds import kind_named
-from uncork.workbench.profile.databases import check_rate
+from uncork.workbench.profile.databases import check_rate, record_database
 
 __all__ = ["cure_command"]
 
@@ -56,7 +56,9 @@ def cure_command(options: CureOptions) -> None:
         sources = replace(sources, folders=(earlier, *sources.folders))
     watched = next((found for one in sources.folders if (found := _watch(options.runs, one))), None)
     if watched is None:
-        seen = watch_server(options.runs, server, options.lasting, options.rate, quiet=options.quiet)
+        seen = watch_server(
+            record_database, options.runs, server, options.lasting, options.rate, quiet=options.quiet
+        )
         if seen.trouble:
             raise UsageError(f"the watch ended early: {seen.trouble}; nothing was tried")
         watched = seen.folder

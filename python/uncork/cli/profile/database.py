@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -21,11 +21,13 @@ from uncork.report.database.words import snapshot_line
 from uncork.requests.jobs import ServerOptions
 from uncork.requests.profile_options import DatabaseOptions
 from uncork.store.layout import write_atomically
-from uncork.workbench.profile.databases import DatabaseRun, check_rate, profile_database
+from uncork.workbench.profile.databases import check_rate, profile_database
 
 if TYPE_CHECKING:
     from uncork.model.results.database import DatabaseResult
     from uncork.workbench.profile.database_watch import ProgressSnapshot
+
+R = TypeVar("R")
 
 __all__ = ["profile_db", "watch_server"]
 
@@ -43,6 +45,7 @@ def profile_db(options: DatabaseOptions) -> None:
     check_rate(options.rate)
     server = ServerOptions(host=options.host, port=options.port, user=options.user, database=options.database)
     run = watch_server(
+        profile_database,
         options.runs,
         server.address(),
         options.lasting,
@@ -67,9 +70,19 @@ def profile_db(options: DatabaseOptions) -> None:
 
 
 def watch_server(
-    runs: Path, address: Address, lasting_ns: int, rate_hz: float, *, anonymous: bool = False, quiet: bool
-) -> DatabaseRun:
-    """Watch a server with progress on standard error, unless `quiet`, and store what was observed."""
+    work: Callable[..., R],
+    runs: Path,
+    address: Address,
+    lasting_ns: int,
+    rate_hz: float,
+    *,
+    anonymous: bool = False,
+    quiet: bool,
+) -> R:
+    """Watch a server with progress on standard error, unless `quiet`, and store what was observed.
+
+    `work` is `profile_database`, or `record_database` for callers that analyze what was stored.
+    """
     seconds = lasting_ns / 1e9
 
     def begun() -> None:
@@ -79,7 +92,7 @@ def watch_server(
             )
 
     try:
-        return profile_database(
+        return work(
             runs,
             address,
             seconds=seconds,

@@ -27,7 +27,7 @@ from uncork.requests.profile_options import CureOptions, DemoOptions
 from uncork.workbench.cure.curing import cure
 from uncork.workbench.cure.demo import COPY_SETTINGS, CUSTOMERS, LINES, ORDERS, RATE, Shop, open_shop
 from uncork.workbench.documents.kinds import kind_named
-from uncork.workbench.profile.databases import profile_database
+from uncork.workbench.profile.databases import record_database
 
 __all__ = ["demo"]
 
@@ -77,14 +77,14 @@ def _watch(runs: Path, shop: Shop, told: Callable[[str], None]) -> Path:
     """Watch the shop under its traffic, and return the folder of the watch."""
     told(f"the shop is slow, and the cause is not known yet; watching its server for {_WATCH_S:g} s")
     with shop.traffic(_WATCH_S + 2 * _MARGIN_S):
-        seen = profile_database(
+        seen = record_database(
             runs,
             shop.address,
             seconds=_WATCH_S,
             rate_hz=_RATE_HZ,
             command=redacted_command(sys.argv[1:]),
         )
-        if seen.result.run.status == "interrupted":
+        if seen.status == "interrupted":
             raise KeyboardInterrupt
     if seen.trouble:
         raise RunError(f"the watch ended early: {seen.trouble}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from uncork.errors import StoreError
-from uncork.report.write.json_document import json_text
+from uncork.report.write.json_document import json_bytes, json_text
 from uncork.store.layout import read_manifest
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Forms(NamedTuple):
 
     html: str
     markdown: str
-    json: str
+    json: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,16 @@ class Kind(Generic[Found]):
         """Return the result as JSON; its schema is in `report.write.schemas`."""
         return json_text(self.result(found))
 
-    def forms(self, folder: Path, found: Found) -> Forms:
-        """Return the report in all forms that are stored with the run."""
+    def json_bytes(self, found: Found) -> bytes:
+        """Return the result as JSON in UTF-8."""
+        return json_bytes(self.result(found))
+
+    def forms(self, folder: Path, found: Found, json: bytes | None = None) -> Forms:
+        """Return the report in all forms that are stored with the run; `json` is its JSON if it is known."""
         from uncork.report.write.html import html_page  # noqa: PLC0415 -- only for this form
 
-        return Forms(html_page(self.document(folder, found)), self.text(found), self.json(found))
+        page, text = html_page(self.document(folder, found)), self.text(found)
+        return Forms(page, text, self.json_bytes(found) if json is None else json)
 
 
 _ROWS: Final = {

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
@@ -20,9 +20,12 @@ from uncork.workbench.run_record import draft, start_run
 
 if TYPE_CHECKING:
     from uncork.model.results.database import DatabaseResult
+    from uncork.model.stored_run import RunStatus
     from uncork.store.layout import Manifest
 
-__all__ = ["DatabaseRun", "check_rate", "profile_database"]
+__all__ = ["DatabaseRecord", "DatabaseRun", "check_rate", "profile_database", "record_database"]
+
+R = TypeVar("R")
 
 _RATES: Final = (0.1, 200.0)
 
@@ -33,6 +36,15 @@ class DatabaseRun:
 
     folder: Path
     result: DatabaseResult
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseRecord:
+    """A watched server as it was stored: its run, how that ended, and why early (empty if not)."""
+
+    folder: Path
+    status: RunStatus
     trouble: str
 
 
@@ -54,7 +66,25 @@ def profile_database(
     begun: Callable[[], None] | None = None,
     show: Callable[[ProgressSnapshot], None] | None = None,
 ) -> DatabaseRun:
-    """Watch a server for `seconds` or until Ctrl-C, store what was observed, and analyze it.
+    """Watch a server as `record_database` does, and analyze what was observed."""
+    watched, folder, result = _recorded(
+        root, address, seconds, rate_hz, command, _result, anonymous=anonymous, begun=begun, show=show
+    )
+    return DatabaseRun(folder, result, watched.trouble)
+
+
+def record_database(
+    root: Path,
+    address: Address,
+    *,
+    seconds: float,
+    rate_hz: float,
+    command: str,
+    anonymous: bool = False,
+    begun: Callable[[], None] | None = None,
+    show: Callable[[ProgressSnapshot], None] | None = None,
+) -> DatabaseRecord:
+    """Watch a server for `seconds` or until Ctrl-C, and store what was observed.
 
     `begun` is called once connected, and `show` every second. `command` repeats the profile and holds no
     secret. If `anonymous`, no values of columns are stored.
@@ -66,6 +96,25 @@ def profile_database(
         StoreError: if the result cannot be written.
         ServerCrash: if the server goes away before the first sample.
     """
+    watched, folder, _ = _recorded(
+        root, address, seconds, rate_hz, command, _nothing, anonymous=anonymous, begun=begun, show=show
+    )
+    return DatabaseRecord(folder, watched.status, watched.trouble)
+
+
+def _recorded(
+    root: Path,
+    address: Address,
+    seconds: float,
+    rate_hz: float,
+    command: str,
+    analyze: Callable[[Manifest, Watched], R],
+    *,
+    anonymous: bool,
+    begun: Callable[[], None] | None,
+    show: Callable[[ProgressSnapshot], None] | None,
+) -> tuple[Watched, Path, R]:
+    """Watch a server; return what was observed, its run, and what `analyze` makes of it."""
     place = f"{address.user}@{address.host}:{address.port}/{address.database}"
     server, started = ServerWatch(address.conninfo()), time.monotonic_ns()
     manifest = draft(
@@ -86,9 +135,13 @@ def profile_database(
                 time.monotonic_ns() - started,
                 watched.facts,
                 watched.tables,
-                lambda manifest: _result(manifest, watched),
+                lambda manifest: analyze(manifest, watched),
             )
-    return DatabaseRun(run.folder, result, watched.trouble)
+    return watched, run.folder, result
+
+
+def _nothing(_manifest: Manifest, _watched: Watched) -> None:
+    """Analyze nothing: the caller reads what was stored."""
 
 
 def _result(manifest: Manifest, watched: Watched) -> DatabaseResult:
