@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from uncork.errors import StoreError
-from uncork.model.rows import Rows
 from uncork.model.tables.register import TABLES
+from uncork.model.tables.rows import Rows
 from uncork.model.tables.table import Table
 from uncork.store.append import append_table, arrow_schema
 from uncork.store.layout import write_atomically

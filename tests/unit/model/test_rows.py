@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.model.rows import Rows
+from uncork.model.tables.rows import Rows
 
 
 def test_a_row_is_a_mapping_from_names_to_values() -> None:

@@ -29,9 +29,9 @@ from uncork.model.results.database import (
     TemplateActivity,
     WatchFacts,
 )
-from uncork.model.rows import Rows
 from uncork.model.tables.catalogue import CATALOGUE_TABLES
 from uncork.model.tables.database import DATABASE_TABLES
+from uncork.model.tables.rows import Rows
 from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.profile import activity, deltas
 from uncork.profile.blocking import find_blockers

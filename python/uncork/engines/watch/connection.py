@@ -24,8 +24,8 @@ from uncork.engines.watch.session import WatchSession
 from uncork.engines.watch.sizes import with_sizes
 from uncork.engines.watch.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
-from uncork.model.rows import Rows
 from uncork.model.tables.register import TABLES
+from uncork.model.tables.rows import Rows
 
 __all__ = ["MARK", "Connections", "Look", "ServerSnapshot", "ServerWatch", "StatementCount", "check_conninfo"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from uncork.model.rows import Rows
+from uncork.model.tables.rows import Rows
 
 __all__ = ["with_sizes"]
 
