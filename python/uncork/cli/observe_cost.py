@@ -40,7 +40,7 @@ def observe_cost(options: CostOptions) -> None:
     switched = Switching(())
 
     def show() -> None:
-        found = observer_costs(session.folder, prepared, switched.slices)
+        found = observer_costs(session.folder, prepared, switched)
         if options.as_json:
             typer.echo(json.dumps(asdict(found), indent=1, ensure_ascii=False))
             return

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import psycopg
+from psycopg import sql
 
 from uncork.engines.connecting import connect_to_watch
+from uncork.errors import SetupError
 
-__all__ = ["QUIET", "SETTING_OBSERVERS", "SettingObserver", "refusal"]
+__all__ = ["QUIET", "SETTING_OBSERVERS", "SettingObserver", "create_extension", "refusal"]
 
 Setting = str | int | float | bool
 
@@ -59,6 +61,19 @@ SETTING_OBSERVERS: Final[Mapping[str, SettingObserver]] = {
     ),
     "track_io_timing": SettingObserver("track_io_timing times reads and writes", {"track_io_timing": True}),
 }
+
+
+def create_extension(conninfo: str, name: str) -> None:
+    """Create an extension in a database of a server that is ours.
+
+    Raises:
+        SetupError: if the server refuses.
+    """
+    try:
+        with connect_to_watch(conninfo) as connection:
+            connection.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)))
+    except psycopg.Error as error:
+        raise SetupError(f"cannot create {name}: {' '.join(str(error).split())}") from error
 
 
 def refusal(conninfo: str, settings: Mapping[str, Setting]) -> str | None:

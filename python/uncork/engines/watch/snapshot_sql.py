@@ -22,6 +22,7 @@ __all__ = [
     "HORIZONS",
     "INDEX_COUNTERS",
     "LEAST_VERSION",
+    "LOCKS_HELD",
     "MARK",
     "OURS",
     "RELATIONS",
@@ -135,6 +136,17 @@ SELECT {MARK} a.client_port
    AND a.application_name IS DISTINCT FROM '{WATCH_APPLICATION}'
 """
 """The client's end of each connection over TCP."""
+
+LOCKS_HELD: Final = f"""
+SELECT {MARK} l.virtualtransaction, l.relation::bigint, l.mode
+  FROM pg_catalog.pg_locks AS l
+ WHERE l.pid = %(pid)s AND l.locktype = 'relation' AND l.granted AND l.relation >= 16384
+"""
+"""Locks of a session on relations that users made.
+
+Each query also locks catalogues, whose oids are smaller, while it reads them. These locks conflict only with
+changes of the catalogues themselves, such as VACUUM FULL.
+"""
 
 
 def activity(version: int) -> str:

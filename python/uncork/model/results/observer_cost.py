@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 __all__ = [
     "COST_VERSION",
+    "CatalogueCost",
     "CostVerdict",
     "IdleCost",
     "ObserverCost",
@@ -133,6 +134,31 @@ class Pushes:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogueCost:
+    """What one reading of the catalogue costs, on average over `readings`.
+
+    A watch of `watch_ns` makes one: snapshots of all counters, details of the `tables` that statements use,
+    and plans. `observer_ns` and `server_ns` are the processor time of uncork and of the server's process that
+    answers it; the latter is None if that is on another machine. `lock_ns` is the longest time for which a
+    lock on a table was held, as seen by `lock_looks`; 0 if none saw a lock.
+    """
+
+    readings: int
+    tables: int
+    elapsed_ns: float
+    observer_ns: float
+    server_ns: float | None
+    lock_ns: int
+    lock_looks: int
+    watch_ns: int
+
+    @property
+    def share(self) -> float:
+        """The processor time of uncork and of the server, as a fraction of one processor over a watch."""
+        return (self.observer_ns + (self.server_ns or 0.0)) / self.watch_ns
+
+
+@dataclass(frozen=True, slots=True)
 class ObserverCosts:
     """The result of `uncork observe-cost`. `practical` is the share that matters (0.01 is 1 %).
 
@@ -148,6 +174,7 @@ class ObserverCosts:
     idle: dict[str, IdleCost]
     skipped: dict[str, str]
     pushes: Pushes | None = None
+    catalogue: CatalogueCost | None = None
     version: int = COST_VERSION
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from uncork.model.results.observer_cost import (
+    CatalogueCost,
     CostVerdict,
     ObserverCost,
     ObserverCosts,
@@ -56,7 +57,18 @@ def compose_cost_answer(found: ObserverCosts) -> str:
             f"Judged by processor time, {series_words(bounded)} {many} less than {limit} of throughput if "
             "the load has all processors"
         )
+    if found.catalogue is not None:
+        parts.append(_catalogue_answer(found.catalogue))
     return join_sentences(parts or ["Nothing was measured"])
+
+
+def _catalogue_answer(one: CatalogueCost) -> str:
+    whose = "of a processor" if one.server_ns is not None else "of a processor in uncork"
+    return f"Reading the catalogue once takes {one.share * 100:.2g} % {whose} over a watch of {_watch(one)}"
+
+
+def _watch(one: CatalogueCost) -> str:
+    return f"{one.watch_ns / 1e9:g} s"
 
 
 def _tells(one: ObserverCost, verdict: CostVerdict) -> bool:
@@ -111,8 +123,31 @@ def render_costs(found: ObserverCosts, console: Console) -> None:
     if found.idle:
         say(f"\nIdle: processor time a second; for the {_whose(found)}, the increase over no observer")
         console.print(_idle_table(found))
+    if found.catalogue is not None:
+        say(f"\nReading the catalogue and plans once, as a watch of {_watch(found.catalogue)} does")
+        console.print(_catalogue_table(found.catalogue))
+        say(_lock_words(found.catalogue))
     for line in _notes(found):
         say(line)
+
+
+def _catalogue_table(one: CatalogueCost) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("readings", "tables", "time", "uncork's CPU", "the server's CPU", "longest lock on a table"):
+        table.add_column(name, justify="right")
+    server = "unavailable" if one.server_ns is None else f"{one.server_ns / 1e6:.0f} ms"
+    lock = "none seen" if not one.lock_ns else f"{one.lock_ns / 1e6:.1f} ms"
+    times = (f"{ns / 1e6:.0f} ms" for ns in (one.elapsed_ns, one.observer_ns))
+    table.add_row(str(one.readings), str(one.tables), *times, server, lock)
+    return table
+
+
+def _lock_words(one: CatalogueCost) -> str:
+    between = one.elapsed_ns * one.readings / max(1, one.lock_looks) / 1e6
+    return (
+        f"uncork looked for its own locks every {between:.1f} ms, and counts each from the look before it to "
+        "the look after it. CPU and time are averages, without the report."
+    )
 
 
 def _whose(found: ObserverCosts) -> str:

@@ -30,12 +30,13 @@ from uncork.stats.effect import Effect
 from uncork.store.layout import write_atomically
 from uncork.store.query import RunReader
 from uncork.workbench.overhead.agent_cost import pushes_of
-from uncork.workbench.overhead.session import Prepared
-from uncork.workbench.overhead.switched import judge_switched, write_slices
+from uncork.workbench.overhead.session import TITLES, Prepared
+from uncork.workbench.overhead.switched import Switching, judge_switched, write_slices
 
 __all__ = ["COST_FILE", "observer_costs"]
 
 COST_FILE: Final = "observer_cost.json"
+_NOT_SWITCHED: Final = Switching(())
 
 Row = Mapping[str, Any]
 
@@ -49,12 +50,13 @@ _FIGURES: Final[Mapping[str, tuple[Callable[[Row], float | None], str]]] = {
 """The compared metrics: how each is read, and the metric with the same better direction."""
 
 
-def observer_costs(folder: Path, prepared: Prepared, slices: Sequence[Slice] = ()) -> ObserverCosts:
+def observer_costs(folder: Path, prepared: Prepared, switching: Switching = _NOT_SWITCHED) -> ObserverCosts:
     """Judge a finished run, and slices with observers switched on and off; store the result in the run.
 
     Raises:
         StoreError: if the run is damaged, or the result cannot be written.
     """
+    slices = switching.slices
     with closing(RunReader(folder)) as reader:
         spec = run_source(reader).spec
         rows = reader.figures()
@@ -70,6 +72,7 @@ def observer_costs(folder: Path, prepared: Prepared, slices: Sequence[Slice] = (
             idle=prepared.idle,
             skipped=prepared.skipped,
             pushes=pushes_of(folder),
+            catalogue=switching.catalogue or prepared.catalogue,
         )
     found = replace(found, answer=compose_cost_answer(found))
     if slices:
@@ -101,7 +104,9 @@ def _costs(
     spec: Spec, rows: Sequence[Row], ledgers: Mapping[str, Ledger], unit: Any, slices: Sequence[Slice]
 ) -> Iterator[ObserverCost]:
     names = [name for name, variant in spec.variants.items() if not variant.baseline]
-    count = len(names) * len(spec.workloads) * len(cells(spec))
+    # An observer that is only switched is no variant.
+    more = sorted({name for one in slices for name in one.on} - set(names))
+    count = (len(names) + len(more)) * len(spec.workloads) * len(cells(spec))
     processors = len(os.sched_getaffinity(0))
     # There are 2 * count verdicts, on throughput and processor time. Together they err no more often than a
     # single interval does.
@@ -118,6 +123,27 @@ def _costs(
                 cost = _cost(spec, cell, workload, name, rows, ledgers, sure, processor)
                 switched = judge_switched(slices, name, spec.stop.confidence, confidence, processors)
                 yield cost if switched is None else _by_switching(cost, switched, spec.stop.practical)
+            for name in more:
+                switched = judge_switched(slices, name, spec.stop.confidence, confidence, processors)
+                if switched is not None:
+                    yield _by_switching(_unmeasured(cell, workload, name), switched, spec.stop.practical)
+
+
+def _unmeasured(cell: Cell, workload: str, name: str) -> ObserverCost:
+    """Return the cost of an observer that no trial measured."""
+    return ObserverCost(
+        name=name,
+        title=TITLES[name],
+        workload=workload,
+        cell=cell.name,
+        throughput=None,
+        sure=None,
+        verdict="not enough evidence",
+        p50=None,
+        p99=None,
+        server_cpu=None,
+        observer_share=None,
+    )
 
 
 def _cost(

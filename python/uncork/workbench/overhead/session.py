@@ -5,8 +5,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from uncork.engines.conninfo import resolve
@@ -24,23 +25,25 @@ from uncork.experiment.observe import (
 )
 from uncork.experiment.spec.schema import parse_spec
 from uncork.load.builtin import find
-from uncork.model.results.observer_cost import IdleCost
+from uncork.model.results.observer_cost import CatalogueCost, IdleCost
 from uncork.model.server import Target
 from uncork.model.units import parse_duration
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, file_text
 from uncork.workbench.overhead.agent_cost import AGENT, agent_source, idle_agent
+from uncork.workbench.overhead.catalogue import CATALOGUE, catalogue_cost
 from uncork.workbench.overhead.idle import idle_costs, idle_seconds
 from uncork.workbench.overhead.observers import PERF_HZ, SESSIONS_HZ, perf_trouble
-from uncork.workbench.overhead.switched import SwitchedLoad, Switching, measure_switched
+from uncork.workbench.overhead.switched import STATEMENTS_COUNTED, SwitchedLoad, Switching, measure_switched
 from uncork.workbench.overhead.switches import SWITCHED
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["CostWanted", "Prepared", "prepare", "switch_observers", "switched_seconds"]
+__all__ = ["TITLES", "CostWanted", "Prepared", "prepare", "switch_observers", "switched_seconds"]
 
-_TITLES: Final[Mapping[str, str]] = {
+TITLES: Final[Mapping[str, str]] = {
     "system": "uncork's sampler of machine and processes, 10 readings a second",
     "sessions": f"uncork's sampler of sessions, {SESSIONS_HZ} a second",
+    CATALOGUE: "the catalogue and plans, as `uncork advise` and `uncork profile db` read them once",
     "perf": f"perf record -F {PERF_HZ} -a -g",
 }
 
@@ -75,6 +78,7 @@ class Prepared:
     """The experiment to run, skipped observers with reasons, and the cost of observing an idle server.
 
     `switched` names the observers that are switched on and off within one load, and `load` is that load.
+    `catalogue` is the cost of reading the catalogue of an existing server.
     """
 
     source: Source
@@ -82,6 +86,7 @@ class Prepared:
     idle: dict[str, IdleCost]
     switched: tuple[str, ...] = ()
     load: SwitchedLoad | None = None
+    catalogue: CatalogueCost | None = None
 
 
 def prepare(wanted: CostWanted, choice: ServerChoice, notify: Notify) -> Prepared:
@@ -93,10 +98,13 @@ def prepare(wanted: CostWanted, choice: ServerChoice, notify: Notify) -> Prepare
     """
     if AGENT in wanted.only:
         return _prepare_agent(wanted, choice, notify)
-    unknown = [name for name in wanted.only if name not in (*SETTING_OBSERVERS, *_TITLES)]
+    unknown = [name for name in wanted.only if name not in (*SETTING_OBSERVERS, *TITLES)]
     if unknown:
-        known = ", ".join((*SETTING_OBSERVERS, *_TITLES, AGENT))
+        known = ", ".join((*SETTING_OBSERVERS, *TITLES, AGENT))
         raise UsageError(f"--only {unknown[0]}: unknown observer; the observers are {known}")
+    if set(wanted.only) == {CATALOGUE}:
+        # A watch samples sessions too, and an experiment needs a variant.
+        wanted = replace(wanted, only=("sessions", CATALOGUE))
     base = _base(wanted)
     with _server(choice, base) as (target, conninfo):
         quiet = {name: value for name, value in QUIET.items() if refusal(conninfo, {name: value}) is None}
@@ -106,12 +114,16 @@ def prepare(wanted: CostWanted, choice: ServerChoice, notify: Notify) -> Prepare
             raise UsageError(f"no observer is available: {reasons}")
         for name, reason in skipped.items():
             notify(f"skipping {name}: {reason}")
-        beside = [one.name for one in observers if one.observe is not None]
+        beside = [one.name for one in observers if one.observe not in (None, CATALOGUE)]
         idle: dict[str, IdleCost] = {}
         if wanted.idle and beside:
             seconds = idle_seconds(len(beside))
             notify(f"measuring on an idle server for {seconds:.0f} s: {', '.join(beside)}")
             idle = idle_costs(beside, target, wanted.seed)
+        catalogue: CatalogueCost | None = None
+        if choice.dsn is not None and any(one.name == CATALOGUE for one in observers):
+            notify("reading the catalogue several times")
+            catalogue = catalogue_cost(target)
     load, budget = None, wanted.budget
     switched: tuple[str, ...] = ()
     if choice.dsn is None and not _is_experiment(wanted):
@@ -124,7 +136,7 @@ def prepare(wanted: CostWanted, choice: ServerChoice, notify: Notify) -> Prepare
         budget = f"{max(1, round(whole - seconds))}s"
     data = experiment_data(
         base,
-        observers,
+        [one for one in observers if one.name != CATALOGUE],
         quiet,
         server=_own_settings() if choice.dsn is None else {},
         stop={
@@ -137,7 +149,7 @@ def prepare(wanted: CostWanted, choice: ServerChoice, notify: Notify) -> Prepare
     )
     text = toml_text(data)
     spec = parse_spec(text, file=str(wanted.file or "observe-cost.toml"), read=str, overrides={})
-    return Prepared(Source(spec, text, {}, Options()), skipped, idle, switched, load)
+    return Prepared(Source(spec, text, {}, Options()), skipped, idle, switched, load, catalogue)
 
 
 def switched_seconds(whole: float, switched: int, observers: int) -> float:
@@ -156,7 +168,8 @@ def switch_observers(prepared: Prepared, choice: ServerChoice, notify: Notify) -
     if prepared.load is None:
         return Switching(())
     notify(f"switching {', '.join(prepared.switched)} on and off for {prepared.load.seconds:.0f} s")
-    with _server(choice, {}) as (target, conninfo):
+    more = STATEMENTS_COUNTED if CATALOGUE in prepared.switched else {}
+    with _server(choice, {}, more) as (target, conninfo):
         return measure_switched(prepared.load, target, conninfo, prepared.switched, notify)
 
 
@@ -231,15 +244,17 @@ def _file_data(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _server(choice: ServerChoice, base: Mapping[str, Any]) -> Iterator[tuple[Target, str]]:
-    """Yield the server to observe; stop it afterwards if it is embedded."""
+def _server(
+    choice: ServerChoice, base: Mapping[str, Any], more: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[tuple[Target, str]]:
+    """Yield the server to observe. An embedded one has the settings `more` too, and is stopped afterwards."""
     if choice.dsn is not None:
         address = resolve(choice.dsn)
         describe(address.conninfo())
         pid = postmaster_of(address.conninfo())
         yield Target(address.database, asdict(address), pid), address.conninfo()
         return
-    settings = {**base.get("server", {}).get("settings", {}), **_own_settings()}
+    settings = {**base.get("server", {}).get("settings", {}), **_own_settings(), **more}
     server = EmbeddedServer(settings, binaries=choice.binaries, port=choice.port)
     server.start()
     try:
@@ -261,7 +276,7 @@ def _available(wanted: CostWanted, conninfo: str, target: Target) -> tuple[list[
             found.append(Observed(name, one.title, one.settings))
         else:
             skipped[name] = f"the server refuses it: {reason}"
-    for name, title in _TITLES.items():
+    for name, title in TITLES.items():
         if wanted.only and name not in wanted.only:
             continue
         here = None if target.pid is not None else "the server's processes are not on this machine"

@@ -11,17 +11,33 @@ from typing import Final
 import numpy as np
 
 from uncork.engines.tpcb import initialise
+from uncork.engines.watch.observing import create_extension
 from uncork.model.load import LoadScript, LoadSpec
-from uncork.model.results.observer_cost import Ratio, Slice, Switched
+from uncork.model.results.observer_cost import CatalogueCost, Ratio, Slice, Switched
 from uncork.model.server import Target
 from uncork.stats.ab_switching import SwitchedEstimate, adjusted_estimate, disagree, plain_estimate
 from uncork.store.layout import write_atomically
+from uncork.workbench.overhead.catalogue import CATALOGUE
 from uncork.workbench.overhead.switches import Switch, switches
-from uncork.workbench.overhead.switching import Steady, switch_under_load
+from uncork.workbench.overhead.switching import Steady, cost_under_load, switch_under_load
 
-__all__ = ["SLICES_FILE", "SwitchedLoad", "Switching", "judge_switched", "measure_switched", "write_slices"]
+__all__ = [
+    "SLICES_FILE",
+    "STATEMENTS_COUNTED",
+    "SwitchedLoad",
+    "Switching",
+    "judge_switched",
+    "measure_switched",
+    "write_slices",
+]
 
 SLICES_FILE: Final = "observer_slices.json"
+STATEMENTS_COUNTED: Final = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track": "top",
+    "compute_query_id": "auto",
+}
+"""Settings that let a watch read plans. Statements are counted whether an observer is on or off."""
 _LOAD_NS: Final = 20 * 10**9
 
 Notify = Callable[[str], None]
@@ -41,10 +57,11 @@ class SwitchedLoad:
 
 @dataclass(frozen=True, slots=True)
 class Switching:
-    """The measured slices, and whether Ctrl-C ended the measurement early."""
+    """The measured slices, whether Ctrl-C ended them early, and what reading the catalogue costs."""
 
     slices: tuple[Slice, ...]
     interrupted: bool = False
+    catalogue: CatalogueCost | None = None
 
 
 def measure_switched(
@@ -70,12 +87,16 @@ def measure_switched(
         seed=load.seed,
         duration_ns=_LOAD_NS,
     )
+    catalogue = None
+    if CATALOGUE in names:
+        create_extension(conninfo, "pg_stat_statements")
+        catalogue = cost_under_load(Steady(spec, target))
     with switches(tuple(names), target) as found:
         observers = {**found, **(others or {})}
         slices, interrupted = switch_under_load(
             Steady(spec, target), observers, load.seconds, load.seed, notify
         )
-    return Switching(tuple(slices), interrupted)
+    return Switching(tuple(slices), interrupted, catalogue)
 
 
 def judge_switched(

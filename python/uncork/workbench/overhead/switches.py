@@ -13,6 +13,7 @@ from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UncorkError
 from uncork.load.sampler import Sampler, trial_watch
 from uncork.model.server import Target
+from uncork.workbench.overhead.catalogue import CATALOGUE, WATCH_S, read_catalogue_once
 from uncork.workbench.overhead.observers import SESSIONS_HZ
 from uncork.workbench.profile.database_watch import Samples
 from uncork.workbench.signals import uninterrupted
@@ -45,19 +46,20 @@ class _System:
         self._sampler.stop()
 
 
-class _Sessions:
-    """The sampler of sessions: a permanent connection, and a thread that queries while it is on."""
+class _EndedError(Exception):
+    """The observer ended during a reading."""
+
+
+class _Watching:
+    """An observer with a permanent connection, and a thread that queries while it is on."""
 
     def __init__(self, target: Target) -> None:
         connection: dict[str, Any] = {**target.connection}
         self._watch = ServerWatch(Address(**connection).conninfo(target.database))
-        self._watch.begin_sampling()
-        self._found = Samples(time.monotonic_ns(), time.time_ns() // 1000)
         self._change = threading.Condition()
         self._on = self._ended = False
         self._trouble: UncorkError | None = None
-        self._thread = threading.Thread(target=self._work, name="sessions", daemon=True)
-        self._thread.start()
+        self._thread = threading.Thread(target=self._work, name="observer", daemon=True)
 
     def switch(self, on: bool) -> None:
         if self._trouble is not None:
@@ -70,20 +72,22 @@ class _Sessions:
         with self._change:
             self._ended = True
             self._change.notify()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._watch.close()
 
+    def _observe(self) -> None:
+        """Observe whenever it is due, until the observer has ended."""
+        raise NotImplementedError
+
+    def _begin(self) -> None:
+        self._thread.start()
+
     def _work(self) -> None:
-        looks, spent = 0, 0
         try:
-            while self._due(_PERIOD_NS - spent):
-                begun = time.monotonic_ns()
-                blockers = looks % _BLOCKERS_EVERY == 0
-                look = self._watch.look(self._found.texts.keys(), blockers=blockers)
-                if look is not None:
-                    self._found.add(look, blockers)
-                looks += 1
-                spent = time.monotonic_ns() - begun
+            self._observe()
+        except _EndedError:
+            pass
         except UncorkError as error:
             self._trouble = error
 
@@ -102,9 +106,57 @@ class _Sessions:
         return False
 
 
-SWITCHED: Final[Mapping[str, Callable[[Target], _System | _Sessions]]] = {
+class _Sessions(_Watching):
+    """The sampler of sessions."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._watch.begin_sampling()
+        self._found = Samples(time.monotonic_ns(), time.time_ns() // 1000)
+        self._begin()
+
+    def _observe(self) -> None:
+        looks, spent = 0, 0
+        while self._due(_PERIOD_NS - spent):
+            begun = time.monotonic_ns()
+            blockers = looks % _BLOCKERS_EVERY == 0
+            look = self._watch.look(self._found.known, blockers=blockers)
+            if look is not None:
+                self._found.add(look, blockers)
+            looks += 1
+            spent = time.monotonic_ns() - begun
+
+
+class _Catalogue(_Watching):
+    """A watch's reading of the catalogue: its steps come evenly, as many a second as in a watch of 60 s.
+
+    A watch makes them one after another instead. Spread out, they cost as much, and each slice has its part.
+    """
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        steps = [0]
+
+        def count() -> None:
+            steps[0] += 1
+
+        read_catalogue_once(self._watch, count)  # the first one is not measured: it also fills caches
+        self._period_ns = round(WATCH_S * 1e9 / (steps[0] + 1))
+        self._begin()
+
+    def _observe(self) -> None:
+        while self._due(self._period_ns):
+            read_catalogue_once(self._watch, self._step)
+
+    def _step(self) -> None:
+        if not self._due(self._period_ns):
+            raise _EndedError
+
+
+SWITCHED: Final[Mapping[str, Callable[[Target], _System | _Watching]]] = {
     "system": _System,
     "sessions": _Sessions,
+    CATALOGUE: _Catalogue,
 }
 """The observers that can be switched. perf cannot, because it writes its samples later, at any time."""
 
@@ -125,6 +177,6 @@ def switches(names: tuple[str, ...], target: Target) -> Iterator[Mapping[str, Sw
         yield found
 
 
-def _close(one: _System | _Sessions) -> None:
+def _close(one: _System | _Watching) -> None:
     with uninterrupted():
         one.close()

@@ -16,12 +16,13 @@ from uncork.experiment.plan.switching import done_between, turns
 from uncork.load.run import load_plan, run_plan
 from uncork.load.sampler import sampler_plan
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadSpec
-from uncork.model.results.observer_cost import Slice
+from uncork.model.results.observer_cost import CatalogueCost, Slice
 from uncork.model.server import Target
+from uncork.workbench.overhead.catalogue import catalogue_cost
 from uncork.workbench.overhead.processor_clocks import Clocks, Used
 from uncork.workbench.overhead.switches import Switch
 
-__all__ = ["Steady", "switch_under_load"]
+__all__ = ["Steady", "cost_under_load", "switch_under_load"]
 
 _SLICE_S: Final = 0.1
 _GUARD_S: Final = 0.02
@@ -31,6 +32,8 @@ _SETTLE_S: Final = 1.0
 """How long each load runs before its first slice."""
 _LOAD_S: Final = 20.0
 """The approximate length of a load. Each load has new connections, and so new server processes."""
+_READING_S: Final = 6.0
+"""The length of the load during which the catalogue is read."""
 _INTERVAL_NS: Final = 10_000_000
 _NEVER_NS: Final = 3_600_000_000_000
 """The period of the load's own sampler: it only records when the load started."""
@@ -82,6 +85,43 @@ def switch_under_load(
     return found, False
 
 
+def cost_under_load(steady: Steady) -> CatalogueCost:
+    """Return what reading the catalogue costs while the load is sent.
+
+    Raises:
+        LoadError, ConnectError, RunError: if the load cannot be sent, or the catalogue cannot be read.
+    """
+    found: list[CatalogueCost] = []
+    trouble: list[UncorkError] = []
+
+    def read() -> None:
+        time.sleep(_SETTLE_S)
+        try:
+            found.append(catalogue_cost(steady.target))
+        except UncorkError as error:
+            trouble.append(error)
+
+    thread = threading.Thread(target=read, name="catalogue", daemon=True)
+    thread.start()
+    try:
+        run_plan(_plan(steady, _READING_S), None)
+    finally:
+        thread.join()
+    if trouble:
+        raise RunError(f"the catalogue cannot be read: {trouble[0]}") from trouble[0]
+    return found[0]
+
+
+def _plan(steady: Steady, seconds: float) -> dict[str, Any]:
+    """Return the plan of a load of so many seconds, which records when it started."""
+    return load_plan(steady.spec, steady.target.connection, pid=None) | {
+        "connection": {**steady.target.connection, "database": steady.target.database},
+        "stop": {"duration_ns": round(seconds * 1e9)},
+        "interval_ns": _INTERVAL_NS,
+        "sample": sampler_plan([], period_ns=_NEVER_NS),
+    }
+
+
 def _one_load(
     steady: Steady,
     observers: Mapping[str, Switch],
@@ -89,13 +129,6 @@ def _one_load(
     number: int,
     seconds: float,
 ) -> tuple[list[_Edge], LoadMeasurement]:
-    plan = load_plan(steady.spec, steady.target.connection, pid=None)
-    plan |= {
-        "connection": {**steady.target.connection, "database": steady.target.database},
-        "stop": {"duration_ns": round(seconds * 1e9)},
-        "interval_ns": _INTERVAL_NS,
-        "sample": sampler_plan([], period_ns=_NEVER_NS),
-    }
     edges: list[_Edge] = []
     ended = threading.Event()
     trouble: list[UncorkError] = []
@@ -109,7 +142,7 @@ def _one_load(
     thread = threading.Thread(target=hand, name="switch", daemon=True)
     thread.start()
     try:
-        measured = run_plan(plan, None)
+        measured = run_plan(_plan(steady, seconds), None)
     finally:
         ended.set()
         thread.join()

@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 
 # Modules that build tables are imported where they are needed: the first sample comes sooner.
 
-__all__ = ["ProgressSnapshot", "Samples", "Watched", "next_tick", "sample_sessions", "take_due", "watch"]
+__all__ = [
+    "LookedBack",
+    "ProgressSnapshot",
+    "Samples",
+    "Watched",
+    "look_back",
+    "next_tick",
+    "sample_sessions",
+    "take_due",
+    "watch",
+]
 
 Row = dict[str, Any]
 Status = Literal["complete", "interrupted", "failed"]
@@ -167,7 +177,7 @@ class Samples:
 
 
 @dataclass(slots=True)
-class _Last:
+class LookedBack:
     """What was read after the watch, as far as the server did not go away before.
 
     `own` are the query ids of uncork's own statements.
@@ -216,7 +226,7 @@ def watch(
     due = partial(take_due, server, found, period_ns)
     facts: dict[str, Any] = {"server": server.facts()}
     before = server.snapshot(sizes=False, between=due)
-    last = _Last()
+    last = LookedBack()
     system: SystemSeries | None = None
     postmaster = server.postmaster()
     here = postmaster is not None
@@ -234,7 +244,7 @@ def watch(
         try:
             with uninterrupted():
                 system = None if sampler is None else sampler.stop()
-                _look_back(server, facts["server"]["database"], before, found, last, values=values)
+                look_back(server, facts["server"]["database"], before, found, last, values=values)
         except KeyboardInterrupt:
             status = "interrupted"  # the signal came after the block: nothing is missing
     except ServerCrash as error:
@@ -273,20 +283,35 @@ def watch(
     return Watched(status, facts, tables, trouble)
 
 
-def _look_back(
-    server: ServerWatch, database: str, before: ServerSnapshot, found: Samples, last: _Last, *, values: bool
+def look_back(
+    server: ServerWatch,
+    database: str,
+    before: ServerSnapshot,
+    found: Samples,
+    last: LookedBack,
+    *,
+    values: bool,
+    between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Read the second snapshot, the texts of statements, the catalogue and plans, into `last`."""
-    last.after = server.snapshot(sizes=True)
+    """Read the second snapshot, the texts of statements, the catalogue and plans, into `last`.
+
+    `between` is called between the steps.
+
+    Raises:
+        ServerCrash: if the server goes away.
+    """
+    last.after = server.snapshot(sizes=True, between=between)
     last.changed = _changed(before, last.after)
     last.texts = server.texts({*(row["query_id"] for _, row in last.changed), *found.texts})
     last.own = {query_id for query_id, text in last.texts.items() if MARK in text}
     known = {**found.texts, **last.texts}
     top = top_statements(last.changed, database, known, last.own, found.sampled, found.seen)
     sampled = (*found.texts.values(), *found.book.texts)
+    between()
     last.catalogue = find_catalogue(
         server, before, last.after, [one.text for one in top], sampled, values=values
     )
+    between()
     last.plans = find_plans(server, top)
 
 
