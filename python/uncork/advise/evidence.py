@@ -136,6 +136,14 @@ class Evidence:
             found.setdefault(one.template, []).append(one)
         return {number: tuple(pieces) for number, pieces in found.items()}
 
+    @cached_property
+    def keys_of(self) -> Mapping[str, tuple[ForeignKeyFacts, ...]]:
+        """The foreign keys of each table that has any, by its name."""
+        found: dict[str, list[ForeignKeyFacts]] = {}
+        for one in self.foreign_keys:
+            found.setdefault(one.table, []).append(one)
+        return {name: tuple(keys) for name, keys in found.items()}
+
     def busy(self, template: int, classes: Collection[str] = WORK) -> float:
         """Return how many sessions were in these classes of a template on average."""
         pieces = self._by_template.get(template, ())

@@ -22,10 +22,12 @@ def test_rows_are_a_sequence_with_columns() -> None:
 
 
 def test_further_columns_come_in_the_order_of_the_rows() -> None:
-    rows = Rows(("oid",), [(1,), (2,)]).with_columns(("size", "width"), [(8, 0.5), (9, None)])
+    rows = Rows(("oid",), [(1,), (2,)])
+    rows.add_columns(("size", "width"), [(8, 0.5), (9, None)])
     assert [dict(row) for row in rows] == [
         {"oid": 1, "size": 8, "width": 0.5},
         {"oid": 2, "size": 9, "width": None},
     ]
-    with pytest.raises(ValueError, match="shorter"):
-        rows.with_columns(("more",), [(1,)])
+    with pytest.raises(ValueError, match="1 values for 2 rows"):
+        rows.add_columns(("more",), [(1,)])
+    assert rows.names == ("oid", "size", "width")

@@ -21,7 +21,7 @@ from uncork.engines.watch import catalogue_sql, snapshot_sql
 from uncork.engines.watch.catalogue import CatalogueScope, ReadCatalogue, read_catalogue
 from uncork.engines.watch.planner import Planner
 from uncork.engines.watch.session import WatchSession
-from uncork.engines.watch.sizes import with_sizes
+from uncork.engines.watch.sizes import add_sizes
 from uncork.engines.watch.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
 from uncork.model.tables.register import TABLES
@@ -115,7 +115,7 @@ class ServerSnapshot:
 
     begun_us: int
     ended_us: int
-    tables: Mapping[str, Rows]
+    tables: dict[str, Rows]
     failed: Mapping[str, str]
 
 
@@ -481,7 +481,7 @@ class ServerWatch:
                 raise _gone(error) from error
             failed[what] = _reason(error)
 
-    def _add_sizes(self, tables: dict[str, Rows], failed: dict[str, str]) -> None:
+    def _add_sizes(self, tables: Mapping[str, Rows], failed: dict[str, str]) -> None:
         """Add sizes on disk and widths of columns to tables and indexes, where the server reports them."""
         sizes = {
             oid: (main, table) for oid, main, table in self._iterate(snapshot_sql.SIZES, "sizes", failed)
@@ -489,8 +489,7 @@ class ServerWatch:
         widths: dict[int, dict[int, float]] = {}
         for oid, number, width in self._iterate(snapshot_sql.WIDTHS, "widths of columns", failed):
             widths.setdefault(oid, {})[number] = float(width)
-        relations, indexes = "database_relations", "database_indexes"
-        tables[relations], tables[indexes] = with_sizes(tables[relations], tables[indexes], sizes, widths)
+        add_sizes(tables["database_relations"], tables["database_indexes"], sizes, widths)
 
 
 def _shared(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

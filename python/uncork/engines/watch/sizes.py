@@ -1,4 +1,4 @@
-"""Join tables and indexes with their sizes on disk and the widths of their columns. Pure."""
+"""Add the sizes on disk and the widths of columns to tables and indexes. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from uncork.model.tables.rows import Rows
 
-__all__ = ["with_sizes"]
+__all__ = ["add_sizes"]
 
 Row = Mapping[str, Any]
 Sizes = Mapping[int, tuple[int | None, int | None]]
@@ -18,8 +18,8 @@ _OF_INDEX: Final = ("bytes", "key_width")
 _OF_TABLE: Final = ("main_bytes", "bytes", "index_bytes", "row_width")
 
 
-def with_sizes(tables: Rows, indexes: Rows, sizes: Sizes, widths: Widths) -> tuple[Rows, Rows]:
-    """Return tables and indexes with columns for their sizes, which are None where they are unknown.
+def add_sizes(tables: Rows, indexes: Rows, sizes: Sizes, widths: Widths) -> None:
+    """Add columns for their sizes to tables and indexes, which are None where they are unknown.
 
     `sizes` has the bytes of a relation's main file and of all its files; `widths` the mean widths of columns
     by number. Both are by oid.
@@ -28,15 +28,15 @@ def with_sizes(tables: Rows, indexes: Rows, sizes: Sizes, widths: Widths) -> tup
     index_bytes: dict[int, int] = {}
     for row, (size, _) in zip(indexes, of_index, strict=True):
         index_bytes[row["table_oid"]] = index_bytes.get(row["table_oid"], 0) + (size or 0)
-    return tables.with_columns(
-        _OF_TABLE, _of_tables(tables, index_bytes, sizes, widths)
-    ), indexes.with_columns(_OF_INDEX, of_index)
+    of_table = list(_of_tables(tables.column("oid"), index_bytes, sizes, widths))
+    tables.add_columns(_OF_TABLE, of_table)
+    indexes.add_columns(_OF_INDEX, of_index)
 
 
 def _of_tables(
-    tables: Rows, index_bytes: Mapping[int, int], sizes: Sizes, widths: Widths
+    oids: Iterable[int], index_bytes: Mapping[int, int], sizes: Sizes, widths: Widths
 ) -> Iterable[tuple[Any, ...]]:
-    for oid in tables.column("oid"):
+    for oid in oids:
         of_table = widths.get(oid)
         width = None if of_table is None else sum(of_table.values())
         yield (*sizes.get(oid, _UNKNOWN), index_bytes.get(oid, 0), width)

@@ -65,7 +65,16 @@ class Rows(Sequence[Mapping[str, Any]]):
         place = self._places.get(name)
         return [None if place is None else values[place] for values in self.values]
 
-    def with_columns(self, names: Sequence[str], values: Iterable[Values]) -> Rows:
-        """Return these rows with further columns, whose values come in the same order."""
-        both = zip(self.values, values, strict=True)
-        return Rows((*self.names, *names), ((*mine, *more) for mine, more in both))
+    def add_columns(self, names: Sequence[str], values: Sequence[Values]) -> None:
+        """Add columns to these rows, whose values come in the same order. Rows in use have no new columns.
+
+        Raises:
+            ValueError: if there are fewer or more values than rows.
+        """
+        if len(values) != len(self.values):
+            raise ValueError(f"{len(values)} values for {len(self.values)} rows")
+        # One row at a time, because a second list of all rows would take as much memory again.
+        for place, more in enumerate(values):
+            self.values[place] = (*self.values[place], *more)
+        self.names = (*self.names, *names)
+        self._places = {name: place for place, name in enumerate(self.names)}

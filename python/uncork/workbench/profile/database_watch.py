@@ -431,7 +431,8 @@ def _tables(
     tables = {name: rows_table(name, found_rows) for name, found_rows in rows.items()}
     for name in ("database_counters", "database_relations", "database_indexes"):
         tables[name] = pa.concat_tables(
-            _of_moment(moment, rows_table(name, () if snapshot is None else snapshot.tables[name]))
+            # Rows of a snapshot are dropped as soon as they are packed, because there can be very many.
+            _of_moment(moment, rows_table(name, () if snapshot is None else snapshot.tables.pop(name)))
             for moment, snapshot in (("before", before), ("after", after))
         )
     return {**tables, "database_activity": found.activity()}

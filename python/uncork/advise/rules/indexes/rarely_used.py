@@ -17,11 +17,9 @@ __all__ = ["serves_key", "why_unprovable"]
 
 def serves_key(one: Existing, seen: Evidence) -> bool:
     """Return whether an index finds the rows that refer to a deleted one: deletes are rare, but need it."""
-    if one.shape is None:
-        return False
-    for key in seen.foreign_keys:
+    for key in seen.keys_of.get(one.facts.table, ()):
         columns = {part.strip().strip('"') for part in key.columns.split(",")}
-        if key.table == one.facts.table and set(one.shape.columns[: len(columns)]) == columns:
+        if one.shape is not None and set(one.shape.columns[: len(columns)]) == columns:
             return True
     return False
 
