@@ -38,7 +38,7 @@ from uncork.profile.blocking import find_blockers
 from uncork.profile.missing import find_missing
 from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
-from uncork.store.evidence import read_evidence
+from uncork.store.evidence import read_evidence, release_memory
 from uncork.store.layout import Manifest, read_manifest
 
 __all__ = ["database_result", "database_run_facts", "stored_database_evidence", "stored_database_result"]
@@ -78,6 +78,7 @@ def database_evidence(
     others = _weighed(tables["database_activity"].filter(pc.invert(client)), shares, _KEYS)
     texts = dict(_columns(tables["database_templates"], "template", "text"))
     moments = {name: _moments(tables[name], NEEDED_BEFORE.get(name)) for name in _BY_MOMENT}
+    release_memory()
     counters = moments["database_counters"]
     tree = activity.time_tree(rows, whole)
     statements = _statement_rows(moments["database_statements"], watched["own_query_ids"])

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DatabaseRecord", "DatabaseRun", "check_rate", "profile_database", "record_database"]
 
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)
 
 _RATES: Final = (0.1, 200.0)
 
@@ -48,6 +49,10 @@ class DatabaseRecord:
     trouble: str
 
 
+class _Analyze(Protocol[R]):
+    def __call__(self, manifest: Manifest, *, watched: Watched) -> R: ...
+
+
 def check_rate(rate_hz: float) -> None:
     """Check a sampling rate; raises UsageError if it is out of range."""
     least, most = _RATES
@@ -67,10 +72,10 @@ def profile_database(
     show: Callable[[ProgressSnapshot], None] | None = None,
 ) -> DatabaseRun:
     """Watch a server as `record_database` does, and analyze what was observed."""
-    watched, folder, result = _recorded(
+    record, result = _recorded(
         root, address, seconds, rate_hz, command, _result, anonymous=anonymous, begun=begun, show=show
     )
-    return DatabaseRun(folder, result, watched.trouble)
+    return DatabaseRun(record.folder, result, record.trouble)
 
 
 def record_database(
@@ -96,10 +101,10 @@ def record_database(
         StoreError: if the result cannot be written.
         ServerCrash: if the server goes away before the first sample.
     """
-    watched, folder, _ = _recorded(
+    record, _ = _recorded(
         root, address, seconds, rate_hz, command, _nothing, anonymous=anonymous, begun=begun, show=show
     )
-    return DatabaseRecord(folder, watched.status, watched.trouble)
+    return record
 
 
 def _recorded(
@@ -108,13 +113,13 @@ def _recorded(
     seconds: float,
     rate_hz: float,
     command: str,
-    analyze: Callable[[Manifest, Watched], R],
+    analyze: _Analyze[R],
     *,
     anonymous: bool,
     begun: Callable[[], None] | None,
     show: Callable[[ProgressSnapshot], None] | None,
-) -> tuple[Watched, Path, R]:
-    """Watch a server; return what was observed, its run, and what `analyze` makes of it."""
+) -> tuple[DatabaseRecord, R]:
+    """Watch a server; return its run, and what `analyze` makes of it."""
     place = f"{address.user}@{address.host}:{address.port}/{address.database}"
     server, started = ServerWatch(address.conninfo()), time.monotonic_ns()
     manifest = draft(
@@ -129,22 +134,28 @@ def _recorded(
             begun()
         with start_run(root, manifest, undone="nothing was stored") as run:
             watched = watch(server, seconds, rate_hz, logged(run.folder, show), values=not anonymous)
+            from uncork.store.evidence import release_memory  # noqa: PLC0415 -- not before the first sample
+
+            release_memory()
             result = store_evidence(
                 run,
                 watched.status,
                 time.monotonic_ns() - started,
                 watched.facts,
                 watched.tables,
-                lambda manifest: analyze(manifest, watched),
+                partial(analyze, watched=watched),
             )
-    return watched, run.folder, result
+    record = DatabaseRecord(run.folder, watched.status, watched.trouble)
+    del watched
+    release_memory()
+    return record, result
 
 
-def _nothing(_manifest: Manifest, _watched: Watched) -> None:
+def _nothing(manifest: Manifest, *, watched: Watched) -> None:
     """Analyze nothing: the caller reads what was stored."""
 
 
-def _result(manifest: Manifest, watched: Watched) -> DatabaseResult:
+def _result(manifest: Manifest, *, watched: Watched) -> DatabaseResult:
     # Imported after the watch, whose first sample comes sooner without.
     from uncork.analysis.database.result import database_result, database_run_facts  # noqa: PLC0415
     from uncork.report.database.answer import answer_database  # noqa: PLC0415
