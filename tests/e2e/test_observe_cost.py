@@ -34,6 +34,22 @@ def test_observers_are_measured_under_load_and_idle(uncork):
     assert len(slices["on"]) == len(slices["operations"]) == 4 * found["costs"][0]["switched"]["quadruples"]
 
 
+def test_reading_the_catalogue_is_measured_with_the_sampler_of_sessions(uncork):
+    done = uncork("observe-cost", "--only", "catalogue", *SMALL, "--no-idle")
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "Reading the catalogue once takes" in told
+    assert "of a processor over a watch of 60 s" in told
+    run = next(word for word in done.stderr.split() if word.startswith("observe-cost-"))
+    found = json.loads((uncork.folder / "runs" / run / "observer_cost.json").read_text())
+    assert {one["name"] for one in found["costs"]} == {"sessions", "catalogue"}
+    (switched,) = (one for one in found["costs"] if one["name"] == "catalogue")
+    assert switched["throughput"] is None and switched["switched"]["quadruples"] > 0
+    reading = found["catalogue"]
+    assert reading["readings"] == 5 and reading["tables"] >= 1
+    assert reading["server_ns"] > 1e6 and reading["observer_ns"] > 1e6
+
+
 def test_settings_are_variants_and_the_run_is_an_experiment(uncork, tmp_path):
     script = tmp_path / "look.sql"
     script.write_text(

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DatabaseRecord", "DatabaseRun", "check_rate", "profile_database", "record_database"]
 
-R = TypeVar("R", covariant=True)
+R = TypeVar("R")
 
 _RATES: Final = (0.1, 200.0)
 
@@ -47,10 +47,6 @@ class DatabaseRecord:
     folder: Path
     status: RunStatus
     trouble: str
-
-
-class _Analyze(Protocol[R]):
-    def __call__(self, manifest: Manifest, *, watched: Watched) -> R: ...
 
 
 def check_rate(rate_hz: float) -> None:
@@ -113,7 +109,7 @@ def _recorded(
     seconds: float,
     rate_hz: float,
     command: str,
-    analyze: _Analyze[R],
+    analyze: Callable[[Watched, Manifest], R],
     *,
     anonymous: bool,
     begun: Callable[[], None] | None,
@@ -143,7 +139,7 @@ def _recorded(
                 time.monotonic_ns() - started,
                 watched.facts,
                 watched.tables,
-                partial(analyze, watched=watched),
+                partial(analyze, watched),
             )
     record = DatabaseRecord(run.folder, watched.status, watched.trouble)
     del watched
@@ -151,11 +147,11 @@ def _recorded(
     return record, result
 
 
-def _nothing(manifest: Manifest, *, watched: Watched) -> None:
+def _nothing(_watched: Watched, _manifest: Manifest) -> None:
     """Analyze nothing: the caller reads what was stored."""
 
 
-def _result(manifest: Manifest, *, watched: Watched) -> DatabaseResult:
+def _result(watched: Watched, manifest: Manifest) -> DatabaseResult:
     # Imported after the watch, whose first sample comes sooner without.
     from uncork.analysis.database.result import database_result, database_run_facts  # noqa: PLC0415
     from uncork.report.database.answer import answer_database  # noqa: PLC0415
