@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from uncork.model.results.observer_cost import (
+    CatalogueCost,
     IdleCost,
     ObserverCost,
     ObserverCosts,
@@ -195,3 +196,24 @@ def test_what_processor_time_bounds_is_said_where_throughput_tells_nothing():
     wide = replace(SWITCHED, bound=Ratio(1.005, 0.995, 1.015, 100))
     unknown = replace(found, costs=(cost("system", "not enough evidence", switched=wide),))
     assert "by processor time" not in compose_cost_answer(unknown)
+
+
+READING = CatalogueCost(5, 12, 446e6, 17e6, 64e6, 4_100_000, 960, 60_000_000_000)
+
+
+def test_a_reading_of_the_catalogue_is_a_share_of_a_processor():
+    found = replace(FOUND, costs=FOUND.costs[:1], catalogue=READING)
+    assert compose_cost_answer(found) == (
+        "system costs less than 1 % of throughput. "
+        "Reading the catalogue once takes 0.14 % of a processor over a watch of 60 s."
+    )
+    text = " ".join(shown(found).split())
+    assert "5 12 446 ms 17 ms 64 ms 4.1 ms" in text
+    assert "uncork looked for its own locks every 2.3 ms" in text
+
+
+def test_of_a_server_elsewhere_only_uncorks_share_is_known():
+    found = replace(FOUND, catalogue=replace(READING, server_ns=None, lock_ns=0))
+    assert "takes 0.028 % of a processor in uncork over a watch of 60 s." in compose_cost_answer(found)
+    text = " ".join(shown(found).split())
+    assert "17 ms unavailable none seen" in text

@@ -196,7 +196,8 @@ def table_name(schema: str, name: str, tables: Mapping[str, Collection[str]]) ->
     full = f"{schema}.{name}" if schema and schema != "public" else name
     if schema or full in tables:
         return full
-    elsewhere = [one for one in tables if one.endswith(f".{name}")]
+    end = f".{name}"
+    elsewhere = [one for one in tables if one.endswith(end)]
     return elsewhere[0] if len(elsewhere) == 1 else full
 
 
