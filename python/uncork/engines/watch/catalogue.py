@@ -36,8 +36,10 @@ _FUNCTIONS: Final = (
     *("oid", "schema", "name", "language", "volatility", "parallel", "strict", "returns_set", "cost"),
     *("source", "parsed"),
 )
-_AT_ONCE: Final = 25
-"""Tables in one query that locks them: the locks last until it ends, a few milliseconds."""
+_AT_ONCE: Final = 5
+"""Tables in one query that locks them: the locks last until it ends.
+
+On a busy machine this was up to 46 ms. With 25 tables at once, it was up to 106 ms (bench/BENCHMARKS.md)."""
 _LONGEST_NS: Final = 2_000_000_000
 """Time after which no further view or function body is printed. Printing one takes about a millisecond."""
 
