@@ -205,7 +205,7 @@ def _held(table: pa.Table) -> list[Row]:
     return rows
 
 
-def _connections(counters: tuple[list[Row], list[Row]]) -> int | None:
+def _connections(counters: tuple[Rows, Rows]) -> int | None:
     """Return the number of connections without our own in the snapshot that had more of them."""
     found = [
         [row["value"] for row in rows if (row["view"], row["counter"]) == ("pg_stat_database", "numbackends")]
