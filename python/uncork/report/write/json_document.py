@@ -25,8 +25,8 @@ def json_text(value: Any) -> str:
 def json_bytes(value: Any) -> bytes:
     """Return the JSON of `json_text` in UTF-8, which takes a fraction of the memory of a text.
 
-    The text is what `json.dumps` writes with an indent of 1. It is written in a third of the time, and large
-    results are never in memory as dictionaries.
+    The text is what `json.dumps` writes with an indent of 1. Large results are never in memory as
+    dictionaries, nor as a list of all pieces.
     """
     writer = _Writer()
     writer.write(value, "\n")
