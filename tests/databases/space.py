@@ -72,6 +72,9 @@ TICKET = (
 )
 CHANGE_OFTEN = (
     *FAST_COMMITS,
+    "DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() "
+    "AND application_name = 'reports' AND backend_xmin IS NOT NULL) "
+    "LOOP COMMIT; PERFORM pg_sleep(0.01); END LOOP; END $$",
     "DO $$ BEGIN FOR i IN 1..20000 LOOP UPDATE ticket SET n = n + 1 WHERE id = 1 + i % 2000; COMMIT; "
     "END LOOP; END $$",
 )

@@ -62,7 +62,7 @@ def shop(embedded):
         connection.execute("DROP DATABASE cure_shop WITH (FORCE)")
 
 
-def test_an_index_is_measured_over_statements_until_there_are_rounds_for_a_verdict(shop, tmp_path):
+def test_an_index_is_measured_over_statements_until_there_is_a_verdict(shop, tmp_path):
     arms, reason = arms_of(FINDING, WORKLOAD)
     assert reason == ""
     text = experiment_of_arms(
@@ -70,7 +70,7 @@ def test_an_index_is_measured_over_statements_until_there_are_rounds_for_a_verdi
     )  # set-up takes longer than the budget
     told: list[str] = []
     found = measure_arms(tmp_path, text, shop, WORKLOAD.statements, 1, told.append)
-    assert any("too few rounds" in line for line in told)
+    assert any("too few trials" in line for line in told)
     assert found.refused == {}
     read, write = sorted(found.effects["orders_customer_idx"], key=lambda one: one.template)
     assert read.high is not None and read.high < 0.8

@@ -38,6 +38,12 @@ def server():
     found.stop()
 
 
+@pytest.fixture(autouse=True)
+def fresh_log(server, tmp_path):
+    """Begin each test with an empty log."""
+    server.take_log(tmp_path / "earlier.log")
+
+
 def as_role(server, name):
     return server.conninfo().replace("user=uncork", f"user={name}")
 
@@ -91,8 +97,8 @@ def test_a_role_has_a_limit_of_its_own(server):
     conninfo = psycopg.conninfo.make_conninfo(server.conninfo(), user="Batch job")
     with psycopg.connect(conninfo), pytest.raises(psycopg.OperationalError):
         psycopg.connect(conninfo)
-    own = [one for one in found(logged(server), "connection-limit") if one.objects == ("Batch job",)]
-    assert [one.cost for one in own] == ["1 refused connection"]
+    (own,) = found(logged(server), "connection-limit")
+    assert (own.objects, own.cost) == (("Batch job",), "1 refused connection")
 
 
 def test_a_statement_beyond_the_limit_of_temporary_files_is_named(server):

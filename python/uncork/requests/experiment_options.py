@@ -335,8 +335,8 @@ class CostOptions:
 
     The observers are pg_stat_statements, auto_explain, logging of every statement, track_io_timing, uncork's
     own samplers and perf; each is a variant of one experiment. Unavailable observers are skipped with a
-    reason. The cost of reading the catalogue, as uncork advise does once: --only catalogue. A profiling agent
-    inside a service is measured separately: --only agent.
+    reason. Two are measured separately: one reading of the catalogue (--only catalogue), and a profiling
+    agent inside a service (--only agent).
     """
 
     builtin: str = opt(

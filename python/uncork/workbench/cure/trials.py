@@ -11,7 +11,7 @@ from typing import Final
 
 from uncork.analysis.experiment.result import build_result
 from uncork.errors import BudgetTooShort
-from uncork.experiment.run.events import Finished, Recovered, Refused, Skipped
+from uncork.experiment.run.events import Recovered, Refused, Skipped
 from uncork.model.database.workload import CapturedStatement
 from uncork.model.results.cure import StatementEffect
 from uncork.model.results.experiment import Comparison, Cost, RunResult
@@ -19,14 +19,15 @@ from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, text_source
-from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.workbench.event_words import event_line
 from uncork.workbench.experiment.session import RunSession, new_run, resume_run
 
 __all__ = ["Measured", "measure_arms"]
 
 _CONTINUED: Final = 3
-"""How often a run is continued if set-up left too few rounds for a verdict."""
+"""How often a run is continued if set-up left too little time for a verdict."""
+_SHORT_NS: Final = 180_000_000_000
+"""Longest budget that set-up can have used up: what takes longer is slow for other reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,8 @@ def measure_arms(
     """Run an experiment about captured statements, and return the effect of each variant on each of them.
 
     `text` is the experiment file, whose workloads are named ``s`` and the statement's template. `server` is
-    the connection string of the server with the copy. If the budget of the file is too short for the rounds
-    that a verdict needs, as on a busy machine, the run is continued for longer, at most three times.
+    the connection string of the server with the copy. If a budget of up to three minutes is too short for any
+    verdict, as on a busy machine, the run is continued for longer, at most three times.
 
     Raises:
         UncorkError: see the errors of `RunSession.events`.
@@ -59,46 +60,43 @@ def measure_arms(
     choice = ServerChoice(dsn=server)
     source = _source(text, Options())
     session = new_run(root, source, choice)
-    for attempt in range(_CONTINUED + 1):
-        begun_ns = time.monotonic_ns()
+    attempts = _CONTINUED if source.spec.stop.budget <= _SHORT_NS else 0
+    while True:
+        begun_ns, measured = time.monotonic_ns(), None
         try:
-            ended = _run(session, told)
+            _run(session, told)
+            measured = _measured(str(session.folder), build_result(session.folder), statements, clients)
         except BudgetTooShort:
-            if attempt == _CONTINUED:
+            if not attempts:
                 raise
-            ended = None
-        if attempt == _CONTINUED or (ended is not None and _is_enough(ended)):
-            break
-        # What was spent went into set-up, most of it.
+        if measured is not None and (not attempts or _has_intervals(measured)):
+            return measured
+        attempts -= 1
+        # Most of what was spent went into set-up.
         budget_ns = source.spec.stop.budget + time.monotonic_ns() - begun_ns
-        told(f"too few rounds for a verdict; it is measured for another {format_duration(budget_ns)}")
+        told(f"too few trials for a verdict; it is measured for another {format_duration(budget_ns)}")
         source = _source(text, Options(budget_ns=budget_ns))
-        # A run without a trial leaves no folder behind.
-        session = (
-            new_run(root, source, choice) if ended is None else resume_run(session.folder, source, choice)
-        )
-    return _measured(str(session.folder), build_result(session.folder), statements, clients)
+        if measured is None:  # a run without a trial leaves no folder behind
+            session = new_run(root, source, choice)
+        else:
+            session = resume_run(session.folder, source, choice)
 
 
-def _is_enough(ended: Finished) -> bool:
-    """Return whether the rounds suffice for a verdict, or more would change nothing."""
-    return ended.is_empty or ended.rounds >= MINIMUM_ROUNDS
+def _has_intervals(measured: Measured) -> bool:
+    """Return whether the effect of each change is bounded on a statement at least."""
+    return all(any(one.low is not None for one in effects) for effects in measured.effects.values())
 
 
 def _source(text: str, options: Options) -> Source:
     return text_source(text, options, file="the experiment of a change", folder=Path())
 
 
-def _run(session: RunSession, told: Callable[[str], None]) -> Finished:
-    """Measure until the budget is spent or everything is decided; return how it ended."""
-    ended = Finished(0, 0, 0, "", 0)
+def _run(session: RunSession, told: Callable[[str], None]) -> None:
+    """Measure until the budget is spent or everything is decided."""
     with closing(session.events()) as events:
         for event in events:
             if isinstance(event, Refused | Skipped | Recovered) and (line := event_line(event)):
                 told(line)
-            if isinstance(event, Finished):
-                ended = event
-    return ended
 
 
 def _measured(run: str, result: RunResult, statements: Sequence[CapturedStatement], clients: int) -> Measured:
