@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, Protocol
@@ -50,7 +51,7 @@ class _EndedError(Exception):
     """The observer ended during a reading."""
 
 
-class _Watching:
+class _Watching(ABC):
     """An observer with a permanent connection, and a thread that queries while it is on."""
 
     def __init__(self, target: Target) -> None:
@@ -76,9 +77,9 @@ class _Watching:
             self._thread.join()
         self._watch.close()
 
+    @abstractmethod
     def _observe(self) -> None:
         """Observe whenever it is due, until the observer has ended."""
-        raise NotImplementedError
 
     def _begin(self) -> None:
         self._thread.start()
