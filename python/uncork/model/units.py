@@ -115,10 +115,16 @@ def count_words(number: int, noun: str) -> str:
 
 
 def format_percent(ratio: float) -> str:
-    """Format a ratio to the baseline as a signed change: 0.81 is ``−19 %``, 1.052 is ``+5.2 %``."""
+    """Format a ratio to the baseline as a signed change: 0.81 is ``−19 %``, 1.052 is ``+5.2 %``.
+
+    Only a ratio of 0 is ``−100 %``; just above it there are up to four decimals: ``−99.8 %``.
+    """
     change = (ratio - 1) * 100
     digits = 0 if abs(change) >= 9.95 else 1
     text = f"{abs(change):.{digits}f}"
+    while ratio > 0 and change < 0 and float(text) == 100 and digits < 4:
+        digits += 1
+        text = f"{abs(change):.{digits}f}"
     if float(text) == 0:
         return "±0 %"
     return f"{'+' if change > 0 else '−'}{text} %"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
@@ -20,6 +21,7 @@ __all__ = [
     "cell_words",
     "count_words",
     "effect_text",
+    "effect_with_interval",
     "figures_text",
     "floor_text",
     "has_effect",
@@ -89,6 +91,17 @@ def interval_text(low: float | None, high: float | None) -> str:
     return f"[{left}, {right}]"
 
 
+def effect_with_interval(ratio: float, low: float | None, high: float | None) -> str:
+    """Format an effect and its interval: ``−46 % [−48, −44]``, ``×6.2 [×5.8, ×6.7]``, ``÷890 [÷920, ÷850]``.
+
+    An effect has the form of a factor only if both ends of its interval have it: ``−93 % [−96, −78]``, not
+    ``÷14 [−96, −78]``.
+    """
+    ends = interval_text(low, high)
+    factors = "×" in ends or "÷" in ends or (low is None and high is None)
+    return f"{effect_text(ratio) if factors else format_percent(ratio)} {ends}"
+
+
 def interval_ends(low: float | None, high: float | None) -> str:
     """Format an interval in a sentence: ``−48 % to −44 %``. A missing bound is unbounded."""
     if low is None and high is None:
@@ -99,7 +112,8 @@ def interval_ends(low: float | None, high: float | None) -> str:
 def interval_bounds(low: float | None, high: float | None) -> tuple[str, str]:
     """Format both ends of an interval as effects; a missing bound is unbounded.
 
-    The low end has the form of the high end: ``−90 %`` with ``−85 %``, not ``÷10``.
+    Both ends have the same form: ``−90 %`` and ``−85 %``, not ``÷10`` and ``−85 %``; ``×2.9`` and ``×3.3``,
+    not ``+190 %`` and ``×3.3``.
     """
     right = "∞" if high is None else effect_text(high)
     if low is None:
@@ -107,6 +121,9 @@ def interval_bounds(low: float | None, high: float | None) -> tuple[str, str]:
     left = effect_text(low)
     if left.startswith("÷") and high is not None and not right.startswith("÷"):
         left = format_percent(low)
+    if right.startswith("×") and not left.startswith("×") and high is not None:
+        centre = math.sqrt(low * high)  # near the effect itself, whose form the ends have
+        return (f"×{times_number(low)}", right) if centre >= _TIMES_ABOVE else (left, format_percent(high))
     return left, right
 
 
@@ -147,7 +164,7 @@ def figures_text(comparison: Comparison) -> str:
         return f"{points_text(comparison.difference)} points [{ends}]"
     if comparison.ratio is None:
         return ""
-    return f"{effect_text(comparison.ratio)} {interval_text(comparison.low, comparison.high)}"
+    return effect_with_interval(comparison.ratio, comparison.low, comparison.high)
 
 
 def share_text(share: float) -> str:

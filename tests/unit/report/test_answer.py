@@ -7,7 +7,7 @@ from uncork.model.results.experiment import FactorFacts
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.answer import answer_experiment
 from uncork.report.experiment.claims import claim_words, interval_words
-from uncork.report.words import interval_text, sentence
+from uncork.report.words import effect_with_interval, interval_text, sentence
 
 SAME = (Verdict.NO_PRACTICAL_DIFFERENCE, 0.99, 0.97, 1.02)
 UNSURE = (Verdict.NOT_ENOUGH_EVIDENCE, 0.96, 0.85, 1.09)
@@ -250,6 +250,8 @@ def test_a_statement_becomes_a_sentence_and_a_name_stays(text, told):
         (0.05, 0.08, "[÷20, ÷12]"),
         (0.05, None, "[÷20, ∞]"),
         (0.04, 1.2, "[−96, +20]"),
+        (2.9, 3.4, "[×2.9, ×3.4]"),
+        (1.9, 3.6, "[+90, +260]"),
     ],
 )
 def test_both_ends_of_an_interval_are_shown_alike(low, high, shown):
@@ -273,7 +275,7 @@ def test_a_variant_with_one_comparison_is_summed_up_without_counting():
         ((6.2, 6.0, 6.4), "throughput", ("is 6.2 times as fast", "as"), "6 to 6.4 times"),
         ((0.01, 0.008, 0.0125), "latency_mean", ("is 100 times as fast", "as"), "80 to 125 times"),
         ((0.01, 0.008, 0.0125), "throughput", ("is only 1/100 as fast", "as"), "1/125 to 1/80"),
-        ((2.5, 1.9, 3.6), "latency_mean", ("is 150 % slower", "than"), "+90 % to ×3.6"),
+        ((2.5, 1.9, 3.6), "latency_mean", ("is 150 % slower", "than"), "90 % to 260 %"),
         ((1.0, 0.97, 1.0), "latency_mean", ("is as fast to within 0.1 %", "as"), "3.0 % faster to 0 %"),
     ],
 )
@@ -305,3 +307,14 @@ def test_shares_and_times_together_do_better():
     assert text.startswith(
         "uuid does better than char: it is up to 46 % faster (95 % interval: 44 % to 48 %). This holds in "
     )
+
+
+def test_an_effect_has_the_form_of_its_interval():
+    assert effect_with_interval(0.54, 0.52, 0.56) == "−46 % [−48, −44]"
+    assert effect_with_interval(0.07, 0.04, 0.22) == "−93 % [−96, −78]"
+    assert effect_with_interval(1 / 890, 1 / 920, 1 / 850) == "÷890 [÷920, ÷850]"
+    assert effect_with_interval(6.2, 5.8, 6.7) == "×6.2 [×5.8, ×6.7]"
+    assert effect_with_interval(6.2, 1.4, 6.7) == "×6.2 [×1.4, ×6.7]"
+    assert effect_with_interval(0.002, None, 0.3) == "−99.8 % [−100, −70]"
+    assert effect_with_interval(6.2, 0.9, 6.7) == "+520 % [−10, +570]"
+    assert effect_with_interval(0.07, None, None) == "÷14 [no bounds yet]"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.cure import Change, CureResult, Tried
-from uncork.model.units import count_words, format_count, share_text
+from uncork.model.units import count_words, format_count, series_words, share_text
 from uncork.report.blocks import Step
 from uncork.report.cure.words import (
     effect_sentence,
@@ -29,6 +29,7 @@ __all__ = ["answer_cure", "cure_steps", "handed_path", "proven_change"]
 _MOST_REASONS: Final = 6
 """Findings without a cure that get a sentence each; each has its section below."""
 _MOST_BY_HAND: Final = 2
+_ONE_INDEX: Final = "Create an index on "
 
 
 def answer_cure(result: CureResult) -> CureResult:
@@ -72,17 +73,22 @@ def _proven(chosen: Change, stopped: bool) -> str:
     net = chosen.net
     if net is None:
         raise AssertionError("the caller checks this")
-    text = chosen.text.rstrip(". ")
+    text = _together(chosen.text)
     claim, short = (f"the captured workload takes {less_time(net, interval=each)}" for each in (True, False))
     interval = gain_sentence(net)
     after = "It ended early, so other changes were not tried." if stopped else ""
-    return fitting(
-        (
-            (f"{text}: {claim}", after),
-            (f"{text}: {short}", join_sentences((interval, after))),
-            (f"With the proven change, {claim}", join_sentences((text, after))),
-        )
-    )
+    below = (f"With the proven change, {claim}", join_sentences((text, after)))
+    if ". " in text:  # the headline ends at the first full stop
+        return fitting((below,))
+    named = ((f"{text}: {claim}", after), (f"{text}: {short}", join_sentences((interval, after))))
+    return fitting((*named, below))
+
+
+def _together(text: str) -> str:
+    """Return what changes do, without a full stop: ``Create indexes on a of t and on b of u``."""
+    each = [one.removeprefix(_ONE_INDEX) for one in text.rstrip(". ").split(". ")]
+    alike = len(each) > 1 and text.count(_ONE_INDEX) == len(each)
+    return f"Create indexes {series_words([f'on {one}' for one in each])}" if alike else text.rstrip(". ")
 
 
 def _measured(result: CureResult) -> list[Tried]:

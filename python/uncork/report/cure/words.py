@@ -13,7 +13,7 @@ from uncork.model.units import format_bytes, format_count, format_duration, seri
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import Tone
 from uncork.report.headline import capital, join_sentences
-from uncork.report.words import effect_text, interval_ends, interval_text, share_text
+from uncork.report.words import effect_with_interval, interval_ends, share_text
 
 __all__ = [
     "SIGNS",
@@ -126,7 +126,7 @@ def gain_cell(net: Net | None) -> str:
     if net is None:
         return ""
     ratio, low, high = net_ratio(net)
-    return f"{effect_text(ratio)} {interval_text(low, high)}"
+    return effect_with_interval(ratio, low, high)
 
 
 def gain_sentence(net: Net) -> str:
@@ -163,7 +163,7 @@ def effect_cell(effect: StatementEffect) -> str:
     """Format the effect on a statement: ``−98 % [−99, −97]``; empty if it was not measured."""
     if effect.ratio is None:
         return ""
-    return f"{effect_text(effect.ratio)} {interval_text(effect.low, effect.high)}"
+    return effect_with_interval(effect.ratio, effect.low, effect.high)
 
 
 def reason_sentence(text: str) -> str:

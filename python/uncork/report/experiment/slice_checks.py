@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from uncork.model.results.experiment import FactorFacts, SliceCheckFacts
 from uncork.model.units import format_percent
-from uncork.report.words import cell_words, count_words, effect_text, interval_text
+from uncork.report.words import cell_words, count_words, effect_with_interval
 
 __all__ = ["disturbed_words", "slice_check_words"]
 
@@ -43,7 +43,7 @@ def disturbed_words(checks: Sequence[SliceCheckFacts], factors: Sequence[FactorF
         where = f" at {cell_words(cell, factors)}" if cell else ""
         yield (
             f"Short slices disturb each other on {workload}{where}: there {worst.variant} differs by "
-            f"{effect_text(worst.ratio or 1.0)} {interval_text(worst.low, worst.high)} from its result with "
+            f"{effect_with_interval(worst.ratio or 1.0, worst.low, worst.high)} from its result with "
             "long slices. Only rounds with slices five times as long count for it. Set `duration` to run "
             "its trials one after the other."
         )

@@ -17,10 +17,8 @@ from uncork.report.experiment.growth import growth_table, growth_words
 from uncork.report.experiment.view import TONES, View
 from uncork.report.words import (
     SYMBOLS,
-    effect_text,
     figures_text,
     floor_text,
-    interval_text,
     level_text,
     published_text,
     verdict_text,
@@ -121,6 +119,5 @@ def _lists(view: View) -> Iterable[Table]:
 
 def _figures(comparison: Comparison) -> str:
     """Format an effect and its interval, with the effects of a column aligned."""
-    if comparison.ratio is None:
-        return figures_text(comparison)
-    return f"{effect_text(comparison.ratio):>6} {interval_text(comparison.low, comparison.high)}"
+    effect, bracket, ends = figures_text(comparison).partition(" [")
+    return f"{effect:>6}{bracket}{ends}"

@@ -13,8 +13,8 @@ from uncork.model.results.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.words import (
     effect_text,
+    effect_with_interval,
     interval_bounds,
-    interval_text,
     level_text,
     points_text,
     series_words,
@@ -140,7 +140,7 @@ def effect_figures(check: GateCheck) -> str:
         return effect_text(check.ratio)
     if low is not None and high is not None and effect_text(low) == effect_text(high):
         return effect_text(check.ratio)  # a count with hardly any noise
-    return f"{effect_text(check.ratio)} {interval_text(low, high)}"
+    return effect_with_interval(check.ratio, low, high)
 
 
 def values_text(check: GateCheck) -> str:

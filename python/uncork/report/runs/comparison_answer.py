@@ -20,7 +20,13 @@ from uncork.model.results.run_comparison import (
 from uncork.model.stored_run import BASELINE
 from uncork.model.units import format_count, format_duration, format_percent
 from uncork.report.headline import capital, fitting, join_sentences
-from uncork.report.words import count_words, effect_text, interval_ends, interval_text, series_words
+from uncork.report.words import (
+    count_words,
+    effect_text,
+    effect_with_interval,
+    interval_ends,
+    series_words,
+)
 from uncork.stats.run_comparison import KNOWN_RUNS
 
 __all__ = [
@@ -239,7 +245,7 @@ def _effect(one: FigureComparison, level: str | None = None) -> str:
     if one.low is None:
         return effect_text(one.ratio)
     if level is None:
-        return f"{effect_text(one.ratio)} {interval_text(one.low, one.high)}"
+        return effect_with_interval(one.ratio, one.low, one.high)
     return f"{effect_text(one.ratio)} ({level}{interval_ends(one.low, one.high)})"
 
 
