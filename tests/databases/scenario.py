@@ -114,7 +114,7 @@ def faults(scenario: Scenario, result: DatabaseResult) -> list[str]:
     if not scenario.expected:
         large = [one.headline for one in result.findings if one.bill and one.bill.share > MOST_SHARE]
         upkeep = [one.headline for one in result.findings if one.bill is None]
-        return [*large, *upkeep, *result.upkeep, *(one.text for one in steps)]
+        return [*large, *upkeep, *(one.text for one in steps)]
     if not result.findings:
         return ["there is no finding"]
     first = result.findings[0]
@@ -129,7 +129,7 @@ def faults(scenario: Scenario, result: DatabaseResult) -> list[str]:
 def told(result: DatabaseResult) -> Iterator[str]:
     """Yield what a reader of the report sees first."""
     yield result.answer
-    yield from (f"- {reason}" for reason in (*result.reasons, *result.upkeep))
+    yield from (f"- {reason}" for reason in result.reasons)
     yield from (f"> {step.text} {step.command}" for step in build_database_document(result).steps)
 
 

@@ -153,7 +153,6 @@ def database_result(**changes) -> DatabaseResult:
         ),
         answer="",
         reasons=(),
-        upkeep=(),
         warnings=(),
         server_version="PostgreSQL 17.2",
         database="shop",

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.advice import LookedAt
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
-from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Step
+from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Section, Step
 from uncork.report.quantity_words import share_text
 
 __all__ = [
     "bill_words",
     "finding_blocks",
     "finding_headline",
+    "finding_sections",
     "finding_sentence",
     "finding_step",
     "looked_at_words",
     "nothing_found_words",
+    "proof_steps",
     "server_conninfo",
 ]
+
+_NOT_ON_A_COPY: Final = ("ALTER SYSTEM", "REINDEX", "VACUUM")
+"""Beginnings of changes whose effect a fresh copy does not show."""
 
 
 def finding_headline(one: Finding) -> str:
@@ -61,6 +68,14 @@ def _step(one: Candidate) -> Step:
     return Step(f"{one.text}{caution}", one.sql)
 
 
+def proof_steps(findings: Iterable[Finding], run: str, server: str) -> Iterator[Step]:
+    """Yield how to prove the changes of findings about a watched server; nothing if no copy can show them."""
+    texts = [candidate.sql for one in findings for candidate in one.candidates if candidate.sql]
+    if any(not text.startswith(_NOT_ON_A_COPY) for text in texts):
+        source = f"{shlex.quote(run)} {shlex.quote(server_conninfo(server))}"
+        yield Step("Prove the changes on a copy before you make them:", f"uncork cure {source}")
+
+
 def finding_blocks(one: Finding) -> Iterator[Block]:
     """Yield the whole finding: its evidence, its candidates, what speaks against it and how to prove it."""
     if one.statement:
@@ -81,6 +96,12 @@ def finding_blocks(one: Finding) -> Iterator[Block]:
         yield Bullets(tuple(f"Against the finding: {text}" for text in one.against))
     if one.proof:
         yield Paragraph(f"To prove it: {one.proof}")
+
+
+def finding_sections(findings: Iterable[Finding]) -> Iterator[Section]:
+    """Yield a section for each finding, with its number."""
+    for number, one in enumerate(findings, 1):
+        yield Section(f"finding-{number}", f"{number}. {one.headline}", tuple(finding_blocks(one)))
 
 
 def nothing_found_words(sessions: float | None) -> str:

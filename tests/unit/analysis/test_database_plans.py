@@ -29,7 +29,7 @@ def test_a_run_without_the_newer_columns_is_read(tmp_path):
     assert (plan.template, plan.source, plan.root.relation, plan.text, plan.jit) == (
         *(3, "generic", "sale", SCAN, False),
     )
-    (shown,) = plans_of(rows, ())
+    (shown,) = plans_of(rows)
     assert (shown.text, shown.source) == (SCAN, "generic")
 
 
@@ -41,7 +41,7 @@ def test_the_generic_plan_is_shown_else_the_first():
         row(2, "seen", SCAN.replace("sale", "seen")),
         row(3, "generic", None, "no type"),
     ]
-    assert [(one.template, one.source, one.reason) for one in plans_of(rows, ())] == [
+    assert [(one.template, one.source, one.reason) for one in plans_of(rows)] == [
         *((1, "generic", ""), (2, "seen", ""), (3, "generic", "no type")),
     ]
     assert [(one.template, one.source, one.jit) for one in statement_plans(rows)] == [

@@ -1,4 +1,4 @@
-"""Plans of a watched server's statements, what stands out in them, and why some have none."""
+"""Plans of a watched server's statements, and why some have none."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from uncork.advise.plan_rules import plan_notes
 from uncork.model.database.plan import PlanSource, StatementPlan
-from uncork.model.results.database import Missing, PlanFacts, TableFacts
+from uncork.model.results.database import Missing, PlanFacts
 from uncork.profile.plans.tree import statement_plan
 
 __all__ = ["missing_plans", "plans_of", "statement_plans"]
@@ -37,12 +36,8 @@ def statement_plans(rows: Iterable[Row]) -> tuple[StatementPlan, ...]:
     return tuple(found)
 
 
-def plans_of(rows: Iterable[Row], tables: Iterable[TableFacts]) -> tuple[PlanFacts, ...]:
+def plans_of(rows: Iterable[Row]) -> tuple[PlanFacts, ...]:
     """Return one plan per template, in the order of their time: the generic one, else the first. Pure."""
-    sizes: dict[str, float] = {}
-    for one in tables:
-        name = one.name.rpartition(".")[2]
-        sizes[name] = max(sizes.get(name, 0.0), float(one.live or 0) if one.rows is None else one.rows)
     found: dict[int, PlanFacts] = {}
     for row in rows:
         template = row["template"]
@@ -51,7 +46,7 @@ def plans_of(rows: Iterable[Row], tables: Iterable[TableFacts]) -> tuple[PlanFac
         text = row["plan"] or ""
         if text or template not in found:
             source: PlanSource = row["source"] or "generic"
-            found[template] = PlanFacts(template, text, row["reason"], plan_notes(text, sizes), source)
+            found[template] = PlanFacts(template, text, row["reason"], source)
     return tuple(found.values())
 
 

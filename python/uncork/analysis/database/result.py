@@ -93,7 +93,6 @@ def database_evidence(
         run=run,
         answer="",
         reasons=(),
-        upkeep=(),
         warnings=(),
         server_version=_short_version(facts["server"]["version"]),
         database=facts["server"]["database"],
@@ -129,7 +128,7 @@ def database_evidence(
         busiest=activity.busiest(over_time),
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
-    result = replace(result, plans=plans_of(plans, result.tables))
+    result = replace(result, plans=plans_of(plans))
     pieces = pieces_of(sessions, times, shares)
     seen = evidence_of(
         result,

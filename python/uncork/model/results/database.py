@@ -33,7 +33,6 @@ __all__ = [
     "Island",
     "Missing",
     "PlanFacts",
-    "PlanNote",
     "SettingFacts",
     "StatementFacts",
     "TableFacts",
@@ -44,7 +43,7 @@ __all__ = [
     "WatchFacts",
 ]
 
-DATABASE_RESULT_VERSION = 3
+DATABASE_RESULT_VERSION = 4
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 CPU = "CPU"
@@ -314,19 +313,6 @@ class SettingFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanNote:
-    """What stands out in a plan: a sequential scan of a large table with a filter, or a sort of many rows.
-
-    `rows` are those of the table, or the planner's estimate of those sorted; `condition` is the filter.
-    """
-
-    kind: Literal["seq-scan", "sort"]
-    table: str
-    rows: float
-    condition: str
-
-
-@dataclass(frozen=True, slots=True)
 class PlanFacts:
     """The plan of a template's statement, in PostgreSQL's text format.
 
@@ -337,7 +323,6 @@ class PlanFacts:
     template: int
     text: str
     reason: str
-    notes: tuple[PlanNote, ...]
     source: PlanSource = "generic"
 
 
@@ -371,14 +356,13 @@ class DatabaseResult:
     `writers` describe what sessions do within transactions. `horizons` is what kept dead rows from VACUUM at
     the end, the oldest first. `connections` is the number of connections to all databases, without uncork's
     own, in the snapshot that had more. `findings` are worth changing, the costliest
-    first; a healthy server has none. `upkeep` is what tables and indexes need beyond what costs time now.
+    first; a healthy server has none.
     `busiest` is None if the watch was short. `plans` has one plan of each template with the most time.
     """
 
     run: DatabaseRunFacts
     answer: str
     reasons: tuple[str, ...]
-    upkeep: tuple[str, ...]
     warnings: tuple[str, ...]
     server_version: str
     database: str

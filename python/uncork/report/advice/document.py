@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from rich.console import Console
 
+from uncork.model.database.finding import Finding
 from uncork.model.results.advice import AdviceResult
 from uncork.model.units import count_words, format_duration
 from uncork.report.blocks import Code, Document, Section, Step
 from uncork.report.findings import (
     finding_blocks,
     finding_headline,
+    finding_sections,
     finding_sentence,
     finding_step,
     looked_at_words,
     nothing_found_words,
+    proof_steps,
     server_conninfo,
 )
 from uncork.report.headline import join_sentences
 from uncork.report.write.terminal_text import write_block, write_lines, write_report, write_title
 
-__all__ = ["answer_advice", "build_advice_document", "render_advice_terminal"]
+__all__ = ["answer_advice", "build_advice_document", "render_advice_terminal", "write_findings"]
 
 _MOST_STEPS: Final = 3
 """Findings with a step: only the costliest, because a change may remove the others."""
@@ -84,28 +88,33 @@ def _steps(result: AdviceResult) -> Iterator[Step]:
     if result.findings:
         first = result.sources[0]
         address = f" {shlex.quote(server_conninfo(first.server))}" if first.kind == "database" else ""
+        prove = "Prove the first change before you make it:"
+        if first.kind == "database":
+            for step in proof_steps(result.findings, first.run, first.server):
+                yield step
+                prove = "Or write an experiment about the first change, to read and run it yourself:"
         yield Step(
-            "Prove the first change before you make it:",
+            prove,
             f"uncork advise {first.run}{address} --experiment 1 > question.toml",
         )
 
 
 def _sections(result: AdviceResult) -> Iterator[Section]:
-    for number, one in enumerate(result.findings, 1):
-        yield Section(f"finding-{number}", f"{number}. {one.headline}", tuple(finding_blocks(one)))
+    yield from finding_sections(result.findings)
     yield Section("reproduce", "How to repeat this", (Code(result.reproduce, "sh"),))
 
 
 def render_advice_terminal(result: AdviceResult, console: Console) -> None:
     """Print advice: the answer, then each finding with its bill, evidence and candidates."""
+    write_report(console, build_advice_document(result), [partial(write_findings, result.findings)])
 
-    def findings(console: Console) -> None:
-        for number, one in enumerate(result.findings, 1):
-            write_title(console, f"{number}. {one.headline}")
-            for block in finding_blocks(one):
-                write_block(console, block, _INDENT)
-            if one.bill is None and one.cost:
-                write_lines(console, [f"{' ' * _INDENT}costs {one.cost}"])
-            console.print()
 
-    write_report(console, build_advice_document(result), [findings])
+def write_findings(findings: Iterable[Finding], console: Console) -> None:
+    """Print each finding with its bill, evidence and candidates."""
+    for number, one in enumerate(findings, 1):
+        write_title(console, f"{number}. {one.headline}")
+        for block in finding_blocks(one):
+            write_block(console, block, _INDENT)
+        if one.bill is None and one.cost:
+            write_lines(console, [f"{' ' * _INDENT}costs {one.cost}"])
+        console.print()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -11,8 +11,6 @@ from uncork.model.results.database import (
     IDLE,
     BlockerFacts,
     DatabaseResult,
-    ForeignKeyFacts,
-    TableFacts,
     TemplateActivity,
     TimeNode,
 )
@@ -34,13 +32,6 @@ _LEAST_HELD: Final = 0.05
 """Fewest sessions, on average, that a blocker must block to be mentioned."""
 _LEAST_PART: Final = 0.2
 """Smallest fraction of all blocked sessions that a blocker must block to be mentioned."""
-_TEMPORARY: Final = 10_000_000
-"""Bytes of temporary files below which they are not worth a sentence."""
-_UNUSED: Final = 10_000_000
-"""Bytes of indexes below which their upkeep and size are not worth a sentence; the tables list them
-anyway."""
-_SMALL: Final = 10_000
-"""Rows below which full scans of a table are not mentioned."""
 _BURST: Final = 2.0
 _BURST_SESSIONS: Final = 0.5
 """How many times the average, and how many sessions more, the busiest seconds must have to be mentioned."""
@@ -197,79 +188,6 @@ def _work(result: DatabaseResult) -> Iterator[str]:
                 f"Statements read {format_bytes(read * block)} from outside shared buffers, "
                 f"{share_text(figures.shared_read / read)} of it in: {short_template(top.text)}"
             )
-        top, figures = max(counted, key=lambda item: item[1].temp_written)
-        if figures.temp_written * block >= _TEMPORARY:
-            yield (
-                "Sorts and hashes that did not fit work_mem wrote "
-                f"{format_bytes(sum(one.temp_written for _, one in counted) * block)} of temporary files, "
-                f"most of it in: {short_template(top.text)}"
-            )
-        compiled = sum(one.jit_ns or 0 for _, one in counted)
-        total = sum(one.execution_ns for _, one in counted)
-        if total and compiled / total >= _LEAST_SHARE:
-            yield f"Compiling statements (jit) took {share_text(compiled / total)} of statement time."
-    scanned = [one for one in result.tables if (one.whole_reads or 0) >= 1 and (one.rows or 0) >= _SMALL]
-    for table in sorted(scanned, key=lambda one: -one.seq_rows)[:_TOLD]:
-        times = round(table.whole_reads or 0)
-        scans = "once" if times == 1 else f"{format_count(times)} times"
-        yield (
-            f"Sequential scans read the whole table {table.name} {scans} "
-            f"({count_words(table.seq_rows, 'row')})."
-        )
-
-
-def _compose_upkeep(result: DatabaseResult) -> tuple[str, ...]:
-    """Return what tables and indexes need, whether or not it costs time now."""
-    return tuple(_upkeep(result))
-
-
-def _upkeep(result: DatabaseResult) -> Iterator[str]:
-    told = {name for one in result.findings for name in one.objects}
-    indexes = [one for one in result.indexes if one.name not in told]
-    same = [one for one in indexes if one.warning in ("duplicate", "covered")]
-    if sum(one.bytes or 0 for one in same) >= _UNUSED:
-        size = format_bytes(sum(one.bytes or 0 for one in same))
-        yield (
-            f"{_indexes(len(same))} ({size}) "
-            f"{'duplicates another' if len(same) == 1 else 'duplicate others'}: "
-            f"{_names(one.name for one in same)}."
-        )
-    unused = [one for one in indexes if one.warning == "unused" and one.bytes]
-    if unused and not result.standby and sum(one.bytes or 0 for one in unused) >= _UNUSED:
-        since = (
-            f"since {instant_text(result.counted_since_us)} UTC"
-            if result.counted_since_us is not None
-            else "since counting began"
-        )
-        size = format_bytes(sum(one.bytes or 0 for one in unused))
-        yield (
-            f"{_indexes(len(unused))} ({size}) {'was' if len(unused) == 1 else 'were'} never scanned "
-            f"{since}: {_names(one.name for one in unused)}."
-        )
-    tables = {one.oid: one for one in result.tables}
-    keys_left = [one for one in result.foreign_keys if one.name not in told]
-    bare = [one for one in keys_left if not one.indexed and _costs(one, tables)]
-    if bare:
-        keys = count_words(len(bare), "foreign key")
-        yield (
-            f"{keys} {'has' if len(bare) == 1 else 'have'} no index, so each delete of a referenced row "
-            f"scans the whole referencing table: {_names(f'{one.table} ({one.columns})' for one in bare)}."
-        )
-
-
-def _costs(key: ForeignKeyFacts, tables: Mapping[int, TableFacts]) -> bool:
-    """Return whether rows were deleted for which a large table had to be scanned."""
-    refers, referred = tables.get(key.table_oid), tables.get(key.referred_oid)
-    return bool(refers and referred and (refers.rows or 0) >= _SMALL and referred.deleted)
-
-
-def _indexes(number: int) -> str:
-    return "1 index" if number == 1 else f"{format_count(number)} indexes"
-
-
-def _names(found: Iterable[str]) -> str:
-    names = list(found)
-    return series_words(names[:4]) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def _compose_database_warnings(result: DatabaseResult) -> tuple[str, ...]:
@@ -319,6 +237,6 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
 
 
 def answer_database(result: DatabaseResult) -> DatabaseResult:
-    """Return the result with its answer, reasons and warnings, and with what to do about its upkeep."""
-    result = replace(result, upkeep=_compose_upkeep(result), warnings=_compose_database_warnings(result))
+    """Return the result with its answer, reasons and warnings."""
+    result = replace(result, warnings=_compose_database_warnings(result))
     return replace(result, answer=_compose_database_answer(result), reasons=_compose_database_reasons(result))

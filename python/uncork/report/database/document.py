@@ -11,7 +11,6 @@ from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import (
     Beside,
     Block,
-    Bullets,
     Code,
     Document,
     Facts,
@@ -24,7 +23,7 @@ from uncork.report.blocks import (
     Table,
 )
 from uncork.report.database.graph import foreign_key_graph
-from uncork.report.database.plans import plan_blocks, plan_items, plans_note
+from uncork.report.database.plans import plan_blocks
 from uncork.report.database.tables import (
     background_table,
     blockers_table,
@@ -45,7 +44,7 @@ from uncork.report.database.tables import (
     watch_table,
 )
 from uncork.report.database.words import class_words, sessions_text
-from uncork.report.findings import finding_step
+from uncork.report.findings import finding_sections, finding_step, proof_steps
 from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
 from uncork.report.system_blocks import system_blocks
 
@@ -116,12 +115,15 @@ def _steps(result: DatabaseResult) -> Iterator[Step]:
         yield Step("Watch the server again to its end:", result.run.reproduce)
     for one in result.findings[:_MOST_STEPS]:
         yield finding_step(one)
+    if not result.standby:
+        yield from proof_steps(result.findings, result.run.id, result.run.server)
     if result.findings:
         yield Step("After a change, watch the server again:", result.run.reproduce)
 
 
 def _sections(result: DatabaseResult) -> Iterator[Section]:
     found: list[Block] = [tree_table(result, width=_LINE)]
+    yield from finding_sections(result.findings)
     chart = activity_chart(result)
     yield Section("time", "Where the time goes", (*((chart,) if chart is not None else ()), *found))
     yield from _section("blockers", "Who blocks whom", blockers_table(result, width=_LINE))
@@ -131,11 +133,6 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
         templates_table(result, _MOST, width=_LINE),
         statements_table(result, _MOST, width=_LINE),
     )
-    noted = tuple(plan_items(result))
-    if noted:
-        yield Section(
-            "plans", "What stands out in the plans", (Bullets(noted), Paragraph(plans_note(result)))
-        )
     usage = tuple(usage_tables(result))
     if usage:
         yield Section("origins", "Who used the time", (Beside(usage),))
@@ -143,7 +140,6 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
     yield from _section(
         "schema",
         "Tables and indexes",
-        Bullets(result.upkeep) if result.upkeep else None,
         indexes_table(result, _MOST, doubtful=True),
         tables_table(result, _MOST),
         _folded("All indexes", indexes_table(result, _MOST)),

@@ -9,6 +9,7 @@ from typing import Final
 from rich.console import Console
 
 from uncork.model.results.database import DatabaseResult
+from uncork.report.advice.document import write_findings
 from uncork.report.database.answer import uneven
 from uncork.report.database.document import build_database_document
 from uncork.report.database.tables import (
@@ -35,7 +36,6 @@ from uncork.report.write.terminal_text import (
     entry_width,
     wrapped,
     write_entry,
-    write_items,
     write_lines,
     write_report,
     write_title,
@@ -65,6 +65,8 @@ def render_database_terminal(
 
 
 def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Iterator[TerminalPart]:
+    if full and result.findings:
+        yield partial(write_findings, result.findings)
     if uneven(result):
         yield partial(_write_shape, result)
     if result.tree.sessions:
@@ -76,8 +78,6 @@ def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Itera
         yield statements_table(result, top, width=max(_LEAST_TEXT, width - _FIGURES))
         yield from usage_tables(result)
         yield from (background_table(result, width=width - _TREE), tables_table(result, top, brief=True))
-    if result.upkeep:
-        yield partial(_write_upkeep, result)
     if full:
         yield from (indexes_table(result, top, doubtful=True), indexes_table(result, top))
         yield from (islands_table(result), foreign_keys_table(result), settings_table(result))
@@ -93,11 +93,6 @@ def _write_shape(result: DatabaseResult, console: Console) -> None:
     bars = [max(totals[place : place + many]) for place in range(0, len(totals), many)]
     write_lines(console, [f"{spark_text(bars)}  at most {sessions_text(max(totals))}"])
     console.print()
-
-
-def _write_upkeep(result: DatabaseResult, console: Console) -> None:
-    write_title(console, "Tables and indexes to check")
-    write_items(console, result.upkeep)
 
 
 def _write_templates(result: DatabaseResult, top: int, console: Console) -> None:

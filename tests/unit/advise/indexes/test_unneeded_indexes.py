@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import database_result
-from fakes.table_evidence import BLOCK, column, evidence, foreign_key, index, statement, table
+from fakes.table_evidence import column, evidence, foreign_key, index, statement, table
 from uncork.advise.findings import find_findings
-from uncork.report.database.answer import answer_database
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 
@@ -142,12 +141,3 @@ def test_deletes_that_scan_the_referring_table_want_an_index_on_the_key():
 )
 def test_deletes_that_do_not_scan_have_no_finding(facts):
     assert deletes(**facts) == ()
-
-
-def test_what_a_finding_reports_is_not_repeated_as_upkeep():
-    result = database_result()
-    assert any("invoice_state" in text for text in result.upkeep)
-    (one,) = deletes()
-    told = answer_database(replace(result, findings=(replace(one, objects=("invoice_state",)),)))
-    assert not any("invoice_state" in text for text in told.upkeep)
-    assert result.block_bytes == BLOCK

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.plan_rules import LARGE_TABLE_ROWS
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.estimates import pages
 from uncork.advise.rules.indexes.proposals import index_candidate
 from uncork.advise.rules.indexes.reads import blocks_a_call
+from uncork.advise.scanned_rows import LARGE_TABLE_ROWS
 from uncork.model.database.finding import Finding
 from uncork.model.database.index import IndexKey, IndexShape
 from uncork.model.results.database import ForeignKeyFacts, TableFacts

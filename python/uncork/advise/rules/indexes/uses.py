@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.plan_rules import LARGE_TABLE_ROWS
 from uncork.advise.rules.indexes.plan_filters import filter_predicates
 from uncork.advise.rules.indexes.ranges import RANGES
+from uncork.advise.scanned_rows import LARGE_TABLE_ROWS
 from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import ColumnName, OrderKey, Predicate, StatementShape, TableUse
 from uncork.model.results.database import TableFacts

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.plan_rules import scanned_rows
+from uncork.advise.scanned_rows import scanned_rows
 from uncork.advise.traffic import repeated
 from uncork.model.results.database import TableFacts
 
