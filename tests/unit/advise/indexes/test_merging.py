@@ -111,3 +111,66 @@ def test_a_partial_index_serves_only_its_condition():
 def test_expressions_are_compared_without_the_casts_that_postgresql_adds():
     existing = IndexShape("t", (IndexKey("", "lower((email)::text)"),))
     assert serves(existing, Wanted("t", (IndexKey("", "lower(email)"),)))
+
+
+def plain(name, **options):
+    return IndexKey(name, **options)
+
+
+@pytest.mark.parametrize(
+    ("existing", "wanted", "expected"),
+    [
+        # The order of another collation is another order, and its index finds no equal keys either.
+        (plain("a", collation="C"), Wanted("t", (), (plain("a"),)), False),
+        (plain("a", collation="C"), Wanted("t", (plain("a"),)), False),
+        (plain("a"), Wanted("t", (), (plain("a", collation="C"),)), False),
+        (plain("a", collation="pg_catalog.C"), Wanted("t", (), (plain("a", collation="C"),)), True),
+        # The order of characters serves patterns and equal keys, but not the order of the collation.
+        (plain("a", opclass="text_pattern_ops"), Wanted("t", (plain("a"),)), True),
+        (plain("a", opclass="text_pattern_ops"), Wanted("t", (), (plain("a"),)), False),
+        (plain("a"), Wanted("t", (), (plain("a", opclass="text_pattern_ops"),)), False),
+        (plain("a", descending=True), Wanted("t", (), (plain("a", nulls_first=True),)), False),
+        (
+            plain("a", descending=True),
+            Wanted("t", (), (plain("a", descending=True, nulls_first=False),)),
+            False,
+        ),
+        (
+            plain("a", nulls_first=True),
+            Wanted("t", (), (plain("a", descending=True, nulls_first=False),)),
+            True,
+        ),
+    ],
+)
+def test_an_index_serves_only_in_its_own_collation_and_order(existing, wanted, expected):
+    assert serves(IndexShape("t", (existing,)), wanted) is expected
+
+
+def test_equal_keys_and_patterns_on_a_column_share_an_index():
+    pattern = Wanted("t", (), (plain("a", opclass="text_pattern_ops"),))
+    for wanted in ([Wanted("t", (plain("a"),)), pattern], [pattern, Wanted("t", (plain("a"), plain("b")))]):
+        merged = merge(wanted)
+        assert all(serves(one.index, wanted[place]) for one in merged for place in one.members)
+        assert len(merged) == 1
+    other = Wanted("u", (plain("a"),))
+    assert [one.index.keys[0].opclass for one in merge([other, pattern])] == ["", "text_pattern_ops"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        # A prefix of one is no prefix of the other: b decides first in one, c in the other.
+        (["a | b", "a | c", "a"], ["a b", "a c"]),
+        # Three statements that share a column, but not the first one.
+        (["a b", "b c", "c a"], ["a b", "b c", "c a"]),
+        # An order between two sets of equal keys.
+        (["a | d desc, e", "a d", "a | d desc"], ["a d desc e"]),
+        (["a b | c", "b | c"], ["a b c", "b c"]),
+        (["a b c d", "d c", "d"], ["d c a b"]),
+    ],
+)
+def test_combinations_that_no_single_order_serves_stay_apart(wanted, expected):
+    merged = merge([want(text) for text in wanted])
+    assert columns(merged) == expected
+    for one in merged:
+        assert all(serves(one.index, want(wanted[place])) for place in one.members)

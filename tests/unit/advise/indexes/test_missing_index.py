@@ -65,6 +65,7 @@ def created(sql, **options):
             "(region, created NULLS FIRST)",
         ),
         ("SELECT * FROM item ORDER BY created LIMIT $1", "(created)"),
+        ('SELECT * FROM item ORDER BY name COLLATE "C" LIMIT $1', '(name COLLATE "C")'),
         ("SELECT * FROM item WHERE sent IS NULL AND amount > $1", "(amount) WHERE sent IS NULL"),
         ("SELECT * FROM item WHERE gone IS NULL AND customer = $1", "(customer)"),
         ("SELECT * FROM item WHERE lower(name) = $1", "((lower(name)))"),
@@ -81,6 +82,26 @@ def created(sql, **options):
 )
 def test_the_index_fits_the_statement(sql, expected):
     assert created(sql) == expected
+
+
+def test_an_index_in_another_collation_or_class_serves_no_order():
+    sql = "SELECT * FROM item ORDER BY name LIMIT $1"
+    for other in ('name COLLATE "C"', "name text_pattern_ops"):
+        assert created(sql, indexes=[index(f"CREATE INDEX i ON item ({other})")]) == "(name)"
+    assert found(sql, indexes=[index("CREATE INDEX i ON item (name DESC)")]) == []
+    named = [index('CREATE INDEX i ON item (name COLLATE "C")')]
+    assert found('SELECT * FROM item ORDER BY name COLLATE "C" LIMIT $1', indexes=named) == []
+    patterns = [index("CREATE INDEX i ON item (name text_pattern_ops)")]
+    assert found("SELECT * FROM item WHERE name = $1", indexes=patterns) == []
+
+
+def test_a_value_in_an_array_is_rewritten_for_the_index_that_finds_it():
+    (one,) = found("SELECT id FROM item WHERE $1::integer = ANY (tags) AND amount > $2")
+    assert [each.kind for each in one.candidates] == ["index", "statement"]
+    assert one.candidates[1].sql == (
+        "SELECT id FROM item WHERE tags @> ARRAY[$1::integer]::integer[] AND amount > $2"
+    )
+    assert one.candidates[1].undo == "SELECT id FROM item WHERE $1::integer = ANY (tags) AND amount > $2"
 
 
 def test_a_trigram_index_comes_with_its_extension():

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["also_as_stored", "as_range", "with_type"]
+__all__ = ["also_as_stored", "as_containment", "as_range", "with_type"]
 
 _NAME: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _TYPE: Final = (
@@ -66,6 +66,19 @@ def also_as_stored(sql: str, column: str, stored: str, *, cast: str = "", value_
         return _once(sql, _casts(column, cast), both)
     written = _WRITTEN.get(value_cast, re.escape(value_cast))
     return _once(sql, [_side(column)], both, rf"(?P<value>\$\d+\s*::\s*{written})")
+
+
+def as_containment(sql: str, column: str, kind: str) -> str:
+    """Return a statement that searches arrays for a value with ``@>``, which a GIN index serves.
+
+    `kind` is the column's type: an array of a parameter without a cast would have the type text[].
+    """
+    pattern = rf"(?P<value>{_OPERAND})\s*=\s*ANY\s*\(\s*{_side(column)}\s*\)"
+    found = list(re.finditer(pattern, sql, re.IGNORECASE))
+    if len(found) != 1:
+        return ""
+    (one,) = found
+    return f"{sql[: one.start()]}{one['side']} @> ARRAY[{one['value']}]::{kind}{sql[one.end() :]}"
 
 
 def with_type(sql: str, column: str, kind: str) -> str:

@@ -14,7 +14,7 @@ from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.index import IndexKey
 from uncork.model.database.statement import Predicate
 
-__all__ = ["Served", "can_be_indexed", "pattern_kind", "served_by"]
+__all__ = ["Served", "can_be_indexed", "collated_key", "pattern_kind", "served_by"]
 
 _PATTERN_CLASSES: Final = {
     "text": "text_pattern_ops",
@@ -40,6 +40,10 @@ _CAST: Final = re.compile(r"::\s*([a-z_ ]+)", re.IGNORECASE)
 _SEARCH: Final = re.compile(
     r"to_tsvector\s*\(\s*(?:\(?'\w+'(?:::regconfig)?\)?|\w*config\w*)\s*,", re.IGNORECASE
 )
+_COLLATED: Final = re.compile(
+    r'\(*"?(?P<column>[\w$]+)"?\)?\s+COLLATE\s+(?:[\w$"]+\.)?"?(?P<collation>[\w$.-]+)"?\)*', re.IGNORECASE
+)
+"""A column in another collation than its own."""
 _HOLE: Final = re.compile(r"\$\d+|(?<![\w?])\?(?![\w?|&])")
 _DATES: Final = frozenset({"date", "timestamp without time zone", "timestamp with time zone", "timestamp"})
 
@@ -71,7 +75,7 @@ def served_by(one: Predicate, table: str, seen: Evidence) -> Served | None:
     """
     facts = seen.column(table, one.column) if one.column else None
     plain = bool(one.column) and not one.cast
-    key = IndexKey(one.column) if plain else IndexKey("", _expression(one))
+    key = IndexKey(one.column) if plain else collated_key(_expression(one), table, seen)
     unknown = not one.column and not one.expression
     if one.negated or unknown or not (plain or _known(one, key, table, seen)):
         return None
@@ -82,6 +86,19 @@ def served_by(one: Predicate, table: str, seen: Evidence) -> Served | None:
     if one.operator in ("like", "ilike", "~", "~*"):
         return _pattern(one, key, facts)
     return _special(one, key, facts)
+
+
+def collated_key(expression: str, table: str, seen: Evidence) -> IndexKey:
+    """Return the key for an expression; a column in another collation is a key on the column.
+
+    An index serves comparisons and orders in its own collation only.
+    """
+    found = _COLLATED.fullmatch(expression.strip())
+    facts = None if found is None else seen.column(table, found["column"])
+    if found is None or facts is None:
+        return IndexKey("", expression)
+    other = found["collation"] != facts.collation
+    return IndexKey(facts.name, collation=found["collation"] if other else "")
 
 
 def _known(one: Predicate, key: IndexKey, table: str, seen: Evidence) -> bool:

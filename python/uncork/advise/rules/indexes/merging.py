@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from uncork.model.database.index import IndexKey, IndexShape
 
 __all__ = ["Merged", "Wanted", "key_name", "merge", "serves"]
+
+_PATTERN: Final = "pattern_ops"
+"""Operator classes in the order of characters, for LIKE. They have the usual operator for equality."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def merge(wanted: Sequence[Wanted]) -> tuple[Merged, ...]:
     Put the keys that save most first: they decide the order of columns where it is free.
     """
     groups: list[tuple[Wanted, Steps, list[int]]] = []
-    for place, one in enumerate(wanted):
+    for place, one in enumerate(_with_patterns(wanted)):
         steps = _steps(one)
         for number, (first, known, members) in enumerate(groups):
             joined = _joined(known, steps) if _alike(first, one) else None
@@ -96,7 +100,7 @@ def serves(index: IndexShape, wanted: Wanted) -> bool:
         return {_same(key) for key in wanted.equal} <= {_same(key) for key in index.keys}
     number = len(wanted.equal)
     first, then = index.keys[:number], index.keys[number : number + len(wanted.rest)]
-    if len(first) < number or {_same(key) for key in first} != {_same(key) for key in wanted.equal}:
+    if len(first) < number or {_equal(key) for key in first} != {_equal(key) for key in wanted.equal}:
         return False
     return [_ordered(key) for key in then] in (
         [_ordered(key) for key in wanted.rest],
@@ -107,6 +111,25 @@ def serves(index: IndexShape, wanted: Wanted) -> bool:
 def key_name(key: IndexKey) -> str:
     """Return a key as a reader knows it: its column, or its expression."""
     return key.column or key.expression
+
+
+def _with_patterns(wanted: Sequence[Wanted]) -> list[Wanted]:
+    """Give keys that are searched for equal values the operator class that a pattern on them needs."""
+    classes = {
+        (one.table, key.column, key.expression, key.collation): key.opclass
+        for one in wanted
+        for key in one.rest
+        if key.opclass.endswith(_PATTERN)
+    }
+
+    def known(one: Wanted, key: IndexKey) -> IndexKey:
+        found = classes.get((one.table, key.column, key.expression, key.collation), "")
+        return replace(key, opclass=found) if found and not key.opclass else key
+
+    return [
+        replace(one, equal=tuple(known(one, key) for key in one.equal)) if one.method == "btree" else one
+        for one in wanted
+    ]
 
 
 def _steps(one: Wanted) -> Steps:
@@ -144,8 +167,19 @@ def _joined(one: Steps, other: Steps) -> Steps | None:
     return (*found, *left, *right)
 
 
-def _same(key: IndexKey) -> tuple[str, str, str]:
-    return key.column, _squeezed(key.expression), key.opclass.rpartition(".")[2]
+def _same(key: IndexKey) -> tuple[str, str, str, str]:
+    return (
+        key.column,
+        _squeezed(key.expression),
+        key.opclass.rpartition(".")[2],
+        key.collation.rpartition(".")[2],
+    )
+
+
+def _equal(key: IndexKey) -> tuple[str, str, str, str]:
+    """Return what an index must have to find equal keys: the order of characters does that too."""
+    column, expression, opclass, collation = _same(key)
+    return column, expression, "" if opclass.endswith(_PATTERN) else opclass, collation
 
 
 def _squeezed(expression: str) -> str:
@@ -154,6 +188,6 @@ def _squeezed(expression: str) -> str:
     return "".join(sign for sign in text if sign not in " ()").replace("::varchar", "")
 
 
-def _ordered(key: IndexKey, *, backward: bool = False) -> tuple[tuple[str, str, str], bool, bool]:
+def _ordered(key: IndexKey, *, backward: bool = False) -> tuple[tuple[str, str, str, str], bool, bool]:
     first = key.descending if key.nulls_first is None else key.nulls_first
     return _same(key), key.descending != backward, first != backward

@@ -115,7 +115,8 @@ def leading_index(table: str, columns: tuple[str, ...], seen: Evidence) -> str:
     """Return the name of a B-tree that begins with a column as it is stored; empty if there is none."""
     for one in own_indexes(table, seen):
         first = one.keys[0]
-        plain = first.column and not first.opclass and not one.predicate and one.method == "btree"
+        plain = first.column and not (first.opclass or first.collation or one.predicate)
+        plain = plain and one.method == "btree"
         if plain and first.column in columns:
             return one.name
     return ""

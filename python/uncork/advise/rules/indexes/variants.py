@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rules.indexes.conditions import as_containment
 from uncork.advise.rules.indexes.keys import pattern_kind
 from uncork.advise.rules.indexes.merging import Merged
 from uncork.advise.rules.indexes.problems import Problem
@@ -31,7 +32,7 @@ _VALUE: Final = re.compile(r"\(*\"?(\w+)\"?(?:\)?::[\w ]+)?\)? = '((?:[^']|'')*)
 def variants(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Iterator[Candidate]:
     """Yield candidates beside the index itself."""
     index, first = merged.index, mine[0]
-    yield from _rewrites(mine)
+    yield from _rewrites(mine, seen)
     if index.method == "btree":
         covering = covered_columns(first.use, first.statement, seen, {key.column for key in index.keys})
         if covering and first.want.fetched >= _FETCHED:
@@ -72,11 +73,17 @@ def covered_columns(use: Use, one: Statement, seen: Evidence, keys: set[str]) ->
     return tuple(column.name for column in found) if found and len(found) <= 3 and width <= _NARROW else ()
 
 
-def _rewrites(mine: Sequence[Problem]) -> Iterator[Candidate]:
-    for rewrite in dict.fromkeys(each.rewrite for one in mine for each in one.want.served if each.rewrite):
+def _rewrites(mine: Sequence[Problem], seen: Evidence) -> Iterator[Candidate]:
+    rewritten = {each.rewrite: (each, one) for one in mine for each in one.want.served if each.rewrite}
+    for rewrite, (served, problem) in rewritten.items():
+        column, before = seen.column(problem.use.table.name, served.key.column), problem.statement.sql
+        sql = "" if column is None else as_containment(before, column.name, column.type)
         yield Candidate(
             "statement",
             f"Write {rewrite} in the statement instead of = ANY: a GIN index serves this operator only.",
+            sql=sql,
+            undo=before if sql else "",
+            against=("It needs the index: without, it scans the table as before.",),
         )
 
 

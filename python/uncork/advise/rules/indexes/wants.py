@@ -8,7 +8,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.estimates import fraction, fraction_of_all, index_cost, rows_per_value
-from uncork.advise.rules.indexes.keys import Served, served_by
+from uncork.advise.rules.indexes.keys import Served, collated_key, served_by
 from uncork.advise.rules.indexes.merging import Wanted
 from uncork.advise.rules.indexes.uses import Use, is_aggregated, nodes_of
 from uncork.model.database.index import IndexKey
@@ -117,7 +117,8 @@ def _btree(use: Use, served: Sequence[Served], one: Statement, seen: Evidence) -
     ranges = [each for each in served if each.role == "range" and each.key not in keys]
     rest: tuple[IndexKey, ...] = ()
     if ordered:
-        rest = tuple(key for key in _order_keys(use.order) if key.column not in _columns(keys))
+        order = _order_keys(use.order, table, seen)
+        rest = tuple(key for key in order if key.column not in _columns(keys))
         bounded = [each for each in ranges if each.key.column in _columns(rest)]
         kept += bounded
     elif ranges and left > _FEW_ROWS:
@@ -192,10 +193,14 @@ def _columns(keys: Sequence[IndexKey]) -> set[str]:
     return {key.column for key in keys if key.column}
 
 
-def _order_keys(order: Sequence[OrderKey]) -> tuple[IndexKey, ...]:
+def _order_keys(order: Sequence[OrderKey], table: str, seen: Evidence) -> tuple[IndexKey, ...]:
     """Return the keys of an order; an index is read backwards just as well, so one that falls only rises."""
     keys = tuple(
-        IndexKey(key.column, key.expression, descending=key.descending, nulls_first=key.nulls_first)
+        replace(
+            IndexKey(key.column) if key.column else collated_key(key.expression, table, seen),
+            descending=key.descending,
+            nulls_first=key.nulls_first,
+        )
         for key in order
     )
     if all(key.descending for key in keys):
