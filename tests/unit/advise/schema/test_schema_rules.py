@@ -77,7 +77,7 @@ def joined(kind="text", values=UUIDS, *, rows=100_000.0, width=37.0, join="Hash 
     statement = a_statement(
         "SELECT 1 FROM item i JOIN owner o ON o.id = i.owner", plans=(StatementPlan(0, "generic", root, ""),)
     )
-    known = {"kind": kind, "bounds": values, "width": width}
+    known = {"kind": kind.partition("(")[0], "storage_type": kind, "bounds": values, "width": width}
     columns = [a_column("owner", **known), a_column("id", table="owner", **known)]
     return list(wide_types.RULE.find(evidence([spent()], [statement], columns=columns)))
 
@@ -95,6 +95,49 @@ def test_long_numbers_of_text_want_bigint_but_short_ones_and_codes_do_not():
     assert "TYPE bigint" in joined(values=NUMBERS, width=12.0)[0].candidates[0].sql
     assert joined(values=tuple(map(str, range(12))), width=3.0) == []
     assert joined(values=(*NUMBERS, "007"), width=12.0) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "width", "what", "better", "part"),
+    [
+        (
+            "text",
+            tuple(f"2026-01-{n + 10} 10:00:00" for n in range(12)),
+            20.0,
+            "times as text",
+            "timestamp",
+            0.1,
+        ),
+        ("character(36)", tuple(f"a{n:<35}" for n in range(12)), 37.0, "padded text", "text", 0.07),
+        ("numeric(12,0)", (), 8.0, "integers as numeric", "bigint", 0.23),
+        ("numeric(18)", (), 8.0, "integers as numeric", "bigint", 0.23),
+    ],
+)
+def test_times_padded_text_and_whole_numeric_save_a_part_of_their_joins(
+    kind, values, width, what, better, part, monkeypatch
+):
+    monkeypatch.setattr(wide_types, "worth", lambda bill: bill.share > 0)
+    (one,) = joined(kind, values, width=width)
+    assert what in one.headline
+    assert fits(finding_headline(one))
+    assert one.bill.share == pytest.approx(part * 0.7)
+    assert f"ALTER COLUMN id TYPE {better} USING id::{better};" in one.candidates[0].sql
+    assert f"ALTER COLUMN id TYPE {kind} USING id::{kind};" in one.candidates[0].undo
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "width"),
+    [
+        ("numeric", NUMBERS, 8.0),  # it may hold fractions, which bigint would round
+        ("numeric(12,2)", NUMBERS, 8.0),
+        ("numeric(24,0)", NUMBERS, 8.0),
+        ("character(12)", tuple(f"{n:011}x" for n in range(12)), 13.0),
+        ("text", tuple(f"2026-01-{n + 10} 10 o'clock" for n in range(12)), 20.0),
+    ],
+)
+def test_types_that_hold_more_than_the_narrower_one_stay(kind, values, width, monkeypatch):
+    monkeypatch.setattr(wide_types, "worth", lambda bill: bill.share > 0)
+    assert joined(kind, values, width=width) == []
 
 
 def test_other_types_other_values_and_small_joins_are_no_fault():
