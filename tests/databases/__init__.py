@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from databases import clients, healthy, indexes, locks, plans, schema, server, space, writes
+from databases import clients, healthy, indexes, internal_locks, locks, plans, schema, server, space, writes
 from databases.scenario import Scenario
 
 __all__ = ["SCENARIOS"]
@@ -11,6 +11,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *healthy.SCENARIOS,
     *clients.SCENARIOS,
     *indexes.SCENARIOS,
+    *internal_locks.SCENARIOS,
     *locks.SCENARIOS,
     *plans.SCENARIOS,
     *schema.SCENARIOS,

@@ -26,7 +26,17 @@ from uncork.advise.rules.indexes import (
     missing_index,
     unneeded_indexes,
 )
-from uncork.advise.rules.locks import blocking_in_log, deadlock, hot_row, lock_wait, table_lock
+from uncork.advise.rules.locks import (
+    advisory_lock,
+    blocking_in_log,
+    deadlock,
+    hot_row,
+    lock_manager,
+    lock_wait,
+    notify_commits,
+    subtransactions,
+    table_lock,
+)
 from uncork.advise.rules.plans import (
     correlated_columns,
     function_per_row,
@@ -85,10 +95,14 @@ RULES: Final[tuple[Rule, ...]] = (
     missing_index.RULE,
     unneeded_indexes.REDUNDANT,
     unneeded_indexes.UNUSED,
+    advisory_lock.RULE,
     blocking_in_log.RULE,
     deadlock.RULE,
     hot_row.RULE,
+    lock_manager.RULE,
     lock_wait.RULE,
+    notify_commits.RULE,
+    subtransactions.RULE,
     table_lock.RULE,
     correlated_columns.RULE,
     function_per_row.RULE,

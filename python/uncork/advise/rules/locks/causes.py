@@ -10,6 +10,7 @@ from typing import Final
 from uncork.advise.evidence import Evidence
 from uncork.advise.rules.clients.forgotten_transaction import forgotten
 from uncork.advise.rules.clients.one_by_one import loops
+from uncork.advise.rules.locks.notifiers import notifiers
 from uncork.model.results.database import BlockerFacts
 
 __all__ = ["LONG_NS", "PREPARED", "ROW_EVENTS", "Cause", "blockers_by_cause", "holds_ns"]
@@ -17,8 +18,6 @@ __all__ = ["LONG_NS", "PREPARED", "ROW_EVENTS", "Cause", "blockers_by_cause", "h
 ROW_EVENTS: Final = frozenset({"transactionid", "tuple", "spectoken"})
 """Wait events of a session that waits for a row: for its last writer's end, for its turn, or for the end of
 an insertion of the same key."""
-_TABLE_EVENTS: Final = frozenset({"relation"})
-"""The wait event of a session that waits for a lock of a whole table."""
 LONG_NS: Final = 500_000_000
 """Length of a long transaction that others wait behind. Users notice half a second; a commit to a slow disk
 takes a tenth of a second."""
@@ -33,8 +32,15 @@ class Cause(Enum):
     LOOP = "its client sends many statements one by one"
     DEADLOCK = "they wait for one another"
     TABLE = "it locks a whole table"
+    ADVISORY = "it holds an advisory lock"
+    COMMIT = "it commits notifications"
     LONG = "it takes long"
     SHORT = "many want the same rows"
+
+
+_CAUSES: Final = {"relation": Cause.TABLE, "advisory": Cause.ADVISORY, "object": Cause.COMMIT}
+"""Wait events of locks other than rows. A commit with NOTIFY locks an object that stands for all databases of
+the server; some commands on schemas and databases wait for objects too."""
 
 
 def blockers_by_cause(seen: Evidence) -> Mapping[Cause, list[BlockerFacts]]:
@@ -48,18 +54,26 @@ def blockers_by_cause(seen: Evidence) -> Mapping[Cause, list[BlockerFacts]]:
 
 
 def _cause(one: BlockerFacts, seen: Evidence, *, in_loop: bool) -> Cause:
-    tables = sum(waiter.sessions for waiter in one.waiters if waiter.event in _TABLE_EVENTS)
-    whole = sum(waiter.sessions for waiter in one.waiters)
     if forgotten(one):
         return Cause.FORGOTTEN
     if in_loop:
         return Cause.LOOP
     if one.state == "Lock":
         return Cause.DEADLOCK
-    if whole and tables >= _MOST * whole:
-        return Cause.TABLE
+    if (locked := _locked(one, seen)) is not None:
+        return locked
     held = holds_ns(one, seen)
     return Cause.LONG if one.state == PREPARED or (held or 0.0) >= LONG_NS else Cause.SHORT
+
+
+def _locked(one: BlockerFacts, seen: Evidence) -> Cause | None:
+    """Return the cause if most of those who wait do so for something else than a row; None otherwise."""
+    whole = sum(waiter.sessions for waiter in one.waiters)
+    for event, cause in _CAUSES.items():
+        mine = sum(waiter.sessions for waiter in one.waiters if waiter.event == event)
+        if whole and mine >= _MOST * whole and (cause is not Cause.COMMIT or notifiers(seen)):
+            return cause
+    return None
 
 
 def holds_ns(one: BlockerFacts, seen: Evidence) -> float | None:

@@ -10,26 +10,24 @@ from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.writes.written import Written, written
 from uncork.model.database.catalogue import FunctionFacts
 
-__all__ = ["updated_within"]
+__all__ = ["functions_of", "updated_within"]
 
 _UPDATE: Final = re.compile(r"(?<![\w$])update\s+[^;]+")
 _EQUAL: Final = re.compile(r"(=\s*)(?:new\.|old\.)?(?:[\w$]+|'[^']*')(?=\s*(?:and\b|$|\)))")
 
 
 def updated_within(one: Statement, seen: Evidence) -> tuple[str, Written] | None:
-    """Return the only table that functions of a statement update, with the function's name; else None.
-
-    The functions are the ones that it calls, and the functions of triggers on the table that it writes.
-    """
+    """Return the only table that functions of a statement update, with the function's name; else None."""
     found = {
         what.table: (function.name, what)
-        for function in _functions(one, seen)
+        for function in functions_of(one, seen)
         for what in _updates(function.source)
     }
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _functions(one: Statement, seen: Evidence) -> Iterator[FunctionFacts]:
+def functions_of(one: Statement, seen: Evidence) -> Iterator[FunctionFacts]:
+    """Yield the functions of users that a statement calls, and those of triggers that it fires."""
     what = written(one)
     called = set() if one.shape is None else set(one.shape.functions)
     if what is not None:

@@ -1,0 +1,229 @@
+"""Locks that are no rows and no tables: of notifications, of subtransactions, of the list of locks itself."""
+
+from dataclasses import replace
+
+import pytest
+
+from fakes.evidence import a_statement, a_table, an_index, evidence, spent
+from uncork.advise.findings import find_findings
+from uncork.advise.rules.locks import advisory_lock, lock_manager, notify_commits, subtransactions
+from uncork.model.database.catalogue import FunctionFacts, TableOptions, TriggerFacts
+from uncork.model.database.plan import StatementPlan
+from uncork.model.results.database import CPU, IDLE, BlockerFacts, WaiterFacts
+from uncork.profile.plans.tree import plan_tree
+from uncork.report.findings import finding_headline
+from uncork.report.headline import fits
+
+COLUMNS = {"item": ["id", "note"]}
+INSERT = a_statement("INSERT INTO item (note) VALUES ($1)", 0, COLUMNS)
+COMMIT = a_statement("COMMIT", 1)
+NOTIFY = a_statement("NOTIFY changed, 'x'", 2)
+
+
+def blocker(event, template=1, *, state="IO", sessions=4.0, processes=6, mean_ms=2.0, idle_ns=None):
+    waiter = WaiterFacts("shop", template, "", event, sessions)
+    return BlockerFacts(
+        application="shop",
+        user="app",
+        state=state,
+        template=template,
+        text="commit",
+        sessions=sessions,
+        most=5,
+        chain=2,
+        transaction_ns=round(3e6 * mean_ms),
+        transaction_mean_ns=mean_ms * 1e6,
+        idle_ns=idle_ns,
+        processes=processes,
+        waiters=(waiter,),
+    )
+
+
+def function(name, source):
+    return FunctionFacts(name, "plpgsql", "volatile", "unsafe", False, False, 100.0, source)
+
+
+def commits(statements, *, waiting=4.0, flushing=0.8, **catalogue):
+    return evidence(
+        [spent(1, waiting, "Lock:object"), spent(1, flushing, "IO:WalSync"), spent(0, 0.2)],
+        statements,
+        blockers=(blocker("object"),),
+        catalogue=catalogue,
+    )
+
+
+def test_commits_with_notify_queue_for_one_lock():
+    (one,) = find_findings(commits([INSERT, COMMIT, NOTIFY]))
+    assert one.rule == "notify-commits"
+    assert one.headline == "Up to 5 sessions at once queue to commit, because application shop sends NOTIFY"
+    assert fits(finding_headline(one))
+    assert one.bill.share == pytest.approx((4.0 - 0.5 * 0.8) / 5.0)  # each commit still waits for a flush
+    assert one.candidates[0].kind == "client"
+    assert [each.sql for each in one.candidates if each.sql] == ["SET synchronous_commit = off;"]
+
+
+def test_notifications_of_a_trigger_are_named_by_its_function():
+    trigger = TriggerFacts("tell", "item", 1, "after", True, ("insert",), "tell()", "")
+    tell = function("tell", "BEGIN PERFORM pg_notify('changed', NEW.id::text); RETURN NEW; END")
+    (one,) = find_findings(commits([INSERT, COMMIT], triggers=(trigger,), functions=(tell,)))
+    assert (one.rule, one.objects) == ("notify-commits", ("tell",))
+    assert one.headline.endswith("because function tell sends NOTIFY")
+    off = replace(trigger, enabled=False)
+    assert list(notify_commits.RULE.find(commits([INSERT, COMMIT], triggers=(off,), functions=(tell,)))) == []
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        commits([INSERT, COMMIT]),  # the lock of another object
+        commits([INSERT, COMMIT, NOTIFY], waiting=0.05, flushing=0.8),
+        evidence([spent(1, 4.0, "IO:WalSync")], [INSERT, COMMIT, NOTIFY]),
+    ],
+)
+def test_commits_that_wait_for_their_own_flush_are_healthy(healthy):
+    assert list(notify_commits.RULE.find(healthy)) == []
+
+
+LOCK = a_statement("SELECT pg_advisory_xact_lock($1)", 0)
+
+
+def turns(one=LOCK, *, waiting=4.0, working=1.0, **facts):
+    return evidence(
+        [spent(0, waiting, "Lock:advisory"), spent(1, working)],
+        [one, COMMIT],
+        blockers=(blocker("advisory", 0, state=CPU, **facts),),
+    )
+
+
+def test_an_advisory_lock_that_changes_hands_is_a_queue():
+    (one,) = find_findings(turns())
+    assert one.rule == "advisory-lock"
+    assert one.headline == "Up to 5 sessions at once queue for an advisory lock of application shop"
+    assert fits(finding_headline(one))
+    assert one.bill.share == pytest.approx(0.8)
+    assert "pg_try_advisory_xact_lock" in one.candidates[2].text
+    assert not one.candidates[2].same_answers
+    assert "They take such a lock 100 times a second." in one.evidence
+
+
+def test_a_spare_session_that_waits_for_its_turn_to_lead_is_healthy():
+    spare = a_statement("SELECT pg_advisory_lock($1)", 0, calls=0)
+    assert find_findings(turns(spare, processes=1, mean_ms=3_600_000)) == ()
+    uncounted = a_statement(
+        "SELECT pg_advisory_lock($1)", 0, calls=None, rows=None, blocks=None, mean_ns=None
+    )
+    assert list(advisory_lock.RULE.find(turns(uncounted, processes=1))) == []
+    assert len(list(advisory_lock.RULE.find(turns(uncounted, processes=6)))) == 1
+
+
+def test_a_few_turns_are_healthy():
+    assert find_findings(turns(waiting=0.6)) == ()
+
+
+def test_a_forgotten_transaction_with_an_advisory_lock_is_the_finding_of_another_rule():
+    forgotten = evidence(
+        [spent(0, 4.0, "Lock:advisory")],
+        [LOCK, COMMIT],
+        blockers=(blocker("advisory", 0, state=IDLE, idle_ns=5_000_000_000),),
+    )
+    assert [one.rule for one in find_findings(forgotten)] == ["forgotten-transaction"]
+
+
+SAVEPOINT = a_statement("SAVEPOINT one", 1, calls=60_000)
+READ = a_statement("SELECT id FROM item WHERE id = $1", 0, COLUMNS)
+
+
+def looked_up(statements=(READ, SAVEPOINT), *, waits=2.0, event="SubtransSLRU", **facts):
+    return evidence(
+        [spent(0, waits, f"LWLock:{event}"), spent(1, 0.2, application="batch"), spent(0, 1.0)],
+        list(statements),
+        **facts,
+    )
+
+
+def test_subtransactions_that_others_look_up_are_named_with_their_application():
+    (one,) = subtransactions.RULE.find(looked_up())
+    assert one.objects == ("batch",)
+    assert fits(finding_headline(one))
+    assert one.bill.share == pytest.approx(2.0 / 3.2)
+    assert "Sessions set 1 000 savepoints a second." in one.evidence
+    assert "ON CONFLICT" in one.candidates[0].text
+    assert [each.sql.split()[3] for each in one.candidates if each.sql] == [
+        "idle_in_transaction_session_timeout"
+    ]
+
+
+def test_blocks_that_handle_exceptions_are_subtransactions_too():
+    call = a_statement("SELECT put($1)", 1)
+    put = function("put", "BEGIN INSERT INTO item VALUES (1); EXCEPTION WHEN unique_violation THEN NULL; END")
+    (one,) = subtransactions.RULE.find(
+        looked_up((READ, call), event="SubtransBuffer", catalogue={"functions": (put,)})
+    )
+    assert one.objects == ("put",)
+    assert "Rewrite function put without EXCEPTION" in one.candidates[0].text
+
+
+def test_a_larger_cache_is_proposed_where_its_size_is_a_setting():
+    (one,) = subtransactions.RULE.find(looked_up(settings={"subtransaction_buffers": "256kB"}))
+    assert one.candidates[-1].sql == "ALTER SYSTEM SET subtransaction_buffers = '32MB';"
+
+
+@pytest.mark.parametrize("healthy", [looked_up(waits=0.1), looked_up(event="XactSLRU")])
+def test_other_waits_for_internal_locks_are_no_subtransactions(healthy):
+    assert list(subtransactions.RULE.find(healthy)) == []
+
+
+SUM = "SELECT sum(note) FROM item WHERE id = $1"
+
+
+def parts(number, removed=0):
+    scans = "".join(
+        f"\n  ->  Seq Scan on item_{one}  (cost=0.00..9.00 rows=1 width=4)" for one in range(number)
+    )
+    text = f"Append  (cost=0.00..99.00 rows=9 width=4){scans}"
+    root = plan_tree(text)
+    return StatementPlan(0, "generic", replace(root, removed_parts=removed), text)
+
+
+def locking(plan, *, waits=2.0, version="PostgreSQL 15.4", settings=None, indexes=1):
+    options = {
+        "item": TableOptions("item", 1, {}, "permanent", partition_key="RANGE (day)"),
+        **{
+            f"item_{one}": TableOptions(f"item_{one}", 2, {}, "permanent", parent="item") for one in range(99)
+        },
+    }
+    return evidence(
+        [spent(0, waits, "LWLock:LockManager"), spent(0, 1.0)],
+        [a_statement(SUM, 0, COLUMNS, plans=(plan,))],
+        tables=[a_table("item", kind="partitioned table")],
+        indexes=[an_index(f"CREATE INDEX i{one} ON item (note)") for one in range(indexes)],
+        settings=settings,
+        catalogue={"options": options},
+        server_version=version,
+    )
+
+
+def test_statements_that_lock_many_partitions_wait_for_the_list_of_locks():
+    (one,) = lock_manager.RULE.find(locking(parts(40), indexes=2))
+    assert one.objects == ("item",)
+    assert one.headline == "Calls queue to lock 120 tables and indexes of item each"
+    assert fits(finding_headline(one))
+    assert one.bill.share == pytest.approx(2 / 3)
+    assert "(day)" in one.candidates[0].text
+
+
+def test_partitions_that_a_generic_plan_removes_are_locked_all_the_same():
+    (one,) = lock_manager.RULE.find(locking(parts(1, removed=60)))
+    assert one.candidates[0].sql == "SET plan_cache_mode = force_custom_plan;"
+
+
+def test_from_version_18_on_sessions_note_more_locks():
+    many = {"version": "PostgreSQL 18.4", "settings": {"max_locks_per_transaction": "64"}}
+    assert list(lock_manager.RULE.find(locking(parts(30), **many))) == []
+    (one,) = lock_manager.RULE.find(locking(parts(40), **many))
+    assert any("max_locks_per_transaction" in each.sql for each in one.candidates)
+
+
+@pytest.mark.parametrize("healthy", [locking(parts(4)), locking(parts(40), waits=0.05)])
+def test_few_locks_or_short_waits_are_healthy(healthy):
+    assert list(lock_manager.RULE.find(healthy)) == []
