@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["keyset", "next_parameter", "not_exists", "not_materialized", "with_columns"]
+__all__ = ["capped_count", "keyset", "next_parameter", "not_exists", "not_materialized", "with_columns"]
 
 _PARAMETER: Final = re.compile(r"\$(\d+)")
 _NAME: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
@@ -30,6 +30,17 @@ _NOT_IN: Final = re.compile(
 )
 _WORDS: Final = re.compile(r"\b(?:ORDER|GROUP|LIMIT|UNION|EXCEPT|INTERSECT|HAVING|OR)\b", re.IGNORECASE)
 _STAR: Final = re.compile(r"^(\s*SELECT\s+)\*(?=\s)", re.IGNORECASE)
+
+_COUNT: Final = re.compile(
+    rf"(?P<head>\s*SELECT\s+count\s*\(\s*\*\s*\)(?:\s+AS\s+{_NAME})?)\s+(?P<rest>FROM\b.*?)\s*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def capped_count(sql: str, most: int) -> str:
+    """Return a ``SELECT count(*)`` that stops after so many rows."""
+    found = _COUNT.fullmatch(sql)
+    return f"{found['head']} FROM (SELECT {found['rest']} LIMIT {most}) AS counted" if found else ""
 
 
 def next_parameter(sql: str) -> int:

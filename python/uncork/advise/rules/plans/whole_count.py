@@ -1,0 +1,119 @@
+"""Rows of a large table that each request counts, often to show the number of pages. Pure.
+
+PostgreSQL keeps no count of rows: ``count(*)`` visits each one that matches, since another transaction may
+see other rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.uses import nodes_of
+from uncork.advise.rules.plans.costs import LARGE_ROWS
+from uncork.advise.rules.plans.rewrite import capped_count
+from uncork.advise.traffic import repeated
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import literal, sql_name
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import StatementShape
+from uncork.model.units import format_count, format_duration
+
+__all__ = ["RULE"]
+
+_PART: Final = 0.2
+"""Fraction of the rows that a call counts, from which on no other index makes it cheap."""
+_PARALLEL: Final = 2.4
+"""Processes of a parallel scan, for each of which the plan lists rows: two workers and part of the leader."""
+_SHOWN: Final = 1_000
+_DISTINCT: Final = re.compile(r"\bcount\s*\(\s*distinct\b")
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        table = None if one.shape is None or _DISTINCT.search(one.text) else _table(one.shape)
+        if one.shape is None or table is None or not repeated(one, seen) or seen.rows(table) < LARGE_ROWS:
+            continue
+        counted = _counted(one, one.shape, table, seen)
+        bill = seen.bill_of((one.number,))
+        if counted is not None and counted >= _PART * seen.rows(table) and worth(bill):
+            yield _finding(one, one.shape, table, counted, seen)
+
+
+def _table(shape: StatementShape) -> str | None:
+    """Return the only table of a query that does nothing but count rows."""
+    if shape.kind != "select" or shape.aggregates != ("count",) or shape.grouping or shape.windows:
+        return None
+    if shape.unions or shape.subqueries or shape.common_tables or shape.outputs or len(shape.tables) != 1:
+        return None
+    return shape.tables[0].name if shape.tables[0].kind == "table" else None
+
+
+def _counted(one: Statement, shape: StatementShape, table: str, seen: Evidence) -> float | None:
+    """Return how many rows a call counts: all, or as many as a plan expects; None if unknown."""
+    if not shape.predicates:
+        return seen.rows(table)
+    if one.plan is None or one.plan.source == "generic":
+        return None
+    found = [_rows(node) for node in nodes_of(one, table, seen)]
+    return sum(found) if found else None
+
+
+def _rows(node: PlanNode) -> float:
+    if node.actual_rows is not None and node.loops:
+        return node.actual_rows if node.parallel else node.actual_rows / node.loops
+    return node.rows * (_PARALLEL if node.parallel else 1.0)
+
+
+def _finding(one: Statement, shape: StatementShape, table: str, counted: float, seen: Evidence) -> Finding:
+    calls = (one.calls or 0) / seen.seconds
+    return Finding(
+        RULE.name,
+        f"Each call counts {format_count(float(f'{counted:.2g}'))} rows of {table} one by one",
+        objects=(table,),
+        bill=seen.bill_of((one.number,)),
+        templates=(one.number,),
+        statement=one.text,
+        evidence=(
+            f"It is called {calls:.2g} times a second.",
+            *([f"A call takes {format_duration(one.mean_ns)}."] if one.mean_ns else []),
+            "PostgreSQL keeps no count of rows, so each call visits every row that matches, in the table or "
+            "in an index.",
+        ),
+        candidates=tuple(_candidates(one, shape, table)),
+        proof="Compare both statements with uncork run.",
+    )
+
+
+def _candidates(one: Statement, shape: StatementShape, table: str) -> Iterator[Candidate]:
+    sql = capped_count(one.sql, _SHOWN + 1)
+    yield Candidate(
+        "statement",
+        f'Stop counting after {format_count(_SHOWN + 1)} rows (LIMIT within the count), and show "more than '
+        f'{format_count(_SHOWN)}" for a larger count.',
+        sql=sql,
+        undo=one.sql if sql else "",
+        same_answers=False,
+        against=("The exact number of a larger count is unknown.",),
+    )
+    if not shape.predicates:
+        yield Candidate(
+            "statement",
+            "Show the number of rows that ANALYZE and autovacuum estimate.",
+            sql=f"SELECT reltuples::bigint FROM pg_class WHERE oid = {literal(sql_name(table))}::regclass;",  # noqa: S608
+            same_answers=False,
+            against=("It is an estimate, and -1 before the first ANALYZE.",),
+        )
+    yield Candidate(
+        "client",
+        "Count once and keep the number for a while, or count only for the first page; a page needs no count "
+        "to know whether another one follows: ask for one row more than it shows.",
+        same_answers=False,
+        against=("The number that people see can be out of date.",),
+    )
+
+
+RULE: Final = Rule("whole-count", _find)
