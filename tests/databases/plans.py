@@ -393,6 +393,46 @@ SCENARIOS: tuple[Scenario, ...] = (
         ("post", "created"),
         ("created <",),
     ),
+    Scenario(
+        "random rows of a large table",
+        POSTS,
+        [("shop", sends("SELECT id, title FROM post ORDER BY random() LIMIT %s", always(5)))] * 3,
+        "random-order",
+        ("random()", "post"),
+        ("ARRAY(SELECT least", "TABLESAMPLE SYSTEM"),
+    ),
+    Scenario(
+        "all rows counted for each page",
+        POSTS,
+        [
+            (
+                "shop",
+                sends("SELECT count(*) FROM post"),
+            )
+        ]
+        * 3,
+        "whole-count",
+        ("post",),
+        ("LIMIT 1001", "reltuples"),
+    ),
+    Scenario(
+        "pages by OFFSET with a filter that most rows pass",
+        POSTS,
+        [
+            (
+                "shop",
+                sends(
+                    "SELECT id, title FROM post WHERE author <> %s ORDER BY created DESC LIMIT 20 OFFSET %s",
+                    any_of(40),
+                    lambda chance: 1000 * chance.randrange(40, 150),
+                ),
+            )
+        ]
+        * 2,
+        "offset-pagination",
+        ("OFFSET", "post"),
+        ("(created, id) < ($",),
+    ),
     # Healthy: what looks like one of the above, and costs nothing.
     Scenario(
         "healthy pages from the start",

@@ -75,6 +75,24 @@ def test_first_pages_and_other_causes_are_left_alone(healthy):
     assert list(offset_pagination.RULE.find(healthy)) == []
 
 
+FILTERED = BY_INDEX + "\n        Filter: (author <> $3)"
+
+
+def test_offset_is_found_beside_a_filter_that_most_rows_pass():
+    sql = PAGE.replace(" ORDER", " WHERE author <> $3 ORDER")
+    columns = (*POSTS[:2], column("post", "author", distinct=40), POSTS[3])
+    (found,) = offset_pagination.RULE.find(pages(sql, FILTERED, columns=columns))
+    assert found.headline == "OFFSET reads 78 000 rows of post for 20 rows"
+    assert found.candidates[0].sql == (
+        "SELECT id FROM post WHERE (author <> $3) AND (created, id) < ($4, $5) "
+        "ORDER BY created DESC, id DESC LIMIT $1"
+    )
+    one_of_forty = sql.replace("<>", "=")
+    assert list(offset_pagination.RULE.find(pages(one_of_forty, FILTERED, columns=columns))) == []
+    unknown = pages(sql.replace("author <> $3", "(author <> $3 OR id = $4)"), FILTERED, columns=columns)
+    assert list(offset_pagination.RULE.find(unknown)) == []
+
+
 def test_keyset_keeps_the_other_conditions_and_gives_up_on_what_it_does_not_know():
     sql = "SELECT a FROM t WHERE b = $1 OR c = $2 ORDER BY a OFFSET $3 ROWS FETCH FIRST $4 ROWS ONLY"
     assert keyset(sql, ["a"], descending=False) == (

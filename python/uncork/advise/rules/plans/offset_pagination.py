@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.estimates import fraction
+from uncork.advise.rules.indexes.uses import table_of
 from uncork.advise.rules.plans.rewrite import keyset
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.database.plan import PlanNode
-from uncork.model.database.statement import OrderKey, StatementShape
+from uncork.model.database.statement import OrderKey, Predicate, StatementShape
 from uncork.model.units import format_count
 
 __all__ = ["RULE"]
 
 _READ: Final = 10.0
 """Rows read for each row returned. The pages that people open first need a few times their rows at most."""
+_PASSES: Final = 0.2
+"""Fraction of the rows that pass a filter, below which an index on the filter's columns must come first."""
 _BLOCKS: Final = 50.0
 """Blocks per call below which reading takes less than the round trip of the client."""
 
@@ -27,11 +33,12 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         shape = one.shape
         if shape is None or not (shape.offset and shape.limit) or shape.aggregates or shape.distinct:
             continue
-        returned, read = one.a_call(one.rows), _rows_read(one, seen)
+        returned, read, kept = one.a_call(one.rows), _rows_read(one, seen), _kept(one, seen)
         blocks = one.a_call(one.blocks)
-        if returned is None or read is None or read < _READ * (returned + 1) or (blocks or _BLOCKS) < _BLOCKS:
+        if returned is None or read is None or kept is None or (blocks or _BLOCKS) < _BLOCKS:
             continue
-        if one.plan is not None and not _in_order(one.plan.root):
+        read *= kept  # what a filter discards is not the fault of OFFSET
+        if read < _READ * (returned + 1):
             continue
         bill = seen.bill_of({one.number: 1 - returned / read})
         if worth(bill):
@@ -64,15 +71,44 @@ def _rows_read(one: Statement, seen: Evidence) -> float | None:
     return counted
 
 
-def _in_order(root: PlanNode) -> bool:
-    """Return whether the plan reads rows in their order, and discards none but those before the page.
+def _kept(one: Statement, seen: Evidence) -> float | None:
+    """Return which fraction of the rows that the plan reads passes its filter, if it reads them in order.
 
-    Sorting all rows, or filtering most of them, needs an index first.
+    None if it sorts all rows, or filters most of them: an index must come first.
     """
-    scans = [node for node in root.walk() if node.relation]
-    sorts = any(node.kind == "Sort" for node in root.walk())
-    first = scans[0] if scans else None
-    return not sorts and first is not None and not first.condition("Filter")
+    if one.plan is None:
+        return 1.0
+    scans = [node for node in one.plan.root.walk() if node.relation]
+    if not scans or any(node.kind == "Sort" for node in one.plan.root.walk()):
+        return None
+    if not scans[0].condition("Filter"):
+        return 1.0
+    table = table_of(scans[0], seen)
+    filtered = [
+        each
+        for each in (() if one.shape is None else one.shape.predicates)
+        if each.table == table and each.clause == "where" and not _searched(each, scans[0])
+    ]
+    unknown = any(each.alternative or not each.column for each in filtered)
+    part = None if unknown or not filtered else _passing(filtered, table, seen)
+    return part if part is not None and part >= _PASSES else None
+
+
+def _passing(filtered: Sequence[Predicate], table: str, seen: Evidence) -> float | None:
+    """Return the fraction of rows that pass a filter; what is not equal to a value is the rest."""
+    product = 1.0
+    for each in filtered:
+        opposite = replace(each, operator={"<>": "=", "not in": "in"}.get(each.operator, each.operator))
+        part = fraction(opposite, table, seen)
+        if part is None:
+            return None
+        product *= part if opposite == each else 1 - part
+    return product
+
+
+def _searched(one: Predicate, scan: PlanNode) -> bool:
+    """Return whether the scan searches its index for a predicate, so that no row is discarded for it."""
+    return re.search(rf"\b{re.escape(one.column)}\b", scan.condition("Index Cond")) is not None
 
 
 def _finding(one: Statement, shape: StatementShape, returned: float, read: float, seen: Evidence) -> Finding:
