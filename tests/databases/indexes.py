@@ -162,7 +162,39 @@ MISSING = (
         ["(lower(email))"],
     ),
 )
+SALES = (
+    "CREATE TABLE sale AS SELECT n AS id, (n::bigint * 7919 % 200)::int AS shop, n % 1000 AS amount, "
+    "repeat('x', 100) AS note FROM generate_series(1, 400000) AS n",
+    "CREATE INDEX sale_shop ON sale (shop)",
+    "VACUUM ANALYZE sale",
+)
+SUM_OF_SHOP = "SELECT sum(amount) FROM sale WHERE shop = %s"
+COVERING = (
+    Scenario(
+        "scattered rows that an index finds, for one column of each",
+        SALES,
+        _shop(SUM_OF_SHOP, below(200), clients=3),
+        "covering-index",
+        ["sale", "sale_shop"],
+        ["ON sale (shop) INCLUDE (amount)"],
+    ),
+    Scenario(
+        "rows that an index with their column returns",
+        (*SALES, "CREATE INDEX sale_shop_amount ON sale (shop) INCLUDE (amount)", "VACUUM ANALYZE sale"),
+        _shop(SUM_OF_SHOP, below(200), clients=3),
+        seldom=True,
+    ),
+)
 NOT_USABLE = (
+    Scenario(
+        "an order in another collation than that of its index",
+        (*PEOPLE, 'CREATE INDEX people_name ON people (name COLLATE "POSIX")'),
+        _shop("SELECT id, name FROM people ORDER BY name LIMIT 10", clients=3),
+        "missing-index",
+        ["people", "name"],
+        ["ON people (name)"],
+        seldom=True,
+    ),
     Scenario(
         "a function on an indexed column",
         (*PEOPLE, "CREATE UNIQUE INDEX people_email ON people (email)"),
@@ -341,4 +373,4 @@ HEALTHY = (
         ),
     ),
 )
-SCENARIOS = (*MISSING, *NOT_USABLE, *UPKEEP, *HEALTHY)
+SCENARIOS = (*MISSING, *COVERING, *NOT_USABLE, *UPKEEP, *HEALTHY)

@@ -20,6 +20,7 @@ from uncork.advise.rules.clients import (
     slow_step,
 )
 from uncork.advise.rules.indexes import (
+    covering_index,
     foreign_key_without_index,
     index_not_usable,
     invalid_index,
@@ -91,6 +92,7 @@ RULES: Final[tuple[Rule, ...]] = (
     loop_in_log.RULE,
     one_by_one.RULE,
     slow_step.RULE,
+    covering_index.RULE,
     foreign_key_without_index.RULE,
     index_not_usable.RULE,
     invalid_index.RULE,
