@@ -93,6 +93,15 @@ MISSING = (
         ["WHERE sent IS NULL"],
     ),
     Scenario(
+        "a rare state that the statement names",
+        ORDERS,
+        _shop("SELECT id, total FROM orders WHERE state = 'new' AND total > %s", below(900)),
+        "missing-index",
+        ["orders"],
+        ["WHERE state = 'new'"],
+        seldom=True,
+    ),
+    Scenario(
         "a view over a table without an index",
         (
             *ORDERS,

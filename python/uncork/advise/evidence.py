@@ -58,7 +58,8 @@ class Statement:
     unknown. `mean_ns` is the mean execution time of a call. `rows`, `blocks` (shared buffers hit and read),
     `blocks_read` and the sizes in bytes are totals. `nested` is true if it ran within functions only.
     `assigned` are the constants that an UPDATE assigns to columns, None for NULL, in each text of it that
-    sessions sent; a text that assigns anything else has none.
+    sessions sent; a text that assigns anything else has none. `compared` are the constants with which all
+    texts of it compare columns.
     """
 
     number: int
@@ -78,6 +79,7 @@ class Statement:
     shape: StatementShape | None = None
     plans: tuple[StatementPlan, ...] = ()
     assigned: tuple[Mapping[str, str | None], ...] = ()
+    compared: Mapping[str, str] = field(default_factory=dict)
 
     def a_call(self, total: float | None) -> float | None:
         """Return a total for each call; None if the total or the number of calls is unknown."""

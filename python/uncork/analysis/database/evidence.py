@@ -19,6 +19,7 @@ from uncork.model.database.statement import StatementShape
 from uncork.model.results.database import DatabaseResult, IndexFacts, TemplateActivity
 from uncork.profile import activity
 from uncork.profile.shapes.assigned_values import assigned_values
+from uncork.profile.shapes.compared_values import compared_values
 from uncork.profile.shapes.index_shape import index_shape
 from uncork.profile.statement_shape import statement_shape
 from uncork.profile.workload.literals import with_keys
@@ -30,6 +31,8 @@ Row = Mapping[str, Any]
 _PLACE: Final = ("template", "state", "wait_class", "wait_event", "application", "user")
 _SHAPES: Final = 2_000
 """The most statements to take apart: those with the most time."""
+_COMPARED: Final = 200
+"""The most statements whose texts are taken apart too."""
 
 
 def evidence_of(
@@ -63,7 +66,11 @@ def evidence_of(
         keyed = with_keys(text, texts_of) if texts_of else text
         shape = _shape(one, keyed, columns) if place < _SHAPES else None
         known = statement_of(one, result.block_bytes, text, shape, by_template[one.number])
-        statements[one.number] = replace(known, assigned=_assigned(one, texts_of))
+        statements[one.number] = replace(
+            known,
+            assigned=_assigned(one, texts_of),
+            compared=compared_values(texts_of, columns) if place < _COMPARED else {},
+        )
     existing: dict[str, list[Existing]] = defaultdict(list)
     for index in result.indexes:
         existing[index.table].append(Existing(index, _index_shape))

@@ -95,6 +95,15 @@ def test_an_index_in_another_collation_or_class_serves_no_order():
     assert found("SELECT * FROM item WHERE name = $1", indexes=patterns) == []
 
 
+def test_a_rare_constant_in_all_texts_is_worth_a_partial_index():
+    sql = "SELECT * FROM item WHERE state = $1 AND amount = $2"
+    (one,) = found(sql, compared={"state": "new"})
+    assert one.candidates[-1].sql == (
+        "CREATE INDEX CONCURRENTLY item_amount_part_idx ON item (amount) WHERE state = 'new';"
+    )
+    assert len(found(sql)[0].candidates) == len(found(sql, compared={"state": "done"})[0].candidates) == 1
+
+
 def test_a_value_in_an_array_is_rewritten_for_the_index_that_finds_it():
     (one,) = found("SELECT id FROM item WHERE $1::integer = ANY (tags) AND amount > $2")
     assert [each.kind for each in one.candidates] == ["index", "statement"]

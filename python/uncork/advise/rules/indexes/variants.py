@@ -109,19 +109,14 @@ def _partial(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Iterato
 
 
 def _constants(one: Problem) -> dict[str, str]:
-    """Return the columns that a statement compares with a constant, by its text or by plans of its calls."""
-    found = {
-        each.predicate.column: each.predicate.literal
-        for each in one.want.served
-        if each.predicate.operator == "=" and each.predicate.value == "constant" and each.predicate.literal
-    }
+    """Return the columns that a statement compares with a constant, by its texts or by plans of its calls."""
+    found: dict[str, str] = {}
     for plan in one.statement.plans:
-        if plan.source in ("seen", "executed"):
-            for node in plan.root.walk():
-                found.update(
-                    {
-                        column: value.replace("''", "'")
-                        for column, value in _VALUE.findall(node.condition("Filter"))
-                    }
-                )
-    return found
+        for node in plan.root.walk() if plan.source in ("seen", "executed") else ():
+            values = _VALUE.findall(node.condition("Filter"))
+            found.update({column: value.replace("''", "'") for column, value in values})
+    for each in one.want.served:
+        predicate = each.predicate
+        if predicate.operator == "=" and predicate.value == "constant" and predicate.literal:
+            found[predicate.column] = predicate.literal
+    return found | dict(one.statement.compared)
