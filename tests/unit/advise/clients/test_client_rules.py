@@ -191,6 +191,24 @@ CATALOGUE = Catalogue(
 )
 
 
+def looped(sql):
+    """Return the finding about a client that sends a statement in a loop within a transaction."""
+    one = statement(0, sql, calls=60_000, rows=60_000)
+    loop = in_transaction(text=one.text, gap_ns=300_000, per_transaction=500.0, length_ns=200_000_000)
+    result = database_result(transactions=(loop,), blockers=(), writers=(), counters=())
+    seen = evidence(
+        one, pieces=(working(0, 0.8, wait_class=IDLE), working(0, 0.2)), database=result, catalogue=CATALOGUE
+    )
+    (found,) = find_findings(seen)
+    return found
+
+
+def test_numbers_drawn_one_by_one_are_drawn_together_or_by_the_insert():
+    found = looped("SELECT nextval($1)")
+    assert "RETURNING" in found.candidates[0].text
+    assert "INCREMENT BY 50" in found.candidates[1].text
+
+
 @pytest.mark.parametrize(
     ("sql", "headline", "batch"),
     [
@@ -218,13 +236,7 @@ CATALOGUE = Catalogue(
     ],
 )
 def test_a_loop_in_a_transaction_gets_the_statement_for_all_its_rows(sql, headline, batch):
-    one = statement(0, sql, calls=60_000, rows=60_000)
-    loop = in_transaction(text=one.text, gap_ns=300_000, per_transaction=500.0, length_ns=200_000_000)
-    result = database_result(transactions=(loop,), blockers=(), writers=(), counters=())
-    seen = evidence(
-        one, pieces=(working(0, 0.8, wait_class=IDLE), working(0, 0.2)), database=result, catalogue=CATALOGUE
-    )
-    (found,) = find_findings(seen)
+    found = looped(sql)
     assert found.rule == "one-by-one"
     assert found.headline == f"Application shop {headline} one by one within transactions"
     assert fits(finding_headline(found))

@@ -36,6 +36,7 @@ _LOOP_SAMPLES: Final = 5
 _CREDIBLE: Final = 3.0
 """Factor above the estimated executions from which on calls for each BEGIN are not reported: PostgreSQL
 counts only the first execution of a BEGIN that a driver has prepared."""
+_NUMBERS: Final = re.compile(r"select\s+(?:[\w$]+\.)?nextval\s*\(")
 _BEGIN: Final = re.compile(r"begin\b|start transaction\b")
 
 
@@ -177,6 +178,19 @@ def _candidates(text: str, statement: Statement | None, seen: Evidence) -> Itera
         words = "Update many rows with one statement (UPDATE ... FROM unnest of arrays), or"
     elif text.startswith("delete"):
         words = "Delete many rows with one statement (WHERE key = ANY of a list), or"
+    elif _NUMBERS.match(text):
+        yield Candidate(
+            "client",
+            "Let the INSERT draw the number (a default, and RETURNING where the client needs it), or draw "
+            "many numbers with one statement: SELECT nextval(...) FROM generate_series(1, 50).",
+        )
+        yield Candidate(
+            "client",
+            "Let the sequence advance by 50 and the client count on from there (ALTER SEQUENCE ... INCREMENT "
+            "BY 50; in an ORM, a pooled optimizer with the same allocation size).",
+            against=("All clients must count in the same way: change them and the sequence together.",),
+        )
+        return
     else:
         words = (
             "Fetch all rows with one statement (a join, or WHERE key = ANY of a list; in an ORM, eager "
