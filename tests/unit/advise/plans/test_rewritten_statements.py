@@ -347,6 +347,25 @@ def test_rows_with_narrow_or_few_values_are_left_alone(healthy):
     assert list(wide_columns.RULE.find(healthy)) == []
 
 
+JOIN = "SELECT {} FROM item JOIN document ON document.folder = item.id WHERE item.customer = $1"
+
+
+@pytest.mark.parametrize(
+    ("columns", "blocks", "found"),
+    [
+        ("*", 900.0, True),
+        ("item.id, document.body", 900.0, True),
+        ("*", 600.0, False),  # the blocks in which an index finds the other table's rows
+        ("item.*, document.id", 900.0, False),
+        ("item.id, document.folder", 900.0, False),
+    ],
+)
+def test_large_values_of_a_joined_table_count_beside_the_blocks_of_the_join(columns, blocks, found):
+    one = list(wide_columns.RULE.find(listed(JOIN.format(columns), blocks=blocks)))
+    assert [each.objects for each in one] == ([("document", "body")] if found else [])
+    assert not any(each.candidates[0].sql for each in one)
+
+
 def test_only_a_star_of_the_outermost_list_is_replaced():
     assert with_columns("SELECT *\nFROM a", ["b", '"c"']) == 'SELECT b, "c"\nFROM a'
     assert with_columns("SELECT a.* FROM a", ["b"]) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -20,6 +21,11 @@ _ROWS: Final = 10.0
 _BLOCKS: Final = 3.0
 """Blocks read for each row returned. A row takes one block of its table, or less; a value out of line takes
 two blocks of its index and at least one for the value."""
+_JOINED: Final = 4.0
+"""Blocks that finding the row of a joined table takes: three levels of an index, and the row's own."""
+_EVERY: Final = re.compile(r"\s*select\s+\*\s")
+"""Selects the columns of all joined tables; the star of one of them is an alias with a star."""
+_DISCARDS: Final = ("Filter", "Join Filter")
 _LARGE_TYPES: Final = frozenset({"text", "character varying", "json", "jsonb", "bytea", "xml", "character"})
 _CLASSES: Final = WORK | {"Client"}
 """Sending the values takes time too: the session waits until the client has read them."""
@@ -32,30 +38,38 @@ _OUT_OF_LINE: Final = 0.2
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     for one in seen.costliest():
-        table = _table(one)
         rows, blocks = one.a_call(one.rows), one.a_call(one.blocks)
-        if table is None or rows is None or blocks is None or rows < _ROWS or blocks < _BLOCKS * rows:
+        if rows is None or blocks is None or rows < _ROWS or not _reads_only_these(one):
             continue
-        options, facts = seen.catalogue.options.get(table), seen.tables.get(table)
-        outside = None if options is None else options.toast_bytes
-        large = _large(one, table, seen)
-        if not outside or facts is None or not large or outside < _OUT_OF_LINE * (facts.bytes or 0):
+        tables = _tables(one)
+        needed = rows * (1 + _JOINED * (len(tables) - 1))
+        if blocks < needed + (_BLOCKS - 1) * rows:
             continue
-        if not _reads_only_these(one, rows):
-            continue
-        saved = max(0.0, 1 - (rows + 10) / blocks)
-        bill = seen.bill_of({one.number: saved}, _CLASSES)
-        if worth(bill):
-            yield _finding(one, table, large, outside, saved, seen)
+        saved = max(0.0, 1 - (needed + 10) / blocks)
+        for table in tables:
+            outside, large = _outside(table, seen), _large(one, table, seen)
+            bill = seen.bill_of({one.number: saved}, _CLASSES)
+            if outside and large and worth(bill):
+                yield _finding(one, table, large, outside, saved, seen)
+                break
 
 
-def _table(one: Statement) -> str | None:
-    """Return the only table of a SELECT that returns columns as they are."""
+def _outside(table: str, seen: Evidence) -> int:
+    """Return how many bytes of a table are stored out of line; 0 if they are too few to matter."""
+    options, facts = seen.catalogue.options.get(table), seen.tables.get(table)
+    outside = 0 if options is None else options.toast_bytes or 0
+    return outside if facts is not None and outside >= _OUT_OF_LINE * (facts.bytes or 0) else 0
+
+
+def _tables(one: Statement) -> tuple[str, ...]:
+    """Return the tables of a SELECT that returns columns as they are; each at most once."""
     shape = one.shape
     if shape is None or shape.kind != "select" or shape.aggregates or shape.grouping:
-        return None
-    tables = [use.name for use in shape.tables if use.kind == "table"]
-    return tables[0] if len(tables) == 1 and (shape.star or shape.outputs) else None
+        return ()
+    tables = tuple(use.name for use in shape.tables)
+    plain = all(use.kind == "table" and use.level == 0 for use in shape.tables)
+    once = len(set(tables)) == len(tables)
+    return tables if plain and once and (shape.star or shape.outputs) else ()
 
 
 def _large(one: Statement, table: str, seen: Evidence) -> tuple[ColumnFacts, ...]:
@@ -63,12 +77,13 @@ def _large(one: Statement, table: str, seen: Evidence) -> tuple[ColumnFacts, ...
     shape = one.shape
     if shape is None:
         return ()
-    named = {name.column for name in shape.outputs}
-    compared = {each.column for each in shape.predicates}
+    every = shape.star and (len(shape.tables) == 1 or _EVERY.match(one.text) is not None)
+    named = {name.column for name in shape.outputs if name.table in ("", table)}
+    compared = {each.column for each in shape.predicates if each.table in ("", table)}
     return tuple(
         column
         for column in seen.catalogue.columns.get(table, ())
-        if (shape.star or column.name in named)
+        if (every or column.name in named)
         and column.name not in compared
         and (column.type in _LARGE_TYPES or column.type.endswith("[]"))
         and _out_of_line(column)
@@ -83,12 +98,11 @@ def _out_of_line(column: ColumnFacts) -> bool:
     return column.width >= _WIDE or (round(column.width) in _POINTER and without)
 
 
-def _reads_only_these(one: Statement, rows: float) -> bool:
+def _reads_only_these(one: Statement) -> bool:
     """Return whether the plan discards no rows, which would explain the blocks too."""
     if one.plan is None:
         return True
-    scans = [node for node in one.plan.root.walk() if node.relation]
-    return all(not node.condition("Filter") for node in scans)
+    return not any(node.condition(name) for node in one.plan.root.walk() for name in _DISCARDS)
 
 
 def _finding(
@@ -98,7 +112,7 @@ def _finding(
     narrow = [each.name for each in seen.catalogue.columns.get(table, ()) if each.name not in names]
     widest = large[0] if len(large) == 1 else max(large, key=lambda each: each.width or 0.0)
     rows, blocks = one.a_call(one.rows) or 0.0, one.a_call(one.blocks) or 0.0
-    every = one.shape is not None and one.shape.star
+    every = one.shape is not None and one.shape.star and len(one.shape.tables) == 1
     return Finding(
         RULE.name,
         f"Each call reads large values of {table}.{widest.name} for {format_count(round(rows))} rows",
