@@ -72,7 +72,8 @@ def _candidates(shape: StatementShape, table: str, returned: float, seen: Eviden
             f"Draw values of {key} between its least and its greatest, and look these rows up by its index.",
             sql=f"SELECT * FROM {sql_name(table)} WHERE {name} = ANY (ARRAY(SELECT least + floor(random() * "  # noqa: S608
             f"(most - least + 1))::bigint FROM (SELECT min({name}) AS least, max({name}) AS most "
-            f"FROM {sql_name(table)}) AS ends, generate_series(1, {number} * 2))) LIMIT {number};",
+            f"FROM {sql_name(table)}) AS ends, generate_series(1, {number} * 2))) "
+            f"ORDER BY random() LIMIT {number};",
             same_answers=False,
             against=(
                 f"Rows behind gaps of {key} are missing: draw more values, and again if too few rows come.",
