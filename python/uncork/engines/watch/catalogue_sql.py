@@ -228,7 +228,7 @@ _NAMES: Final = (
     *("min_parallel_index_scan_size", "max_worker_processes", "from_collapse_limit"),
     *("join_collapse_limit", "geqo_threshold", "cursor_tuple_fraction", "constraint_exclusion"),
     *("shared_preload_libraries", "max_locks_per_transaction", "max_pred_locks_per_transaction"),
-    "subtransaction_buffers",
+    *("subtransaction_buffers", "multixact_offset_buffers", "multixact_member_buffers"),
     *(
         "default_transaction_isolation",
         "default_toast_compression",

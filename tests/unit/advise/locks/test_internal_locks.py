@@ -6,10 +6,10 @@ import pytest
 
 from fakes.evidence import a_statement, a_table, an_index, evidence, spent
 from uncork.advise.findings import find_findings
-from uncork.advise.rules.locks import advisory_lock, lock_manager, notify_commits, subtransactions
+from uncork.advise.rules.locks import advisory_lock, lock_manager, multixacts, notify_commits, subtransactions
 from uncork.model.database.catalogue import FunctionFacts, TableOptions, TriggerFacts
 from uncork.model.database.plan import StatementPlan
-from uncork.model.results.database import CPU, IDLE, BlockerFacts, WaiterFacts
+from uncork.model.results.database import CPU, IDLE, BlockerFacts, ForeignKeyFacts, WaiterFacts
 from uncork.profile.plans.tree import plan_tree
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
@@ -171,6 +171,42 @@ def test_a_larger_cache_is_proposed_where_its_size_is_a_setting():
 @pytest.mark.parametrize("healthy", [looked_up(waits=0.1), looked_up(event="XactSLRU")])
 def test_other_waits_for_internal_locks_are_no_subtransactions(healthy):
     assert list(subtransactions.RULE.find(healthy)) == []
+
+
+ORDER = a_statement("INSERT INTO item (note) VALUES ($1)", 0, COLUMNS)
+SHARE = a_statement("SELECT id FROM item WHERE id = $1 FOR SHARE", 0, COLUMNS)
+PARENT = ForeignKeyFacts("item_shop_fkey", "item", 1, "shop", 2, "shop", True)
+
+
+def shared(one=ORDER, *, wait="LWLock:MultiXactMemberSLRU", waits=2.0, **facts):
+    seen = evidence([spent(0, waits, wait), spent(0, 1.0)], [one], **facts)
+    return list(multixacts.RULE.find(replace(seen, foreign_keys=(PARENT,))))
+
+
+@pytest.mark.parametrize(
+    "wait", ["LWLock:MultiXactOffsetBuffer", "LWLock:MultiXactGen", "LWLock:MultiXactMemberSLRU"]
+)
+def test_rows_that_foreign_keys_lock_together_are_named_by_their_table(wait):
+    (one,) = shared(wait=wait)
+    assert one.headline == "Many transactions at once lock the same rows of shop in shared mode"
+    assert fits(finding_headline(one))
+    assert (one.objects, one.bill.share) == (("shop",), pytest.approx(2 / 3))
+    assert [each.kind for each in one.candidates] == ["client", "client"]
+
+
+def test_statements_that_lock_rows_for_share_and_caches_with_a_size_get_changes():
+    (one,) = shared(
+        SHARE, settings={"multixact_offset_buffers": "128kB", "multixact_member_buffers": "256kB"}
+    )
+    assert one.objects == ("item",)
+    assert one.candidates[2].text.startswith("Read without FOR SHARE")
+    assert one.candidates[3].undo == (
+        "ALTER SYSTEM RESET multixact_offset_buffers; ALTER SYSTEM RESET multixact_member_buffers;"
+    )
+
+
+def test_short_waits_for_shared_locks_are_healthy():
+    assert shared(waits=0.05) == shared(wait="LWLock:WALWrite") == []
 
 
 SUM = "SELECT sum(note) FROM item WHERE id = $1"
