@@ -400,20 +400,16 @@ SCENARIOS: tuple[Scenario, ...] = (
         "random-order",
         ("random()", "post"),
         ("ARRAY(SELECT least", "TABLESAMPLE SYSTEM"),
+        seldom=True,
     ),
     Scenario(
         "all rows counted for each page",
         POSTS,
-        [
-            (
-                "shop",
-                sends("SELECT count(*) FROM post"),
-            )
-        ]
-        * 3,
+        [("shop", sends("SELECT count(*) FROM post"))] * 3,
         "whole-count",
         ("post",),
         ("LIMIT 1001", "reltuples"),
+        seldom=True,
     ),
     Scenario(
         "pages by OFFSET with a filter that most rows pass",
@@ -432,6 +428,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "offset-pagination",
         ("OFFSET", "post"),
         ("(created, id) < ($",),
+        seldom=True,
     ),
     # Healthy: what looks like one of the above, and costs nothing.
     Scenario(
