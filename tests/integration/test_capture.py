@@ -51,7 +51,10 @@ BOUND = (
     "SELECT name FROM customer WHERE id = %s",
     "SELECT date_trunc('day', made), pg_sleep(0.01) FROM orders WHERE id = %s",
     "SELECT id FROM known_parcel WHERE sort = %s",
+    "SELECT o.id FROM orders AS o JOIN customer AS c ON c.id = o.customer "
+    "WHERE c.name = %s AND o.state = %s AND length(o.state) = %s::float8",
 )
+
 SLOW = "(SELECT pg_sleep(0.03)) IS NOT NULL"
 """So that samples see the text, and with it the constants that are always the same."""
 COMPARED = {
@@ -108,6 +111,7 @@ def watched(server, tmp_path_factory):
                 connection.execute(BOUND[0], (number % 500,))
                 connection.execute(BOUND[1], (7,))
                 connection.execute(BOUND[2], (f"kind {number % 20}",))
+                connection.execute(BOUND[3], ("O'Hara:7", "open", 4))
                 if number % 4 == 0:
                     connection.execute(FORBIDDEN, ("x",))
                     for text, value in zip(COMPARED, GIVEN, strict=True):
@@ -143,6 +147,11 @@ def test_a_watched_workload_is_captured_written_and_sent_again(server, watched, 
     assert written.origin == "drawn", "a text of a session shows what is always the same"
     beneath = by_text["SELECT id FROM known_parcel WHERE sort = $1"]
     assert len({kind for (kind,) in beneath.sets if kind.startswith("kind ")}) > 10
+    joined = next(one for one in workload.statements if "JOIN customer" in one.sql)
+    assert joined.origin == "rows"
+    with psycopg.connect(server.conninfo()) as connection:
+        found_rows = [connection.execute(BOUND[3].encode(), each).rowcount for each in joined.sets]
+    assert min(found_rows) > 0, "the values are those of a row and of the row that it refers to"
     (slow,) = (one for one in workload.statements if "pg_sleep(0.02)" in one.sql)
     assert slow.origin == "seen" and len(slow.sets) >= 3
     (stored,) = (one for one in workload.statements if one.sql.startswith("INSERT"))

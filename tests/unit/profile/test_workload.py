@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts, ViewFacts
-from uncork.model.database.workload import CalledOperation, Sample, SampledExpression
-from uncork.profile.workload.building import Execution, SeenStatement, build_workload, samples_of
+from uncork.model.database.workload import CalledOperation, Reference, RowSample, Sample, SampledExpression
+from uncork.profile.workload.building import Execution, SeenStatement, build_workload, rows_of, samples_of
 from uncork.profile.workload.drawing import ColumnDraw, pattern_of
+from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import Constant, as_arrays, found_values, with_keys, with_values
-from uncork.profile.workload.sets import SETS, Known
+from uncork.profile.workload.sets import SETS
 
 
 def column(table, number, name, kind="integer", **facts):
@@ -334,6 +335,62 @@ def test_values_from_rows_come_as_often_as_the_rows_have_them():
     assert {value for (value,) in lists.sets} <= {'{"a","b"}', '{"b","a"}'}
     ranges = sampling("SELECT * FROM orders WHERE note::int BETWEEN $1 AND $2", *map(str, range(100)))
     assert all(int(low) <= int(high) for low, high in ranges.sets)
+
+
+def together(sql, *rows, catalogue=CATALOGUE, seen=()):
+    """Return the rows to read, and what is captured after they were read."""
+    known = replace(KNOWN, catalogue=catalogue)
+    wanted = rows_of([SeenStatement(1, sql, sql, calls=60, execution_ns=6e9, seen=seen)], known)
+    known = replace(known, together={one: RowSample(rows) for one in wanted})
+    return wanted, build(sql, known=known, seen=seen)
+
+
+def test_columns_of_one_table_get_the_values_of_one_row():
+    sql = "SELECT * FROM orders WHERE state = $1 AND lower(note) = $2 AND customer = $3 AND made > $4"
+    (wanted,), found = together(sql, ("paid", "a", "5"), ("paid", "a", "5"), ("new", "b", "6"))
+    assert (wanted.table, [one.sql for one in wanted.values]) == (
+        "orders",
+        ["state", "lower(note)", "customer"],
+    )
+    assert Counter(one[:3] for one in found.sets) == {("paid", "a", "5"): 16, ("new", "b", "6"): 8}
+    assert found.origin == "rows"
+
+
+def test_a_row_gives_the_values_of_the_rows_that_it_refers_to():
+    sql = (
+        "SELECT * FROM orders o JOIN customers c ON c.id = o.customer "
+        "WHERE c.name = $1 AND o.state = $2 AND o.state = $3"
+    )
+    (wanted,), found = together(sql, ("paid", "Miller"))
+    assert (wanted.table, wanted.references) == ("orders", (Reference("customers", ("id",), ("customer",)),))
+    assert set(found.sets) == {("Miller", "paid", "paid")}
+
+
+def test_a_stored_foreign_key_of_several_columns_is_one_that_exists():
+    key = ConstraintFacts(
+        "f", "orders", 1, "foreign key", ("customer", "note"), "",
+        referred="customers", referred_columns=("id", "name"),
+    )  # fmt: skip
+    catalogue = replace(CATALOGUE, constraints=(key,))
+    sql = "INSERT INTO orders (id, customer, note, state) VALUES ($1, $2, $3, $4)"
+    (wanted,), found = together(sql, ("7", "Adams"), catalogue=catalogue)
+    assert (wanted.table, [one.sql for one in wanted.values]) == ("customers", ["id", "name"])
+    assert {one[-3:-1] for one in found.sets} == {("7", "Adams")}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["state = $1", "state = $1 AND state = $2", "state = $1 AND customer <> $2", "state = $1 OR made < $2"],
+)
+def test_no_rows_are_read_if_no_two_columns_are_compared_for_equality(condition):
+    assert together(f"SELECT * FROM orders WHERE {condition}")[0] == ()
+
+
+def test_no_rows_are_read_for_values_that_were_seen():
+    sql = "SELECT * FROM orders WHERE state = {} AND customer = {}"
+    texts = tuple(sql.format("'paid'", number) for number in (3, 4, 5))
+    wanted, found = together(sql.format("$1", "$2"), seen=texts)
+    assert (wanted, found.origin) == ((), "seen")
 
 
 def test_rows_are_compared_place_by_place():

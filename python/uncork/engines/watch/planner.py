@@ -11,12 +11,12 @@ from typing import Final
 import psycopg
 from psycopg import pq
 
-from uncork.engines.watch.sampling import read_sample
+from uncork.engines.watch.sampling import read_rows, read_sample
 from uncork.engines.watch.session import WatchSession
 from uncork.engines.watch.snapshot_sql import COLUMN_VALUES, MARK, SESSION_SETTINGS
 from uncork.errors import ServerCrash
 from uncork.model.database.plan import ColumnValues
-from uncork.model.database.workload import Sample, SampledExpression
+from uncork.model.database.workload import RowSample, Sample, SampledExpression, SampledRows
 
 __all__ = ["Explained", "Planner"]
 
@@ -151,6 +151,10 @@ class Planner:
     def sample(self, wanted: SampledExpression) -> Sample:
         """Return values of an expression in a few rows of its table."""
         return read_sample(self._session, wanted)
+
+    def sample_rows(self, wanted: SampledRows) -> RowSample:
+        """Return values that a few rows of a table have together."""
+        return read_rows(self._session, wanted)
 
     def literal(self, value: str) -> str:
         """Return a value as a literal of SQL."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 import psycopg
 from psycopg import pq, sql
@@ -11,9 +11,11 @@ from psycopg import pq, sql
 from uncork.engines.watch.sampling_sql import CATEGORY, EXTENT, IMMUTABLE
 from uncork.engines.watch.session import WatchSession
 from uncork.engines.watch.snapshot_sql import MARK
-from uncork.model.database.workload import CalledOperation, Sample, SampledExpression
+from uncork.model.database.workload import CalledOperation, RowSample, Sample, SampledExpression, SampledRows
 
-__all__ = ["read_sample"]
+__all__ = ["read_rows", "read_sample"]
+
+Found = TypeVar("Found", Sample, RowSample)
 
 _BLOCKS: Final = 100
 _ROWS: Final = 200
@@ -42,41 +44,91 @@ def read_sample(session: WatchSession, wanted: SampledExpression) -> Sample:
     Raises:
         psycopg.Error: if the server went away.
     """
+    return _guarded(session, lambda: _read(session, wanted), Sample)
+
+
+def read_rows(session: WatchSession, wanted: SampledRows) -> RowSample:
+    """Return values that about 200 rows of about 100 blocks have together, without rows that have a NULL.
+
+    Each row is followed to the rows that it refers to, which an index of their key finds. What `read_sample`
+    says about functions holds here too.
+
+    Raises:
+        psycopg.Error: if the server went away.
+    """
+    return _guarded(session, lambda: _read_together(session, wanted), RowSample)
+
+
+def _guarded(
+    session: WatchSession, read: Callable[[], Found], without: Callable[[tuple[()], str], Found]
+) -> Found:
+    """Return what is read; if the server refuses that, nothing and its reason."""
     try:
         with session.pinned():
-            return _read(session, wanted)
+            return read()
     except psycopg.Error as error:
         if session.lost:
             raise
         reason = error.diag.message_primary or "no reason given"
-        return Sample((), f'the server refuses to read some rows: "{reason}"')
+        return without((), f'the server refuses to read some rows: "{reason}"')
 
 
 def _read(session: WatchSession, wanted: SampledExpression) -> Sample:
-    schema, _, name = _qualified(wanted.table).partition(".")
-    table = sql.Identifier(schema, name)
-    extent = session.execute(EXTENT, {"schema": schema, "name": name}).fetchone()
+    table = _identifier(wanted.table)
+    extent = _extent(session, wanted.table)
     if extent is None:
         return Sample((), "it is no table")
-    blocks, rows = extent
+    types = _safe_types(session, table, wanted)
+    if isinstance(types, str):
+        return Sample((), types)
+    (category,) = session.execute(CATEGORY, {"type": types[0]}).fetchone() or ("",)
+    shaped = _shaped(wanted, category)
+    if shaped is None:
+        return Sample((), f"uncork does not know what this operator finds in values of type {category}")
+    values = session.execute(_query(table, shaped, *extent)).fetchall()
+    found = tuple(value for (value,) in values if value is not None)
+    return Sample(found, "" if found else "the rows that were read have none")
+
+
+def _read_together(session: WatchSession, wanted: SampledRows) -> RowSample:
+    extent = _extent(session, wanted.table)
+    if extent is None:
+        return RowSample((), "it is no table")
+    for one in wanted.values:
+        types = _safe_types(session, _identifier(one.table), one)
+        if isinstance(types, str):
+            return RowSample((), types)
+    values = session.execute(_joined(wanted, *extent)).fetchall()
+    found = tuple(tuple(row) for row in values if None not in row)
+    return RowSample(found, "" if found else "the rows that were read have none")
+
+
+def _extent(session: WatchSession, table: str) -> tuple[int, float] | None:
+    """Return the blocks and the rows of a table; None if it is none."""
+    schema, _, name = _qualified(table).partition(".")
+    found = session.execute(EXTENT, {"schema": schema, "name": name}).fetchone()
+    return None if found is None else (found[0], found[1])
+
+
+def _safe_types(session: WatchSession, table: sql.Identifier, wanted: SampledExpression) -> list[int] | str:
+    """Return the types of an expression and its operands, or why it must not be executed."""
     operands = [wanted.sql, *(each for call in wanted.calls for each in call.operands)]
     types = _types(session, table, operands)
     if isinstance(types, str):
-        return Sample((), f'the server refuses the expression: "{types}"')
+        return f'the server refuses the expression: "{types}"'
     place = 1
     for call in wanted.calls:
         own = types[place : place + len(call.operands)]
         place += len(call.operands)
         if not _is_immutable(session, call, own):
             what = f"the {call.kind} {call.name}" if call.name else "a cast"
-            return Sample((), f"it calls {what}, and uncork executes only immutable functions")
-    (category,) = session.execute(CATEGORY, {"type": types[0]}).fetchone() or ("",)
-    shaped = _shaped(wanted, category)
-    if shaped is None:
-        return Sample((), f"uncork does not know what this operator finds in values of type {category}")
-    values = session.execute(_query(table, shaped, blocks, rows)).fetchall()
-    found = tuple(value for (value,) in values if value is not None)
-    return Sample(found, "" if found else "the rows that were read have none")
+            return f"it calls {what}, and uncork executes only immutable functions"
+    return types
+
+
+def _identifier(table: str) -> sql.Identifier:
+    schema, _, name = _qualified(table).partition(".")
+    return sql.Identifier(schema, name)
 
 
 def _qualified(table: str) -> str:
@@ -122,22 +174,64 @@ def _shaped(wanted: SampledExpression, category: str) -> tuple[str, str] | None:
 
 
 def _query(table: sql.Identifier, shaped: tuple[str, str], blocks: int, rows: float) -> sql.Composed:
-    """Return the query: of at most about 100 blocks, spread over the table, it takes about 200 rows."""
+    """Return the query for the values of one expression."""
+    value, following = shaped
+    return sql.SQL("SELECT {mark} {value} FROM {rows} AS sampled{following} LIMIT {elements}").format(
+        mark=sql.SQL(MARK),
+        value=sql.SQL(value),
+        rows=_some_rows(table, blocks, rows),
+        following=sql.SQL(following),
+        elements=sql.SQL(str(_ELEMENTS)),
+    )
+
+
+def _joined(wanted: SampledRows, blocks: int, rows: float) -> sql.Composed:
+    """Return the query for the values of several expressions, each on the table with its columns."""
+    parts = [_some_rows(_identifier(wanted.table), blocks, rows) + sql.SQL(" AS sampled")]
+    names = {wanted.table: "own"}
+    own = _listed([one.sql for one in wanted.values if one.table == wanted.table])
+    parts.append(sql.SQL("CROSS JOIN LATERAL (SELECT {}) AS own").format(own))
+    for place, one in enumerate(wanted.references):
+        names[one.table] = f"referred{place}"
+        columns = sql.SQL(", ").join(sql.Identifier("sampled", each) for each in one.columns)
+        keys = sql.SQL(", ").join(sql.Identifier("r", each) for each in one.keys)
+        parts.append(
+            sql.SQL("JOIN LATERAL (SELECT {} FROM {} AS r WHERE ({}) = ({}) LIMIT 1) AS {} ON true").format(
+                _listed([each.sql for each in wanted.values if each.table == one.table]),
+                _identifier(one.table),
+                keys,
+                columns,
+                sql.Identifier(names[one.table]),
+            )
+        )
+    taken: dict[str, int] = {}
+    values = []
+    for each in wanted.values:
+        place = taken[each.table] = taken.get(each.table, -1) + 1
+        values.append(sql.Identifier(names[each.table], f"v{place}"))
+    return sql.SQL("SELECT {} {} FROM {}").format(
+        sql.SQL(MARK), sql.SQL(", ").join(values), sql.SQL(" ").join(parts)
+    )
+
+
+def _listed(expressions: Sequence[str]) -> sql.Composed:
+    """Return expressions as text, named v0, v1, ..."""
+    named = (
+        sql.SQL("({})::text AS {}").format(sql.SQL(one), sql.Identifier(f"v{place}"))
+        for place, one in enumerate(expressions)
+    )
+    return sql.SQL(", ").join(named)
+
+
+def _some_rows(table: sql.Identifier, blocks: int, rows: float) -> sql.Composed:
+    """Return a subquery: of at most about 100 blocks, spread over the table, it takes about 200 rows."""
     part = min(1.0, _BLOCKS / max(1, blocks))
     held = rows if rows > 0 else blocks * _BLOCK_ROWS
     taken = min(1.0, _ROWS / max(1.0, held * part))
-    value, following = shaped
     sample = sql.SQL("") if part >= 1.0 else sql.SQL(f" TABLESAMPLE SYSTEM ({100.0 * part:.8f})")
-    return sql.SQL(
-        "SELECT {mark} {value} FROM (SELECT * FROM {table}{sample} WHERE pg_catalog.random() < {taken}"
-        " LIMIT {most}) AS sampled{following} LIMIT {elements}"
-    ).format(
-        mark=sql.SQL(MARK),
-        value=sql.SQL(value),
+    return sql.SQL("(SELECT * FROM {table}{sample} WHERE pg_catalog.random() < {taken} LIMIT {most})").format(
         table=table,
         sample=sample,
         taken=sql.SQL(f"{taken:.8f}"),
         most=sql.SQL(str(_ROWS)),
-        following=sql.SQL(following),
-        elements=sql.SQL(str(_ELEMENTS)),
     )

@@ -10,15 +10,19 @@ __all__ = [
     "CapturedStatement",
     "CapturedWorkload",
     "NotCaptured",
+    "Reference",
+    "RowSample",
     "Sample",
     "SampleShape",
     "SampledExpression",
+    "SampledRows",
     "ValueOrigin",
 ]
 
-ValueOrigin = Literal["none", "executed", "seen", "drawn"]
+ValueOrigin = Literal["none", "executed", "seen", "drawn", "rows"]
 """Where the values of parameters come from: the statement has none, executions in a log, texts of sessions
-that were seen, or the statistics of the columns and rows of the tables."""
+that were seen, the statistics of the columns, or rows of a table that give the values of several columns
+together."""
 
 SampleShape = Literal["value", "element", "part", "key"]
 """What a parameter is to the expression that it is compared with: a value of it; an element of an array; an
@@ -59,6 +63,35 @@ class Sample:
     """Values of an expression in some rows, one a row or an element; without values, the reason."""
 
     values: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A table that each sampled row refers to: `columns` of the row have the values of its `keys`."""
+
+    table: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRows:
+    """Expressions whose values some rows of `table` give together.
+
+    Each of the `values` is on the columns of `table`, or of a table in `references`.
+    """
+
+    table: str
+    values: tuple[SampledExpression, ...]
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowSample:
+    """Rows of values, in the order of `SampledRows.values`; without rows, the reason."""
+
+    rows: tuple[tuple[str, ...], ...]
     reason: str = ""
 
 

@@ -14,11 +14,13 @@ from uncork.model.database.workload import (
     CapturedWorkload,
     NotCaptured,
     SampledExpression,
+    SampledRows,
     ValueOrigin,
 )
 from uncork.profile.shapes.nodes import kind_of, parsed
 from uncork.profile.statement_parts import logged_values
 from uncork.profile.typed_parameters import rewrite_typed_parameters
+from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import (
     Constant,
     FoundValue,
@@ -28,9 +30,10 @@ from uncork.profile.workload.literals import (
     inlined,
 )
 from uncork.profile.workload.roles import TakenApart, take_apart
-from uncork.profile.workload.sets import SETS, CannotCapture, Known, drawn_sets, replaced_keys, undrawable
+from uncork.profile.workload.sets import SETS, CannotCapture, drawn_sets, replaced_keys, undrawable
+from uncork.profile.workload.together import Together, drawn_together
 
-__all__ = ["Execution", "SeenStatement", "build_workload", "columns_of", "samples_of"]
+__all__ = ["Execution", "SeenStatement", "build_workload", "columns_of", "rows_of", "samples_of"]
 
 _ENOUGH: Final = 3
 """Sets of real values that stand for the others. Fewer are completed with drawn sets if possible."""
@@ -126,6 +129,27 @@ def samples_of(statements: Sequence[SeenStatement], known: Known) -> tuple[Sampl
     return tuple(found)
 
 
+def rows_of(statements: Sequence[SeenStatement], known: Known) -> tuple[SampledRows, ...]:
+    """Return the rows that have to be read, because they give values of several parameters together.
+
+    Those of the statements with the most time are first. A statement whose values were seen needs none.
+    """
+    found: dict[SampledRows, None] = {}
+    for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
+        try:
+            template = _text(one)
+        except CannotCapture:
+            continue
+        apart, executed, seen = _understood(template, one, known)
+        if apart is None or not apart.parameters:
+            continue
+        numbers = [each.number for each in apart.parameters]
+        if any(len(set(_whole(partials, numbers))) >= _ENOUGH for partials in (executed, seen)):
+            continue
+        found.update((group.sampled, None) for group in drawn_together(apart, known))
+    return tuple(found)
+
+
 def _column_names(known: Known) -> dict[str, list[str]]:
     return {name: [each.name for each in found] for name, found in known.catalogue.columns.items()}
 
@@ -139,7 +163,12 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         raise CannotCapture("the grammar rejects its text")
     keys = replaced_keys(apart, known)
     _check_keys(apart, known)
-    cannot = {each.number: reason for each in apart.parameters if (reason := undrawable(each, known))}
+    together = _read_together(apart, known)
+    cannot = {
+        each.number: reason
+        for each in apart.parameters
+        if not any(each.number in group.places for group in together) and (reason := undrawable(each, known))
+    }
     fixed = {**_fixed([*executed, *seen], cannot), **keys}
     if not apart.tables:  # such as SELECT $1, whose value decides nothing
         fixed = {each.number: "1" for each in apart.parameters} | fixed
@@ -151,7 +180,7 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         for number, value in ([*executed, *seen][0].values if executed or seen else {}).items()
         if number in fixed
     }
-    sets, origin = _sets(order, executed, seen, cannot, apart, known, rows, chance, constant)
+    sets, origin = _sets(order, executed, seen, cannot, apart, known, rows, chance, constant, together)
     return CapturedStatement(
         template=one.template,
         sql=rewrite_typed_parameters(sql),
@@ -274,6 +303,7 @@ def _sets(
     rows: float | None,
     chance: Random,
     constant: Mapping[int, str | None],
+    together: Sequence[Together],
 ) -> tuple[tuple[tuple[str | None, ...], ...], ValueOrigin]:
     """Return sets of values in the order of $1, $2, ... with their origin."""
     if not order:
@@ -282,11 +312,7 @@ def _sets(
     origin: ValueOrigin = "executed"
     sources: tuple[tuple[Sequence[_Partial], ValueOrigin], ...] = ((executed, "executed"), (seen, "seen"))
     for partials, source in sources:
-        whole = [
-            tuple(one.values[number] for number in order)
-            for one in partials
-            if all(number in one.values for number in order)
-        ]
+        whole = _whole(partials, order)
         if len(set(whole)) >= _ENOUGH:
             return tuple(whole), source
         origin = origin if real else source
@@ -306,8 +332,24 @@ def _sets(
         reasons = [cannot[number] for number in order if number in cannot]
         raise CannotCapture(reasons[0] if reasons else "no execution was seen with all its values")
     sets = list(real)
-    drawn = drawn_sets(statement, drawn_numbers, known, rows, chance, SETS - len(real), constant)
+    used = [one for one in together if any(number in drawn_numbers for number in one.places)]
+    drawn = drawn_sets(statement, drawn_numbers, known, rows, chance, SETS - len(real), constant, used)
     for place, own in enumerate(drawn):
         more = donors[place % len(donors)].values if given else {}
         sets.append(tuple(own[number] if number in own else more[number] for number in order))
-    return tuple(sets), "drawn"
+    return tuple(sets), "rows" if used else "drawn"
+
+
+def _read_together(statement: TakenApart, known: Known) -> list[Together]:
+    """Return the groups of parameters whose values were read from rows."""
+    groups = drawn_together(statement, known)
+    return [one for one in groups if one.sampled in known.together and known.together[one.sampled].rows]
+
+
+def _whole(partials: Sequence[_Partial], order: Sequence[int]) -> list[tuple[str | None, ...]]:
+    """Return the values of executions that have all of them, in an order of parameters."""
+    return [
+        tuple(one.values[number] for number in order)
+        for one in partials
+        if all(number in one.values for number in order)
+    ]

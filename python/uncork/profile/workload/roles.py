@@ -16,6 +16,7 @@ __all__ = ["Parameter", "Role", "TakenApart", "take_apart"]
 
 Role = Literal[
     "equal",
+    "unequal",
     "listed",
     "array",
     "lower",
@@ -28,9 +29,9 @@ Role = Literal[
     "offset",
     "other",
 ]
-"""Compared for equality, alone, in a list or as an array; a bound of a range; a pattern of LIKE; a value that
-is stored; a number that is added to a column, or (shift) to another parameter; the number of rows of LIMIT
-and OFFSET; none of these."""
+"""Compared for equality, for inequality, in a list or as an array; a bound of a range; a pattern of LIKE; a
+value that is stored; a number that is added to a column, or (shift) to another parameter; the number of rows
+of LIMIT and OFFSET; none of these."""
 
 _EQUAL: Final = frozenset({"=", "<>", "!="})
 _ROLES: Final[dict[str, Role]] = {
@@ -194,7 +195,8 @@ def _number_of_rows(before: str) -> Role | None:
 def _role(operator: str, opener: str, begun: bool) -> Role:
     """Return the role of a value; `begun` is true if the range of its column has a lower bound already."""
     if operator in _EQUAL:
-        return "array" if opener in _LISTS else "listed" if opener in ("IN", "ARRAY") else "equal"
+        alone: Role = "equal" if operator == "=" else "unequal"
+        return "array" if opener in _LISTS else "listed" if opener in ("IN", "ARRAY") else alone
     if operator.startswith("BETWEEN"):
         return "upper" if begun else "lower"
     return _ROLES.get(operator, "other")

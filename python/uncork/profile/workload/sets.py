@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from uncork.model.database.catalogue import Catalogue, ColumnFacts
-from uncork.model.database.workload import Sample, SampledExpression
-from uncork.profile.workload.compared import sampled
+from uncork.model.database.catalogue import ColumnFacts
 from uncork.profile.workload.drawing import ColumnDraw, filler, pattern_of, strata
+from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import array_text
 from uncork.profile.workload.roles import Parameter, Role, TakenApart
-from uncork.profile.workload.view_columns import beneath
+from uncork.profile.workload.together import Together
 
-__all__ = ["SETS", "CannotCapture", "Known", "drawn_sets", "replaced_keys", "undrawable"]
+__all__ = ["SETS", "CannotCapture", "drawn_sets", "replaced_keys", "undrawable"]
 
 SETS: Final = 24
 """Sets to draw of each statement. A value with at least 1/24 of the rows then has its part of the sets."""
@@ -26,121 +23,11 @@ _RANGE: Final = 0.01
 _END: Final = 0.1
 """The part of the rows near the end of the histogram in which ranges with one bound begin."""
 _ROWS: Final = 10
-_NESTED: Final = 8
-"""Views on views that are followed."""
 _COUNTS: Final = frozenset({"limit", "offset", "added", "shift"})
 
 
 class CannotCapture(Exception):
     """The reason why a statement cannot be sent again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of the database: its catalogue, and rows and columns of unique keys by table.
-
-    `samples` are the values of expressions in some rows, as far as they were read.
-    """
-
-    catalogue: Catalogue
-    rows: Mapping[str, float] = field(default_factory=dict)
-    unique: Mapping[str, Sequence[tuple[str, ...]]] = field(default_factory=dict)
-    samples: Mapping[SampledExpression, Sample] = field(default_factory=dict)
-
-    def table(self, name: str) -> str:
-        """Return the catalogue's name of a table; a name without a schema may be in any one schema."""
-        plain = name.removeprefix("public.")
-        if plain in self.catalogue.columns:
-            return plain
-        found = [one for one in self.catalogue.columns if "." not in name and one.endswith(f".{name}")]
-        return found[0] if len(found) == 1 else plain
-
-    def column(self, parameter: Parameter) -> ColumnDraw | None:
-        """Return the column of a parameter; None if it is unknown, or in several tables of the statement.
-
-        An expression whose values were read from rows is a column too.
-        """
-        column = self._column(parameter) if parameter.shape == "value" else None
-        if column is not None and (column.known or parameter.role == "stored"):
-            return column
-        wanted = self.wanted(parameter)
-        sample = None if wanted is None else self.samples.get(wanted)
-        if wanted is None or sample is None or not sample.values:
-            return column
-        often = Counter(sample.values).most_common()
-        facts = ColumnFacts(
-            wanted.table,
-            table_oid=0,
-            number=0,
-            name=wanted.sql,
-            type="",
-            storage_type="",
-            not_null=True,
-            default="",
-            generated="",
-            collation="",
-            common=tuple((value, many / len(sample.values)) for value, many in often),
-        )
-        return ColumnDraw(facts, self.rows.get(wanted.table, 0.0), sampled=True)
-
-    def wanted(self, parameter: Parameter) -> SampledExpression | None:
-        """Return the expression that a parameter is compared with, if rows of one table can give values."""
-        tables = {
-            table
-            for column, named in parameter.columns
-            for table in dict.fromkeys(map(self.table, named))
-            if self.catalogue.column(table, column) is not None
-        }
-        complete = parameter.expression and "$" not in parameter.expression
-        if parameter.role == "other" or not complete or len(tables) != 1:
-            return None
-        (table,) = tables
-        if any(self.catalogue.column(table, column) is None for column, _ in parameter.columns):
-            return None
-        return sampled(table, parameter.expression, parameter.shape)
-
-    def _column(self, parameter: Parameter) -> ColumnDraw | None:
-        names = dict.fromkeys(self.table(one) for one in parameter.tables)
-        found = [self._stored(name, parameter.column) for name in names]
-        known = [one for one in found if one is not None]
-        if len(known) != 1:
-            return None
-        column, rows = known[0], self.rows.get(known[0].table, 0.0)
-        if not (column.common or column.bounds):
-            referred = self._referred(column)
-            if referred is not None:
-                return ColumnDraw(referred, self.rows.get(referred.table, 0.0))
-        return ColumnDraw(column, rows)
-
-    def _stored(self, name: str, column: str) -> ColumnFacts | None:
-        """Return the column of a table; of a view, the column of the table beneath it."""
-        for _ in range(_NESTED):
-            facts = self.catalogue.column(self.table(name), column)
-            if facts is not None:
-                return facts
-            plain = name.removeprefix("public.")
-            views = [
-                one for one in self.catalogue.views if one.name == plain or one.name.endswith(f".{plain}")
-            ]
-            under = beneath(views[0].definition, column) if len(views) == 1 else None
-            if under is None:
-                return None
-            name, column = under
-        return None
-
-    def is_reference(self, column: ColumnFacts) -> bool:
-        """Return whether a column is part of a foreign key."""
-        return any(
-            one.kind == "foreign key" and one.table == column.table and column.name in one.columns
-            for one in self.catalogue.constraints
-        )
-
-    def _referred(self, column: ColumnFacts) -> ColumnFacts | None:
-        for one in self.catalogue.constraints:
-            if one.kind == "foreign key" and one.table == column.table and column.name in one.columns:
-                name = one.referred_columns[one.columns.index(column.name)]
-                return self.catalogue.column(one.referred, name)
-        return None
 
 
 def undrawable(parameter: Parameter, known: Known) -> str:
@@ -197,17 +84,24 @@ def drawn_sets(
     chance: Random,
     many: int = SETS,
     fixed: Mapping[int, str | None] | None = None,
+    together: Sequence[Together] = (),
 ) -> list[dict[int, str | None]]:
     """Return sets of values for the wanted parameters, by number; each must be drawable.
 
     Parameters that are compared with the same column have the same value in a set. `rows` is the number of
     rows that one execution returns or changes. `fixed` are the values of other parameters, which are the same
-    in each execution.
+    in each execution. `together` are groups of parameters, each of which gets the values of one row.
     """
     sets: list[dict[int, str | None]] = [{} for _ in range(many)]
+    for group in together:
+        sampled = known.together[group.sampled].rows
+        for own, point in zip(sets, strata(many, chance), strict=True):
+            row = sampled[int(point * len(sampled))]
+            own.update((number, row[place]) for number, place in group.places.items() if number in wanted)
+    grouped = {number for group in together for number in group.places}
     points: dict[tuple[str, str, str], list[float]] = {}
     for one in statement.parameters:
-        if one.number not in wanted:
+        if one.number not in wanted or one.number in grouped:
             continue
         values = _values(one, statement, known, rows, chance, many, points, fixed or {})
         for own, value in zip(sets, values, strict=True):

@@ -15,6 +15,7 @@ _WORDS: Final[dict[ValueOrigin, str]] = {
     "executed": "from executions in the logs",
     "seen": "from the sessions' statements",
     "drawn": "drawn from the columns' statistics",
+    "rows": "drawn together from rows of a table",
 }
 _MOST_REASONS: Final = 3
 

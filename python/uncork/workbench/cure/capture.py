@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from uncork.advise.evidence import Evidence
 from uncork.analysis.database.result import stored_database_evidence
@@ -23,21 +23,30 @@ from uncork.model.database.workload import (
     CapturedStatement,
     CapturedWorkload,
     NotCaptured,
+    RowSample,
     Sample,
-    SampledExpression,
 )
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.profile.deltas import statement_deltas
-from uncork.profile.workload.building import Execution, SeenStatement, build_workload, columns_of, samples_of
+from uncork.profile.workload.building import (
+    Execution,
+    SeenStatement,
+    build_workload,
+    columns_of,
+    rows_of,
+    samples_of,
+)
+from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import with_values
-from uncork.profile.workload.sets import Known
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import part_of, read_manifest
 
 __all__ = ["captured_workload"]
 
 Row = Mapping[str, Any]
+Wanted = TypeVar("Wanted")
+Found = TypeVar("Found")
 
 _CHECKED: Final = 3
 """Sets of values of each statement that the server plans."""
@@ -53,8 +62,8 @@ def captured_workload(folder: Path, conninfo: str | None, log: Path | None = Non
     Values come from executions in the log, else from texts of sessions, else from the columns' statistics.
     With `conninfo`, uncork reads the statistics that the run does not hold from that database. It reads a few
     rows for parameters that are compared with an expression, an array or a document, of which there are no
-    statistics. It has the server plan, but not execute, each statement with its first values. A statement
-    that the server refuses is missing.
+    statistics, and for values of several columns that one row has together. It has the server plan, but not
+    execute, each statement with its first values. A statement that the server refuses is missing.
 
     Raises:
         UsageError: if the run is of another kind.
@@ -78,7 +87,11 @@ def captured_workload(folder: Path, conninfo: str | None, log: Path | None = Non
         wanted = [one for one in columns_of(statements, known) if _is_incomplete(one)]
         values = planner.column_values([(_qualified(one.table), one.name) for one in wanted])
         known = replace(known, catalogue=_with_values(known.catalogue, wanted, values))
-        known = replace(known, samples=_samples(samples_of(statements, known), planner))
+        known = replace(
+            known,
+            samples=_in_time(samples_of(statements, known), planner.sample, Sample),
+            together=_in_time(rows_of(statements, known), planner.sample_rows, RowSample),
+        )
         workload = build_workload(statements, known, evidence.seconds, evidence.sessions)
         return _checked(workload, planner)
 
@@ -209,13 +222,15 @@ def _with_values(
     return replace(catalogue, columns={name: tuple(found) for name, found in columns.items()})
 
 
-def _samples(wanted: Iterable[SampledExpression], planner: Planner) -> Mapping[SampledExpression, Sample]:
-    """Return values of expressions; after a while, the others are not read."""
+def _in_time(
+    wanted: Iterable[Wanted], read: Callable[[Wanted], Found], without: Callable[[tuple[()], str], Found]
+) -> Mapping[Wanted, Found]:
+    """Return what is read of some rows; after a while, the others are not read."""
     begun = time.monotonic_ns()
     return {
-        one: planner.sample(one)
+        one: read(one)
         if time.monotonic_ns() - begun < _LONGEST_NS
-        else Sample((), f"reading the rows of other expressions took {_LONGEST_NS / 1e9:.0f} s")
+        else without((), f"reading the rows of other expressions took {_LONGEST_NS / 1e9:.0f} s")
         for one in wanted
     }
 

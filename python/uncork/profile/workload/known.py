@@ -1,0 +1,130 @@
+"""What is known of a database whose workload is captured: its catalogue, and values of its columns. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from uncork.model.database.catalogue import Catalogue, ColumnFacts
+from uncork.model.database.workload import RowSample, Sample, SampledExpression, SampledRows
+from uncork.profile.workload.compared import sampled
+from uncork.profile.workload.drawing import ColumnDraw
+from uncork.profile.workload.roles import Parameter
+from uncork.profile.workload.view_columns import beneath
+
+__all__ = ["Known"]
+
+_NESTED: Final = 8
+"""Views on views that are followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the database: its catalogue, and rows and columns of unique keys by table.
+
+    `samples` are the values of expressions in some rows, and `together` those of several expressions in the
+    same rows, as far as they were read.
+    """
+
+    catalogue: Catalogue
+    rows: Mapping[str, float] = field(default_factory=dict)
+    unique: Mapping[str, Sequence[tuple[str, ...]]] = field(default_factory=dict)
+    samples: Mapping[SampledExpression, Sample] = field(default_factory=dict)
+    together: Mapping[SampledRows, RowSample] = field(default_factory=dict)
+
+    def table(self, name: str) -> str:
+        """Return the catalogue's name of a table; a name without a schema may be in any one schema."""
+        plain = name.removeprefix("public.")
+        if plain in self.catalogue.columns:
+            return plain
+        found = [one for one in self.catalogue.columns if "." not in name and one.endswith(f".{name}")]
+        return found[0] if len(found) == 1 else plain
+
+    def column(self, parameter: Parameter) -> ColumnDraw | None:
+        """Return the column of a parameter; None if it is unknown, or in several tables of the statement.
+
+        An expression whose values were read from rows is a column too.
+        """
+        column = self._column(parameter) if parameter.shape == "value" else None
+        if column is not None and (column.known or parameter.role == "stored"):
+            return column
+        wanted = self.wanted(parameter)
+        sample = None if wanted is None else self.samples.get(wanted)
+        if wanted is None or sample is None or not sample.values:
+            return column
+        often = Counter(sample.values).most_common()
+        facts = ColumnFacts(
+            wanted.table,
+            table_oid=0,
+            number=0,
+            name=wanted.sql,
+            type="",
+            storage_type="",
+            not_null=True,
+            default="",
+            generated="",
+            collation="",
+            common=tuple((value, many / len(sample.values)) for value, many in often),
+        )
+        return ColumnDraw(facts, self.rows.get(wanted.table, 0.0), sampled=True)
+
+    def wanted(self, parameter: Parameter) -> SampledExpression | None:
+        """Return the expression that a parameter is compared with, if rows of one table can give values."""
+        tables = {
+            table
+            for column, named in parameter.columns
+            for table in dict.fromkeys(map(self.table, named))
+            if self.catalogue.column(table, column) is not None
+        }
+        complete = parameter.expression and "$" not in parameter.expression
+        if parameter.role == "other" or not complete or len(tables) != 1:
+            return None
+        (table,) = tables
+        if any(self.catalogue.column(table, column) is None for column, _ in parameter.columns):
+            return None
+        return sampled(table, parameter.expression, parameter.shape)
+
+    def _column(self, parameter: Parameter) -> ColumnDraw | None:
+        names = dict.fromkeys(self.table(one) for one in parameter.tables)
+        found = [self._stored(name, parameter.column) for name in names]
+        known = [one for one in found if one is not None]
+        if len(known) != 1:
+            return None
+        column, rows = known[0], self.rows.get(known[0].table, 0.0)
+        if not (column.common or column.bounds):
+            referred = self._referred(column)
+            if referred is not None:
+                return ColumnDraw(referred, self.rows.get(referred.table, 0.0))
+        return ColumnDraw(column, rows)
+
+    def _stored(self, name: str, column: str) -> ColumnFacts | None:
+        """Return the column of a table; of a view, the column of the table beneath it."""
+        for _ in range(_NESTED):
+            facts = self.catalogue.column(self.table(name), column)
+            if facts is not None:
+                return facts
+            plain = name.removeprefix("public.")
+            views = [
+                one for one in self.catalogue.views if one.name == plain or one.name.endswith(f".{plain}")
+            ]
+            under = beneath(views[0].definition, column) if len(views) == 1 else None
+            if under is None:
+                return None
+            name, column = under
+        return None
+
+    def is_reference(self, column: ColumnFacts) -> bool:
+        """Return whether a column is part of a foreign key."""
+        return any(
+            one.kind == "foreign key" and one.table == column.table and column.name in one.columns
+            for one in self.catalogue.constraints
+        )
+
+    def _referred(self, column: ColumnFacts) -> ColumnFacts | None:
+        for one in self.catalogue.constraints:
+            if one.kind == "foreign key" and one.table == column.table and column.name in one.columns:
+                name = one.referred_columns[one.columns.index(column.name)]
+                return self.catalogue.column(one.referred, name)
+        return None
