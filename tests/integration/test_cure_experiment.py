@@ -41,7 +41,11 @@ WRITE = CapturedStatement(
     tuple((f"new {n}", str(n)) for n in range(1, 40)),
     "seen", 500, 1e5, 0.2, ("orders",), changes=True,
 )  # fmt: skip
-WORKLOAD = CapturedWorkload((READ, WRITE), (), 60.0, 1.0)
+DELETE = CapturedStatement(
+    3, "DELETE FROM orders WHERE customer = $1", tuple((str(n),) for n in range(2, 20)),
+    "drawn", 500, 1e6, 0.1, ("orders",), changes=True,
+)  # fmt: skip
+WORKLOAD = CapturedWorkload((READ, WRITE, DELETE), (), 60.0, 1.0)
 FINDING = Finding(
     "missing-index", "x", ("orders",), Bill(1, 1, 1, 0.5), (1,),
     candidates=(
@@ -72,9 +76,10 @@ def test_an_index_is_measured_over_statements_until_there_is_a_verdict(shop, tmp
     found = measure_arms(tmp_path, text, shop, WORKLOAD.statements, 1, told.append)
     assert any("too few trials" in line for line in told)
     assert found.refused == {}
-    read, write = sorted(found.effects["orders_customer_idx"], key=lambda one: one.template)
-    assert read.low is not None or write.low is not None
+    read, write, delete = sorted(found.effects["orders_customer_idx"], key=lambda one: one.template)
+    assert any(one.low is not None for one in (read, write, delete))
     assert read.ratio < 0.8 and 0.2 < write.ratio < 5.0
+    assert delete.ratio < 0.8, "each set finds its rows again, because the DELETE is rolled back"
 
 
 def test_a_fillfactor_rewrites_a_table_in_the_order_of_its_rows(shop):

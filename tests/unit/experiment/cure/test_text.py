@@ -75,14 +75,29 @@ def test_the_values_of_a_set_stay_together_in_every_trial():
 
 @pytest.mark.parametrize("sql", [
     "INSERT INTO orders VALUES ($1, $2) ON CONFLICT DO NOTHING",
-    "DELETE FROM orders WHERE id = $1 AND note = $2",
-    "WITH x AS (SELECT 1) DELETE FROM orders WHERE id = $1 AND note = $2",
+    "WITH x AS (DELETE FROM orders WHERE id = $1 RETURNING *) INSERT INTO gone SELECT id, $2 FROM x",
+    "MERGE INTO orders USING (SELECT $1 AS id) AS new USING (id) WHEN MATCHED AND note = $2 THEN DELETE",
 ])  # fmt: skip
 def test_a_set_that_a_statement_uses_up_is_executed_once_before_the_data_is_restored(sql):
     twice = replace(WRITE, sql=sql, sets=(*READ.sets, *READ.sets))
     workload = spec_of([twice], [INDEX]).workloads["s8"]
     assert (workload.operations, workload.warmup_operations, workload.state) == (3, 0, "reset")
     assert workload.parameters["p2"].query == "VALUES ('1'), (NULL), ('3')"
+
+
+@pytest.mark.parametrize("sql", [
+    "DELETE FROM orders WHERE id = $1 AND note = $2",
+    "WITH x AS (SELECT 1) DELETE FROM orders WHERE id = $1 AND note = $2",
+])  # fmt: skip
+def test_a_delete_is_rolled_back_and_its_deferred_constraints_are_checked(sql):
+    rewrite = replace(TEXT, statements={8: f"{sql} AND id > 0"})
+    spec = spec_of([replace(WRITE, sql=sql)], [rewrite])
+    begin, sent, *end = spec.workloads["s8"].statements
+    assert (begin, end) == ("BEGIN", ["SET CONSTRAINTS ALL IMMEDIATE", "ROLLBACK"])
+    assert sent.strip() == sql.replace("$", ":p")
+    assert (spec.workloads["s8"].state, spec.workloads["s8"].operations) == ("keep", None)
+    (changed,) = (name for name in spec.variants if name != "current")
+    assert [one.strip() for one in spec.statements("s8", changed)][1].endswith("AND id > 0")
 
 
 @pytest.mark.parametrize("sql", [WRITE.sql, "INSERT INTO orders VALUES (gen_random_uuid(), $1, $2)"])
