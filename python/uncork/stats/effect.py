@@ -46,6 +46,11 @@ class Effect:
     kind: UnitKind = "round"
 
     @property
+    def is_bounded(self) -> bool:
+        """Return whether the interval has two limits."""
+        return self.low > 0.0 and not math.isinf(self.high)
+
+    @property
     def excludes_none(self) -> bool:
         """Return whether the interval excludes "no effect"."""
         return self.low > 1.0 or self.high < 1.0
@@ -75,7 +80,7 @@ class Effect:
     def span(self) -> str:
         """Return the interval as text, with enough decimals to show on which side of 1 each end lies."""
         low, high = self.low, self.high
-        if low <= 0.0 or math.isinf(high):
+        if not self.is_bounded:
             return "unbounded"
         for decimals in range(2, 7):
             texts = [f"{end:.{decimals}f}" for end in (low, high)]

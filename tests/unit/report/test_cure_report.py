@@ -112,7 +112,8 @@ def test_without_files_the_change_itself_is_the_step():
 
 def test_what_is_unclear_or_was_not_tried_gets_more_time():
     commands = [step.command for step in cure_steps(nothing_proven())]
-    assert f"{AGAIN} --budget 60min" in commands
+    result = nothing_proven()
+    assert f"{AGAIN} --budget 60min --resume {result.id}" in commands
     assert [step.command for step in cure_steps(interrupted_cure())] == [f"{AGAIN} --budget 10min"]
 
 

@@ -57,7 +57,7 @@ def judge(
     if refused:
         return "refused", refused, None
     if net is None:
-        return "unclear", "No statement was measured long enough for an interval.", None
+        return "unclear", "No statement was measured long enough for an interval; it needs more time.", None
     worst = _worst(effects)
     harmed = [one for one in effects if _harms(one, effects)]
     if harmed:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from statistics import fmean
 
 from uncork.experiment.plan.order import arms, cells
 from uncork.experiment.spec.schema import METRICS, Spec
@@ -71,7 +72,12 @@ class Ledger:
         self._counts: dict[Pair, list[Counted]] = defaultdict(list)
         self._rounds: dict[Compared, set[int]] = defaultdict(set)
         self._lengths: dict[Pair, dict[int, bool]] = defaultdict(dict)
+        self._needless: Callable[[Ledger], Collection[Compared]] = lambda _: ()
         self.refused: dict[tuple[Cell, str, str], str] = {}
+
+    def stop_early(self, needless: Callable[[Ledger], Collection[Compared]]) -> None:
+        """Settle also the comparisons that a rule returns, given this ledger with the trials so far."""
+        self._needless = needless
 
     def add(self, trial: Trial, measurement: Measurement) -> None:
         """Add a trial. An incomplete trial does not count."""
@@ -125,7 +131,8 @@ class Ledger:
         """Return the comparisons that need no more trials; see `stats.compare.settled`.
 
         The result depends on the trials alone, so a resumed run leaves out the same comparisons as the run
-        before. A settled comparison stays settled, because it gets no more trials.
+        before. A settled comparison stays settled, because it gets no more trials; only the rule of
+        `stop_early` may open it again.
         """
         found = self.compared()
         done = settled(
@@ -135,7 +142,7 @@ class Ledger:
             confidence=self._spec.stop.confidence,
             minimum_rounds=self._spec.stop.verdict_rounds,
         )
-        return {one for one, left in zip(found, done, strict=True) if left}
+        return {one for one, left in zip(found, done, strict=True) if left} | set(self._needless(self))
 
     def nothing_left(self) -> str | None:
         """Return why nothing can be measured if every comparison was refused or skipped; otherwise None."""
@@ -170,6 +177,12 @@ class Ledger:
             return estimate_share(counted, confidence) if len(counted) else None
         units = self._units(cell, workload, variant)
         return estimate(units, confidence) if len(units) else None
+
+    def mean(self, cell: Cell, workload: str, variant: str) -> float | None:
+        """Return the mean of a variant's metric over its trials; None if it has none."""
+        name = Arm(variant).name
+        values = [one.value for one in self._observations.get((cell, workload), []) if one.arm == name]
+        return fmean(values) if values else None
 
     def judgements(self) -> list[Judged]:
         """Judge all comparisons that were not refused, together."""

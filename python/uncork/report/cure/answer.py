@@ -171,7 +171,9 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
     unclear = "unclear" in states
     if unclear or "not tried" in states:
         what = "decide the unclear changes" if unclear else "try the rest"
-        yield Step(f"Give uncork more time to {what}:", _with(_again(result), "--budget 60min"))
+        again = _with(_again(result), "--budget 60min")
+        again = again if not result.id else _with(again, f"--resume {shlex.quote(result.id)}")
+        yield Step(f"Give uncork more time to {what}:", again)
     for one in [each for each in result.tried if not each.changes][:_MOST_BY_HAND]:
         yield _unproven(one)
     if not result.tried:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from uncork.experiment.cure.arms import Arm, as_sent, control, unique_names
 from uncork.experiment.cure.bill import account_of
+from uncork.experiment.cure.enough import needless
 from uncork.experiment.cure.judge import choose, judge, kept, state_of
 from uncork.experiment.cure.sets import combine, joined, leave_one_out
 from uncork.experiment.cure.setups import gathers_statistics
@@ -155,7 +157,8 @@ class Prover:
         self._told(
             f"measuring {count_words(len(arms), 'change')} on {count_words(len(statements), 'statement')}"
         )
-        return measure_arms(self._root, text, self._conninfo, statements, clients, self._told)
+        rule = partial(needless, arms, workload=self._workload)
+        return measure_arms(self._root, text, self._conninfo, statements, clients, self._told, rule)
 
     def _change(self, arm: Arm, rehearsed: Rehearsed, measured: Measured) -> Change:
         effects = measured.effects.get(arm.name, ())

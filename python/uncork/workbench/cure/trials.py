@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from uncork.analysis.experiment.result import build_result
 from uncork.errors import BudgetTooShort
+from uncork.experiment.cure.text import BASELINE, workload_name
 from uncork.experiment.run.events import Recovered, Refused, Skipped
+from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.model.database.workload import CapturedStatement
 from uncork.model.results.cure import StatementEffect
 from uncork.model.results.experiment import Comparison, Cost, RunResult
@@ -19,10 +23,15 @@ from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, text_source
+from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.effect import Effect
 from uncork.workbench.event_words import event_line
 from uncork.workbench.experiment.session import RunSession, new_run, resume_run
 
-__all__ = ["Measured", "measure_arms"]
+__all__ = ["Enough", "Measured", "measure_arms"]
+
+Enough = Callable[[Mapping[str, Sequence[StatementEffect]]], set[tuple[str, int]]]
+"""Returns the changes and templates that need no more trials, given the effects by change."""
 
 _CONTINUED: Final = 3
 """How often a run is continued if set-up left too little time for a verdict."""
@@ -46,12 +55,14 @@ def measure_arms(
     statements: Sequence[CapturedStatement],
     clients: int,
     told: Callable[[str], None],
+    needless: Enough | None = None,
 ) -> Measured:
     """Run an experiment about captured statements, and return the effect of each variant on each of them.
 
     `text` is the experiment file, whose workloads are named ``s`` and the statement's template. `server` is
-    the connection string of the server with the copy. If a budget of up to three minutes is too short for any
-    verdict, as on a busy machine, the run is continued for longer, at most three times.
+    the connection string of the server with the copy. `needless` returns what needs no more trials, given the
+    effects so far. If a budget of up to three minutes is too short to bound the effect on a statement and on
+    the costliest one, as on a busy machine, the run is continued for longer, at most three times.
 
     Raises:
         UncorkError: see the errors of `RunSession.events`.
@@ -59,7 +70,8 @@ def measure_arms(
     """
     choice = ServerChoice(dsn=server)
     source = _source(text, Options())
-    session = new_run(root, source, choice)
+    early = None if needless is None else partial(_settled_early, statements, needless)
+    session = new_run(root, source, choice, needless=early)
     attempts = _CONTINUED if source.spec.stop.budget <= _SHORT_NS else 0
     while True:
         begun_ns, measured = time.monotonic_ns(), None
@@ -77,14 +89,51 @@ def measure_arms(
         told(f"too few trials for a verdict; it is measured for another {format_duration(budget_ns)}")
         source = _source(text, Options(budget_ns=budget_ns))
         if measured is None:  # a run without a trial leaves no folder behind
-            session = new_run(root, source, choice)
+            session = new_run(root, source, choice, needless=early)
         else:
-            session = resume_run(session.folder, source, choice)
+            session = resume_run(session.folder, source, choice, needless=early)
 
 
 def _has_intervals(measured: Measured) -> bool:
-    """Return whether the effect of each change is bounded on a statement at least."""
-    return all(any(one.low is not None for one in effects) for effects in measured.effects.values())
+    """Return whether the effect of each change is bounded on its costliest statement."""
+    return all(max(effects, key=_cost).low is not None for effects in measured.effects.values())
+
+
+def _cost(one: StatementEffect) -> float:
+    return one.calls_per_hour * (one.before_ns or 0.0)
+
+
+def _settled_early(
+    statements: Sequence[CapturedStatement], needless: Enough, ledger: Ledger
+) -> list[Compared]:
+    """Return the comparisons of a ledger that need no more trials."""
+    by_workload = {workload_name(one.template): one for one in statements}
+    effects: dict[str, list[StatementEffect]] = defaultdict(list)
+    for cell, workload, variant in ledger.compared():
+        one, found = by_workload[workload], ledger.effect(cell, workload, variant)
+        bounded = isinstance(found, Effect) and found.rounds >= MINIMUM_ROUNDS and found.is_bounded
+        known = found if bounded and isinstance(found, Effect) else None
+        before_ns = ledger.mean(cell, workload, BASELINE)
+        effects[variant].append(
+            StatementEffect(
+                template=one.template,
+                sql=one.sql,
+                changes=one.changes,
+                calls_per_hour=one.calls_per_hour,
+                origin=one.origin,
+                before_ns=before_ns,
+                after_ns=None,
+                ratio=None if known is None else known.ratio,
+                low=None if known is None else known.low,
+                high=None if known is None else known.high,
+            )
+        )
+    done = needless(effects)
+    return [
+        (cell, workload, variant)
+        for cell, workload, variant in ledger.compared()
+        if (variant, by_workload[workload].template) in done
+    ]
 
 
 def _source(text: str, options: Options) -> Source:
@@ -100,7 +149,7 @@ def _run(session: RunSession, told: Callable[[str], None]) -> None:
 
 
 def _measured(run: str, result: RunResult, statements: Sequence[CapturedStatement], clients: int) -> Measured:
-    by_workload = {f"s{one.template}": one for one in statements}
+    by_workload = {workload_name(one.template): one for one in statements}
     costs = {(one.workload, one.variant): one for one in result.costs}
     baseline = next(one.name for one in result.variants if one.baseline)
     effects: dict[str, list[StatementEffect]] = {}

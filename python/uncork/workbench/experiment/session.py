@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
@@ -17,7 +17,7 @@ from uncork.errors import SetupError, UsageError
 from uncork.experiment.plan.order import plan_document
 from uncork.experiment.ports import Load, Server, Until
 from uncork.experiment.run.events import Event, Finished, RoundEnded
-from uncork.experiment.run.ledger import Ledger
+from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.model.engine import POSTGRESQL
 from uncork.requests.server import ServerChoice
@@ -32,7 +32,10 @@ from uncork.workbench.overhead.observers import LocalObservers
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["RunSession", "choose_server", "new_run", "resume_run"]
+__all__ = ["Needless", "RunSession", "choose_server", "new_run", "resume_run"]
+
+Needless = Callable[[Ledger], Collection[Compared]]
+"""Returns comparisons that need no more trials, given the trials so far."""
 
 
 def choose_server(
@@ -69,11 +72,13 @@ class RunSession:
         load: Load,
         *,
         until: Until | None = None,
+        needless: Needless | None = None,
         spent_ns: int = 0,
     ) -> None:
         self._run = run
         self.folder = run.folder
         self._until = until
+        self._needless = needless
         self._spent_ns = spent_ns
         self.source = source
         self._server = server
@@ -113,6 +118,8 @@ class RunSession:
         if self._run.resumed:
             with closing(RunReader(self.folder)) as reader:
                 ledger, first_round = stored_ledger(reader, spec), reader.last_round() + 1
+        if self._needless is not None:
+            ledger.stop_early(self._needless)
         metrics = {name: workload.metric for name, workload in spec.workloads.items()}
         return Runner(
             spec,
@@ -131,11 +138,16 @@ class RunSession:
 
 
 def new_run(
-    root: Path, source: Source, choice: ServerChoice, until: Callable[[Path], Until] | None = None
+    root: Path,
+    source: Source,
+    choice: ServerChoice,
+    until: Callable[[Path], Until] | None = None,
+    needless: Needless | None = None,
 ) -> RunSession:
     """Start a new run of an experiment.
 
     `until`, given the folder, returns a rule for when enough was measured; it replaces the precision.
+    `needless` names comparisons that need no more trials although they are not precise.
 
     Raises:
         SetupError: if the run's folder cannot be written.
@@ -159,7 +171,8 @@ def new_run(
         "plan.json": json.dumps(asdict(plan_document(spec)), indent=2) + "\n",
     }
     run = start_run(root, manifest, files=files)
-    return RunSession(run, source, server, load, until=None if until is None else until(run.folder))
+    wanted = None if until is None else until(run.folder)
+    return RunSession(run, source, server, load, until=wanted, needless=needless)
 
 
 def _engines(source: Source, choice: ServerChoice) -> tuple[Server, Load]:
@@ -181,12 +194,13 @@ def resume_run(
     source: Source,
     choice: ServerChoice,
     until: Callable[[Path], Until] | None = None,
+    needless: Needless | None = None,
     *,
     spent_ns: int = 0,
 ) -> RunSession:
     """Resume a run that was interrupted, failed, or needs more rounds.
 
-    `until`: see `new_run`. `spent_ns`: budget already used.
+    `until` and `needless`: see `new_run`. `spent_ns`: budget already used.
 
     Raises:
         SetupError: if the server is of another kind than before.
@@ -205,4 +219,4 @@ def resume_run(
     manifest = replace(manifest, options=source.options.stored())
     run = RunRecord(folder, manifest, keep=True, resumed=True)
     wanted = None if until is None else until(folder)
-    return RunSession(run, source, server, load, until=wanted, spent_ns=spent_ns)
+    return RunSession(run, source, server, load, until=wanted, needless=needless, spent_ns=spent_ns)

@@ -1,0 +1,98 @@
+"""Decide which comparisons of a cure no longer matter to its decisions, and so need no more trials. Pure.
+
+The intervals are valid at every look, so an experiment may end as soon as they decide. None of the rules
+looks at whether an effect is significant, because effects that stop at their first significance are
+overstated. ``tests/calibration/test_enough.py`` simulates what the rules do to errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from uncork.experiment.cure.arms import CONTROL, Arm
+from uncork.experiment.cure.bill import account_of, saved_by
+from uncork.experiment.cure.judge import COST_SHARE, PRACTICAL, SLOWER
+from uncork.model.database.workload import CapturedWorkload
+from uncork.model.results.cure import Net, StatementEffect
+from uncork.stats.combined import Bounded, difference
+
+__all__ = ["needless"]
+
+Comparison = tuple[str, int]
+"""The name of a change, and the template of a statement."""
+
+
+def needless(
+    arms: Sequence[Arm], effects: Mapping[str, Sequence[StatementEffect]], workload: CapturedWorkload
+) -> set[Comparison]:
+    """Return the comparisons that need no more trials.
+
+    They are those of
+
+    - a statement whose part of the bill is known to 3 % of the time, and which cannot be harmed too much;
+    - a control that surely saves less than the chosen changes, the first of the `arms`;
+    - a set without one of its members, which surely contributes to it;
+    - a change that surely saves less than another change of the same finding.
+
+    `effects` has every statement that is compared, by change; without an interval if it is not known yet.
+    """
+    nets = {one.name: _net(one, effects.get(one.name, ()), workload) for one in arms}
+    means = {one.template: one.mean_ns for one in workload.statements}
+    idle = _idle(arms, nets)
+    return {
+        (arm.name, one.template)
+        for arm in arms
+        for one in effects.get(arm.name, ())
+        if arm.name in idle or _is_known(one, effects[arm.name], means)
+    }
+
+
+def _net(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedWorkload) -> Net | None:
+    """Return what a change saves; None unless each of its statements has an interval."""
+    if not effects or any(one.low is None or one.high is None for one in effects):
+        return None
+    return account_of(arm, effects, workload).net
+
+
+def _idle(arms: Sequence[Arm], nets: Mapping[str, Net | None]) -> set[str]:
+    """Return the changes about which nothing is left to decide."""
+    confirming = any(one.kind == CONTROL for one in arms)
+    known = [(one, net) for one in arms if (net := nets[one.name]) is not None]
+    if not known:
+        return set()
+    if not confirming:
+        best = max(net.low for _, net in known)
+        return {one.name for one, net in known if net.high < best}
+    whole = nets[arms[0].name]
+    if whole is None:
+        return set()
+    return {
+        one.name
+        for one, net in known
+        if one is not arms[0]
+        and (
+            net.high < whole.low
+            if one.kind == CONTROL
+            else difference(_bounded(whole), _bounded(net)).low > PRACTICAL * whole.before
+        )
+    }
+
+
+def _is_known(one: StatementEffect, effects: Sequence[StatementEffect], means: Mapping[int, float]) -> bool:
+    """Return whether a statement's part of the bill is precise enough, and no harm to it is possible."""
+    saved = _saved(one, means)
+    if saved is None:
+        return False
+    before = math.fsum(each.calls_per_hour * means[each.template] / 1e9 for each in effects)
+    sure = math.fsum(max(0.0, part.low) for each in effects if (part := _saved(each, means)) is not None)
+    harm = one.high is not None and one.high > SLOWER and -saved.low > COST_SHARE * sure
+    return not harm and (saved.high - saved.low) / 2 <= PRACTICAL * before
+
+
+def _saved(one: StatementEffect, means: Mapping[int, float]) -> Bounded | None:
+    return saved_by(one, means[one.template])
+
+
+def _bounded(net: Net) -> Bounded:
+    return Bounded(net.saved, net.low, net.high)
