@@ -12,6 +12,7 @@ from uncork.profile.workload.drawing import ColumnDraw, pattern_of
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import Constant, as_arrays, found_values, with_keys, with_values
 from uncork.profile.workload.sets import SETS
+from uncork.profile.workload.typed import typed_texts
 
 
 def column(table, number, name, kind="integer", **facts):
@@ -409,3 +410,23 @@ def test_without_rows_the_reason_is_told():
     assert refused.endswith(
         "lower(note) are unknown: it calls the function lower, and uncork executes only immutable functions"
     )
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "typed"),
+    [
+        ("SELECT * FROM generate_series($1, $2)", ("1", "17"), "generate_series($1::integer, $2::integer)"),
+        ("SELECT generate_series($1, $2::int)", ("5000000000", "2"), "generate_series($1::bigint, $2::int)"),
+        ("SELECT abs($1)", ("1.5",), "abs($1::numeric)"),
+        ("SELECT age($1)", ("2026-01-01 10:00:00+00",), "age($1::timestamp with time zone)"),
+        ("SELECT upper($1)", ("a",), "upper($1::text)"),
+        ("SELECT id FROM orders WHERE made > $1 + $2", ("2026-01-01", "1"), "made > $1::date + $2::integer"),
+    ],
+)
+def test_parameters_get_the_types_of_their_values_or_columns(sql, values, typed):
+    assert any(text.endswith(typed) for text in typed_texts(sql, [values], KNOWN))
+
+
+def test_a_parameter_that_is_compared_with_a_column_keeps_the_type_that_the_server_infers_at_first():
+    first = next(typed_texts("SELECT $1 FROM orders WHERE id = $2", [("1", "2")], KNOWN))
+    assert first == "SELECT $1::integer FROM orders WHERE id = $2"

@@ -39,6 +39,7 @@ from uncork.profile.workload.building import (
 )
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import with_values
+from uncork.profile.workload.typed import typed_texts
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import part_of, read_manifest
 
@@ -93,7 +94,7 @@ def captured_workload(folder: Path, conninfo: str | None, log: Path | None = Non
             together=_in_time(rows_of(statements, known), planner.sample_rows, RowSample),
         )
         workload = build_workload(statements, known, evidence.seconds, evidence.sessions)
-        return _checked(workload, planner)
+        return _checked(workload, planner, known)
 
 
 def _watched(folder: Path) -> Path:
@@ -235,20 +236,35 @@ def _in_time(
     }
 
 
-def _checked(workload: CapturedWorkload, planner: Planner) -> CapturedWorkload:
-    """Return the workload without the statements that the server refuses to plan with their first values."""
+def _checked(workload: CapturedWorkload, planner: Planner, known: Known) -> CapturedWorkload:
+    """Return the workload without the statements that the server refuses to plan with their first values.
+
+    If it refuses parameters of unknown type, a text with casts that it plans replaces the statement's.
+    """
     begun = time.monotonic_ns()
     kept: list[CapturedStatement] = []
     missing = list(workload.missing)
     for one in workload.statements:
         reason = "" if time.monotonic_ns() - begun > _LONGEST_NS else _refusal(one, planner)
-        if reason:
+        typed = _typed(one, planner, known) if reason else None
+        if typed is not None:
+            kept.append(typed)
+        elif reason:
             words = f'the server refuses it with the captured values: "{reason}"'
             missing.append(NotCaptured(one.template, one.sql, words, one.share))
         else:
             kept.append(one)
     missing.sort(key=lambda one: (-one.share, one.template))
     return replace(workload, statements=tuple(kept), missing=tuple(missing))
+
+
+def _typed(one: CapturedStatement, planner: Planner, known: Known) -> CapturedStatement | None:
+    """Return a statement with types of parameters with which the server plans it; None if there are none."""
+    for text in dict.fromkeys(typed_texts(one.sql, one.sets, known)):
+        typed = replace(one, sql=text)
+        if not _refusal(typed, planner):
+            return typed
+    return None
 
 
 def _refusal(one: CapturedStatement, planner: Planner) -> str:
