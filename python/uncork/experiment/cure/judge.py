@@ -90,13 +90,13 @@ def state_of(changes: Sequence[Change]) -> ChangeState:
 def kept(whole: Net, without: Mapping[str, Net]) -> tuple[str, ...]:
     """Return the members of a set that are still needed: all, or all but one.
 
-    `whole` is what the set saves, `without` what it saves without each member, by the member's name. A member
+    `whole` is what the set saves, `without` what it saves without single members, by their names. A member
     contributes the difference. If even the upper limit of its contribution does not matter, it is left out.
     Of several such members only the one that contributes least is left out, because two indexes that replace
     each other contribute nothing one by one and everything together. Measure again after each.
     """
-    if len(without) < 2:
-        return tuple(without)
+    if not without:
+        return ()
     contributions = {name: difference(_bounded(whole), _bounded(net)).high for name, net in without.items()}
     least = min(contributions, key=lambda name: contributions[name])
     if contributions[least] > PRACTICAL * whole.before:

@@ -12,7 +12,7 @@ from uncork.experiment.cure.setups import table_named
 from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.results.cure import Net
 
-__all__ = ["SET", "combine", "compatible", "joined", "leave_one_out"]
+__all__ = ["SET", "combine", "compatible", "joined", "leave_one_out", "replaceable"]
 
 SET: Final = "set"
 """The name and the kind of several changes together."""
@@ -87,6 +87,20 @@ def leave_one_out(arms: Sequence[Arm]) -> dict[str, Arm]:
         for arm in arms
     ]
     return {arm.name: one for arm, one in zip(arms, unique_names(rest), strict=True)}
+
+
+def replaceable(planned: Mapping[str, frozenset[int]]) -> frozenset[str]:
+    """Return the changes that another one may make superfluous; the others need not be left out to see it.
+
+    `planned` are the statements whose plan each change alters, by the change's name. A change that was proven
+    alone and alters plans that no other one alters contributes their gain. If it alters none, as an index of
+    a foreign key that only a trigger uses, nothing is known.
+    """
+    return frozenset(
+        name
+        for name, own in planned.items()
+        if not own or any(own & other for each, other in planned.items() if each != name)
+    )
 
 
 # ---- steps ----

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from uncork.experiment.cure.arms import Arm, as_sent, control, unique_names
+from uncork.experiment.cure.arms import CONTROL, Arm, as_sent, control, unique_names
 from uncork.experiment.cure.bill import account_of
 from uncork.experiment.cure.enough import needless
 from uncork.experiment.cure.judge import choose, judge, kept, state_of
-from uncork.experiment.cure.sets import combine, joined, leave_one_out
+from uncork.experiment.cure.sets import combine, joined, leave_one_out, replaceable
 from uncork.experiment.cure.setups import gathers_statistics
 from uncork.experiment.cure.text import experiment_of_arms
 from uncork.model.database.finding import Finding
@@ -110,8 +110,10 @@ class Prover:
         return change
 
     def _together(self, arms: tuple[Arm, ...], budget_s: float) -> Change:
-        """Measure changes together; what the others make superfluous is left out before the next try."""
-        whole, others = _whole(arms), leave_one_out(arms)
+        """Measure changes together, and without each that another may replace; leave out what is replaced."""
+        whole = _whole(arms)
+        doubtful = replaceable({one.name: self._arms[one.name][1].planned for one in arms})
+        others = {name: one for name, one in leave_one_out(arms).items() if name in doubtful}
         useless = control(self._workload, [whole, *others.values()])
         built = _sum([self._arms[one.name][1] for one in arms])
         measured = self._measure(
@@ -127,9 +129,9 @@ class Prover:
         }
         if change.net is None or len(nets) < len(others):
             return change
-        names = kept(change.net, nets)
-        if others and len(names) < len(arms):
-            return self._together(tuple(one for one in arms if one.name in names), budget_s)
+        left = set(nets) - set(kept(change.net, nets))
+        if left:
+            return self._together(tuple(one for one in arms if one.name not in left), budget_s)
         return change
 
     def _named(self, arms: Sequence[Arm]) -> list[Arm]:
@@ -158,7 +160,8 @@ class Prover:
             f"measuring {count_words(len(arms), 'change')} on {count_words(len(statements), 'statement')}"
         )
         rule = partial(needless, arms, workload=self._workload)
-        return measure_arms(self._root, text, self._conninfo, statements, clients, self._told, rule)
+        deciding = arms[0].name if any(one.kind == CONTROL for one in arms) else ""
+        return measure_arms(self._root, text, self._conninfo, statements, clients, self._told, rule, deciding)
 
     def _change(self, arm: Arm, rehearsed: Rehearsed, measured: Measured) -> Change:
         effects = measured.effects.get(arm.name, ())

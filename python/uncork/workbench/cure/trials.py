@@ -55,14 +55,18 @@ def measure_arms(
     statements: Sequence[CapturedStatement],
     clients: int,
     told: Callable[[str], None],
-    needless: Enough | None = None,
+    needless: Enough = lambda _: set(),
+    deciding: str = "",
 ) -> Measured:
     """Run an experiment about captured statements, and return the effect of each variant on each of them.
 
     `text` is the experiment file, whose workloads are named ``s`` and the statement's template. `server` is
     the connection string of the server with the copy. `needless` returns what needs no more trials, given the
-    effects so far. If a budget of up to three minutes is too short to bound the effect on a statement and on
-    the costliest one, as on a busy machine, the run is continued for longer, at most three times.
+    effects so far.
+
+    A budget of up to three minutes can be too short to bound the effect on the costliest statement, as on a
+    busy machine: that of the variant `deciding`, or of any variant if it is empty. Then the run is continued
+    until all effects are bounded, for as much time again at most, at most three times.
 
     Raises:
         UncorkError: see the errors of `RunSession.events`.
@@ -70,8 +74,8 @@ def measure_arms(
     """
     choice = ServerChoice(dsn=server)
     source = _source(text, Options())
-    early = None if needless is None else partial(_settled_early, statements, needless)
-    session = new_run(root, source, choice, needless=early)
+    session = new_run(root, source, choice, needless=partial(_settled_early, statements, needless))
+    bounded = partial(_settled_early, statements, _bounded)
     attempts = _CONTINUED if source.spec.stop.budget <= _SHORT_NS else 0
     while True:
         begun_ns, measured = time.monotonic_ns(), None
@@ -81,7 +85,7 @@ def measure_arms(
         except BudgetTooShort:
             if not attempts:
                 raise
-        if measured is not None and (not attempts or _has_intervals(measured)):
+        if measured is not None and (not attempts or _has_interval(measured, deciding)):
             return measured
         attempts -= 1
         # Most of what was spent went into set-up.
@@ -89,18 +93,23 @@ def measure_arms(
         told(f"too few trials for a verdict; it is measured for another {format_duration(budget_ns)}")
         source = _source(text, Options(budget_ns=budget_ns))
         if measured is None:  # a run without a trial leaves no folder behind
-            session = new_run(root, source, choice, needless=early)
+            session = new_run(root, source, choice, needless=bounded)
         else:
-            session = resume_run(session.folder, source, choice, needless=early)
+            session = resume_run(session.folder, source, choice, needless=bounded)
 
 
-def _has_intervals(measured: Measured) -> bool:
-    """Return whether the effect of each change is bounded on its costliest statement."""
-    return all(max(effects, key=_cost).low is not None for effects in measured.effects.values())
+def _has_interval(measured: Measured, deciding: str) -> bool:
+    """Return whether the effect of the deciding change, or of any, is bounded on its costliest statement."""
+    known = {name: max(effects, key=_cost).low is not None for name, effects in measured.effects.items()}
+    return known.get(deciding, True) if deciding else not known or any(known.values())
 
 
 def _cost(one: StatementEffect) -> float:
     return one.calls_per_hour * (one.before_ns or 0.0)
+
+
+def _bounded(effects: Mapping[str, Sequence[StatementEffect]]) -> set[tuple[str, int]]:
+    return {(name, one.template) for name, found in effects.items() for one in found if one.low is not None}
 
 
 def _settled_early(

@@ -9,7 +9,7 @@ import pytest
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.bill import account_of, saved_by
 from uncork.experiment.cure.judge import choose, judge, kept, state_of
-from uncork.experiment.cure.sets import combine, compatible, joined, leave_one_out
+from uncork.experiment.cure.sets import combine, compatible, joined, leave_one_out, replaceable
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Net, StatementEffect
 from uncork.stats.combined import Bounded, difference, total
@@ -169,3 +169,9 @@ def test_a_member_that_contributes_nothing_leaves_the_set_one_at_a_time():
     assert kept(whole, {"a": Net(50.5, 50, 51, 100), "b": Net(50, 49.5, 51, 100)}) == ("b",)
     assert kept(whole, {"a": needed, "b": Net(49, 30, 60, 100)}) == ("a", "b")
     assert kept(whole, {"a": Net(0, 0, 0, 100)}) == ("a",)
+
+
+def test_only_changes_that_alter_the_same_plans_can_replace_each_other():
+    planned = {"a": frozenset({1, 2}), "b": frozenset({2}), "c": frozenset({3}), "d": frozenset()}
+    assert replaceable(planned) == {"a", "b", "d"}
+    assert replaceable({"a": frozenset({1}), "b": frozenset({2})}) == frozenset()
