@@ -30,7 +30,8 @@ def needless(
 
     They are those of
 
-    - a statement whose part of the bill is known to 3 % of the time, and which cannot be harmed too much;
+    - a statement whose part of the bill is known so well that the sum of equally well known parts is known to
+      3 % of the time, and which cannot be harmed too much;
     - a control that surely saves less than the chosen changes, the first of the `arms`;
     - a set without one of its members, which surely contributes to it;
     - a change that surely saves less than another change of the same finding.
@@ -87,7 +88,7 @@ def _is_known(one: StatementEffect, effects: Sequence[StatementEffect], means: M
     before = math.fsum(each.calls_per_hour * means[each.template] / 1e9 for each in effects)
     sure = math.fsum(max(0.0, part.low) for each in effects if (part := _saved(each, means)) is not None)
     harm = one.high is not None and one.high > SLOWER and -saved.low > COST_SHARE * sure
-    return not harm and (saved.high - saved.low) / 2 <= PRACTICAL * before
+    return not harm and (saved.high - saved.low) / 2 <= PRACTICAL * before / math.sqrt(len(effects))
 
 
 def _saved(one: StatementEffect, means: Mapping[int, float]) -> Bounded | None:
