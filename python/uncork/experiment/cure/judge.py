@@ -14,16 +14,20 @@ from typing import Final
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.bill import saved_by
 from uncork.model.results.cure import PRACTICAL, Change, ChangeState, Net, StatementEffect
-from uncork.model.units import format_count
+from uncork.model.units import format_count, format_duration
 from uncork.stats.combined import Bounded, difference
 
-__all__ = ["COST_SHARE", "PRACTICAL", "SLOWER", "choose", "judge", "kept", "state_of"]
+__all__ = ["COST_SHARE", "PRACTICAL", "SLOWER", "choose", "doubt", "judge", "kept", "state_of"]
 
 SLOWER: Final = 1.2
 """Ratio above which a statement is slower than a change may make it: the non-inferiority margin."""
 
 COST_SHARE: Final = 0.1
 """Part of all gains above which the loss of one such statement makes a change harmful."""
+
+_UNLIKE: Final = 10.0
+"""Ratio of the times of a call on the source and on the copy from which on the values are doubted. A busy
+server is slower than a copy too, by less than that."""
 
 _ORDER: Final[tuple[ChangeState, ...]] = (
     "cured",
@@ -69,6 +73,25 @@ def judge(
     rest = f" Statements with {unknown:.0%} of the time were not measured." if unknown >= 0.005 else ""
     state, reason = _by_net(net, template, expected=arm.kind != "control")
     return state, f"{reason}{rest}", template
+
+
+def doubt(arm: Arm, effects: Sequence[StatementEffect], means: Mapping[int, float]) -> str:
+    """Return why a change without gain may have one with other values; empty if there is no reason.
+
+    `means` are the nanoseconds of a call on the source, by template. Drawn values have the frequencies of the
+    columns. If the application sends rare ones, of which the plan is slow, the copy does not show the fault.
+    """
+    for one in effects:
+        mean_ns, before_ns = means.get(one.template, 0.0), one.before_ns or 0.0
+        drawn = one.template in arm.templates and one.origin in ("drawn", "rows")
+        if drawn and before_ns and mean_ns > _UNLIKE * before_ns:
+            here, there = format_duration(before_ns), format_duration(mean_ns)
+            return (
+                f"With drawn values, statement {one.template} takes {here} on the copy, but {there} on the "
+                "server: the application sends others, or its sessions have other settings. Take the values "
+                "from the server's log with --logs."
+            )
+    return ""
 
 
 def choose(changes: Sequence[Change]) -> Change | None:

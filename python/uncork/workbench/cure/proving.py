@@ -11,7 +11,7 @@ from typing import Final
 from uncork.experiment.cure.arms import CONTROL, Arm, as_sent, control, unique_names
 from uncork.experiment.cure.bill import account_of
 from uncork.experiment.cure.enough import needless
-from uncork.experiment.cure.judge import choose, judge, kept, state_of
+from uncork.experiment.cure.judge import choose, doubt, judge, kept, state_of
 from uncork.experiment.cure.sets import combine, joined, leave_one_out, replaceable
 from uncork.experiment.cure.setups import gathers_statistics
 from uncork.experiment.cure.text import experiment_of_arms
@@ -168,6 +168,9 @@ class Prover:
         account = account_of(arm, effects, self._workload)
         refused = measured.refused.get(arm.name, "")
         state, reason, worst = judge(arm, effects, account.net, refused=refused, unknown=account.unknown)
+        means = {one.template: one.mean_ns for one in self._workload.statements}
+        if state == "not cured" and (other := doubt(arm, effects, means)):
+            state, reason = "unclear", other
         return replace(
             _untried(arm, rehearsed),
             state=state,

@@ -8,7 +8,7 @@ import pytest
 
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.bill import account_of, saved_by
-from uncork.experiment.cure.judge import choose, judge, kept, state_of
+from uncork.experiment.cure.judge import choose, doubt, judge, kept, state_of
 from uncork.experiment.cure.sets import combine, compatible, joined, leave_one_out, replaceable
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Net, StatementEffect
@@ -175,3 +175,17 @@ def test_only_changes_that_alter_the_same_plans_can_replace_each_other():
     planned = {"a": frozenset({1, 2}), "b": frozenset({2}), "c": frozenset({3}), "d": frozenset()}
     assert replaceable(planned) == {"a", "b", "d"}
     assert replaceable({"a": frozenset({1}), "b": frozenset({2})}) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("origin", "mean_s", "doubted"),
+    [("drawn", 0.2, True), ("rows", 0.2, True), ("seen", 0.2, False), ("drawn", 0.05, False)],
+)
+def test_a_change_without_gain_is_doubted_if_drawn_values_are_much_faster_than_the_server(
+    origin, mean_s, doubted
+):
+    own = replace(INDEX, templates=(1,))
+    without_gain = replace(effect(1, 1.0, 0.99, 1.01), origin=origin)
+    reason = doubt(own, [without_gain], {1: mean_s * 1e9})
+    assert ("--logs" in reason) is doubted
+    assert doubt(INDEX, [without_gain], {1: mean_s * 1e9}) == "", "it is no statement of the finding"
