@@ -142,7 +142,14 @@ def test_a_variant_may_bring_sql_of_its_own():
             "workloads.add.batch.rows: expected a whole number of at least 1",
         ),
         ([("[10, 100]", "[10, 101]")], "101 rows cannot be divided into equal chunks of 26 to 50 rows"),
-        ([("FROM :batch", "FROM other")], "must read its rows from :batch, because there is a batch"),
+        (
+            [("FROM :batch", "FROM other")],
+            "must read its rows from :batch, or name its columns, because there",
+        ),
+        (
+            [("SELECT id, name FROM :batch", "VALUES (:id, :name)")],
+            "workloads.add.sql: must read its rows from :batch, because there is a batch",
+        ),
         ([('check = "SELECT id, name FROM item"\n', "")], "workloads.add: a batch needs check"),
         (
             [("operations = 1\n", 'duration = "1s"\n')],
@@ -169,6 +176,17 @@ def test_a_variant_may_bring_sql_of_its_own():
 )
 def test_what_cannot_be_is_refused_with_its_place(changes, message):
     assert message in problems(*changes)
+
+
+def test_a_variant_sends_a_statement_of_its_own_that_names_the_columns():
+    text = GOOD.replace("SELECT id, name FROM :batch", "VALUES (:id, :name)")
+    text = text.replace('batching = "values"\nchunk = 50', 'batching = "unnest"')
+    own = 'workloads.add.sql = "INSERT INTO item SELECT * FROM unnest(:id::integer[], :name::text[])"'
+    spec = parse(text.replace('batching = "unnest"', f'batching = "unnest"\n{own}'))
+    cell = cells(spec)[0]
+    sent = {name: batch_of(spec, cell, "add", name).statements[0].sql for name in ("row", "many")}
+    assert sent["row"] == "INSERT INTO item VALUES ($1, $2)"
+    assert sent["many"] == "INSERT INTO item SELECT * FROM unnest($1::integer[], $2::text[])"
 
 
 def test_batching_without_a_batch_is_refused():

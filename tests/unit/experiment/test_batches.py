@@ -94,6 +94,18 @@ def test_chunks_are_equal_and_within_what_a_statement_can_hold(rows, columns, ch
     assert rows % each == 0
 
 
+def test_sql_that_names_the_columns_gets_a_value_or_the_array_of_all_values():
+    single = ("SELECT name FROM item WHERE id = :id AND name <> :name",)
+    for strategy in ("rows", "transaction", "pipeline"):
+        (one,) = carried(strategy, texts=single).statements
+        assert one.sql == "SELECT name FROM item WHERE id = $1 AND name <> $2"
+        assert (one.columns, one.batch.rows, one.batch.times) == ((0, 1), 1, 6)
+    many = ("SELECT name FROM item WHERE id = ANY (:id) AND name <> ALL (:name::text[])",)
+    (one,) = carried("unnest", texts=many).statements
+    assert one.sql == "SELECT name FROM item WHERE id = ANY ($1) AND name <> ALL ($2::text[])"
+    assert (one.columns, one.batch) == ((0, 1), Batch(6, 1, "arrays"))
+
+
 def test_arrays_need_no_chunks():
     assert chunk_rows("unnest", 100_000, 23) == 100_000
 

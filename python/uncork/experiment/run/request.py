@@ -74,7 +74,7 @@ def batch_of(spec: Spec, cell: Cell, workload: str, variant: str, rows: int | No
     texts = texts_for(spec, cell, variant)
     return carry(
         workload,
-        [substitute(text, texts) for text in facts.statements],
+        [substitute(text, texts) for text in spec.statements(workload, variant)],
         facts.batch.columns,
         strategy=chosen.batching,
         rows=spec.batch_rows(workload, dict(cell.levels)) if rows is None else rows,
@@ -156,6 +156,8 @@ def answer_request(
     sent = _sent(spec, cell, workload, variant)
     batched = facts.batch is not None
     most = max(1, ANSWER_ROWS // sent.rows) if batched else ANSWER_OPERATIONS
+    if batched and facts.answer == "may differ":
+        most = 1  # nothing is compared
     operations = min(_operations(spec, workload, sent.rows)[0] or most, most)
     return LoadRequest(
         target=target,

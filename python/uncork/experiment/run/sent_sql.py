@@ -93,7 +93,7 @@ def _of_workload(spec: Spec, name: str, variant: str, texts: dict[str, str]) -> 
     if workload.http is None:
         columns = {parameter: number for number, parameter in enumerate(workload.sources)}
         if workload.batch is not None:
-            columns, texts = {}, {**texts, BATCH: _ROWS}
+            texts = {**texts, BATCH: _ROWS}
         section, base = (workload, key) if own is None else (own, place)
         for written in spec.statements(name, variant):
             filled = substitute(written, texts)

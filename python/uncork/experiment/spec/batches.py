@@ -3,11 +3,15 @@
 The workload's SQL reads its rows from ``:batch`` as from a table. The strategy decides what replaces it: one
 row of values, many rows, arrays, or a temporary table filled by COPY. So every strategy executes the same
 SQL, and only the transfer of the rows differs.
+
+SQL without ``:batch`` can name the columns instead. ``:id`` is then a value where one row is sent at a time,
+and the array of all values where arrays are. So a strategy can have a statement of its own, as a client has
+that sends each row with ``WHERE id = :id`` and then all rows with ``WHERE id = ANY (:id)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +27,7 @@ __all__ = [
     "carry",
     "chunk_rows",
     "plain_values",
+    "takes_rows",
 ]
 
 Strategy = Literal["rows", "transaction", "pipeline", "values", "unnest", "copy"]
@@ -45,6 +50,8 @@ _FORMS: dict[Strategy, Form] = {
     "unnest": "arrays",
     "copy": "copy",
 }
+_NAMING: frozenset[Form] = frozenset({"scalar", "arrays"})
+"""Forms in which each column has one placeholder, so that SQL can name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,8 @@ def carry(
 
     Args:
         name: the workload's name; names of statements begin with it.
-        texts: its SQL, complete except for ``:batch``; a text without it is executed once per batch.
+        texts: its SQL, complete except for ``:batch`` or the columns; a text that has neither is executed
+            once per batch.
         columns: the columns of ``:batch`` with their types, in the order of the parameter table.
         strategy: how the rows are sent.
         rows: number of rows in a batch.
@@ -89,12 +97,14 @@ def carry(
     each = chunk_rows(strategy, rows, len(columns), chunk)
     batch = Batch(each, rows // each, form, pipelined=strategy == "pipeline")
     source = {BATCH: _source(form, columns, each)}
+    if form in _NAMING:
+        source |= {column: f"${number}" for number, column in enumerate(columns, start=1)}
     every = tuple(range(len(columns)))
     statements = _copied(name, columns, batch) if form == "copy" else []
     for number, text in enumerate(texts, start=1):
         own = name if len(texts) == 1 else f"{name}.{number}"
         sql = substitute(text, source).strip().rstrip(";")
-        taken = form != "copy" and BATCH in names_in(text)
+        taken = form != "copy" and takes_rows(text, columns, strategy)
         statements.append(Statement(own, sql, every if taken else (), batch if taken else None))
     executions = sum(1 if one.batch is None else one.batch.times for one in statements)
     syncs = sum(_waits(one.batch) for one in statements)
@@ -108,6 +118,12 @@ def carry(
         round_trips=syncs + 2 * transaction,
         commits=executions if strategy == "rows" else 1,
     )
+
+
+def takes_rows(text: str, columns: Collection[str], strategy: Strategy) -> bool:
+    """Return whether SQL takes the rows of a batch: from ``:batch``, or by the names of its columns."""
+    names = names_in(text)
+    return BATCH in names or (_FORMS[strategy] in _NAMING and not names.isdisjoint(columns))
 
 
 def chunk_rows(strategy: Strategy, rows: int, columns: int, chunk: int | None = None) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from uncork.experiment.spec import problems
-from uncork.experiment.spec.batches import BATCH, chunk_rows
+from uncork.experiment.spec.batches import BATCH, chunk_rows, takes_rows
 from uncork.experiment.spec.growth import check_growth
 from uncork.experiment.spec.guard import check_guard
 from uncork.experiment.spec.service_checks import check_services, http_names
@@ -66,7 +66,8 @@ def check_names(spec: Spec) -> list[problems.Problem]:
     bound = set(spec.factors) | {
         parameter for workload in spec.workloads.values() for parameter in workload.parameters
     }
-    bound |= {BATCH} if any(workload.batch for workload in spec.workloads.values()) else set()
+    batches = [workload.batch for workload in spec.workloads.values() if workload.batch is not None]
+    bound |= {BATCH, *(column for one in batches for column in one.columns)} if batches else set()
     for name, variant in spec.variants.items():
         for value, text in variant.values.items():
             found += _unknown_names(("variants", name, "values", value), text, bound)
@@ -91,7 +92,7 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
     if used & values:
         texts = (text for variant in spec.variants.values() for text in variant.values.values())
         used |= {inner for text in texts for inner in names_in(text)}
-    bound = known | (set(workload.parameters) if workload.batch is None else {BATCH})
+    bound = known | (set(workload.parameters) if workload.batch is None else {BATCH, *workload.batch.columns})
     for statement in workload.statements:
         yield from _unknown_names((*key, "sql"), statement, bound)
     for variant, written in own.items():
@@ -243,12 +244,15 @@ def _check_batch(spec: Spec, name: str) -> Iterator[problems.Problem]:
             'expected a whole number of at least 1, or a factor with such levels, such as ":rows"; found '
             f'"{workload.batch.rows}"',
         )
-    for variant in spec.variants.values():
-        texts = [substitute(text, variant.values) for text in workload.statements]
-        if not any(BATCH in names_in(text) for text in texts):
-            yield problems.Problem((*key, "sql"), "must read its rows from :batch, because there is a batch")
+    for variant_name, variant in spec.variants.items():
         if variant.batching is None:
             continue
+        texts = [substitute(text, variant.values) for text in spec.statements(name, variant_name)]
+        if not any(takes_rows(text, workload.batch.columns, variant.batching) for text in texts):
+            named = "" if variant.batching in {"values", "copy"} else ", or name its columns"
+            yield problems.Problem(
+                (*key, "sql"), f"must read its rows from :batch{named}, because there is a batch"
+            )
         for size in sizes or ():
             try:
                 chunk_rows(variant.batching, size, len(workload.batch.columns), variant.chunk)

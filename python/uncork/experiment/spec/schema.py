@@ -262,8 +262,11 @@ class Workload(Section):
             return self
         if self.transaction:
             raise ValueError("remove transaction; for a batch, each variant's batching decides it")
-        if self.operations is None:
-            raise ValueError("a batch uses up its rows; give operations instead of duration")
+        if self.operations is None and self.state != "keep":
+            raise ValueError(
+                'a batch uses up its rows; give operations instead of duration, or set state = "keep" if a '
+                "trial may send the same rows again"
+            )
         if self.check is None and self.answer != "may differ":
             raise ValueError(
                 "a batch needs check, a query that returns the data that every strategy must leave behind; "

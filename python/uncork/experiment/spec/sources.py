@@ -52,6 +52,7 @@ class BatchFacts(Section):
     """Makes one operation one batch of rows. The variants' `batching` decides how the rows are sent.
 
     The SQL reads the rows from `:batch` as from a table: `INSERT INTO item SELECT id, name FROM :batch`.
+    Or it names the columns: `:id` is a value, or with unnest the array of all values.
     """
 
     rows: int | str = Field(description='Rows per batch, or a factor: ":rows".')
