@@ -11,7 +11,14 @@ from uncork.model.results.cure import Change, CureResult, Handed, Net, Statement
 from uncork.model.results.database import Missing
 from uncork.report.cure.answer import answer_cure
 
-__all__ = ["grouped_report", "healthy_cure", "interrupted_cure", "nothing_proven", "proven_cure"]
+__all__ = [
+    "application_cure",
+    "grouped_report",
+    "healthy_cure",
+    "interrupted_cure",
+    "nothing_proven",
+    "proven_cure",
+]
 
 _SELECT = "select id, total, status from orders where customer_id = $1 order by created_at desc limit 20"
 _INSERT = "insert into orders (customer_id, total, status) values ($1, $2, $3) returning id"
@@ -199,6 +206,28 @@ def proven_cure() -> CureResult:
             looked_at=LookedAt(41, 12, 9, 8, 14, 330),
             sessions=1.06,
         )
+    )
+
+
+def application_cure() -> CureResult:
+    """Return a finding that only the application can cure, which a variant of the workload proved."""
+    change = Change(
+        name="s2-one-statement",
+        kind="client",
+        text="Insert 20 rows into orders with one statement.",
+        sql="INSERT INTO orders (total)\nSELECT batch.p1\nFROM unnest($1::numeric[]) AS batch (p1);",
+        undo="INSERT INTO orders (total) VALUES ($1);",
+        state="cured",
+        reason="It saves 300 s per hour.",
+        net=Net(300.0, 280.0, 320.0, 2564.0),
+        effects=(StatementEffect(2, _INSERT, True, 9000.0, "drawn", 2e6, 1e5, 0.05, 0.04, 0.06),),
+        against=("All rows of a batch succeed or fail together, and are locked until its end.",),
+        runs=("loop-2", "loop-1"),
+        assumed=("A batch has 20 rows.", "The rows were the same for 20 sets of values."),
+    )
+    tried = Tried(row_at_a_time(), "cured", change.reason, (change,), change.name)
+    return answer_cure(
+        replace(proven_cure(), tried=(tried,), chosen=None, bill_before=None, bill_after=None, handed=())
     )
 
 

@@ -101,6 +101,7 @@ def _change(data: Mapping[str, Any]) -> Change:
             "effects": tuple(StatementEffect(**one) for one in data["effects"]),
             "against": tuple(data["against"]),
             "runs": tuple(data["runs"]),
+            "assumed": tuple(data.get("assumed", ())),
         }
     )
 

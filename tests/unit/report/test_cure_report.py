@@ -8,7 +8,14 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from fakes.cures import grouped_report, healthy_cure, interrupted_cure, nothing_proven, proven_cure
+from fakes.cures import (
+    application_cure,
+    grouped_report,
+    healthy_cure,
+    interrupted_cure,
+    nothing_proven,
+    proven_cure,
+)
 from uncork.model.results.cure import Net, Tried
 from uncork.model.results.database import Missing
 from uncork.report.blocks import ForestChart
@@ -27,6 +34,7 @@ from uncork.report.cure.words import (
 )
 from uncork.report.headline import fits, split_answer
 from uncork.report.write.html import html_page
+from uncork.workbench.cure.handing_application import application_readme
 
 AGAIN = "uncork cure database-shop-20260531-101000 'host=db.example dbname=shop' --for 60s"
 
@@ -82,6 +90,31 @@ def test_a_change_with_many_words_follows_the_headline():
     assert headline(found) == "With the proven change, the captured workload takes 62 % less time [58, 66]."
     assert text in found.answer
     assert fits(headline(found))
+
+
+def test_a_proven_change_of_the_application_is_the_answer_if_no_other_change_is():
+    result = application_cure()
+    assert headline(result) == (
+        "Insert 20 rows into orders with one statement: the captured workload takes 12 % less time."
+    )
+    (first, *_) = result.reasons
+    assert "Only the application can make this change. A batch has 20 rows." in first
+    assert not any(reason.startswith("Cured:") for reason in result.reasons)
+    (step, *_) = cure_steps(result)
+    assert step.command.endswith("/handed/application/s2-one-statement/README.md")
+    page = application_readme(result.tried[0].changes[0], measured=True)
+    for text in ("12 % less time [11, 12]", "VALUES ($1);", "unnest($1::numeric[])", "is an array", "fail"):
+        assert text in page
+    shown = StringIO()
+    Console(file=shown, width=120).print(html_page(build_cure_document(result)))
+    assert "Assumed: A batch has 20 rows." in shown.getvalue() and "The application sends" in shown.getvalue()
+
+
+def test_it_stands_beside_a_proven_change_of_the_database():
+    both = proven_cure()
+    result = answer_cure(replace(both, tried=(*both.tried, *application_cure().tried)))
+    assert headline(result) == headline(both)
+    assert any("Only the application can make this change" in reason for reason in result.reasons)
 
 
 def test_the_way_to_production_is_apply_revert_compare():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.results.cure import Change, CureResult, StatementEffect
+from uncork.model.results.cure import Change, CureResult, StatementEffect, application_changes
 from uncork.model.results.figure import Figure
 
 __all__ = ["cure_figures", "proven_words"]
@@ -21,7 +21,8 @@ def cure_figures(result: CureResult) -> Iterator[Figure]:
     """
     chosen = _proven(result)
     proven = [one for one in result.tried if one.state == "cured"] if chosen is not None else []
-    yield Figure("", "proven changes", len(proven), "", "", "exact")
+    many = len(proven) if chosen is not None else len(application_changes(result))
+    yield Figure("", "proven changes", many, "", "", "exact")
     net = None if chosen is None else chosen.net
     yield Figure("", "saved per hour", 0.0 if net is None else net.saved * _S, "ns", "higher")
     if chosen is None or net is None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 __all__ = [
     "bind",
+    "masked",
     "named",
     "names_in",
     "numbers_in",
@@ -90,6 +91,14 @@ def renumbered(sql: str, texts: Mapping[int, str]) -> str:
         number = None if match is None else match["number"]
         pieces.append(text if number is None else texts.get(int(number), text))
     return "".join(pieces)
+
+
+def masked(sql: str) -> str:
+    """Return SQL of the same length, with blanks in place of comments, strings and quoted identifiers."""
+    return "".join(
+        text if match is None or match["name"] or match["number"] or match["end"] else " " * len(text)
+        for match, text in _tokens(sql)
+    )
 
 
 def plain_colons(sql: str) -> str:

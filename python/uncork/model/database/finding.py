@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Bill", "Candidate", "CandidateKind", "Finding"]
+__all__ = ["Bill", "Candidate", "CandidateKind", "ClientHabit", "Finding"]
 
 CandidateKind = Literal["index", "ddl", "statement", "setting", "maintenance", "client"]
 """What a candidate changes: an index, another object, the text of a statement, a setting, the state of a
 table (VACUUM, ANALYZE), or what the client does."""
+
+ClientHabit = Literal["", "commits each", "loops", "loops in a transaction"]
+"""How a client sends a statement now, if a variant of the captured workload can send it otherwise: for each
+row, with a commit for each, one by one without a transaction, or one by one within a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Candidate:
     `text` is one sentence that says what to do. `sql` is exactly what to execute, empty if only a person can
     make the change; `undo` is what reverts it. `same_answers` is false if the change can change the rows
     that statements return. `against` are the reasons not to do it. `unprovable` says in a sentence why no
-    measurement on a copy can prove it now; empty if one can.
+    measurement on a copy can prove it now; empty if one can. `habit` is what a change of the client replaces.
     """
 
     kind: CandidateKind
@@ -43,6 +47,7 @@ class Candidate:
     same_answers: bool = True
     against: tuple[str, ...] = ()
     unprovable: str = ""
+    habit: ClientHabit = ""
 
 
 @dataclass(frozen=True, slots=True)

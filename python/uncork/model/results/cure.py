@@ -20,6 +20,7 @@ __all__ = [
     "Net",
     "StatementEffect",
     "Tried",
+    "application_changes",
 ]
 
 CURE_VERSION = 1
@@ -77,7 +78,8 @@ class Change:
     several together, "control" for one that is expected to change nothing. `reason` says in one sentence why
     it has its state. `build_ns` is how long it took to execute on the copy, `undo_ns` to revert; `size` is by
     how many bytes the database grew. `runs` are the folders of the runs that measured it, as typed from
-    the working directory.
+    the working directory. For a change of the application (kind "client"), `sql` is what it sends afterwards,
+    `undo` what it sends now, and `assumed` are sentences about what the measurement rests on.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Change:
     size: int | None = None
     against: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +155,13 @@ class CureResult:
     folder: str = ""
     looked_at: LookedAt | None = None
     sessions: float | None = None
+
+
+def application_changes(result: CureResult) -> tuple[Change, ...]:
+    """Return the proven changes that only the application can make, the best one of each finding."""
+    return tuple(
+        change
+        for one in result.tried
+        for change in one.changes
+        if one.state == "cured" and change.kind == "client" and change.name == one.best
+    )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.results.cure import Change, CureResult, Tried
+from uncork.model.results.cure import Change, CureResult, Tried, application_changes
 from uncork.model.units import count_words, format_count, series_words, share_text
 from uncork.report.blocks import Step
 from uncork.report.cure.words import (
@@ -40,6 +40,8 @@ def answer_cure(result: CureResult) -> CureResult:
 def _answer(result: CureResult) -> str:
     stopped = result.status != "complete"
     chosen = proven_change(result)
+    if chosen is None:  # only the application can make what was proven
+        chosen = next(iter(application_changes(result)), None)
     if chosen is not None:
         return _proven(chosen, stopped)
     if not result.tried:
@@ -110,7 +112,16 @@ def _reasons(result: CureResult) -> Iterator[str]:
             yield f"It harms one statement most, number {effect_sentence(worst)}."
         if price_words(chosen):
             yield f"The change takes {price_words(chosen)}."
-    others = [one for one in result.tried if one.changes and (one.state != "cured" or chosen is None)]
+    application = application_changes(result)
+    for change in application:
+        yield from _application(change)
+    others = [
+        one
+        for one in result.tried
+        if one.changes
+        and (one.state != "cured" or chosen is None)
+        and not any(change in application for change in one.changes)
+    ]
     for one in others[:_MOST_REASONS]:
         yield f"{one.state.capitalize()}: {_claim(one)}. {reason_sentence(one.reason)}"
     if len(others) > _MOST_REASONS:
@@ -121,6 +132,16 @@ def _reasons(result: CureResult) -> Iterator[str]:
         yield f"The captured statements take {share_text(result.covered)} of the time of all statements."
     if result.copy is not None:
         yield _copy_sentence(result)
+
+
+def _application(change: Change) -> Iterator[str]:
+    """Yield what a change of the application saves, and what the measurement rests on."""
+    if change.net is None:
+        return
+    yield (
+        f"{change.text.rstrip('. ')}: {less_time(change.net)}, which saves {saved_words(change.net)} of "
+        "sessions' time. Only the application can make this change. " + " ".join(change.assumed)
+    )
 
 
 def _confirmed(chosen: Change) -> str:
@@ -160,6 +181,12 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
     chosen = proven_change(result)
     if chosen is not None:
         yield from _apply(result, chosen)
+    for change in application_changes(result):
+        place = f"{result.folder.rstrip('/')}/handed/application/{change.name}/README.md"
+        yield Step(
+            f"Change the application: {change.text} The statements before and after:",
+            f"cat {shlex.quote(place)}",
+        )
     if "--dry-run" in result.reproduce:
         yield Step("Try the changes on a copy:", _again(result).replace(" --dry-run", ""))
         return

@@ -230,10 +230,13 @@ def _change_blocks(change: Change, *, with_reason: bool = False) -> Iterator[Blo
         yield Facts(facts)
     if change.effects:
         yield _effects_table(change.effects)
+    application = change.kind == "client"
     if change.sql:
-        yield Code(change.sql, "sql", "To make the change")
+        yield Code(change.sql, "sql", "The application sends" if application else "To make the change")
     if change.undo:
-        yield Code(change.undo, "sql", "To revert it")
+        yield Code(change.undo, "sql", "Instead of" if application else "To revert it")
+    if change.assumed:
+        yield Bullets(tuple(f"Assumed: {text}" for text in change.assumed))
     if change.against:
         yield Bullets(tuple(f"Against it: {text}" for text in change.against))
 

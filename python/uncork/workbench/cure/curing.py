@@ -36,6 +36,7 @@ from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.copies import CopiedDatabase, databases_at_once, expected_keeps
 from uncork.workbench.cure.gate import plans_agree
 from uncork.workbench.cure.handing import hand_over, write_pull_request
+from uncork.workbench.cure.loops import LoopProver, loop_plan
 from uncork.workbench.cure.proving import MOST_ARMS, MOST_STATEMENTS, Plan, Prover
 from uncork.workbench.cure.steps import CureSteps
 from uncork.workbench.cure.stored import write_cure
@@ -169,6 +170,7 @@ def _work(
         differing = _differing(job, copied, provable, steps)
         left = job.budget_s - (time.monotonic() - begun)
         trials = Prover(parts, copied.conninfo, state.workload, steps)
+        loops = LoopProver(parts, copied.conninfo, state.workload, steps)
         share = max(0.0, left) * (1 - _CONFIRMING) / len(provable)
         for place, one in enumerate(provable):
             name = f"finding {place + 1} of {len(provable)}: {one.finding.headline}"
@@ -181,8 +183,12 @@ def _work(
             if one.finding.templates and (reason := differing.get(one.finding.templates[0])):
                 state.tried.append(Tried(one.finding, "unclear", reason))
                 continue
+            given_s = min(_MOST_S, max(_LEAST_S, share))
             try:
-                state.tried.append(trials.of_finding(one, min(_MOST_S, max(_LEAST_S, share))))
+                if one.loop is not None:
+                    state.tried.append(loops.of_finding(one.loop, given_s))
+                else:
+                    state.tried.append(trials.of_finding(one, given_s))
             except ServerCrash:
                 raise
             except UncorkError as error:
@@ -198,8 +204,9 @@ def _work(
 def _provable(wanted: Sequence[Finding], keeps: CopyKeeps, state: _State) -> list[Plan]:
     """Return the plans of the findings that a copy can prove; the others are not tried, with the reason."""
     plans = [_plan(finding, keeps, state) for finding in wanted]
-    state.tried.extend(Tried(one.finding, "not tried", one.reason) for one in plans if not one.arms)
-    return [one for one in plans if one.arms]
+    found = [one for one in plans if one.arms or one.loop is not None]
+    state.tried.extend(Tried(one.finding, "not tried", one.reason) for one in plans if one not in found)
+    return found
 
 
 def _decided(earlier: Tried, finding: Finding) -> bool:
@@ -212,12 +219,19 @@ def _confirmed(tried: Tried, chosen: Change | None) -> Tried:
     """Return a finding with the state that the second measurement leaves it."""
     if tried.state != "cured" or chosen is None or chosen.state == "cured":
         return tried
+    if any(one.kind == "client" and one.name == tried.best for one in tried.changes):
+        return tried  # it was measured again on its own
     reason = f"the gain was not confirmed when all changes were measured again: {chosen.reason}"
     return replace(tried, state="harmful" if chosen.state == "harmful" else "unclear", reason=reason)
 
 
 def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
     arms, reason = arms_of(finding, state.workload, keeps)
+    if not arms:
+        loop, why = loop_plan(finding, state.workload)
+        if loop is not None:
+            return Plan(finding, (), "", loop.statements, loop)
+        reason = why or reason
     statements = as_sent(_touched(finding, arms, state.workload), arms)
     own = set(finding.templates)
     lost = [one.reason for one in state.workload.missing if one.template in own]

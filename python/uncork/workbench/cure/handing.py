@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -17,13 +15,13 @@ from uncork.report.cure.markdown import pull_request_markdown
 from uncork.report.findings import server_conninfo
 from uncork.store.layout import write_atomically
 from uncork.workbench.cure.files import write_workload
+from uncork.workbench.cure.handing_application import hand_over_application, of_source
 
 __all__ = ["HANDED", "hand_over", "write_pull_request"]
 
 HANDED: Final = "handed"
 """The folder of the files within the run's folder."""
 _REQUEST: Final = "pull-request.md"
-_COPY_OF: Final = re.compile(r"^copy_of = .*$", re.MULTILINE)
 
 
 def hand_over(
@@ -54,9 +52,9 @@ def write_pull_request(folder: Path, result: CureResult) -> None:
 
 
 def _files(place: Path, result: CureResult, workload: CapturedWorkload, source: str) -> Iterator[Handed]:
-    chosen = _proven(result)
+    chosen, dsn = _proven(result), server_conninfo(result.server)
     if chosen is not None:
-        database, dsn = resolve(source).database, server_conninfo(result.server)
+        database = resolve(source).database
         members = _members(result, chosen)
         changes = [change for _, change in members]
         headlines = {change.name: one.finding.headline for one, change in members if one is not None}
@@ -73,16 +71,12 @@ def _files(place: Path, result: CureResult, workload: CapturedWorkload, source: 
             yield Handed(f"{HANDED}/guard.toml", "for `uncork guard`, which keeps it fixed")
         experiment = Path(chosen.runs[0]) / "experiment.toml" if chosen.runs else None
         if experiment is not None and experiment.is_file():
-            write_atomically(place / "experiment.toml", _of_source(experiment.read_text(), dsn))
+            write_atomically(place / "experiment.toml", of_source(experiment.read_text(), dsn))
             yield Handed(f"{HANDED}/experiment.toml", "the experiment that measured it")
+    yield from hand_over_application(place, result, dsn)
     if workload.statements:
         write_workload(workload, place / "workload")
         yield Handed(f"{HANDED}/workload", "the captured statements, for `uncork load sql -f`")
-
-
-def _of_source(experiment: str, dsn: str) -> str:
-    """Return an experiment file about the source, because the copy exists no more."""
-    return _COPY_OF.sub(lambda _: f"copy_of = {json.dumps(dsn)}", experiment, count=1)
 
 
 def _members(result: CureResult, chosen: Change) -> list[tuple[Tried | None, Change]]:

@@ -19,6 +19,7 @@ from uncork.model.database.finding import Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Tried
 from uncork.model.units import count_words
+from uncork.workbench.cure.loops import LoopPlan
 from uncork.workbench.cure.rehearsal import Rehearsed, rehearse
 from uncork.workbench.cure.trials import Measured, measure_arms
 
@@ -36,12 +37,16 @@ _MOST_CLIENTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A finding with the changes to try, and the statements to measure; or the reason why there is none."""
+    """A finding with the changes to try, and the statements to measure; or the reason why there is none.
+
+    `loop` is set if only the application can make the change, and a variant of the workload can show it.
+    """
 
     finding: Finding
     arms: tuple[Arm, ...]
     reason: str
     statements: tuple[CapturedStatement, ...] = ()
+    loop: LoopPlan | None = None
 
 
 class Prover:
@@ -91,7 +96,8 @@ class Prover:
             change.name: change.net
             for one in tried
             for change in one.changes
-            if one.state == "cured" and change.name == one.best and change.net is not None
+            if one.state == "cured" and change.name in self._arms and change.name == one.best
+            if change.net is not None
         }
         arms = combine(proven, [self._arms[name][0] for name in proven])
         if not arms:

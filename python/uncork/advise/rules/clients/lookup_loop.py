@@ -102,6 +102,7 @@ def _finding(parent: Statement, children: list[Statement], seen: Evidence) -> Fi
                 "Fetch all rows with one statement (a join with the list, or WHERE key = ANY of its keys; in "
                 "an ORM, eager loading).",
                 sql=batched(top, seen),
+                habit="loops",
             ),
         ),
         proof="Compare both ways of the client with uncork run, as two workloads that return the same rows.",

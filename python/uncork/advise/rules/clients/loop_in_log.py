@@ -91,6 +91,7 @@ def _finding(loop: _Loop, numbers: Sequence[int], bill: Bill) -> Finding:
                 if writes
                 else "Fetch all rows with one statement (a join, or WHERE key = ANY of a list; in an ORM, "
                 "eager loading).",
+                habit="loops",
             ),
         ),
         proof="Compare both ways of the client with uncork run, as two workloads with the same rows.",

@@ -196,7 +196,9 @@ def _candidates(text: str, statement: Statement | None, seen: Evidence) -> Itera
             "Fetch all rows with one statement (a join, or WHERE key = ANY of a list; in an ORM, eager "
             "loading), or"
         )
-    yield Candidate("client", f"{words} send the statements in a pipeline.", sql=sql)
+    yield Candidate(
+        "client", f"{words} send the statements in a pipeline.", sql=sql, habit="loops in a transaction"
+    )
 
 
 RULE: Final = Rule("one-by-one", _find)

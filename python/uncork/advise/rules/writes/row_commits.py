@@ -62,6 +62,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                     "client",
                     f"{_VERBS[what.kind]} many rows with one statement, or commit once for many rows.",
                     sql=batched(statement, seen),
+                    habit="commits each",
                 ),
                 Candidate(
                     "setting",

@@ -1,0 +1,283 @@
+"""Variants of a workload that sends statements row by row: one statement or one commit for many rows. Pure.
+
+The captured statement is executed k times, as the client does, and each variant does the same for the same k
+sets of values. The experiment's batches send both (`experiment.spec.batches`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from uncork.experiment.cure.arms import Arm
+from uncork.experiment.cure.many_rows import ManyRows, many_rows
+from uncork.experiment.cure.rewrites import RewriteRefused
+from uncork.experiment.cure.text import BASELINE, workload_name
+from uncork.experiment.draft_text import multiline, toml
+from uncork.experiment.spec.batches import Strategy
+from uncork.experiment.spec.sqltext import named, numbers_in
+from uncork.model.database.finding import Candidate, ClientHabit, Finding
+from uncork.model.database.names import literal
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+
+__all__ = [
+    "ROWS",
+    "Batches",
+    "LoopArm",
+    "batches_of",
+    "loop_arms",
+    "loop_habit",
+    "loops_experiment",
+    "own_cost",
+]
+
+ROWS: Final = 20
+"""Rows of a batch if enough values differ: fewer than most loops have, so gains are cautious."""
+LEAST_ROWS: Final = 4
+"""Fewest rows of a batch."""
+_MOST_SETS: Final = 1000
+_NS: Final = 1e9
+
+_NOW: Final[Mapping[ClientHabit, Strategy]] = {
+    "commits each": "rows",
+    "loops": "rows",
+    "loops in a transaction": "transaction",
+}
+"""How the client sends a batch now."""
+_WORDS: Final[Mapping[Strategy, str]] = {
+    "transaction": "Commit once for {rows} rows of {table}.",
+    "pipeline": "Send {rows} statements about {table} without waiting for each answer (a pipeline).",
+}
+_TOGETHER: Final[Mapping[str, str]] = {
+    "INSERT": "Insert {rows} rows into {table} with one statement.",
+    "UPDATE": "Update {rows} rows of {table} with one statement.",
+    "DELETE": "Delete {rows} rows of {table} with one statement.",
+}
+_FETCH: Final = "Fetch the rows of {rows} keys of {table} with one statement."
+_LOOPBACK: Final = (
+    "Client and server were on one machine. Over a network, each wait for an answer takes longer, so the "
+    "gain is larger."
+)
+_ONE_TRANSACTION: Final = "All rows of a batch succeed or fail together, and are locked until its end."
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """The values that trials of a statement send: `rows` sets a batch, which differ in `keys`."""
+
+    statement: CapturedStatement
+    types: Mapping[int, str]
+    sets: tuple[tuple[str | None, ...], ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopArm:
+    """A way to send many rows: the change, the strategy of its batches, and each statement for many rows."""
+
+    arm: Arm
+    batching: Strategy
+    many: Mapping[int, ManyRows] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+
+
+def loop_habit(finding: Finding) -> Candidate | None:
+    """Return the change of the client that a variant of the workload shows; None if there is none."""
+    return next((one for one in finding.candidates if one.habit), None)
+
+
+def batches_of(
+    statement: CapturedStatement, types: Mapping[int, str], options: Sequence[ManyRows]
+) -> Batches:
+    """Return the values of a statement's batches, which are different where one of `options` needs that.
+
+    Raises:
+        RewriteRefused: if too few sets of values are different.
+    """
+    keys = sorted({number for one in options for number in one.keys})
+    most = max(numbers_in(statement.sql))
+    usable = [one for one in statement.sets if len(one) >= most]
+    if not usable:
+        raise RewriteRefused("The statement was not captured with its values.")
+    if not keys:
+        times = -(-ROWS // len(usable))
+        sets = (usable * times)[: max(ROWS, len(usable) // ROWS * ROWS)]
+        return Batches(statement, types, tuple(sets[:_MOST_SETS]), ROWS)
+    first = {tuple(one[number - 1] for number in keys): one for one in reversed(usable)}
+    sets = list(first.values())[::-1][:_MOST_SETS]
+    rows = min(ROWS, len(sets))
+    if rows < LEAST_ROWS:
+        raise RewriteRefused(
+            f"Only {len(sets)} captured sets of values have different keys, which are too few for a batch."
+        )
+    return Batches(statement, types, tuple(sets[: len(sets) // rows * rows]), rows)
+
+
+def loop_arms(
+    finding: Finding,
+    candidate: Candidate,
+    statements: Sequence[CapturedStatement],
+    types: Mapping[int, Mapping[int, str]],
+) -> tuple[tuple[LoopArm, ...], tuple[Batches, ...]]:
+    """Return the ways to send many rows, the best first, and what their trials send.
+
+    `statements` are the captured ones of the finding, `types` the types of their parameters, by template.
+    Statements that cannot be written for many rows are left out if another can.
+
+    Raises:
+        RewriteRefused: if none can, with the reason of the first.
+    """
+    options: dict[int, tuple[ManyRows, ...]] = {}
+    batches: dict[int, Batches] = {}
+    reasons: list[str] = []
+    for one in statements:
+        try:
+            options[one.template] = many_rows(one.sql, types.get(one.template, {}))
+            batches[one.template] = batches_of(one, types[one.template], options[one.template])
+        except RewriteRefused as refused:
+            options.pop(one.template, None)
+            reasons.append(str(refused))
+    if not options:
+        raise RewriteRefused(reasons[0] if reasons else "No statement of it was captured with its values.")
+    chosen = [one for one in statements if one.template in options]
+    rows = max(one.rows for one in batches.values())
+    found = []
+    for place in range(max(map(len, options.values()))):
+        many = {number: each[min(place, len(each) - 1)] for number, each in options.items()}
+        name = "one-statement" if place == 0 else "one-statement-lateral"
+        found.append(_arm(name, "unnest", rows, finding, chosen, many))
+    single = {one.template: ManyRows(one.sql) for one in chosen}
+    if candidate.habit == "commits each":
+        found.append(_arm("one-commit", "transaction", rows, finding, chosen, single))
+    else:
+        found.append(_arm("pipeline", "pipeline", rows, finding, chosen, single))
+    return tuple(found), tuple(batches[one.template] for one in chosen)
+
+
+def _arm(
+    name: str,
+    batching: Strategy,
+    rows: int,
+    finding: Finding,
+    statements: Sequence[CapturedStatement],
+    many: Mapping[int, ManyRows],
+) -> LoopArm:
+    first = statements[0]
+    verb = first.sql.split(maxsplit=1)[0].upper()
+    words = _TOGETHER.get(verb, _FETCH) if batching == "unnest" else _WORDS[batching]
+    text = words.format(rows=rows, table=first.tables[0] if first.tables else "the table")
+    if name.endswith("lateral"):
+        text = f"{text.rstrip('.')}, in a lateral subquery for each key."
+    sql = "\n\n".join(f"{many[one.template].sql};" for one in statements)
+    assumed = dict.fromkeys(each for one in many.values() for each in one.assumed)
+    writes = any(one.changes for one in statements)
+    together = [_ONE_TRANSACTION] if writes else []
+    arm = Arm(
+        name=f"s{statements[0].template}-{name}",
+        kind="client",
+        text=text,
+        sql=sql,
+        undo="\n\n".join(f"{one.sql.strip().rstrip(';')};" for one in statements),
+        statements={one.template: many[one.template].sql for one in statements},
+        against=tuple(together),
+        templates=finding.templates,
+    )
+    return LoopArm(arm, batching, many, (f"A batch has {rows} rows.", *assumed, _LOOPBACK))
+
+
+# ---- the experiment ----
+
+
+def loops_experiment(
+    question: str,
+    copy_dsn: str,
+    habit: ClientHabit,
+    batches: Sequence[Batches],
+    arms: Sequence[LoopArm],
+    *,
+    budget_s: float,
+    clients: int = 1,
+    seed: int = 1,
+) -> str:
+    """Return an experiment file that compares ways to send the same rows.
+
+    The rows are compared before (`engines.copying.answers`), because the results of a batch depend on how it
+    is sent. Statements keep what they change: each variant has a database of its own, and all send as many
+    rows. A DELETE restores the data instead, and sends each set of values once.
+    """
+    title = {
+        "commits each": "one statement and one commit for each row",
+        "loops": "one statement for each row",
+        "loops in a transaction": "one statement for each row, within a transaction",
+    }[habit or "loops"]
+    parts = [
+        f'[experiment]\nname = "loop"\nquestion = {toml(question)}\nseed = {seed}\nevidence = []\n',
+        f"[variants.{BASELINE}]\nbaseline = true\ntitle = {toml(title)}\nbatching = {toml(_NOW[habit])}\n",
+        *(_variant(one) for one in arms),
+        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n',
+        *(_workload(one, clients) for one in batches),
+        f'[stop]\nprecision = "5%"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
+    ]
+    return "\n".join(parts)
+
+
+def _variant(one: LoopArm) -> str:
+    lines = [
+        f"[variants.{one.arm.name}]",
+        f"title = {toml(one.arm.text)}",
+        f"batching = {toml(one.batching)}",
+    ]
+    if one.batching == "unnest":
+        lines += [
+            f"workloads.{workload_name(number)}.sql = {multiline(named(each.sql))}"
+            for number, each in one.many.items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _workload(one: Batches, clients: int) -> str:
+    statement = one.statement
+    name = workload_name(statement.template)
+    used_up = re.match(r"\s*DELETE\b", statement.sql, re.IGNORECASE) is not None
+    numbers = sorted(numbers_in(statement.sql))
+    lines = [f"[workloads.{name}]", f"sql = {multiline(named(statement.sql.strip()))}"]
+    lines += ['metric = "latency_mean"', 'protocol = "prepared"']
+    if used_up:
+        lines.append(
+            f"operations = {len(one.sets) // one.rows}  # each set once, before the data is restored"
+        )
+    lines.append(f"warmup_operations = {0 if used_up else 1}")
+    if clients != 1:
+        lines.append(f"clients = {clients}")
+    lines.append(f'state = "{"reset" if used_up else "keep"}"')
+    lines.append('answer = "may differ"')
+    for number in numbers:
+        values = ", ".join(
+            f"({'NULL' if (value := each[number - 1]) is None else literal(value)})" for each in one.sets
+        )
+        lines.append(f'parameters.p{number} = {{ query = {toml(f"VALUES {values}")}, pick = "sequence" }}')
+    columns = ", ".join(f"p{number} = {toml(one.types[number])}" for number in numbers)
+    lines += ["", f"[workloads.{name}.batch]", f"rows = {one.rows}", f"columns = {{ {columns} }}"]
+    return "\n".join(lines) + "\n"
+
+
+# ---- the bill ----
+
+
+def own_cost(workload: CapturedWorkload, finding: Finding) -> CapturedWorkload:
+    """Return a workload whose statements of a finding take as long as the finding's bill surely says.
+
+    The server counts how long statements execute. The time of sessions in a loop also has the commits, and
+    the pauses between statements of a transaction, which the samples of the bill contain.
+    """
+    own = [one for one in workload.statements if one.template in finding.templates]
+    counted = sum(one.calls_per_hour * one.mean_ns for one in own) / _NS
+    if finding.bill is None or not counted or finding.bill.low <= counted:
+        return workload
+    factor = finding.bill.low / counted
+    statements = tuple(
+        replace(one, mean_ns=one.mean_ns * factor) if one in own else one for one in workload.statements
+    )
+    return replace(workload, statements=statements)

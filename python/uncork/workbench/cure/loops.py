@@ -1,0 +1,208 @@
+"""Prove on a copy what a client gains that sends many rows at once, instead of one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from uncork.engines.copying.answers import ScratchAnswers
+from uncork.errors import SetupError
+from uncork.experiment.cure.bill import account_of
+from uncork.experiment.cure.judge import choose, judge, state_of
+from uncork.experiment.cure.loops import (
+    Batches,
+    LoopArm,
+    loop_arms,
+    loop_habit,
+    loops_experiment,
+    own_cost,
+)
+from uncork.experiment.cure.rewrites import RewriteRefused
+from uncork.experiment.plan.skip_rules import SKIPPING
+from uncork.experiment.spec.sqltext import numbers_in
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.results.cure import Change, ChangeState, StatementEffect, Tried
+from uncork.model.units import count_words
+from uncork.workbench.cure.same_rows import compare_rows
+from uncork.workbench.cure.trials import Measured, measure_arms
+
+__all__ = ["LoopPlan", "LoopProver", "loop_plan"]
+
+_CHECK_S: Final = 60.0
+"""How long a statement of the comparison of rows may take."""
+_NS: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """A finding about a loop of a client, with the change that replaces it and its captured statements."""
+
+    finding: Finding
+    candidate: Candidate
+    statements: tuple[CapturedStatement, ...]
+
+
+def loop_plan(finding: Finding, workload: CapturedWorkload) -> tuple[LoopPlan | None, str]:
+    """Return the plan to prove a finding by a variant of the captured workload, or the reason why not. Pure.
+
+    Both are empty if the finding is about no loop.
+    """
+    candidate = loop_habit(finding)
+    if candidate is None:
+        return None, ""
+    own = tuple(one for one in workload.statements if one.template in finding.templates)
+    if not own:
+        lost = [one.reason for one in workload.missing if one.template in finding.templates]
+        return None, f"Its statement could not be captured: {lost[0]}." if lost else "It was not captured."
+    types = {one.template: dict.fromkeys(numbers_in(one.sql), "text") for one in own}
+    try:
+        loop_arms(finding, candidate, own, types)
+    except RewriteRefused as refused:
+        return None, str(refused)
+    return LoopPlan(finding, candidate, own), ""
+
+
+class LoopProver:
+    """Measures ways to send many rows on copies of the database at `conninfo`."""
+
+    def __init__(
+        self, root: Path, conninfo: str, workload: CapturedWorkload, told: Callable[[str], None]
+    ) -> None:
+        self._root, self._conninfo, self._workload, self._told = root, conninfo, workload, told
+
+    def of_finding(self, plan: LoopPlan, budget_s: float) -> Tried:
+        """Compare the rows of all ways, measure them, and measure the best one again for as long."""
+        with ScratchAnswers(self._conninfo) as scratch:
+            scratch.limit(_CHECK_S)
+            try:
+                arms, batches = loop_arms(
+                    plan.finding, plan.candidate, plan.statements, _types(scratch, plan.statements)
+                )
+            except RewriteRefused as refused:
+                return Tried(plan.finding, "refused", str(refused))
+            same = {one.arm.name: _same_rows(scratch, one, batches) for one in arms}
+        changes = {
+            one.arm.name: _change_of(one, state="refused", reason=error)
+            for one in arms
+            if (error := same[one.arm.name][0])
+        }
+        wanted = [
+            replace(one, assumed=(*one.assumed, same[one.arm.name][1]))
+            for one in arms
+            if one.arm.name not in changes
+        ]
+        if wanted:
+            measured = self._measure(plan, batches, wanted, budget_s)
+            changes |= {one.arm.name: self._change(one, plan, batches, measured) for one in wanted}
+        found = tuple(changes[one.arm.name] for one in arms)
+        best = choose(found)
+        if best is not None and best.state == "cured":
+            self._told("measuring the best way to send many rows again")
+            (arm,) = (one for one in wanted if one.arm.name == best.name)
+            again = self._measure(plan, batches, [arm], budget_s)
+            best = self._change(arm, plan, batches, again, earlier=best.runs)
+            found = tuple(best if one.name == best.name else one for one in found)
+            if best.state != "cured":
+                reason = f"The gain was not confirmed when it was measured again: {best.reason}"
+                return Tried(plan.finding, best.state, reason, found, best.name)
+        if best is None:
+            return Tried(plan.finding, "not tried", "There is no other way to send its rows.")
+        return Tried(plan.finding, state_of(found), best.reason, found, best.name)
+
+    def _measure(
+        self, plan: LoopPlan, batches: Sequence[Batches], arms: Sequence[LoopArm], budget_s: float
+    ) -> Measured:
+        text = loops_experiment(
+            plan.finding.headline, self._conninfo, plan.candidate.habit, batches, arms, budget_s=budget_s
+        )
+        self._told(f"measuring {count_words(len(arms), 'way')} to send many rows")
+        statements = [one.statement for one in batches]
+        return measure_arms(self._root, text, self._conninfo, statements, 1, self._told)
+
+    def _change(
+        self,
+        one: LoopArm,
+        plan: LoopPlan,
+        batches: Sequence[Batches],
+        measured: Measured,
+        earlier: tuple[str, ...] = (),
+    ) -> Change:
+        rows = {each.statement.template: each.rows for each in batches}
+        effects = tuple(_of_row(each, rows) for each in measured.effects.get(one.arm.name, ()))
+        workload = own_cost(self._workload, plan.finding)
+        account = account_of(one.arm, effects, workload)
+        whole = sum(each.calls_per_hour * each.mean_ns for each in workload.statements) / _NS
+        net = None if account.net is None else replace(account.net, before=whole)
+        refused = measured.refused.get(one.arm.name, "")
+        skipped = refused.startswith(SKIPPING)
+        state, reason, worst = judge(
+            one.arm, effects, net, refused="" if skipped else refused, unknown=account.unknown
+        )
+        if skipped:
+            reason = f"It could not be measured: {refused}."
+        return replace(
+            _change_of(one, state=state, reason=reason),
+            net=net,
+            effects=effects,
+            worst=worst,
+            runs=(measured.run, *earlier),
+        )
+
+
+def _of_row(effect: StatementEffect, rows: Mapping[int, int]) -> StatementEffect:
+    """Return an effect with times of one row, instead of a batch."""
+    each = rows[effect.template]
+    before, after = effect.before_ns, effect.after_ns
+    return replace(
+        effect,
+        before_ns=None if before is None else before / each,
+        after_ns=None if after is None else after / each,
+    )
+
+
+def _change_of(one: LoopArm, *, state: ChangeState, reason: str) -> Change:
+    arm = one.arm
+    return Change(
+        name=arm.name,
+        kind=arm.kind,
+        text=arm.text,
+        sql=arm.sql,
+        undo=arm.undo,
+        state=state,
+        reason=reason,
+        against=arm.against,
+        assumed=one.assumed,
+    )
+
+
+# ---- the same rows ----
+
+
+def _types(scratch: ScratchAnswers, statements: Sequence[CapturedStatement]) -> dict[int, dict[int, str]]:
+    """Return the types of each statement's parameters; nothing for those that the server refuses."""
+    found = {}
+    for one in statements:
+        try:
+            found[one.template] = dict(enumerate(scratch.parameter_types(one.sql.rstrip("; \n")), start=1))
+        except SetupError:
+            found[one.template] = {}
+    return found
+
+
+def _same_rows(scratch: ScratchAnswers, arm: LoopArm, batches: Sequence[Batches]) -> tuple[str, str]:
+    """Return how the rows of a way differ from those of the single statements, and what was compared."""
+    if arm.batching != "unnest":
+        return "", "The statements are the same."
+    compared, left_out = 0, frozenset[str]()
+    for one in batches:
+        number = one.statement.template
+        found = compare_rows(scratch, arm.many[number], one)
+        if found.error:
+            return f"{found.error} (statement {number}).", ""
+        compared += found.compared
+        left_out |= found.left_out
+    without = f", apart from {', '.join(sorted(left_out))}, which differ each time" if left_out else ""
+    return "", f"The rows were the same for {count_words(compared, 'set')} of values{without}."

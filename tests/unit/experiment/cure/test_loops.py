@@ -1,0 +1,116 @@
+"""Loops of a client become variants that send the same rows, with what was assumed and what they save."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from uncork.experiment.cure.loops import (
+    LEAST_ROWS,
+    ROWS,
+    batches_of,
+    loop_arms,
+    loops_experiment,
+    own_cost,
+)
+from uncork.experiment.cure.many_rows import many_rows
+from uncork.experiment.cure.rewrites import RewriteRefused
+from uncork.experiment.spec.schema import parse_spec
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+
+READ = CapturedStatement(
+    1, "SELECT note FROM item WHERE id = $1", tuple((str(n % 50),) for n in range(200)), "drawn", 3600, 1e6,
+    0.5, ("item",), changes=False,
+)  # fmt: skip
+ADD = CapturedStatement(
+    2, "INSERT INTO event (kind, body) VALUES ($1, $2)", (("1", "it's"), ("2", None)), "seen", 7200, 1e6, 0.5,
+    ("event",), changes=True,
+)  # fmt: skip
+DROP = replace(READ, template=3, sql="DELETE FROM item WHERE id = $1", changes=True)
+TYPES = {1: {1: "integer"}, 2: {1: "integer", 2: "text"}, 3: {1: "integer"}}
+
+
+def finding(habit, *numbers, bill=None):
+    candidate = Candidate("client", "Send many.", habit=habit)
+    return Finding("any", "x", ("shop",), bill, numbers, candidates=(candidate,))
+
+
+def arms(habit, *statements):
+    found = finding(habit, *(one.template for one in statements))
+    return loop_arms(found, found.candidates[0], statements, TYPES)
+
+
+def experiment(habit, *statements):
+    ways, batches = arms(habit, *statements)
+    text = loops_experiment("Is it faster?", "dbname=copy", habit, batches, ways, budget_s=30)
+    return parse_spec(text, file="loop.toml", read=str, overrides={})
+
+
+@pytest.mark.parametrize(
+    ("habit", "statement", "now", "ways"),
+    [
+        ("loops", READ, "rows", {"one-statement": "unnest", "one-statement-lateral": "unnest",
+                                 "pipeline": "pipeline"}),
+        ("loops in a transaction", ADD, "transaction", {"one-statement": "unnest", "pipeline": "pipeline"}),
+        ("commits each", ADD, "rows", {"one-statement": "unnest", "one-commit": "transaction"}),
+    ],
+)  # fmt: skip
+def test_what_the_client_does_is_compared_with_each_way_to_send_many(habit, statement, now, ways):
+    spec = experiment(habit, statement)
+    assert spec.variants[spec.baseline].batching == now
+    number = statement.template
+    others = {name: one.batching for name, one in spec.variants.items() if name != spec.baseline}
+    assert others == {f"s{number}-{name}": strategy for name, strategy in ways.items()}
+    workload = spec.workloads[f"s{number}"]
+    assert workload.batch.rows == ROWS and workload.state == "keep" and workload.fitted
+    assert ":p1" in workload.sql and "$1" not in workload.sql
+
+
+def test_a_delete_sends_each_set_once_and_restores_the_data():
+    workload = experiment("loops", DROP).workloads["s3"]
+    assert (workload.state, workload.operations) == ("reset", 50 // ROWS)
+
+
+def test_a_batch_never_has_a_key_twice():
+    found = batches_of(READ, TYPES[1], many_rows(READ.sql, TYPES[1]))
+    assert len(found.sets) == 40 and len(set(found.sets)) == 40
+    few = replace(READ, sets=tuple((str(n),) for n in range(7)) * 3)
+    found = batches_of(few, TYPES[1], many_rows(READ.sql, TYPES[1]))
+    assert (found.rows, len(found.sets)) == (7, 7)
+    with pytest.raises(RewriteRefused, match="too few for a batch"):
+        batches_of(replace(READ, sets=READ.sets[: LEAST_ROWS - 1]), TYPES[1], many_rows(READ.sql, TYPES[1]))
+
+
+def test_rows_without_a_key_repeat_their_values():
+    found = batches_of(ADD, TYPES[2], many_rows(ADD.sql, TYPES[2]))
+    assert len(found.sets) == ROWS and set(found.sets) == set(ADD.sets)
+
+
+def test_a_change_says_what_was_assumed_and_what_a_failure_means():
+    (one, _), _ = arms("commits each", ADD)
+    assert one.arm.text == f"Insert {ROWS} rows into event with one statement."
+    assert one.assumed[0] == f"A batch has {ROWS} rows."
+    assert any("Over a network" in text for text in one.assumed)
+    assert "succeed or fail together" in one.arm.against[0]
+    (read, *_), _ = arms("loops", READ)
+    assert not read.arm.against and "Each key is in a batch at most once." in read.assumed
+
+
+def test_a_statement_that_cannot_be_written_is_left_out_and_the_reason_stays_if_none_can():
+    fixed = replace(ADD, template=4, sql="SELECT now()", sets=((),))
+    found = finding("loops", 4, 1)
+    ways, batches = loop_arms(found, found.candidates[0], (fixed, READ), TYPES)
+    assert [one.statement.template for one in batches] == [1]
+    assert all(set(one.arm.statements) == {1} for one in ways)
+    with pytest.raises(RewriteRefused, match="no parameter"):
+        loop_arms(found, found.candidates[0], (fixed,), TYPES)
+
+
+def test_the_time_of_a_loop_has_the_waits_that_its_bill_saw():
+    workload = CapturedWorkload((READ, ADD), (), 60.0, 1.0)
+    waits = finding("commits each", 2, bill=Bill(50, 28.8, 70, 0.9))
+    assert [one.mean_ns for one in own_cost(workload, waits).statements] == [1e6, 4e6]
+    counted = finding("commits each", 2, bill=Bill(5, 3, 7, 0.1))
+    assert own_cost(workload, counted) == workload
