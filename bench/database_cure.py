@@ -3,7 +3,8 @@
 Each database (``tests/databases``) is watched under its own clients, then cured. If something is proven, its
 ``up.sql`` is executed on the database, whose clients then run again. That is a measurement apart from the
 trials of uncork: the time of the statements at the calls of the first watch, before and after, as
-pg_stat_statements counts it. A healthy database must get no change, and a cured one must not become slower.
+pg_stat_statements counts it. A healthy database must get no change, and a cured one must not become slower. What
+only the application can change has no measurement on the database itself: its clients go on as before.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from databases.scenario import RATE_HZ, SETTINGS, Scenario, applies, at_work, la
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.experiment.spec.sqltext import statements_in
-from uncork.model.results.cure import CureResult, Tried
+from uncork.model.results.cure import CureResult, Net, Tried, application_changes
 from uncork.requests.jobs import CureJob
 from uncork.workbench.cure.curing import cure
 from uncork.workbench.profile.databases import profile_database
@@ -84,15 +85,20 @@ def judged(
     outcome = trouble or "; ".join(told) or "no finding"
     chosen = result.chosen
     if chosen is None or chosen.state != "cured" or chosen.net is None:
-        return (outcome, "", ""), not scenario.expected and chosen is not None
+        application = application_changes(result)
+        texts = (f"{_left(one.net)} {one.text}" for one in application if one.net is not None)
+        return (outcome, "; ".join(texts), ""), not scenario.expected and bool(chosen or application)
     apply(conninfo, result, folder)
     with at_work(server, scenario, name):
         after = times(conninfo, options.seconds, None)
     ratio = at_the_same_calls(before, after)
-    net = chosen.net
+    return (outcome, _left(chosen.net), f"{ratio:.2f}"), ratio > 1.1 or not scenario.expected
+
+
+def _left(net: Net) -> str:
+    """Return the workload's time with a change, as a part of the time before, with its interval."""
     left, least, most = (1 - saved / net.before for saved in (net.saved, net.high, net.low))
-    change = f"{left:.2f} [{least:.2f}, {most:.2f}]"
-    return (outcome, change, f"{ratio:.2f}"), ratio > 1.1 or not scenario.expected
+    return f"{left:.2f} [{least:.2f}, {most:.2f}]"
 
 
 def _why(one: Tried) -> str:
