@@ -3,8 +3,8 @@
 Each database (``tests/databases``) is watched under its own clients, then cured. If something is proven, its
 ``up.sql`` is executed on the database, whose clients then run again. That is a measurement apart from the
 trials of uncork: the time of the statements at the calls of the first watch, before and after, as
-pg_stat_statements counts it. A healthy database must get no change, and a cured one must not become slower. What
-only the application can change has no measurement on the database itself: its clients go on as before.
+pg_stat_statements counts it. A healthy database must get no change, and a cured one must not become slower.
+What only the application can change has no measurement on the database itself: its clients go on as before.
 """
 
 from __future__ import annotations
