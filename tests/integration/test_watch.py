@@ -371,7 +371,7 @@ def test_statements_of_databases_that_are_gone_did_not_run(busy, tmp_path):
             connection.execute(f"DROP DATABASE {name}")
     result = profile(busy, tmp_path, seconds=0.5).result
     assert [one.text for one in result.templates if "generate_series" in one.text] == []
-    assert min(one.delta for one in result.counters) > 0
+    assert all(one.delta > 0 for one in result.counters)
 
 
 def test_a_reset_by_somebody_else_is_told(busy, tmp_path):

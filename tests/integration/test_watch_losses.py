@@ -43,11 +43,12 @@ def test_an_index_that_is_dropped_while_it_is_read_is_left_out(embedded):
         connection.execute("CREATE INDEX rebuilt_b ON rebuilt (b)")
         server = ServerWatch(embedded.conninfo())
         try:
-            server.facts()
+            block = server.facts()["block_size"]
             server._session.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
             server._session.execute("SELECT count(*) FROM pg_index")
             connection.execute("DROP INDEX rebuilt_b")
-            found = server.snapshot(sizes=True).tables["database_indexes"]
+            snapshot = server.snapshot(whole=True)
+            found = snapshot.with_details(server.details(snapshot, ()), block).tables["database_indexes"]
         finally:
             server.close()
             connection.execute("DROP TABLE rebuilt")

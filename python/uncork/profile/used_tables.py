@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from uncork.model.tables.rows import Rows
+
 __all__ = ["MOST_TABLES", "UsedTables", "used_tables", "words_of"]
 
 Row = Mapping[str, Any]
@@ -56,40 +58,44 @@ def used_tables(
     the earlier counters could not be `read`, activity is unknown.
     """
     activity = _activity(before, after) if read else {}
-    rows = {row["oid"]: row for row in after}
+    oids, found_names, parents = Rows.of(after, "oid", "name", "partition_of")
+    place_of = {oid: place for place, oid in enumerate(oids)}
     for oid in list(activity):
-        parent = rows[oid]["partition_of"]
-        while parent in rows:
+        parent = parents[place_of[oid]]
+        while parent in place_of:
             activity[parent] = activity.get(parent, 0) + activity[oid]
-            parent = rows[parent]["partition_of"]
+            parent = parents[place_of[parent]]
     chosen = dict.fromkeys(sorted(activity, key=lambda oid: (-activity[oid], oid)))
     by_name: dict[str, list[int]] = defaultdict(list)
-    for oid, row in rows.items():
-        by_name[row["name"]].append(oid)
+    for oid, name in zip(oids, found_names, strict=True):
+        by_name[name].append(oid)
     for word in words:
         same = by_name.get(word, ())
         if not any(oid in activity for oid in same):
             chosen.update(dict.fromkeys(same))
     linked = defaultdict(list)
-    for key in keys:
-        if key["table_oid"] in rows and key["referred_oid"] in rows:
-            linked[key["table_oid"]].append(key["referred_oid"])
-            linked[key["referred_oid"]].append(key["table_oid"])
+    for table, referred in zip(*Rows.of(keys, "table_oid", "referred_oid"), strict=True):
+        if table in place_of and referred in place_of:
+            linked[table].append(referred)
+            linked[referred].append(table)
     many = len(chosen)
     for oid in list(chosen):
         chosen.update(dict.fromkeys(linked.get(oid, ())))
-    return UsedTables(tuple(rows[oid] for oid in list(chosen)[:MOST_TABLES]), max(0, many - MOST_TABLES))
+    rows = tuple(after[place_of[oid]] for oid in list(chosen)[:MOST_TABLES])
+    return UsedTables(rows, max(0, many - MOST_TABLES))
 
 
 def _activity(before: Sequence[Row], after: Sequence[Row]) -> dict[int, int]:
     """Return how much the counters of each table grew, without tables whose counters did not change."""
-    earlier = {row["oid"]: row for row in before}
+    earlier = dict(zip(*Rows.of(before, "oid"), zip(*Rows.of(before, *_USES), strict=True), strict=True))
     found = {}
-    for row in after:
-        then = earlier.get(row["oid"], {})
-        now = [row[name] or 0 for name in _USES]
-        past = [then.get(name) or 0 for name in _USES]
+    nothing = (0,) * len(_USES)
+    for oid, now in zip(*Rows.of(after, "oid"), zip(*Rows.of(after, *_USES), strict=True), strict=True):
+        past = earlier.get(oid, nothing)
         if now != past:
-            fell = any(one < other for one, other in zip(now, past, strict=True))
-            found[row["oid"]] = sum(now) if fell else sum(now) - sum(past)
+            pairs = [(one or 0, other or 0) for one, other in zip(now, past, strict=True)]
+            fell = any(one < other for one, other in pairs)
+            grown = sum(one if fell else one - other for one, other in pairs)
+            if fell or any(one != other for one, other in pairs):
+                found[oid] = grown
     return found

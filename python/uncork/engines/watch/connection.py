@@ -17,11 +17,11 @@ from psycopg.errors import QueryCanceled
 from psycopg.pq.abc import PGresult
 
 from uncork.engines.postmaster import local_postmaster
-from uncork.engines.watch import catalogue_sql, snapshot_sql
+from uncork.engines.watch import catalogue_sql, relation_sql, snapshot_sql
 from uncork.engines.watch.catalogue import CatalogueScope, ReadCatalogue, read_catalogue
+from uncork.engines.watch.details import Details, add_details, add_index_scans, read_details
 from uncork.engines.watch.planner import Planner
 from uncork.engines.watch.session import WatchSession
-from uncork.engines.watch.sizes import add_sizes
 from uncork.engines.watch.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
 from uncork.model.tables.register import TABLES
@@ -41,25 +41,29 @@ _STATEMENT_COLUMNS: Final = tuple(
     for column in TABLES["database_statements"].columns
     if column.name not in ("moment", "template")
 )
+_TABLE_COUNTERS: Final = (
+    *("seq_scans", "seq_rows", "fetched", "inserted", "updated", "hot_updated", "deleted"),
+    *("heap_read", "heap_hit"),
+)
 _RELATION_COLUMNS: Final = (
-    *("oid", "schema", "name", "kind", "partition_of", "rows", "pages", "fillfactor", "live", "dead"),
-    *("seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated", "hot_updated", "deleted"),
-    *("heap_read", "heap_hit", "vacuumed_us", "analysed_us", "frozen_age", "modified", "autovacuum"),
+    *("oid", "schema", "name", "kind", "partition_of", "rows", "pages", "toast_pages", "fillfactor"),
+    *("live", "dead", *_TABLE_COUNTERS, "vacuumed_us", "analysed_us", "frozen_age", "modified", "autovacuum"),
 )
-_RELATION_COUNTERS: Final = (
-    *("oid", "schema", "name", "seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated"),
-    *("hot_updated", "deleted", "heap_read", "heap_hit"),
-)
-_INDEX_COUNTERS: Final = ("oid", "table_oid", "schema", "name", "scans", "rows_read")
+_RELATION_COUNTERS: Final = ("oid", *_TABLE_COUNTERS)
+_INDEX_COUNTERS: Final = ("oid", "scans", "rows_read", "fetched")
 _INDEX_COLUMNS: Final = (
-    *("oid", "table_oid", "schema", "name", "method", "definition", "keys", "included", "expressions"),
-    *("predicate", "unique", "constraint", "valid", "pages", "rows", "fillfactor", "scans", "rows_read"),
-    "scanned_us",
+    *("oid", "table_oid", "schema", "name", "method", "key", "class", "collation", "option", "key_columns"),
+    *("has_expressions", "has_predicate", "unique", "constraint", "valid", "pages", "rows", "fillfactor"),
+    *("scans", "rows_read", "fetched", "scanned_us"),
 )
+_REPEATED: Final = frozenset(
+    ("schema", "kind", "method", "key", "class", "collation", "option", "user", "database")
+)
+"""Columns with few different texts."""
 _COUNTER_COLUMNS: Final = ("view", "object", "oid", "counter", "value")
 _FUNCTION_COLUMNS: Final = ("oid", "calls", "total_ms", "self_ms")
 _HORIZON_COLUMNS: Final = ("kind", "name", "user", "database", "active", "held_age", "since_us")
-_FOREIGN_KEY_COLUMNS: Final = ("oid", "name", "table_oid", "referred_oid", "columns", "numbers")
+_FOREIGN_KEY_COLUMNS: Final = ("oid", "name", "table_oid", "referred_oid", "numbers")
 _ACTIVITY: Final[tuple[tuple[str, Callable[[str], int | str]], ...]] = (
     *(("pid", int), ("backend", str), ("state", str), ("wait_class", str), ("wait_event", str)),
     *(("query_id", int), ("application", str), ("user", str), ("database", str), ("leader_pid", int)),
@@ -117,6 +121,21 @@ class ServerSnapshot:
     ended_us: int
     tables: dict[str, Rows]
     failed: Mapping[str, str]
+
+    def add_index_scans(self, tables: Mapping[int, int]) -> None:
+        """Add the scans of indexes to their tables. `tables` has the table of each index, by oid."""
+        add_index_scans(self.tables["database_relations"], self.tables["database_indexes"], tables)
+
+    def with_details(self, details: Details, block: int) -> ServerSnapshot:
+        """Return this snapshot with sizes, widths and definitions; it must not be used any more.
+
+        `block` is the size of a page in bytes.
+        """
+        relations, indexes = self.tables["database_relations"], self.tables["database_indexes"]
+        kept = add_details(relations, indexes, self.tables["database_foreign_keys"], details, block)
+        tables = {**self.tables, "database_indexes": kept}
+        ended = time.time_ns() // 1000
+        return ServerSnapshot(self.begun_us, ended, tables, {**self.failed, **details.failed})
 
 
 def check_conninfo(conninfo: str) -> None:
@@ -192,11 +211,12 @@ class ServerWatch:
             "statements": statements,
         }
 
-    def snapshot(self, *, sizes: bool, between: Callable[[], None] | None = None) -> ServerSnapshot:
-        """Read all counters. With `sizes`, also read everything else about tables, indexes and settings.
+    def snapshot(self, *, whole: bool, between: Callable[[], None] | None = None) -> ServerSnapshot:
+        """Read all counters; with `whole`, also tables, indexes, foreign keys and settings.
 
         `between` is called after each query, so that samples can be taken meanwhile. Whatever
-        cannot be read is left out and listed in the snapshot's `failed`.
+        cannot be read is left out and listed in the snapshot's `failed`. No relation is opened: `details`
+        does that.
 
         Raises:
             ServerCrash: if the server went away.
@@ -204,11 +224,11 @@ class ServerWatch:
         begun = time.time_ns() // 1000
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         failed: dict[str, str] = {}
-        relations: tuple[str, tuple[str, ...]] = (snapshot_sql.RELATION_COUNTERS, _RELATION_COUNTERS)
-        indexes: tuple[str, tuple[str, ...]] = (snapshot_sql.INDEX_COUNTERS, _INDEX_COUNTERS)
-        if sizes:
-            relations = (snapshot_sql.RELATIONS, _RELATION_COLUMNS)
-            indexes = (snapshot_sql.indexes(self.version), _INDEX_COLUMNS)
+        relations: tuple[str, tuple[str, ...]] = (relation_sql.RELATION_COUNTERS, _RELATION_COUNTERS)
+        indexes: tuple[str, tuple[str, ...]] = (relation_sql.INDEX_COUNTERS, _INDEX_COUNTERS)
+        if whole:
+            relations = (relation_sql.RELATIONS, _RELATION_COLUMNS)
+            indexes = (relation_sql.indexes(self.version), _INDEX_COLUMNS)
         functions = (catalogue_sql.FUNCTION_COUNTERS, _FUNCTION_COLUMNS)
         steps: dict[str, Callable[[], Rows]] = {
             "database_statements": lambda: self._statement_rows(failed),
@@ -217,23 +237,34 @@ class ServerWatch:
             "database_indexes": lambda: self._rows(*indexes, "indexes", failed),
             "database_functions": lambda: self._rows(*functions, "counters of functions", failed),
         }
+        if whole:
+            horizons = (snapshot_sql.HORIZONS, _HORIZON_COLUMNS, "prepared transactions and slots", failed)
+            settings = (snapshot_sql.SETTINGS, ("name", "value", "default", "source"), "settings", failed)
+            keys = (relation_sql.FOREIGN_KEYS, _FOREIGN_KEY_COLUMNS, "foreign keys", failed)
+            steps |= {
+                "database_foreign_keys": lambda: self._rows(*keys),
+                "database_horizons": lambda: self._rows(*horizons),
+                "database_settings": lambda: self._rows(*settings),
+            }
         tables: dict[str, Rows] = {}
         for name, step in steps.items():
             tables[name] = step()
             if between is not None:
                 between()
-        if sizes:
-            self._add_sizes(tables, failed)
-            tables["database_foreign_keys"] = self._rows(
-                snapshot_sql.FOREIGN_KEYS, _FOREIGN_KEY_COLUMNS, "foreign keys", failed
-            )
-            tables["database_horizons"] = self._rows(
-                snapshot_sql.HORIZONS, _HORIZON_COLUMNS, "prepared transactions and slots", failed
-            )
-            names = ("name", "value", "default", "source")
-            tables["database_settings"] = self._rows(snapshot_sql.SETTINGS, names, "settings", failed)
         ended = time.time_ns() // 1000
         return ServerSnapshot(begun, ended, tables, failed)
+
+    def details(
+        self, snapshot: ServerSnapshot, used: Collection[int], between: Callable[[], None] = lambda: None
+    ) -> Details:
+        """Read sizes, widths and definitions of the tables that matter: the `used` ones, then the largest.
+
+        Raises:
+            ServerCrash: if the server went away.
+        """
+        self._set_timeout(_SNAPSHOT_TIMEOUT)
+        tables, indexes = snapshot.tables["database_relations"], snapshot.tables["database_indexes"]
+        return read_details(self._ask, tables, indexes, used, between)
 
     def catalogue(self, scope: CatalogueScope) -> ReadCatalogue:
         """Read the catalogue of the connected database, as far as `scope` needs it.
@@ -463,12 +494,9 @@ class ServerWatch:
     def _rows(
         self, query: str | sql.Composed, columns: Sequence[str], what: str, failed: dict[str, str]
     ) -> Rows:
-        rows = _shared(self._iterate(query, what, failed))
-        if "definition" in columns:
-            # An index that another session dropped meanwhile still has a row, but no definition.
-            place = columns.index("definition")
-            rows = (row for row in rows if row[place] is not None)
-        return Rows(columns, rows)
+        rows = self._iterate(query, what, failed)
+        places = tuple(place for place, name in enumerate(columns) if name in _REPEATED)
+        return Rows(columns, _shared(rows, places) if places else rows)
 
     def _iterate(
         self, query: str | sql.Composed, what: str, failed: dict[str, str]
@@ -481,23 +509,17 @@ class ServerWatch:
                 raise _gone(error) from error
             failed[what] = _reason(error)
 
-    def _add_sizes(self, tables: Mapping[str, Rows], failed: dict[str, str]) -> None:
-        """Add sizes on disk and widths of columns to tables and indexes, where the server reports them."""
-        sizes = {
-            oid: (main, table) for oid, main, table in self._iterate(snapshot_sql.SIZES, "sizes", failed)
-        }
-        widths: dict[int, dict[int, float]] = {}
-        for oid, number, width in self._iterate(snapshot_sql.WIDTHS, "widths of columns", failed):
-            widths.setdefault(oid, {})[number] = float(width)
-        add_sizes(tables["database_relations"], tables["database_indexes"], sizes, widths)
 
-
-def _shared(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows in which equal texts, such as names of schemas, are the same object."""
+def _shared(rows: Iterable[tuple[Any, ...]], places: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows in which equal texts of some columns are the same object."""
     known: dict[str, str] = {}
     share = known.setdefault
     for row in rows:
-        yield tuple([share(value, value) if value.__class__ is str else value for value in row])
+        values = list(row)
+        for place in places:
+            if (value := values[place]) is not None:
+                values[place] = share(value, value)
+        yield tuple(values)
 
 
 def _counters(view: str, row: Row) -> Iterable[tuple[Any, ...]]:

@@ -18,29 +18,22 @@ __all__ = [
     "CONNECTIONS",
     "CONNECTION_LIMITS",
     "EXTENSION",
-    "FOREIGN_KEYS",
     "HORIZONS",
-    "INDEX_COUNTERS",
     "LEAST_VERSION",
     "LOCKS_HELD",
     "MARK",
     "OURS",
-    "RELATIONS",
-    "RELATION_COUNTERS",
     "SERVER",
     "SESSIONS_BEGUN",
     "SESSION_PORTS",
     "SESSION_SETTINGS",
     "SETTINGS",
-    "SIZES",
     "STATEMENTS_INFO",
     "STATEMENT_COLUMNS",
     "STATEMENT_COUNTS",
     "STATEMENT_TEXTS",
-    "WIDTHS",
     "activity",
     "counters",
-    "indexes",
     "statements",
 ]
 
@@ -254,107 +247,11 @@ def counters(version: int) -> dict[str, str]:
     return found
 
 
-# ---- tables, indexes, foreign keys, settings ----
+# ---- values of columns, horizons, settings ----
 
 OURS: Final = """
 n.nspname <> 'information_schema' AND n.nspname !~ '^pg_(catalog|toast|temp_|toast_temp_)'
 """
-
-RELATIONS: Final = f"""
-SELECT {MARK} c.oid::bigint, n.nspname, c.relname,
-       CASE c.relkind WHEN 'p' THEN 'partitioned table' WHEN 'm' THEN 'materialized view' ELSE 'table' END,
-       p.inhparent::bigint, CASE WHEN c.reltuples >= 0 THEN c.reltuples::float8 END, c.relpages::bigint,
-       coalesce((SELECT pg_catalog.split_part(o, '=', 2)::int FROM pg_catalog.unnest(c.reloptions) AS o
-                  WHERE o LIKE 'fillfactor=%'), 100),
-       s.n_live_tup, s.n_dead_tup, s.seq_scan, s.seq_tup_read, coalesce(s.idx_scan, 0),
-       coalesce(s.idx_tup_fetch, 0), s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del,
-       io.heap_blks_read, io.heap_blks_hit,
-       (extract(epoch FROM greatest(s.last_vacuum, s.last_autovacuum)) * 1000000)::bigint,
-       (extract(epoch FROM greatest(s.last_analyze, s.last_autoanalyze)) * 1000000)::bigint,
-       CASE WHEN c.relfrozenxid <> '0' THEN pg_catalog.age(c.relfrozenxid) END, s.n_mod_since_analyze,
-       NOT EXISTS (SELECT FROM pg_catalog.unnest(c.reloptions) AS o
-                    WHERE o IN ('autovacuum_enabled=false', 'autovacuum_enabled=off', 'autovacuum_enabled=0'))
-  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-  LEFT JOIN pg_catalog.pg_stat_user_tables AS s ON s.relid = c.oid
-  LEFT JOIN pg_catalog.pg_statio_user_tables AS io ON io.relid = c.oid
-  LEFT JOIN pg_catalog.pg_inherits AS p ON p.inhrelid = c.oid AND c.relispartition
- WHERE c.relkind IN ('r', 'm', 'p') AND {OURS}
-"""
-
-RELATION_COUNTERS: Final = f"""
-SELECT {MARK} c.oid::bigint, n.nspname, c.relname, s.seq_scan, s.seq_tup_read, coalesce(s.idx_scan, 0),
-       coalesce(s.idx_tup_fetch, 0), s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del,
-       io.heap_blks_read, io.heap_blks_hit
-  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-  LEFT JOIN pg_catalog.pg_stat_user_tables AS s ON s.relid = c.oid
-  LEFT JOIN pg_catalog.pg_statio_user_tables AS io ON io.relid = c.oid
- WHERE c.relkind IN ('r', 'm', 'p') AND {OURS}
-"""
-"""The part of `RELATIONS` that differences need: all that is read before the watch, and kept during it."""
-
-INDEX_COUNTERS: Final = f"""
-SELECT {MARK} c.oid::bigint, i.indrelid::bigint, n.nspname, c.relname, s.idx_scan, s.idx_tup_read
-  FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-  LEFT JOIN pg_catalog.pg_stat_user_indexes AS s ON s.indexrelid = c.oid
- WHERE c.relkind = 'i' AND {OURS}
-"""
-"""The same of indexes. Printing the definitions of 50 000 indexes takes seconds."""
-
-_INDEXES: Final = f"""
-SELECT {MARK} c.oid::bigint, i.indrelid::bigint, n.nspname, c.relname, am.amname,
-       pg_catalog.pg_get_indexdef(c.oid),
-       (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(':', k.number, k.class, k.collating, k.option), ','
-                                     ORDER BY k.place)
-          FROM ROWS FROM (pg_catalog.unnest(i.indkey::int2[]), pg_catalog.unnest(i.indclass::oid[]),
-                          pg_catalog.unnest(i.indcollation::oid[]), pg_catalog.unnest(i.indoption::int2[]))
-               WITH ORDINALITY AS k (number, class, collating, option, place)
-         WHERE k.place <= i.indnkeyatts),
-       (SELECT coalesce(pg_catalog.string_agg(k.number::text, ',' ORDER BY k.place), '')
-          FROM pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS k (number, place)
-         WHERE k.place > i.indnkeyatts),
-       coalesce(pg_catalog.pg_get_expr(i.indexprs, i.indrelid), ''),
-       coalesce(pg_catalog.pg_get_expr(i.indpred, i.indrelid), ''), i.indisunique,
-       EXISTS (SELECT FROM pg_catalog.pg_constraint AS o WHERE o.conindid = c.oid), i.indisvalid,
-       c.relpages::bigint, CASE WHEN c.reltuples >= 0 THEN c.reltuples::float8 END,
-       coalesce((SELECT pg_catalog.split_part(o, '=', 2)::int FROM pg_catalog.unnest(c.reloptions) AS o
-                  WHERE o LIKE 'fillfactor=%'), 90),
-       s.idx_scan, s.idx_tup_read, {{last_scan}}
-  FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-  JOIN pg_catalog.pg_am AS am ON am.oid = c.relam
-  LEFT JOIN pg_catalog.pg_stat_user_indexes AS s ON s.indexrelid = c.oid
- WHERE c.relkind = 'i' AND {OURS}
-"""
-
-
-def indexes(version: int) -> str:
-    """Return the query for indexes."""
-    last_scan = "(extract(epoch FROM s.last_idx_scan) * 1000000)::bigint"
-    return _INDEXES.format(last_scan=last_scan if version >= 16 else "NULL::bigint")
-
-
-SIZES: Final = f"""
-SELECT {MARK} c.oid::bigint, pg_catalog.pg_relation_size(c.oid),
-       CASE WHEN c.relkind = 'i' THEN NULL ELSE pg_catalog.pg_table_size(c.oid) END
-  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
- WHERE c.relkind IN ('r', 'm', 'i') AND {OURS}
-   AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks AS l
-                    WHERE l.relation = c.oid AND l.mode = 'AccessExclusiveLock'
-                      AND l.database = (SELECT oid FROM pg_catalog.pg_database
-                                         WHERE datname = pg_catalog.current_database()))
-"""
-"""Sizes of relations, except those under an ACCESS EXCLUSIVE lock: reading their size would wait for it."""
-
-WIDTHS: Final = f"""
-SELECT {MARK} c.oid::bigint, a.attnum::int, (1 - s.null_frac) * s.avg_width
-  FROM pg_catalog.pg_stats AS s
-  JOIN pg_catalog.pg_namespace AS n ON n.nspname = s.schemaname
-  JOIN pg_catalog.pg_class AS c ON c.relname = s.tablename AND c.relnamespace = n.oid
-  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = s.attname
- WHERE NOT s.inherited AND {OURS}
-"""
-"""Widths of columns, for tables that this role may read."""
 
 COLUMN_VALUES: Final = f"""
 SELECT {MARK} DISTINCT ON (w.number) w.number,
@@ -374,17 +271,6 @@ SELECT {MARK} DISTINCT ON (w.number) w.number,
  ORDER BY w.number, s.inherited DESC
 """
 """Values that ANALYZE stored, of columns that this role may read."""
-
-FOREIGN_KEYS: Final = f"""
-SELECT {MARK} k.oid::bigint, k.conname, k.conrelid::bigint, k.confrelid::bigint,
-       (SELECT pg_catalog.string_agg(a.attname, ', ' ORDER BY x.place)
-          FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY AS x (number, place)
-          JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = x.number),
-       pg_catalog.array_to_string(k.conkey, ',')
-  FROM pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
-  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
- WHERE k.contype = 'f' AND k.conparentid = 0 AND {OURS}
-"""
 
 HORIZONS: Final = f"""
 SELECT {MARK} 'prepared transaction', p.gid, p.owner::text, p.database::text, true,

@@ -165,7 +165,7 @@ DATABASE_TABLES = (
     ),
     Table(
         "database_relations",
-        "Tables of the watched database; before the watch only their names and counters.",
+        "Tables of the watched database; before the watch only their counters.",
         ("moment", "oid"),
         (
             _MOMENT,
@@ -176,7 +176,13 @@ DATABASE_TABLES = (
             Column("partition_of", "integer", "", "the table that it is a partition of"),
             Column("rows", "real", "", "the planner's estimate of its rows; null if never analysed"),
             _PAGES,
-            Column("bytes", "integer", "B", "size with TOAST data, without indexes"),
+            Column(
+                "bytes",
+                "integer",
+                "B",
+                "size with TOAST data, without indexes; of small tables that no statement used in a database "
+                "with more than 1000 tables and indexes, at the last VACUUM or ANALYZE",
+            ),
             Column("main_bytes", "integer", "B", "size of its main file: where the rows are"),
             Column("index_bytes", "integer", "B", "size of its indexes"),
             Column("fillfactor", "integer", "", "percentage of a page that rows may fill at first"),
@@ -202,7 +208,7 @@ DATABASE_TABLES = (
     ),
     Table(
         "database_indexes",
-        "Indexes of the watched database; before the watch only their names and counters.",
+        "Indexes of the watched database; before the watch only their counters.",
         ("moment", "oid"),
         (
             _MOMENT,
@@ -211,7 +217,12 @@ DATABASE_TABLES = (
             Column("schema", "text", "", "schema"),
             Column("name", "text", "", "index"),
             Column("method", "text", "", "access method"),
-            Column("definition", "text", "", "the statement that creates it"),
+            Column(
+                "definition",
+                "text",
+                "",
+                "the statement that creates it; empty if it was not read, as the exact size of its table",
+            ),
             Column("keys", "text", "", "each key column's number:class:collation:option, comma-separated"),
             Column("included", "text", "", "numbers of included columns (INCLUDE), comma-separated"),
             Column("expressions", "text", "", "expressions among its keys"),

@@ -65,6 +65,17 @@ class Rows(Sequence[Mapping[str, Any]]):
         place = self._places.get(name)
         return [None if place is None else values[place] for values in self.values]
 
+    def columns(self, *names: str) -> list[list[Any]]:
+        """Return the values of several columns, which is faster than reading them row by row."""
+        return [self.column(name) for name in names]
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]], *names: str) -> list[list[Any]]:
+        """Return the values of several columns of any rows."""
+        if isinstance(rows, Rows):
+            return rows.columns(*names)
+        return [[row.get(name) for row in rows] for name in names]
+
     def add_columns(self, names: Sequence[str], values: Sequence[Values]) -> None:
         """Add columns to these rows, whose values come in the same order. Rows in use have no new columns.
 

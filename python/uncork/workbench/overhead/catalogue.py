@@ -76,7 +76,7 @@ def read_catalogue_once(watch: ServerWatch, between: Callable[[], None] = lambda
         ServerCrash: if the server goes away.
     """
     found = Samples(time.monotonic_ns(), time.time_ns() // 1000)
-    database = watch.facts()["database"]
+    facts = watch.facts()
     watch.begin_sampling()
     for _ in range(_LOOKS):
         look = watch.look(found.known, blockers=False)
@@ -84,9 +84,9 @@ def read_catalogue_once(watch: ServerWatch, between: Callable[[], None] = lambda
             found.add(look, blockers=False)
         time.sleep(_LOOK_S)
     between()
-    before = watch.snapshot(sizes=False, between=between)
+    before = watch.snapshot(whole=False, between=between)
     last = LookedBack()
-    look_back(watch, database, before, found, last, values=True, between=between)
+    look_back(watch, facts, before, found, last, values=True, between=between)
     tables: int = last.catalogue.facts["tables"]
     return tables
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from uncork.engines.watch.catalogue import CatalogueScope
 from uncork.engines.watch.connection import ServerSnapshot, ServerWatch
 from uncork.model.tables.catalogue import CATALOGUE_TABLES
-from uncork.profile.used_tables import used_tables, words_of
+from uncork.profile.used_tables import UsedTables, used_tables, words_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FoundCatalogue", "catalogue_tables", "find_catalogue"]
+__all__ = ["FoundCatalogue", "UsedObjects", "catalogue_tables", "find_catalogue", "find_used"]
 
 Row = Mapping[str, Any]
 
@@ -32,22 +32,20 @@ class FoundCatalogue:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def find_catalogue(
-    server: ServerWatch,
-    before: ServerSnapshot,
-    after: ServerSnapshot,
-    top: Collection[str],
-    sampled: Iterable[str],
-    *,
-    values: bool,
-) -> FoundCatalogue:
-    """Read the catalogue of the tables, functions and views that the watched statements use.
+@dataclass(frozen=True, slots=True)
+class UsedObjects:
+    """The tables that the watched statements use, and the words of these statements."""
 
-    `top` are the texts of the costliest statements, the costliest first; `sampled` those of samples. Without
-    `values`, no values of columns are read.
+    tables: UsedTables
+    words: Collection[str]
 
-    Raises:
-        ServerCrash: if the server goes away.
+
+def find_used(
+    before: ServerSnapshot, after: ServerSnapshot, top: Collection[str], sampled: Iterable[str]
+) -> UsedObjects:
+    """Return what the watched statements use.
+
+    `top` are the texts of the costliest statements, the costliest first; `sampled` those of samples.
     """
     texts = [*islice(top, _MOST_STATEMENTS), *islice(sampled, max(0, _MOST_STATEMENTS - len(top)))]
     words = words_of(texts)
@@ -58,8 +56,22 @@ def find_catalogue(
         words,
         read="tables" not in before.failed,
     )
+    return UsedObjects(used, words)
+
+
+def find_catalogue(
+    server: ServerWatch, before: ServerSnapshot, after: ServerSnapshot, objects: UsedObjects, *, values: bool
+) -> FoundCatalogue:
+    """Read the catalogue of the tables, functions and views that the watched statements use.
+
+    Without `values`, no values of columns are read.
+
+    Raises:
+        ServerCrash: if the server goes away.
+    """
+    used = objects.tables
     names = {row["oid"]: (row["schema"], row["name"]) for row in used.rows}
-    found = server.catalogue(CatalogueScope(names, words, values))
+    found = server.catalogue(CatalogueScope(names, objects.words, values))
     counted = {row["oid"]: row for row in after.tables[_FUNCTIONS]}
     functions = [
         {**counted.get(row["oid"], {}), **row, "moment": "after"} for row in found.tables[_FUNCTIONS]

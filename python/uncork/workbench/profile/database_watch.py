@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from uncork.engines.host import memory_bytes
 from uncork.engines.watch.connection import MARK, Look, ServerSnapshot, ServerWatch
+from uncork.engines.watch.details import Details
 from uncork.errors import ServerCrash
 from uncork.load.sampler import Sampler
 from uncork.model.system import SERVER, SystemSeries, Watch
@@ -19,7 +20,12 @@ from uncork.profile.deltas import statement_deltas, statement_key
 from uncork.profile.plans.without_values import statement_without_values
 from uncork.profile.server_templates import TemplateBook, is_normalised
 from uncork.profile.statement_origin import origin
-from uncork.workbench.profile.database_catalogue import FoundCatalogue, catalogue_tables, find_catalogue
+from uncork.workbench.profile.database_catalogue import (
+    FoundCatalogue,
+    catalogue_tables,
+    find_catalogue,
+    find_used,
+)
 from uncork.workbench.profile.database_plans import find_plans, plans_table, top_statements
 from uncork.workbench.profile.database_texts import texts_table
 from uncork.workbench.signals import uninterrupted
@@ -225,7 +231,7 @@ def watch(
     take_due(server, found, period_ns)
     due = partial(take_due, server, found, period_ns)
     facts: dict[str, Any] = {"server": server.facts()}
-    before = server.snapshot(sizes=False, between=due)
+    before = server.snapshot(whole=False, between=due)
     last = LookedBack()
     system: SystemSeries | None = None
     postmaster = server.postmaster()
@@ -244,7 +250,7 @@ def watch(
         try:
             with uninterrupted():
                 system = None if sampler is None else sampler.stop()
-                look_back(server, facts["server"]["database"], before, found, last, values=values)
+                look_back(server, facts["server"], before, found, last, values=values)
         except KeyboardInterrupt:
             status = "interrupted"  # the signal came after the block: nothing is missing
     except ServerCrash as error:
@@ -285,7 +291,7 @@ def watch(
 
 def look_back(
     server: ServerWatch,
-    database: str,
+    server_facts: Mapping[str, Any],
     before: ServerSnapshot,
     found: Samples,
     last: LookedBack,
@@ -295,22 +301,32 @@ def look_back(
 ) -> None:
     """Read the second snapshot, the texts of statements, the catalogue and plans, into `last`.
 
-    `between` is called between the steps.
+    `server_facts` are what the server says of itself. `between` is called between the steps.
 
     Raises:
         ServerCrash: if the server goes away.
     """
-    last.after = server.snapshot(sizes=True, between=between)
-    last.changed = _changed(before, last.after)
-    last.texts = server.texts({*(row["query_id"] for _, row in last.changed), *found.texts})
-    last.own = {query_id for query_id, text in last.texts.items() if MARK in text}
-    known = {**found.texts, **last.texts}
-    top = top_statements(last.changed, database, known, last.own, found.sampled, found.seen)
-    sampled = (*found.texts.values(), *found.book.texts)
-    between()
-    last.catalogue = find_catalogue(
-        server, before, last.after, [one.text for one in top], sampled, values=values
-    )
+    after = server.snapshot(whole=True, between=between)
+    indexes = after.tables["database_indexes"]
+    tables = dict(zip(indexes.column("oid"), indexes.column("table_oid"), strict=True))
+    for one in (before, after):
+        one.add_index_scans(tables)
+    last.changed = _changed(before, after)
+    details = Details()
+    try:
+        last.texts = server.texts({*(row["query_id"] for _, row in last.changed), *found.texts})
+        last.own = {query_id for query_id, text in last.texts.items() if MARK in text}
+        known = {**found.texts, **last.texts}
+        top = top_statements(
+            last.changed, server_facts["database"], known, last.own, found.sampled, found.seen
+        )
+        sampled = (*found.texts.values(), *found.book.texts)
+        between()
+        used = find_used(before, after, [one.text for one in top], sampled)
+        details = server.details(after, [row["oid"] for row in used.tables.rows], between)
+    finally:
+        last.after = after.with_details(details, server_facts["block_size"])
+    last.catalogue = find_catalogue(server, before, last.after, used, values=values)
     between()
     last.plans = find_plans(server, top)
 
