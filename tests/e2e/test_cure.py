@@ -14,6 +14,7 @@ from databases.scenario import SETTINGS, at_work, lay_out
 from uncork.analysis.runs.listing import read_runs
 from uncork.engines.embedded import EmbeddedServer
 from uncork.serve.progress import run_progress
+from uncork.store.cures import read_cure
 from uncork.store.snapshots import SNAPSHOTS
 
 pytestmark = pytest.mark.postgres
@@ -97,6 +98,9 @@ def test_the_dashboard_shows_the_step_of_a_cure(uncork, server):
     run = next(one for one in read_runs(uncork.folder / "runs").runs if one.kind == "cure")
     found = run_progress(run)
     assert run.status == "running"
+    # Even a cure that is killed now has a report and can be resumed.
+    (tried,) = read_cure(run.folder).tried
+    assert (tried.state, tried.reason) == ("not tried", "not reached: uncork was ended")
     assert " of at most 60.0 s: measuring finding 1 of 1: " in found.sentence
     assert {"copying the database", "choosing what to try"} <= {step for _, step, _ in found.rows}
     process.send_signal(signal.SIGINT)

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import uncork
-from uncork.experiment.cure.arms import arms_of
+from uncork.experiment.cure.arms import Arm, arms_of
 from uncork.experiment.cure.handed import down_sql, up_sql
 from uncork.experiment.cure.setups import CopyKeeps, setup_script
 from uncork.experiment.cure.text import experiment_of_arms
@@ -18,6 +18,7 @@ from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Net
+from uncork.workbench.cure.rehearsal import rehearse
 from uncork.workbench.cure.trials import measure_arms
 from uncork.workbench.cure.violations import without_violations
 
@@ -80,6 +81,15 @@ def test_an_index_is_measured_over_statements_until_there_is_a_verdict(shop, tmp
     assert any(one.low is not None for one in (read, write, delete))
     assert read.ratio < 0.8 and 0.2 < write.ratio < 5.0
     assert delete.ratio < 0.8, "each set finds its rows again, because the DELETE is rolled back"
+
+
+def test_a_change_that_does_not_end_is_refused_in_words_and_nothing_is_left(shop):
+    arm = Arm("endless", "index", "", "", "", setup="SELECT pg_sleep(3600)")
+    found = rehearse(shop, [arm], [READ], 0.2)
+    assert found["endless"].error == "it did not end within 200 ms on the copy"
+    with psycopg.connect(shop) as connection:
+        rows = connection.execute("SELECT datname FROM pg_database WHERE datname LIKE 'uncork%'")
+        assert rows.fetchall() == []
 
 
 def test_a_fillfactor_rewrites_a_table_in_the_order_of_its_rows(shop):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from typing import Any, Final
@@ -10,6 +11,9 @@ import psycopg
 
 from uncork.errors import ConnectError
 from uncork.model.server import WATCH_APPLICATION
+
+# psycopg warns about connections that are lost, which uncork reports itself.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 __all__ = ["connect_error", "connect_to_watch", "time_to_connect"]
 

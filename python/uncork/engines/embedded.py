@@ -43,6 +43,9 @@ from uncork.spawn.child import Child, Done, remove_at_death, run, start
 __all__ = ["EmbeddedServer", "other_runs", "remove_leftovers"]
 
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
+_WAL_FILE = 16 << 20
+_CLUSTER = 64 << 20
+"""Bytes of a file of the write-ahead log, and of a new cluster with its first ones."""
 START_SECONDS = 60
 STOP_SECONDS = 60
 
@@ -189,6 +192,16 @@ class EmbeddedServer:
         except OSError:
             return ""
 
+    @property
+    def disk_is_full(self) -> bool:
+        """Whether there is no room for the next file of the write-ahead log, or the server says so.
+
+        A server that cannot write its log ends at once: its clients only learn that it went away.
+        """
+        if self._folder is None:
+            return False
+        return shutil.disk_usage(self._folder).free < _WAL_FILE or "No space left" in self.log_tail
+
     def conninfo(self, database: str = "postgres") -> str:
         """Return the libpq connection string for a database of this server, as its superuser."""
         return make_conninfo(host=self.host, port=self.port, user="uncork", dbname=database)
@@ -240,7 +253,9 @@ class EmbeddedServer:
         try:
             new_cluster(root / "data", binaries, self._account, self._run)
         except InitdbFailed as failure:
-            raise SetupError(_explain("initdb failed", str(failure))) from failure
+            # initdb removes what it wrote, and not all of its messages give the reason.
+            full = "\nNo space left on device" if shutil.disk_usage(root).free < _CLUSTER else ""
+            raise SetupError(_explain("initdb failed", f"{failure}{full}")) from failure
         self._configure()
 
     def _configure(self) -> None:

@@ -206,5 +206,6 @@ def test_a_full_disk_is_named_with_what_to_do():
     message = refusal(psycopg.errors.DiskFull("could not extend file"), "rows were copied")
     assert message == (
         "the disk of the copy's server became full while rows were copied (could not extend file); free some "
-        "space, set UNCORK_SERVERS to a folder on a larger disk, or copy a sample of the rows"
+        "space, set UNCORK_SERVERS to a folder on a larger disk, or copy a sample of the rows with "
+        "--disk"
     )

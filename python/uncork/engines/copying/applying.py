@@ -145,7 +145,7 @@ def refusal(error: psycopg.Error, when: str) -> str:
     if isinstance(error, psycopg.errors.DiskFull):
         return (
             f"the disk of the copy's server became full while {when} ({reason}); free some space, set "
-            "UNCORK_SERVERS to a folder on a larger disk, or copy a sample of the rows"
+            "UNCORK_SERVERS to a folder on a larger disk, or copy a sample of the rows with --disk"
         )
     if error.sqlstate is None or error.sqlstate.startswith(("57P", "08")):
         return f"the copy's server went away while {when}: {reason}; start the copy again"

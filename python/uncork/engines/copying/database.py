@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.conninfo import Address
@@ -67,6 +68,8 @@ _WRITING: Final = (
 )
 _IN_SESSION: Final = ("default_statistics_target", "default_toast_compression")
 _OLDEST: Final = 13
+_NOTICED: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+"""Notice within a minute that the machine of the source is gone: COPY may send nothing for long."""
 _MILLION: Final = 1_000_000
 _LONGEST_MS: Final = 2_000_000_000
 
@@ -124,7 +127,9 @@ def copy_source(
 def _source(conninfo: str) -> Iterator[psycopg.Connection[Any]]:
     """Open the reading transaction; whatever the source refuses becomes one sentence."""
     try:
-        connection = connect_to_watch(conninfo, prepare_threshold=None, client_encoding="UTF8")
+        chosen = conninfo_to_dict(conninfo)
+        noticed = {name: value for name, value in _NOTICED.items() if name not in chosen}
+        connection = connect_to_watch(conninfo, prepare_threshold=None, client_encoding="UTF8", **noticed)
     except psycopg.Error as error:
         raise connect_error(error) from error
     major = connection.info.server_version // 10000

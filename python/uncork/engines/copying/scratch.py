@@ -13,8 +13,10 @@ from psycopg import pq, sql
 
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.conninfo import resolve
+from uncork.engines.copying.applying import refusal
 from uncork.engines.watch.observe import has_statements
-from uncork.errors import SetupError
+from uncork.errors import RunError, SetupError
+from uncork.model.units import format_duration
 
 __all__ = ["ScratchDatabase", "count_statements"]
 
@@ -44,6 +46,7 @@ class ScratchDatabase:
     """
 
     def __init__(self, conninfo: str) -> None:
+        self._limit_s = 0.0
         address = resolve(conninfo)
         self._drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_NAME))
         other = "postgres" if address.database != "postgres" else "template1"
@@ -76,6 +79,7 @@ class ScratchDatabase:
 
     def limit(self, seconds: float) -> None:
         """Let each later statement take this long at most; 0 is no limit."""
+        self._limit_s = seconds
         self._own.execute(sql.SQL("SET statement_timeout = {}").format(round(seconds * 1000)))
 
     def set(self, settings: Mapping[str, str]) -> None:
@@ -87,9 +91,19 @@ class ScratchDatabase:
             raise SetupError(_words(error)) from error
 
     def execute(self, script: str) -> None:
-        """Execute a script as one message. Raises SetupError with the server's words."""
+        """Execute a script as one message.
+
+        Raises:
+            RunError: if the disk is full, which says nothing about the script.
+            SetupError: with the server's words, or because the script takes longer than `limit`.
+        """
         try:
             self._own.execute(script.encode())
+        except psycopg.errors.DiskFull as error:
+            raise RunError(refusal(error, "a change was made on it")) from error
+        except psycopg.errors.QueryCanceled as error:
+            longest = format_duration(self._limit_s * 1e9)
+            raise SetupError(f"it did not end within {longest} on the copy") from error
         except psycopg.Error as error:
             raise SetupError(_words(error)) from error
 

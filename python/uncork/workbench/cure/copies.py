@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from shutil import disk_usage
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
@@ -13,14 +14,17 @@ from uncork.engines.copying.database import copy_source
 from uncork.engines.copying.scratch import count_statements
 from uncork.engines.database_copy import read_source
 from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.places import servers_folder
 from uncork.engines.planner_statistics import RESTORES
-from uncork.errors import SetupError
+from uncork.errors import SetupError, UncorkError
 from uncork.experiment.cure.setups import CopyKeeps
 from uncork.model.database.copy import CopyFacts, NotCopied
+from uncork.model.units import format_bytes
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["CopiedDatabase", "databases_at_once", "expected_keeps"]
 
+_FULL: Final = "of the copy's server became full"
 _NAME: Final = "uncork_copy"
 _LARGEST_BUFFERS: Final = 4 << 30
 """Shared buffers of the copy's server at most, in bytes: its machine does other work too."""
@@ -76,9 +80,28 @@ class CopiedDatabase:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._server is not None:
+        if self._server is None:
+            return
+        try:
+            if isinstance(error, UncorkError):
+                self.check_disk(error)
+        finally:
             with uninterrupted():
                 self._server.stop()
+
+    def check_disk(self, error: UncorkError) -> None:
+        """Raise the reason for an error if it is that the disk is full, and the error does not say so.
+
+        Raises:
+            SetupError: then.
+        """
+        if self._server is None or not self._server.disk_is_full or _FULL in str(error):
+            return
+        folder = servers_folder()
+        raise SetupError(
+            f"the disk {_FULL}: {format_bytes(disk_usage(folder).free)} are left in {folder}; free some "
+            "space, set UNCORK_SERVERS to a folder on a larger disk, or copy a sample of the rows with --disk"
+        ) from error
 
     @property
     def conninfo(self) -> str:

@@ -50,6 +50,8 @@ _CONFIRMING: Final = 0.5
 _LEAST_S: Final = 15.0
 _MOST_S: Final = 90.0
 """The shortest and the longest experiment about one finding."""
+_LEAST_BUILD_S: Final = 60.0
+"""How long a change may take to execute on the copy, even if the budget ends earlier."""
 
 
 @dataclass(slots=True)
@@ -103,9 +105,11 @@ def cure(root: Path, job: CureJob, told: Callable[[str], None]) -> tuple[Path, C
         steps = CureSteps(run.folder, job.budget_s, begun, told)
 
         def keep() -> None:
-            """Store what was found so far, so that not even a killed cure loses it."""
-            write_cure(run.folder, answer_cure(_result(job, state, run.folder, time.monotonic() - begun)))
+            """Store what was found so far, so that a killed cure loses nothing and can be resumed."""
+            so_far = replace(state, tried=_with_rest(wanted, state.tried, "uncork was ended"))
+            write_cure(run.folder, answer_cure(_result(job, so_far, run.folder, time.monotonic() - begun)))
 
+        keep()
         try:
             _work(run.folder / PARTS, job, wanted, earlier, state, begun, steps, keep)
             state.status = "complete"
@@ -114,7 +118,7 @@ def cure(root: Path, job: CureJob, told: Callable[[str], None]) -> tuple[Path, C
         except (RunError, SetupError) as error:
             state.status, state.reason = "failed", str(error)
         steps.begin("writing the files to hand over")
-        _skip_rest(wanted, state)
+        state.tried = _with_rest(wanted, state.tried, state.reason or "a dry run tries nothing")
         result = _result(job, state, run.folder, time.monotonic() - begun)
         result = answer_cure(
             replace(result, handed=hand_over(run.folder, result, state.workload, job.source))
@@ -188,10 +192,12 @@ def _work(
                 if one.loop is not None:
                     state.tried.append(loops.of_finding(one.loop, given_s))
                 else:
-                    state.tried.append(trials.of_finding(one, given_s))
+                    left = job.budget_s - (time.monotonic() - begun)
+                    state.tried.append(trials.of_finding(one, given_s, max(_LEAST_BUILD_S, left)))
             except ServerCrash:
                 raise
             except UncorkError as error:
+                copied.check_disk(error)
                 state.tried.append(Tried(one.finding, "unclear", f"it could not be measured: {error}"))
             steps.note(f"{state.tried[-1].state}: {state.tried[-1].reason}")
             keep()
@@ -286,15 +292,12 @@ def _differing(
     }
 
 
-def _skip_rest(wanted: Sequence[Finding], state: _State) -> None:
-    """Add the findings that were not reached, in the order of the findings."""
-    reached = {id(one.finding) for one in state.tried}
-    why = state.reason or "a dry run tries nothing"
-    state.tried.extend(
-        Tried(one, "not tried", f"not reached: {why}") for one in wanted if id(one) not in reached
-    )
+def _with_rest(wanted: Sequence[Finding], tried: Sequence[Tried], why: str) -> list[Tried]:
+    """Return all findings in their order, with those that were not reached."""
+    reached = {id(one.finding) for one in tried}
+    rest = [Tried(one, "not tried", f"not reached: {why}") for one in wanted if id(one) not in reached]
     order = {id(one): place for place, one in enumerate(wanted)}
-    state.tried.sort(key=lambda one: order[id(one.finding)])
+    return sorted([*tried, *rest], key=lambda one: order[id(one.finding)])
 
 
 def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureResult:

@@ -30,7 +30,7 @@ MOST_ARMS: Final = 4
 MOST_STATEMENTS: Final = 10
 """Statements of the captured workload that an experiment measures, the costliest first."""
 _BUILD_S: Final = 300.0
-"""How long a change may take to execute on the copy."""
+"""How long a change may take to execute on the copy at most."""
 _MOST_CLIENTS: Final = 8
 """Sessions at once with which the chosen changes are measured, if the server had more busy ones."""
 
@@ -59,10 +59,10 @@ class Prover:
         self._arms: dict[str, tuple[Arm, Rehearsed, Plan]] = {}
         self._names: list[Arm] = []
 
-    def of_finding(self, plan: Plan, budget_s: float) -> Tried:
-        """Try the changes of one finding, each alone."""
+    def of_finding(self, plan: Plan, budget_s: float, longest_s: float = _BUILD_S) -> Tried:
+        """Try the changes of one finding, each alone; one that takes longer than `longest_s` is refused."""
         arms = self._named(plan.arms[:MOST_ARMS])
-        rehearsed = rehearse(self._conninfo, arms, plan.statements, _BUILD_S)
+        rehearsed = rehearse(self._conninfo, arms, plan.statements, min(_BUILD_S, longest_s))
         hidden = any(one.changes for one in plan.statements)
         changes = {one.name: _left_out(one, rehearsed[one.name], hidden=hidden) for one in arms}
         wanted = [one for one in arms if changes[one.name] is None]
