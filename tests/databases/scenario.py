@@ -16,6 +16,7 @@ from psycopg import Connection
 
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
+from uncork.model.database.finding import Finding
 from uncork.model.results.database import DatabaseResult
 from uncork.report.database.document import build_database_document
 from uncork.report.findings import finding_headline
@@ -32,7 +33,9 @@ __all__ = [
     "Draw",
     "Scenario",
     "applies",
+    "at_work",
     "faults",
+    "judged",
     "lay_out",
     "sends",
     "told",
@@ -109,21 +112,27 @@ COUNTER = (
 
 
 def faults(scenario: Scenario, result: DatabaseResult) -> list[str]:
-    """Return what is wrong with the advice about a scenario; nothing if it is right."""
+    """Return what is wrong with the advice about a watched scenario; nothing if it is right."""
     steps = build_database_document(result).steps
+    found = judged(scenario, result.findings)
     if not scenario.expected:
-        large = [one.headline for one in result.findings if one.bill and one.bill.share > MOST_SHARE]
-        upkeep = [one.headline for one in result.findings if one.bill is None]
-        return [*large, *upkeep, *(one.text for one in steps)]
-    if not result.findings:
+        return [*found, *(one.text for one in steps)]
+    return found + ([] if steps or not result.findings else ["there is no step"])
+
+
+def judged(scenario: Scenario, findings: Sequence[Finding]) -> list[str]:
+    """Return what is wrong with the findings about a scenario; nothing if they are right."""
+    if not scenario.expected:
+        large = [one.headline for one in findings if one.bill and one.bill.share > MOST_SHARE]
+        return large + [one.headline for one in findings if one.bill is None]
+    if not findings:
         return ["there is no finding"]
-    first = result.findings[0]
+    first = findings[0]
     text = "\n".join(f"{one.text} {one.sql}" for one in first.candidates)
     found = [] if first.rule == scenario.expected else [f"the first finding is {first.rule}"]
     found += [f"the headline does not name {name}" for name in scenario.names if name not in first.headline]
     found += [f"no candidate says {part}" for part in scenario.remedy if part not in text]
-    found += [] if fits(finding_headline(first)) else [f"the headline is too long: {first.headline}"]
-    return found + ([] if steps else ["there is no step"])
+    return found + ([] if fits(finding_headline(first)) else [f"the headline is too long: {first.headline}"])
 
 
 def told(result: DatabaseResult) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,10 +20,14 @@ _CONNECTS_S = 30.0
 
 
 class Servers:
-    """Start each server when the first scenario needs it, and stop all at the end of a `with` block."""
+    """Start each server when the first scenario needs it, and stop all at the end of a `with` block.
 
-    def __init__(self, binaries: Path | None = None) -> None:
+    Each has the given `settings` besides those of its scenarios.
+    """
+
+    def __init__(self, binaries: Path | None = None, settings: Mapping[str, object] | None = None) -> None:
         self._binaries = binaries
+        self._settings = {**SETTINGS, **(settings or {})}
         self._started: dict[str, EmbeddedServer] = {}
         self._others: list[EmbeddedServer] = []
 
@@ -39,7 +44,9 @@ class Servers:
         """Return the server of a scenario; scenarios with the same settings share it."""
         key = repr((sorted(scenario.settings.items()), sorted((scenario.standby or {}).items())))
         if key not in self._started:
-            self._started[key] = EmbeddedServer({**SETTINGS, **scenario.settings}, binaries=self._binaries)
+            self._started[key] = EmbeddedServer(
+                {**self._settings, **scenario.settings}, binaries=self._binaries
+            )
             self._started[key].start()
             if scenario.standby is not None:
                 standby = Standby(self._started[key], dict(scenario.standby), self._binaries)

@@ -59,7 +59,8 @@ class Statement:
     `blocks_read` and the sizes in bytes are totals. `nested` is true if it ran within functions only.
     `assigned` are the constants that an UPDATE assigns to columns, None for NULL, in each text of it that
     sessions sent; a text that assigns anything else has none. `compared` are the constants with which all
-    texts of it compare columns.
+    texts of it compare columns. `repeated` are the updates of a log that assigned a row the values which it
+    had been given before, and all updates that the log was read for.
     """
 
     number: int
@@ -80,6 +81,7 @@ class Statement:
     plans: tuple[StatementPlan, ...] = ()
     assigned: tuple[Mapping[str, str | None], ...] = ()
     compared: Mapping[str, str] = field(default_factory=dict)
+    repeated: tuple[int, int] | None = None
 
     def a_call(self, total: float | None) -> float | None:
         """Return a total for each call; None if the total or the number of calls is unknown."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from uncork.advise.evidence import Evidence
+from uncork.advise.log_only import for_log, is_log_only
 from uncork.advise.rule import Rule
 from uncork.advise.rules.clients import (
     connections,
@@ -17,6 +18,7 @@ from uncork.advise.rules.clients import (
     lookup_loop,
     loop_in_log,
     one_by_one,
+    pauses_in_log,
     slow_step,
 )
 from uncork.advise.rules.indexes import (
@@ -77,7 +79,13 @@ from uncork.advise.rules.space import (
     index_bloat,
     not_frozen,
 )
-from uncork.advise.rules.writes import redundant_updates, row_commits, row_triggers, temporary_tables
+from uncork.advise.rules.writes import (
+    commits_in_log,
+    redundant_updates,
+    row_commits,
+    row_triggers,
+    temporary_tables,
+)
 from uncork.advise.standby import for_standby, is_standby
 from uncork.model.database.finding import Finding
 
@@ -92,6 +100,7 @@ RULES: Final[tuple[Rule, ...]] = (
     lookup_loop.RULE,
     loop_in_log.RULE,
     one_by_one.RULE,
+    pauses_in_log.RULE,
     slow_step.RULE,
     covering_index.RULE,
     foreign_key_without_index.RULE,
@@ -144,6 +153,7 @@ RULES: Final[tuple[Rule, ...]] = (
     hot_prevented.RULE,
     index_bloat.RULE,
     not_frozen.RULE,
+    commits_in_log.RULE,
     redundant_updates.RULE,
     row_commits.RULE,
     row_triggers.RULE,
@@ -157,7 +167,9 @@ def find_findings(seen: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Findin
     kept = [one for depth, one in found if not _explained(depth, one, found)]
     kept.sort(key=lambda one: -(one.bill.seconds_per_hour if one.bill else 0.0))
     told = tuple(one for place, one in enumerate(kept) if not _said(one, kept[:place]))
-    return tuple(map(for_standby, told)) if is_standby(seen) else told
+    if is_standby(seen):
+        return tuple(map(for_standby, told))
+    return tuple(map(for_log, told)) if is_log_only(seen) else told
 
 
 def _explained(depth: int, one: Finding, found: Sequence[tuple[int, Finding]]) -> bool:

@@ -1,4 +1,4 @@
-"""Decide whether a log shows a loop outside of transactions, or requests that merely follow each other. Pure.
+"""Decide whether a log shows a loop of a client, or requests that merely follow each other. Pure.
 
 Within a transaction, a template that runs ten times or more is repeated: that is a fact. Outside of
 transactions, a pooled connection carries many requests, and its statements may alternate because requests
@@ -11,9 +11,13 @@ false alarms.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["is_loop"]
+from uncork.model.results.log import LogResult, Repetition, TemplateFacts
+
+__all__ = ["ClientLoop", "client_loops", "is_loop", "is_steady"]
 
 _LEAST_PART: Final = 0.5
 """Fraction of the parent's executions that the loop must follow."""
@@ -23,6 +27,31 @@ _LEAST_PARENTS: Final = 10
 _MOST_VARIATION: Final = 0.5
 """Fewest executions of the parent, and the largest coefficient of variation of the repetitions after each,
 that show a steady loop. In a geometric distribution it is close to 1."""
+_ROWS: Final = 20
+_LONGEST: Final = 1.5
+_IN_ROWS: Final = 0.8
+"""Fewest rows of executions that show a steady loop, how many times the mean the longest may have, and the
+least fraction of all executions that they contain."""
+_IN_TRANSACTIONS: Final = 0.1
+"""Least part of a template's rows that transactions explain, to be a loop within them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLoop:
+    """A loop: its templates, the one with most time first, with the times of its executions in nanoseconds.
+
+    `waiting_ns` is how long the server waited for the client between them, `longest` the most executions of a
+    template in one pass. `parent_text` is the statement before the loop, empty if it is unknown.
+    """
+
+    templates: tuple[int, ...]
+    text: str
+    executions: int
+    longest: int
+    sum_ns: int
+    waiting_ns: int
+    parent_text: str
+    in_transaction: bool
 
 
 def is_loop(*, executions: int, parents: int, parent_executions: int, stretches: int, squares: float) -> bool:
@@ -36,3 +65,71 @@ def is_loop(*, executions: int, parents: int, parent_executions: int, stretches:
     variation = max(0.0, squares * parents / executions**2 - 1) ** 0.5
     steady = parents >= _LEAST_PARENTS and variation <= _MOST_VARIATION
     return steady or stretches >= _LEAST_STRETCHES
+
+
+def is_steady(*, rows: int, repeated: int, longest: int, executions: int) -> bool:
+    """Return whether rows of executions outside of transactions, with nothing in between, are a loop.
+
+    `repeated` of all `executions` of the template are in rows. A client that sends nothing else has few rows,
+    which end with its session: it may serve one request after another.
+    """
+    return rows >= _ROWS and longest * rows <= _LONGEST * repeated and repeated >= _IN_ROWS * executions
+
+
+def client_loops(result: LogResult) -> Iterator[ClientLoop]:
+    """Yield the loops of a log: with other statements in between, and rows of a single template.
+
+    Transactions wait for their client within rows and loops; what loops do not explain of that is in rows.
+    """
+    within_ns = sum(one.repeated_wait_ns for one in result.transactions)
+    for one in result.loops:
+        waiting_ns = sum(each.waiting_ns for each in one.templates)
+        within_ns -= waiting_ns if one.in_transaction else 0
+        yield ClientLoop(
+            tuple(each.number for each in one.templates),
+            one.templates[0].text,
+            sum(each.executions for each in one.templates),
+            max(each.longest for each in one.templates),
+            sum(each.sum_ns for each in one.templates),
+            waiting_ns,
+            one.parent_text,
+            one.in_transaction,
+        )
+    rows = [(one, one.repetition) for one in result.templates if one.repetition is not None]
+    for template, row in sorted(rows, key=lambda item: -item[1].waiting_ns):
+        longest = _longest_transaction(template, result)
+        part = min(1.0, max(0, within_ns) / max(1, row.waiting_ns)) if longest else 0.0
+        if part >= _IN_TRANSACTIONS:
+            within_ns -= round(part * row.waiting_ns)
+            yield _row(template, row, part, min(row.longest, longest))
+        elif is_steady(
+            rows=row.rows, repeated=row.executions, longest=row.longest, executions=template.executions
+        ):
+            yield _row(template, row, 1.0, 0)
+
+
+def _row(template: TemplateFacts, row: Repetition, part: float, within: int) -> ClientLoop:
+    """Return a part of the rows of a template; `within` is the length of the longest in a transaction."""
+    return ClientLoop(
+        (template.number,),
+        template.text,
+        round(part * row.executions),
+        within or row.longest,
+        round(part * row.sum_ns),
+        round(part * row.waiting_ns),
+        "",
+        bool(within),
+    )
+
+
+def _longest_transaction(template: TemplateFacts, result: LogResult) -> int:
+    """Return the most statements of a transaction with rows, of the applications that sent a template."""
+    names = {one.name for one in template.applications} or {""}
+    return max(
+        (
+            one.statements_max
+            for one in result.transactions
+            if one.application in names and one.repeated_wait_ns
+        ),
+        default=0,
+    )

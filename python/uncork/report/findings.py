@@ -9,6 +9,7 @@ from typing import Final
 
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.advice import LookedAt
+from uncork.model.results.database import Missing
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
 from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Section, Step
@@ -22,6 +23,7 @@ __all__ = [
     "finding_sentence",
     "finding_step",
     "looked_at_words",
+    "missing_words",
     "nothing_found_words",
     "proof_steps",
     "server_conninfo",
@@ -46,8 +48,9 @@ def finding_sentence(one: Finding) -> str:
 
 def bill_words(bill: Bill) -> str:
     """Return a bill in words: its share, and sessions' time per hour with the interval."""
-    low, high = _seconds(bill.low), _seconds(bill.high)
-    span = f"95 % interval: {low} to {high}" if bill.high < math.inf else "without an interval"
+    span = "without an interval"
+    if bill.high < math.inf:
+        span = f"95 % interval: {_seconds(bill.low)} to {_seconds(bill.high)}"
     hourly = f"{_seconds(bill.seconds_per_hour)} s of sessions' time an hour ({span})"
     return f"{share_text(bill.share)} of the busy time; {hourly}"
 
@@ -102,6 +105,11 @@ def finding_sections(findings: Iterable[Finding]) -> Iterator[Section]:
     """Yield a section for each finding, with its number."""
     for number, one in enumerate(findings, 1):
         yield Section(f"finding-{number}", f"{number}. {one.headline}", tuple(finding_blocks(one)))
+
+
+def missing_words(missing: Iterable[Missing]) -> tuple[str, ...]:
+    """Return what could not be judged for lack of evidence, and how to get it, in sentences."""
+    return tuple(f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}." for one in missing)
 
 
 def nothing_found_words(sessions: float | None) -> str:

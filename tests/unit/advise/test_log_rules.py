@@ -1,35 +1,12 @@
-"""Rules on logs: what waits instead of working, and what is a loop."""
+"""Rules on logs: what is a loop of a client."""
+
+from dataclasses import replace
 
 import pytest
 
-from uncork.advise.log_loops import is_loop
-from uncork.advise.log_tails import waits_in_its_tail
-
-MS = 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("kind", "executions", "percentiles", "lists", "waits"),
-    [
-        ("UPDATE", 1_000, (1, 12, 40), (None, None), True),
-        ("UPDATE", 1_000, (1, 2, 40), (None, None), True),
-        ("INSERT", 1_000, (1, 5, 9), (None, None), False),
-        ("SELECT", 1_000, (1, 12, 40), (None, None), False),
-        ("UPDATE", 50, (1, 12, 40), (None, None), False),
-        ("INSERT", 1_000, (1, 12, 40), (10.0, 500), False),
-        ("INSERT", 1_000, (1, 12, 40), (10.0, 12), True),
-        ("COMMIT", 5, (1, 1, 1), (None, None), True),
-    ],
-)
-def test_a_writing_statement_with_a_long_tail_waits(kind, executions, percentiles, lists, waits):
-    p50, p95, p99 = (value * MS for value in percentiles)
-    mean, most = lists
-    assert waits_in_its_tail(kind, executions, p50, p95, p99, list_mean=mean, list_max=most) == waits
-
-
-def test_a_tail_of_microseconds_is_no_question():
-    assert not waits_in_its_tail("UPDATE", 1_000, 10_000, 200_000, 900_000)
-    assert not waits_in_its_tail("UPDATE", 1_000, None, None, None)
+from fakes.log_results import MS, contributions, log_result
+from uncork.advise.log_loops import client_loops, is_loop, is_steady
+from uncork.model.results.log import Repetition, TransactionFacts
 
 
 @pytest.mark.parametrize(
@@ -52,3 +29,29 @@ def test_a_loop_outside_of_transactions_follows_its_parent(counts, parent_execut
         stretches=stretches,
         squares=float(sum(count**2 for count in counts)),
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "steady"),
+    [
+        ({"rows": 40, "repeated": 2_000, "longest": 60, "executions": 2_100}, True),
+        # Each of three sessions sends nothing else: requests of a pool, or of a load generator.
+        ({"rows": 3, "repeated": 12_000, "longest": 4_200, "executions": 12_000}, False),
+        # The lengths vary as if each next statement were drawn by chance.
+        ({"rows": 40, "repeated": 2_000, "longest": 180, "executions": 2_100}, False),
+        ({"rows": 40, "repeated": 2_000, "longest": 60, "executions": 9_000}, False),
+    ],
+)
+def test_rows_of_executions_outside_of_transactions_are_a_loop_if_they_are_steady(rows, steady):
+    assert is_steady(**rows) == steady
+
+
+def test_the_part_of_rows_within_transactions_is_a_loop_of_its_own():
+    log = log_result(templates=1)
+    rows = Repetition(4, 2_000, 1_280, 100 * MS, 2_000 * MS)
+    template = replace(log.templates[0], repetition=rows, applications=contributions("shop", "other"))
+    within = TransactionFacts("shop", "u", "d", 2, 1_100 * MS, 100 * MS, 1_002, 501, 501, 0, 0, 0, 1_000 * MS)
+    (loop,) = client_loops(replace(log, templates=(template,), transactions=(within,)))
+    assert (loop.executions, loop.longest, loop.waiting_ns) == (1_000, 501, 1_000 * MS)
+    assert loop.in_transaction
+    assert not list(client_loops(replace(log, templates=(template,), transactions=())))

@@ -2,18 +2,14 @@
 
 from dataclasses import replace
 
-import pytest
-
-from fakes.log_results import MS, contributions, log_result, template
+from fakes.log_results import MS, log_result, template
 from uncork.advise.findings import find_findings
 from uncork.analysis.log.evidence import evidence_of_log
+from uncork.analysis.log.missing import missing_of_log
 from uncork.model.results.log import (
-    Blocking,
     FileFacts,
     LogTimes,
     RejectedLine,
-    Repetition,
-    Tally,
     TransactionFacts,
 )
 from uncork.report.log.answer import answer_log
@@ -39,106 +35,57 @@ def quiet(**changes):
     return replace(plain, **changes)
 
 
-def transaction(**changes):
-    """Ten transactions that were open for a second in all, a tenth of it in statements."""
-    one = TransactionFacts("shop", "u", "d", 10, 1_000 * MS, 100 * MS, 50, 5, 9)
-    return replace(one, **changes)
+def judged(result):
+    """Return the report on a log of two seconds, with the findings of the rules."""
+    timed = replace(result, first_us=0, last_us=2_000_000)
+    return answer_log(replace(timed, findings=find_findings(evidence_of_log(timed))))
 
 
-def repeated(result, waiting_ns):
-    repetition = Repetition(2, 100, 60, 10 * MS, waiting_ns)
-    return replace(result, templates=(replace(result.templates[0], repetition=repetition),))
+def test_a_quiet_log_has_no_finding_and_no_step():
+    result = judged(quiet())
+    assert result.findings == ()
+    assert result.answer.startswith('"select column_0')
+    assert result.reasons == ("Nothing stands out: no fault costs a tenth of the time of the busy sessions.",)
+    assert build_log_document(result, parts=0).steps == ()
 
 
-def steps(result):
-    return " ".join(step.text for step in build_log_document(result, parts=0).steps)
+def forgetful(pause_ms):
+    """A log in which transactions pause for over a second."""
+    pauses = {"pauses": 4, "pause_ns": pause_ms * MS, "pause_max_ns": 1_200 * MS}
+    one = TransactionFacts("shop", "u", "d", 10, 5_000 * MS, 100 * MS, 20, 2, 2, **pauses)
+    return judged(quiet(transactions=(one,)))
 
 
-def test_a_quiet_log_has_no_findings():
-    assert answer_log(quiet()).reasons == ()
-
-
-@pytest.mark.parametrize(("waiting", "found"), [(30 * MS, False), (60 * MS, True)])
-def test_executions_one_by_one_are_a_finding_if_they_take_time(waiting, found):
-    result = repeated(quiet(), waiting)
-    reasons = answer_log(result).reasons
-    assert bool(reasons) == found
-    if found:
-        assert "With the waits in between they take 6.6 % of the time" in reasons[0]
-
-
-def test_a_finding_is_the_first_step_instead_of_explain():
-    calm = repeated(quiet(first_us=0, last_us=2_000_000), 30 * MS)
-    assert find_findings(evidence_of_log(calm)) == ()
-    assert "EXPLAIN" in steps(calm)
-    sick = repeated(quiet(first_us=0, last_us=2_000_000), 600 * MS)
-    found = replace(sick, findings=find_findings(evidence_of_log(sick)))
-    assert [one.rule for one in found.findings] == ["one-by-one"]
-    assert "with one statement" in steps(found)
-    assert "EXPLAIN" not in steps(found)
-
-
-def test_waits_for_locks_and_temporary_files_are_findings_if_they_take_time():
-    calm, result = quiet(), quiet()
-    for micro, found in ((10 * MS, False), (100 * MS, True)):
-        locks = replace(calm.server, lock_waits=(Tally("ShareLock", 1, micro, micro),))
-        reasons = answer_log(replace(calm, server=locks)).reasons
-        assert bool(reasons) == found
-    assert "100 ms in total (10 % of statement time)" in reasons[0]
-    dead = replace(calm.server, lock_waits=(Tally("ShareLock", 1, 1, 1),), deadlocks=1)
-    assert "1 deadlock" in answer_log(replace(calm, server=dead)).reasons[0]
-    files = replace(result.server, temporary_files=(Tally(result.templates[0].text, 1, 9, 9),))
-    assert "took 100 % of the time" in answer_log(replace(result, server=files)).reasons[0]
-    files = replace(result.server, temporary_files=(Tally("select ? from other", 1, 9, 9),))
-    assert answer_log(replace(result, server=files)).reasons == ()
-
-
-def test_the_first_step_on_a_statement_that_waits_is_not_explain():
-    result = quiet()
-    assert "EXPLAIN (ANALYZE, BUFFERS)" in steps(result)
-    top = replace(
-        result.templates[0],
-        text="update a set b = ?",
-        kind="UPDATE",
-        waits=True,
-        p50_ns=2 * MS,
-        p95_ns=3 * MS,
+def test_the_costliest_finding_is_the_answer_and_the_first_step():
+    result = forgetful(4_500)
+    assert result.answer.startswith(
+        "Application shop pauses for up to 1.20 s inside its transactions: 80 % of the busy time. "
     )
-    top = replace(top, p99_ns=480 * MS)
-    result = replace(result, templates=(top,), databases=contributions("shop"))
-    words = steps(result)
-    assert "Run EXPLAIN" not in words
-    assert "its p99 is 480 ms although its median is 2.00 ms" in words
-    assert "set log_lock_waits = on" in words and "checkpoints" in words and "WALSync" in words
-    commands = [step.command for step in build_log_document(result, parts=0).steps]
-    assert commands[0] == "uncork profile db dbname=shop --for 60s"
-    wait = Blocking(0, "", "", None, "", "", 12, 3_400 * MS, MS)
-    assert "the log has 12 lock waits of it, 3.40 s in total" in steps(replace(result, blocking=(wait,)))
-    commit = replace(top, kind="COMMIT", text="commit")
-    assert "It has no plan" in steps(replace(result, templates=(commit,)))
+    first, server, again = build_log_document(result, parts=0).steps
+    assert "before BEGIN or after COMMIT" in first.text
+    assert server.command.startswith("uncork advise log-x ")
+    assert again.command == "uncork profile logs a.log"
 
 
-def test_a_forgotten_transaction_is_told_from_one_of_many_statements():
-    forgotten = transaction(pauses=2, pause_ns=800 * MS, pause_max_ns=500 * MS)
-    (reason,) = answer_log(quiet(transactions=(forgotten,))).reasons
-    assert "90 % of it waiting for the client (47 % of the time)" in reason
-    assert "800 ms in 2 pauses of over a second" in reason and "Idle in transaction" in reason
-    busy = transaction(statements=5_000, statements_max=900)
-    (reason,) = answer_log(quiet(transactions=(busy,))).reasons
-    assert "before each statement on average, and up to 900 statements per transaction" in reason
-    assert "Idle in transaction" not in reason
+def test_a_finding_has_a_section_with_its_bill_and_evidence():
+    section = build_log_document(forgetful(4_500), parts=0).sections[0]
+    assert (section.id, section.title[:25]) == ("finding-1", "1. Application shop pause")
+    words = str(section.blocks)
+    assert "80 % of the busy time" in words and "in 4 pauses of over a second, 4.50 s in all" in words
 
 
-def test_waiting_within_rows_is_told_once_and_not_as_idle_in_transaction():
-    lookups = transaction(statements=5_000, repeated_wait_ns=890 * MS)
-    (reason,) = answer_log(repeated(quiet(transactions=(lookups,)), 890 * MS)).reasons
-    assert reason.startswith("One by one")
-    assert "47 % of the time" in reason
+def test_short_pauses_in_transactions_are_no_finding():
+    assert forgetful(0).findings == ()
 
 
-def test_transactions_of_little_time_are_no_finding():
-    short = transaction(elapsed_ns=50 * MS, working_ns=5 * MS)
-    assert answer_log(quiet(transactions=(short,))).reasons == ()
+def test_what_a_log_lacks_is_said_with_the_remedy():
+    result = judged(quiet())
+    assert [one.what for one in missing_of_log(result)] == ["a connection to the server"]
+    bare = replace(result, templates=(replace(result.templates[0], examples=()),))
+    plans, server = missing_of_log(bare)
+    assert "auto_explain" in plans.remedy and server.remedy == "uncork advise log-x DSN"
+    words = build_log_document(replace(bare, missing=(plans, server)), parts=0).reasons
+    assert words[-1].startswith("Missing: existing indexes, statistics, settings and waits")
 
 
 def test_lines_that_belong_to_no_entry_are_told_with_the_first_one_and_the_remedy():

@@ -1,4 +1,4 @@
-"""Statements that clients repeat in loops: from the rows of a log to the sentences of its report."""
+"""Statements that clients repeat in loops: from the rows of a log to the findings of its report."""
 
 from dataclasses import replace
 
@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from fakes.log_results import MS, log_result
+from uncork.advise.findings import find_findings
+from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
-from uncork.model.results.log import LogTimes
-from uncork.report.log.answer import answer_log
 from uncork.report.log.loops import loop_notes
 
 TEXTS = ["select id from orders", "select name from items where id = ?", "insert into log values (?)"]
@@ -30,44 +30,61 @@ def found(*rows, executions=(20, 900, 900)):
     return loops_of(pa.Table.from_pylist([{**ROW, **row} for row in rows]), TEXTS, executions)
 
 
-def reasons(*rows):
-    """Return what a report says of loops in a log of a second without any other finding."""
-    result = log_result(templates=1)
+def findings(*rows):
+    """Return what a log of a second shows of loops, without anything else that stands out."""
+    result = log_result(templates=3)
+    templates = (
+        replace(
+            one,
+            number=place,
+            text=TEXTS[place],
+            sum_ns=300 * MS,
+            lists=None,
+            repetition=None,
+            examples=(),
+            applications=(),
+        )
+        for place, one in enumerate(result.templates)
+    )
     quiet = replace(
         result,
-        templates=(replace(result.templates[0], lists=None, repetition=None),),
-        executions=LogTimes(1_000, 1_000 * MS, MS),
+        first_us=0,
+        last_us=1_000_000,
+        templates=tuple(templates),
         transactions=(),
         errors=(),
         server=replace(result.server, lock_waits=()),
         loops=found(*rows),
     )
-    return answer_log(quiet).reasons
+    return find_findings(evidence_of_log(quiet))
 
 
-def test_templates_in_turn_are_one_finding_with_their_ratio_to_the_query_before():
-    (reason,) = reasons({}, {"template": 2, "elapsed_us": 500_000, "sum_us": 100_000})
-    assert reason == (
-        "Repeated in transactions (N+1): 2 templates ran in turn, 40 times each for every execution of the "
-        "query before them (20 executions). With the waits before them they take 74 % of the time; one "
-        "statement for all rows (a join, or WHERE key = ANY of a list) would save up to 1 560 round trips "
-        "and 900 ms of waiting: select name from items where id = ?; the query before them: select id from "
-        "orders"
+def test_templates_in_turn_are_one_finding_with_the_query_before():
+    (one,) = findings({}, {"template": 2, "elapsed_us": 500_000, "sum_us": 100_000})
+    assert one.rule == "one-by-one" and one.templates == (1, 2)
+    assert one.headline == "A client sends 1 600 statements one by one within transactions"
+    assert one.bill.share == pytest.approx(1.4 / 1.8)  # 0.9 s of statements, and 0.9 s of waits outside
+    assert (
+        "1 600 executions, up to 60 in a row, took 1.40 s, of which the server waited 900 ms"
+        in (one.evidence[0])
     )
+    assert one.evidence[1] == "They follow each execution of select id from orders"
 
 
-def test_a_batch_in_a_transaction_is_told_as_a_fact():
-    (reason,) = reasons({"template": 2, "parent": None, "parents": 0})
-    assert reason.startswith(
-        "Repeated in transactions: one template ran 40 times per transaction on average and up to 60 times, "
-        "in 20 transactions."
-    )
-    (reason,) = reasons({"parent": None, "parents": 0, "stretches": 1, "executions": 60})
-    assert "one template ran 60 times in one transaction. " in reason
+def test_a_batch_in_a_transaction_is_written_with_one_statement():
+    (one,) = findings({"template": 2, "parent": None, "parents": 0})
+    assert one.headline == "A client inserts 800 rows into log one by one within transactions"
+    assert "Insert many rows with one statement" in one.candidates[0].text
+
+
+def test_a_lookup_after_a_list_names_its_table():
+    (one,) = findings({"in_transaction": False})
+    assert one.rule == "lookup-loop"
+    assert one.headline == "A client looks up rows of items one by one, up to 60 in a row"
 
 
 def test_a_loop_that_takes_little_time_is_no_finding():
-    assert reasons({"elapsed_us": 40_000, "sum_us": 30_000}) == ()
+    assert findings({"elapsed_us": 40_000, "sum_us": 30_000}) == ()
 
 
 @pytest.mark.parametrize(("executions", "many"), [((20, 900, 0), 1), ((200, 900, 0), 0)])

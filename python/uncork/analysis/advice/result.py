@@ -10,7 +10,7 @@ from typing import Final
 from uncork.advise.evidence import Evidence
 from uncork.advise.findings import RULES, find_findings
 from uncork.analysis.database.result import stored_database_evidence
-from uncork.analysis.log.evidence import evidence_of_log, executed_plans
+from uncork.analysis.log.evidence import evidence_of_log, executed_plans, log_seconds
 from uncork.analysis.log.result import stored_log_result
 from uncork.errors import UsageError
 from uncork.model.results.advice import AdviceResult, AdviceSource, LookedAt
@@ -49,7 +49,7 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
                 raise UsageError(_two("logs", log.run.id, folder.name))
             log = stored_log_result(folder)
             names = ", ".join(one.name for one in log.files)
-            sources.append(AdviceSource(folder.name, kind, names, evidence_of_log(log).seconds))
+            sources.append(AdviceSource(folder.name, kind, names, log_seconds(log)))
     seen = _joined(database, log)
     findings = find_findings(seen)
     return AdviceResult(
@@ -115,8 +115,10 @@ def _with_log(seen: Evidence, log: LogResult) -> Evidence:
             continue
         numbers[template.number] = number
         plans = tuple(replace(plan, template=number) for plan in executed_plans(template))
-        if plans:
-            statements[number] = replace(statements[number], plans=(*plans, *statements[number].plans))
+        known = statements[number]
+        again = template.repeated
+        repeated = None if again is None else (again.unchanged, again.updates)
+        statements[number] = replace(known, plans=(*plans, *known.plans), repeated=repeated)
     return replace(seen, statements=statements, log=log, log_numbers=numbers)
 
 
@@ -124,10 +126,4 @@ def _missing(database: tuple[DatabaseResult, Evidence] | None, log: LogResult | 
     """Return what could not be observed."""
     if database is not None:
         return database[0].missing
-    return (
-        Missing(
-            "a connection to the server",
-            "tables, indexes, plans and settings: without them no index can be proposed",
-            f"uncork advise {log.run.id if log is not None else 'LOGS'} DSN",
-        ),
-    )
+    return () if log is None else log.missing

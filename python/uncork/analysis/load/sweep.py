@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from uncork.advise.bottleneck import find_bottlenecks
+from uncork.analysis.database.result import stored_database_result
 from uncork.experiment.plan.sweep import SweepFindings, findings
 from uncork.model.bottleneck import LoadUse, MachineUse, Seen
 from uncork.model.results.sweep import (
@@ -27,7 +29,7 @@ from uncork.model.results.sweep import (
 from uncork.model.sweep import LoadStep, SweepSpec
 from uncork.stats.interval import confidence_sequence
 from uncork.stats.load.scalability import fit_scalability
-from uncork.store.layout import Manifest
+from uncork.store.layout import Manifest, part_of
 from uncork.store.seen import Pressed, read_pressed
 from uncork.store.sweeps import SweepReader
 
@@ -44,9 +46,11 @@ def build_sweep_result(folder: Path) -> SweepResult:
     try:
         plan, spec, steps = reader.plan(), reader.sweep(), reader.steps()
         pressed = read_pressed(folder)
-        return sweep_result(reader.manifest, plan, spec, steps, reader.environment(), pressed)
+        found = sweep_result(reader.manifest, plan, spec, steps, reader.environment(), pressed)
     finally:
         reader.close()
+    part = part_of(folder, "database")
+    return found if part is None else replace(found, findings=stored_database_result(part).findings)
 
 
 def sweep_result(

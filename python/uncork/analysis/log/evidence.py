@@ -2,55 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
+from uncork.advise.log_loops import client_loops
+from uncork.analysis.log.seen_tables import tables_of
 from uncork.model.database.plan import StatementPlan
-from uncork.model.results.database import CPU
+from uncork.model.database.sessions import SessionRates
+from uncork.model.results.database import CPU, IDLE
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.profile.plans.tree import statement_plan
 from uncork.profile.statement_shape import statement_shape
 from uncork.stats.sampled_time import BATCHES
 
-__all__ = ["evidence_of_log", "executed_plans"]
+__all__ = ["evidence_of_log", "executed_plans", "log_seconds"]
 
-_SHAPES: Final = 2_000
-"""The most statements to take apart: those with the most time."""
+_SHAPES: Final = 200
+"""Statements that are taken apart, and whose plans are read: those with the most time. Each takes 0.4 ms."""
+_PARAMETER: Final = "$1"
 
 
-def evidence_of_log(result: LogResult, shapes: int = _SHAPES) -> Evidence:
-    """Return the evidence of a log: the time of its statements, without the catalogue. Pure.
-
-    The `shapes` statements with the most time are taken apart.
-
-    All time of an execution counts as work: a log does not tell what a statement waited for.
-    """
+def log_seconds(result: LogResult) -> float:
+    """Return the length of a log in seconds, at least 1."""
     first, last = result.first_us, result.last_us
-    seconds = max(1.0, (last - first) / 1e6) if first is not None and last is not None else 1.0
+    return max(1.0, (last - first) / 1e6) if first is not None and last is not None else 1.0
+
+
+def evidence_of_log(result: LogResult) -> Evidence:
+    """Return the evidence of a log. Pure.
+
+    The time of a statement counts as waiting for a lock as far as the log shows it, else as work: a log does
+    not tell what else a statement waited for. Transactions are idle while they wait for their client, and so
+    are sessions within rows of executions and loops. What tables are like is known from executed plans only.
+    """
+    seconds = log_seconds(result)
     found = [one for one in result.templates if one.number >= 0]
+    plans = {one.number: executed_plans(one) for one in found[:_SHAPES]}
+    tables = tables_of(plan for of_template in plans.values() for plan in of_template)
+    columns: dict[str, Sequence[str]] = {name: () for name in tables}
+    temporary = {tally.name: tally.sum for tally in result.server.temporary_files}
+    statements = {
+        one.number: _statement(one, plans.get(one.number, ()), temporary.get(one.text, 0)) for one in found
+    }
+    for one in found[:_SHAPES]:
+        known = statements[one.number]
+        shape = (
+            statement_shape(known.sql, columns)
+            if known.sql
+            else statement_shape(known.text, columns, template=True)
+        )
+        statements[one.number] = replace(known, shape=shape)
     return Evidence(
         seconds=seconds,
-        pieces=tuple(piece for one in found for piece in _pieces(one, seconds)),
-        statements={
-            one.number: _statement(one, taken_apart=place < shapes) for place, one in enumerate(found)
-        },
+        pieces=tuple(_all_pieces(result, found, seconds)),
+        statements=statements,
+        tables=tables,
+        rates=_rates(result, seconds),
         log=result,
         log_numbers={one.number: one.number for one in found},
     )
 
 
-def _statement(one: TemplateFacts, *, taken_apart: bool) -> Statement:
+def _statement(one: TemplateFacts, plans: Sequence[StatementPlan], temporary: int) -> Statement:
+    """Return a template as rules see it; what a plan shows of one execution counts for each of them."""
+    calls = one.executions
+    plan = next((each for each in plans if each.root.loops is not None), None)
+    blocks = None if plan is None else plan.root.blocks
+    compiling_ms = None if plan is None else plan.jit_ms
     return Statement(
         number=one.number,
         text=one.text,
+        sql=_sql(one),
         identity=one.identity,
-        calls=one.executions,
+        calls=calls,
         mean_ns=one.mean_ns,
-        rows=None if one.rows is None else round(one.rows * one.executions),
-        shape=statement_shape(one.text, {}, template=True) if taken_apart else None,
-        plans=executed_plans(one),
+        rows=_rows(one, plan),
+        blocks=None if blocks is None else round(blocks * calls),
+        temp_bytes=temporary or _on_disk(plan, calls),
+        jit_ns=None if compiling_ms is None else min(compiling_ms * 1e6, one.mean_ns) * calls,
+        plans=tuple(plans),
+        repeated=None if one.repeated is None else (one.repeated.unchanged, one.repeated.updates),
     )
+
+
+def _rows(one: TemplateFacts, plan: StatementPlan | None) -> int | None:
+    """Return the rows of all executions; a plan that changes rows returns none, so those below it count."""
+    if plan is not None and plan.root.kind == "ModifyTable" and not plan.root.output:
+        changed = plan.root.children[0].actual_rows if plan.root.children else 1.0
+        return None if changed is None else round(changed * one.executions)
+    return None if one.rows is None else round(one.rows * one.executions)
+
+
+def _on_disk(plan: StatementPlan | None, calls: int) -> int | None:
+    """Return the temporary space of all executions if each needs as much as the one with a plan."""
+    found = [] if plan is None else [node.disk_kib for node in plan.root.walk() if node.disk_kib is not None]
+    return round(sum(found) * 1024 * calls) if found else None
+
+
+def _sql(one: TemplateFacts) -> str:
+    """Return the statement with its parameters, as the client sent it; empty if it sent values."""
+    texts = (each.text for each in one.examples if each.kind != "plan" and not one.cut)
+    return next((text for text in texts if _PARAMETER in text), "")
 
 
 def executed_plans(one: TemplateFacts) -> tuple[StatementPlan, ...]:
@@ -61,21 +115,71 @@ def executed_plans(one: TemplateFacts) -> tuple[StatementPlan, ...]:
     return tuple(plan for plan in found if plan is not None)
 
 
-def _pieces(one: TemplateFacts, seconds: float) -> Iterator[Piece]:
+def _rates(result: LogResult, seconds: float) -> SessionRates:
+    commits = sum(one.executions for one in result.templates if one.kind in ("COMMIT", "END"))
+    rollbacks = sum(one.executions for one in result.templates if one.kind in ("ROLLBACK", "ABORT"))
+    ended = sum(one.count for one in result.transactions)
+    alone = result.executions.count - sum(one.statements + 2 * one.count for one in result.transactions)
+    return SessionRates(
+        commits=max(commits, ended - rollbacks, 0) / seconds + max(0, alone) / seconds,
+        rollbacks=rollbacks / seconds,
+        opened=None if result.sessions is None else result.sessions.begun / seconds,
+        deadlocks=result.server.deadlocks / seconds,
+    )
+
+
+# ---- where time goes ----
+
+
+def _all_pieces(result: LogResult, found: Sequence[TemplateFacts], seconds: float) -> Iterator[Piece]:
+    locked = _locked(result)
+    parts = max((min(BATCHES, len(one.timeline)) for one in found), default=1) or 1
+    for one in found:
+        steady = _batches(one.timeline, parts)
+        yield from _pieces(one, seconds, locked.get(one.number, 0), steady)
+    failed_ns = max(0, sum(one.sum for one in result.server.lock_waits) - sum(locked.values()))
+    yield Piece(None, "Lock", "", "", "", (failed_ns / 1e9 / seconds,) * parts)
+    for name, user, waiting_ns in sorted(_idle(result), key=lambda item: -item[2]):
+        idle_ns = max(0, waiting_ns - failed_ns)  # statements that failed have no duration
+        failed_ns -= waiting_ns - idle_ns
+        yield Piece(None, IDLE, "", name, user, (idle_ns / 1e9 / seconds,) * parts)
+
+
+def _locked(result: LogResult) -> Mapping[int, int]:
+    """Return how long each template waited for locks, in nanoseconds."""
+    found: dict[int, int] = {}
+    for one in result.blocking:
+        if one.waiting_number is not None:
+            found[one.waiting_number] = found.get(one.waiting_number, 0) + one.sum_ns
+    return found
+
+
+def _pieces(one: TemplateFacts, seconds: float, locked_ns: int, steady: Sequence[float]) -> Iterator[Piece]:
     """Yield the time of a template by application, in equal parts of the log."""
-    busy = one.sum_ns / 1e9 / seconds
-    steady = _batches(one.timeline)
+    user = one.users[0].name if len(one.users) == 1 else ""
     shares = [(part.name, part.share) for part in one.applications] or [("", 1.0)]
-    for name, share in shares:
-        yield Piece(one.number, CPU, "", name, "", tuple(busy * share * part for part in steady))
+    waited_ns = min(one.sum_ns, locked_ns)
+    for wait_class, spent_ns in ((CPU, one.sum_ns - waited_ns), ("Lock", waited_ns)):
+        busy = spent_ns / 1e9 / seconds
+        for name, share in shares if busy or wait_class == CPU else ():
+            yield Piece(one.number, wait_class, "", name, user, tuple(busy * share * part for part in steady))
 
 
-def _batches(timeline: Sequence[int]) -> list[float]:
+def _idle(result: LogResult) -> Iterator[tuple[str, str, int]]:
+    """Yield who waits for its client, and how long: in transactions, and in loops outside of them."""
+    within = 0
+    for one in result.transactions:
+        within += one.repeated_wait_ns
+        yield one.application, one.user, max(0, one.elapsed_ns - one.working_ns)
+    in_loops = sum(loop.waiting_ns for loop in client_loops(result))
+    yield "", "", max(0, in_loops - within)
+
+
+def _batches(timeline: Sequence[int], parts: int) -> list[float]:
     """Return the executions in equal parts of the log, divided by their mean."""
     whole = sum(timeline)
-    parts = min(BATCHES, len(timeline))
-    if not whole or not parts:
-        return [1.0]
+    if not whole or len(timeline) < parts:
+        return [1.0] * parts
     sums, widths = [0.0] * parts, [0] * parts
     for place, count in enumerate(timeline):
         sums[place * parts // len(timeline)] += count

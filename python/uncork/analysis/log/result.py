@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.advise.findings import find_findings
-from uncork.advise.log_tails import waits_in_its_tail
 from uncork.analysis.log.activity import (
     checkpoint_work_of,
     filter_of,
@@ -27,6 +26,7 @@ from uncork.analysis.log.activity import (
 from uncork.analysis.log.blocking import blocking_of
 from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
+from uncork.analysis.log.missing import missing_of_log
 from uncork.analysis.log.pool import pool_facts
 from uncork.analysis.log.statement_kind import kind_of
 from uncork.model.results.log import (
@@ -48,6 +48,7 @@ from uncork.model.results.log import (
     Tally,
     TemplateFacts,
     TransactionFacts,
+    Updates,
 )
 from uncork.model.tables.log import LOG_TABLES
 from uncork.model.tables.register import HISTOGRAM_COLUMNS
@@ -62,8 +63,6 @@ MOST_SERIES = 100
 """Templates whose executions over time are kept."""
 _MOST_NAMES = 100
 """Applications, users and other names that a report shows, also of a single template."""
-_SHAPES = 200
-"""Statements that are taken apart for the findings: those with the most time. Each takes 0.4 ms."""
 _MOST_NAMES_OF_ONE = 10
 
 Row = Mapping[str, Any]
@@ -136,7 +135,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         skipped=tuple(facts.get("skipped", ())),
         loops=loops_of(tables["log_loops"], columns["text"], columns["executions"]),
     )
-    return replace(found, findings=find_findings(evidence_of_log(found, shapes=_SHAPES)))
+    return replace(found, findings=find_findings(evidence_of_log(found)), missing=missing_of_log(found))
 
 
 _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}
@@ -211,6 +210,8 @@ def _templates(
     examples = _grouped(tables["log_examples"], numbers)
     failed = _grouped(tables["log_failed_statements"], numbers)
     query_ids = query_ids_of(tables["log_query_ids"])
+    again = tables.get("log_repeated_updates")
+    repeated = {row.pop("template"): Updates(**row) for row in ([] if again is None else again.to_pylist())}
     for at in order:
         row = {name: values[at] for name, values in columns.items()}
         number = row["template"]
@@ -238,7 +239,6 @@ def _templates(
             lists=_lists(row),
             rows=row["rows_sum"] / row["rows_plans"] if row["rows_plans"] else None,
             repetition=_repetition(row),
-            waits=_waits(row),
             applications=_of_one(origins[number], "application", row["sum_us"]),
             users=_of_one(origins[number], "user", row["sum_us"]),
             databases=_of_one(origins[number], "database", row["sum_us"]),
@@ -247,6 +247,7 @@ def _templates(
             series=points[number],
             timeline=timelines.get(number, ()),
             query_ids=query_ids[number],
+            repeated=repeated.get(number),
         )
 
 
@@ -268,19 +269,6 @@ def _summed(table: pa.Table, name: str) -> list[Row]:
 
 def _ns(micros: int | None) -> int | None:
     return None if micros is None else micros * 1000
-
-
-def _waits(row: Row) -> bool:
-    lists = _lists(row)
-    return waits_in_its_tail(
-        kind_of(row["text"]),
-        row["executions"],
-        _ns(row["p50_us"]),
-        _ns(row["p95_us"]),
-        _ns(row["p99_us"]),
-        list_mean=None if lists is None else lists.mean,
-        list_max=None if lists is None else lists.max,
-    )
 
 
 def _lists(row: Row) -> Lists | None:

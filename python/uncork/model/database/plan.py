@@ -36,8 +36,9 @@ class PlanNode:
     "CTE totals". `strategy` is how an aggregate works (Plain, Sorted, Hashed, Mixed), how ModifyTable changes
     rows (Insert, Update, Delete, Merge), or the provider of a custom scan.
     `actual_rows` (of all loops), `loops`, `removed` (rows removed by filters, of all loops), `milliseconds`
-    (of all loops, with the nodes below) and `disk_kib` (temporary space) are None unless the plan was
-    executed. `workers` counts planned parallel processes; `removed_parts` is "Subplans Removed".
+    (of all loops, with the nodes below), `disk_kib` (temporary space) and `blocks` (shared buffers hit and
+    read, with the nodes below) are None unless the plan was executed, the last also without BUFFERS.
+    `workers` counts planned parallel processes; `removed_parts` is "Subplans Removed".
     """
 
     kind: str
@@ -65,6 +66,7 @@ class PlanNode:
     removed: float | None = None
     milliseconds: float | None = None
     disk_kib: float | None = None
+    blocks: float | None = None
     children: tuple[PlanNode, ...] = ()
 
     def walk(self) -> Iterator[PlanNode]:
@@ -86,7 +88,8 @@ class PlanNode:
 class StatementPlan:
     """A plan of a template. `text` is EXPLAIN's text, to show; `jit` is true if it would be compiled.
 
-    `triggers` are the executed time of triggers in milliseconds by name, for executed plans.
+    For executed plans, `triggers` are the times of triggers in milliseconds by name, and `jit_ms` is the time
+    of compiling.
     """
 
     template: int
@@ -95,3 +98,4 @@ class StatementPlan:
     text: str
     jit: bool = False
     triggers: tuple[tuple[str, float], ...] = ()
+    jit_ms: float | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.database.finding import Finding
+from uncork.model.results.database import Missing
 from uncork.model.results.log_activity import (
     CheckpointWork,
     HourFacts,
@@ -48,9 +49,10 @@ __all__ = [
     "Tally",
     "TemplateFacts",
     "TransactionFacts",
+    "Updates",
 ]
 
-LOG_RESULT_VERSION = 1
+LOG_RESULT_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 OTHERS = "(others)"
@@ -173,6 +175,15 @@ class Repetition:
 
 
 @dataclass(frozen=True, slots=True)
+class Updates:
+    """Updates of a template at the beginning of a log, in their order: see `log_repeated_updates`."""
+
+    updates: int
+    followed: int
+    unchanged: int
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """One execution from the log; `kind` says which one. For a plan, `text` is the plan."""
 
@@ -193,8 +204,7 @@ class TemplateFacts:
     its statements. `cut` counts executions whose text the log truncates. `timeline` counts executions in each
     bucket of `template_bucket_s` from `LogResult.timeline_us` on; `series` adds their time, but only for the
     first hundred templates. `query_ids` are the server's, if the log has them (`%Q`, csvlog, jsonlog).
-    `waits` is true if it writes and is usually fast, so that its slow executions wait for something instead
-    of working.
+    `repeated` is known of updates that take a tenth of the time.
     """
 
     number: int
@@ -227,7 +237,7 @@ class TemplateFacts:
     series: tuple[Point, ...]
     timeline: tuple[int, ...]
     query_ids: tuple[QueryId, ...] = ()
-    waits: bool = False
+    repeated: Updates | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +401,8 @@ class LogResult:
     `untold` are durations without their statement in the log. `p50_ns`, `p95_ns` and
     `p99_ns` are of all executions. Entries that `filters` left out appear nowhere else.
     `loops` repeat templates with other statements in between. `skipped` are files of folders that were not
-    read because they cannot be logs. `findings` are worth changing, the costliest first.
+    read because they cannot be logs. `findings` are worth changing, the costliest first; `missing` is
+    the evidence that rules lack.
     """
 
     run: LogRunFacts
@@ -445,4 +456,5 @@ class LogResult:
     loops: tuple[LogLoop, ...] = ()
     skipped: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    missing: tuple[Missing, ...] = ()
     version: int = LOG_RESULT_VERSION

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.bottleneck import Resource
+from uncork.model.database.finding import Finding
 from uncork.model.sweep import SweepAxis
 
 __all__ = [
@@ -158,7 +159,8 @@ class SweepResult:
     `answer` is the first sentence a reader sees; `warnings` are one sentence each. `levels` are in ascending
     order. `most` is the level of highest throughput. `knee` is None if nothing worked, or no round was
     finished. `saturation` is None unless it is proven. `bottlenecks` begin with the gravest. `operation` is
-    what was sent. `missing` lists the components that could not be observed.
+    what was sent. `missing` lists the components that could not be observed. `findings` are about the
+    database, past the knee.
     """
 
     run: SweepRunFacts
@@ -184,5 +186,6 @@ class SweepResult:
     operation: Literal["transaction", "request"] = "transaction"
     missing: tuple[str, ...] = ()
     saturation: SaturationFacts | None = None
+    findings: tuple[Finding, ...] = ()
     kind: Literal["sweep"] = "sweep"
     version: int = SWEEP_RESULT_VERSION

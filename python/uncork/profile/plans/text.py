@@ -25,6 +25,8 @@ _SORT_DISK: Final = re.compile(r"Sort Method: .*  Disk: (\d+)kB")
 _DISK_USAGE: Final = re.compile(r"Disk Usage: (\d+)kB")
 _STORAGE: Final = re.compile(r"Storage: Disk +Maximum Storage: (\d+)kB")
 _TEMPORARY: Final = re.compile(r"temp [^,]*?written=(\d+)")
+_SHARED: Final = re.compile(r"shared(?: hit=(\d+))?(?: read=(\d+))?")
+_COMPILING: Final = re.compile(r"Total ([\d.]+) ms")
 
 _UNQUOTED: Final = re.compile(r"(?:[^'\"]|'[^']*'|\"[^\"]*\")*")
 """A text in which every quote is closed."""
@@ -139,6 +141,11 @@ class _Reader:
 
     def _detail(self, line: str) -> None:
         """Read a line below a node."""
+        if "JIT" in self.found:
+            compiling = _COMPILING.search(line)
+            if compiling is not None:
+                self.found["JIT"] = {"Timing": {"Total": float(compiling[1])}}
+            return
         column = len(line) - len(line.lstrip())
         heading, detail, worker = _HEADING.match(line), _DETAIL.match(line), _WORKER.match(line)
         while len(self.open) > 1 and self.open[-1].inside > column and (heading or detail or worker):
@@ -193,6 +200,9 @@ def _space(line: str) -> dict[str, Any]:
     if line.startswith("Buffers:"):
         temporary = _TEMPORARY.search(line)
         found["Temp Written Blocks"] = 0 if temporary is None else int(temporary[1])
+        shared = _SHARED.search(line)
+        hit, read = (0, 0) if shared is None else (int(number or 0) for number in shared.groups())
+        found |= {"Shared Hit Blocks": hit, "Shared Read Blocks": read}
     return found
 
 

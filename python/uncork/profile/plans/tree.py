@@ -46,7 +46,13 @@ def statement_plan(template: int, source: PlanSource, output: str, text: str = "
             for one in found.get("Triggers", ())
             if "Time" in one
         ),
+        jit_ms=_compiling_ms(found),
     )
+
+
+def _compiling_ms(found: Mapping[str, Any]) -> float | None:
+    total = found.get("JIT", {}).get("Timing", {}).get("Total")
+    return None if total is None else float(total)
 
 
 def plan_shape(node: PlanNode) -> tuple[Any, ...]:
@@ -97,6 +103,7 @@ def _node(plan: Mapping[str, Any]) -> PlanNode:
         removed=None if loops is None else _removed(plan) * loops,
         milliseconds=None if loops is None or milliseconds is None else float(milliseconds) * loops,
         disk_kib=None if loops is None else _disk_kib(plan),
+        blocks=None if loops is None else _blocks(plan),
         children=tuple(_node(child) for child in plan.get("Plans", ())),
     )
 
@@ -133,6 +140,11 @@ def _text(value: Any) -> str:
 
 def _removed(plan: Mapping[str, Any]) -> float:
     return float(sum(number for name, number in plan.items() if name.startswith(_REMOVED)))
+
+
+def _blocks(plan: Mapping[str, Any]) -> float | None:
+    found = [plan[name] for name in ("Shared Hit Blocks", "Shared Read Blocks") if name in plan]
+    return float(sum(found)) if found else None
 
 
 def _disk_kib(plan: Mapping[str, Any]) -> float:

@@ -21,6 +21,7 @@ from uncork.report.findings import (
     finding_sentence,
     finding_step,
     looked_at_words,
+    missing_words,
     nothing_found_words,
     proof_steps,
     server_conninfo,
@@ -56,15 +57,12 @@ def _also(more: int) -> str:
 
 def build_advice_document(result: AdviceResult) -> Document:
     """Return the report of advice."""
-    missing = [
-        f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}." for one in result.missing
-    ]
     about = ", ".join(f"{one.server} for {format_duration(one.seconds * 1e9)}" for one in result.sources)
     return Document(
         title="advice",
         question=f"What is wrong with this database? {about}",
         answer=result.answer,
-        reasons=(*result.reasons, *missing),
+        reasons=(*result.reasons, *missing_words(result.missing)),
         steps=tuple(_steps(result)),
         tally=(),
         facts=tuple((one.kind, one.run) for one in result.sources),

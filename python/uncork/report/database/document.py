@@ -44,7 +44,7 @@ from uncork.report.database.tables import (
     watch_table,
 )
 from uncork.report.database.words import class_words, sessions_text
-from uncork.report.findings import finding_sections, finding_step, proof_steps
+from uncork.report.findings import finding_sections, finding_step, missing_words, proof_steps
 from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
 from uncork.report.system_blocks import system_blocks
 
@@ -61,14 +61,11 @@ _MOST_STEPS: Final = 3
 
 def build_database_document(result: DatabaseResult) -> Document:
     """Return the report on a watched server, without empty sections."""
-    missing = [
-        f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}." for one in result.missing
-    ]
     return Document(
         title=result.run.id,
         question=_question(result),
         answer=result.answer,
-        reasons=(*result.reasons, *result.warnings, *missing),
+        reasons=(*result.reasons, *result.warnings, *missing_words(result.missing)),
         steps=tuple(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),

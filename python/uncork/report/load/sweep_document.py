@@ -22,6 +22,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.findings import finding_sections, finding_sentence, finding_step
 from uncork.report.load.bottlenecks import bottleneck_lines
 from uncork.report.load.sweep_answer import AXIS_WORDS, is_undecided, level_words
 from uncork.report.load.words import rate_text, share_text
@@ -32,6 +33,8 @@ __all__ = ["build_sweep_document", "levels_table"]
 
 SUCCEEDED, LAW, HALF, MOST = "measured", "Universal Scalability Law", "p50", "p99"
 _CURVE_POINTS: Final = 60
+_MOST_STEPS: Final = 3
+"""Findings with a step: only the costliest, because a change may remove the others."""
 _STEADY: Final = 0.7
 """Fraction of the knee's throughput at which to run a server, by convention."""
 
@@ -42,7 +45,7 @@ def build_sweep_document(result: SweepResult) -> Document:
         title=f"Sweep: {', '.join(result.scripts)}",
         question=f"How much load does the server handle, and where is its knee? ({result.run.server})",
         answer=result.answer,
-        reasons=result.warnings,
+        reasons=(*(finding_sentence(one) for one in result.findings), *result.warnings),
         steps=tuple(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
@@ -154,6 +157,7 @@ def _sections(result: SweepResult) -> Iterator[Section]:
     yield Section("levels", "Results by level", (levels_table(result),))
     if result.bottlenecks:
         yield Section("bottlenecks", "Bottlenecks", (_bottlenecks(result),))
+    yield from finding_sections(result.findings)
     if result.law is not None:
         yield Section("law", "How it scales", _law(result, result.law))
     yield Section("method", "How this was found", _method(result))
@@ -305,14 +309,10 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         return
     if knee.high is None:
         yield Step(f"Raise the end of the sweep (--to) above {level_words(result, result.end)}.")
-    for one in result.bottlenecks[:1]:
+    for finding in result.findings[:_MOST_STEPS]:
+        yield finding_step(finding)
+    for one in () if result.findings else result.bottlenecks[:1]:
         yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
-    if result.operation == "transaction":
-        yield Step(
-            f"See what the server does at {level_words(result, knee.level)}: load it there, and watch it "
-            "meanwhile:",
-            "uncork profile db",
-        )
     steady = _STEADY * at.throughput
     minute = "-T 60" if result.operation == "transaction" else "-D 60"
     yield Step(

@@ -6,27 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.results.log import LogResult, TemplateFacts, TransactionFacts
-from uncork.model.template_words import short_template
-from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.headline import headline_template, join_sentences
-from uncork.report.log.blocking import blocking_reasons
+from uncork.model.results.log import LogResult, TemplateFacts
+from uncork.model.units import format_count, format_duration
+from uncork.report.findings import finding_headline, finding_sentence, nothing_found_words
+from uncork.report.headline import fitting, headline_template, join_sentences
 from uncork.report.log.filters import filter_words
-from uncork.report.log.loops import loop_reasons
 from uncork.report.log.pool import pool_answer, pool_reasons
-from uncork.report.log.shares import (
-    LEAST_SHARE,
-    between_statements_ns,
-    files_share,
-    has_durations,
-    locks_share,
-    repetition_share,
-    transactions_share,
-)
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
-__all__ = ["answer_log", "compose_log_reasons"]
+__all__ = ["answer_log"]
 
 _DOMINANT: Final = 0.5
 """Share of all time from which on the answer names the application before the template."""
@@ -36,7 +25,7 @@ _SHOWN: Final = 3
 
 
 def _compose_log_answer(result: LogResult) -> str:
-    """Return where the time went: the template first; without durations, the most frequent error."""
+    """Return what is wrong, else where the time went; without durations, the most frequent error."""
     if not result.executions.count and result.pool is not None:
         return pool_answer(result.pool)
     if not result.executions.count:
@@ -53,7 +42,11 @@ def _compose_log_answer(result: LogResult) -> str:
         and len(result.applications) > 1
     ):
         rest.append(f"Application {application.name} took {share_text(application.share)} of the time")
-    return join_sentences((headline, *rest))
+    answer = join_sentences((headline, *rest))
+    first = next((one for one in result.findings if one.bill is not None), None)
+    if first is None:
+        return answer
+    return fitting(((finding_headline(first), answer), (first.headline, answer)))
 
 
 def _often(one: TemplateFacts) -> str:
@@ -72,17 +65,15 @@ def _without_durations(result: LogResult) -> str:
     return join_sentences(("The log has no durations and no errors", hint))
 
 
-def compose_log_reasons(result: LogResult) -> tuple[str, ...]:
-    """Return the other findings, the costliest first."""
+def _compose_log_reasons(result: LogResult) -> tuple[str, ...]:
+    """Return the findings, the costliest first, then errors and what a pooler reports."""
     return tuple(_reasons(result))
 
 
 def _reasons(result: LogResult) -> Iterator[str]:
-    yield from _repetitions(result)
-    yield from loop_reasons(result)
-    yield from _lists(result)
-    yield from _locks(result)
-    yield from _files(result)
+    yield from (finding_sentence(one) for one in result.findings)
+    if result.executions.count and not result.findings:
+        yield nothing_found_words(None)
     if result.pool is not None:
         yield from pool_reasons(result.pool)
     errors = [one for one in result.errors if one.severity != "WARNING"]
@@ -93,97 +84,6 @@ def _reasons(result: LogResult) -> Iterator[str]:
             f"{count_words(count, 'error')} of {count_words(len(errors), 'kind')}; the most frequent "
             f"({format_count(top.count)} ×): {top.message}."
         )
-    yield from _transactions(result)
-
-
-def _locks(result: LogResult) -> Iterator[str]:
-    server, share = result.server, locks_share(result)
-    if not server.lock_waits and not server.still_waiting:
-        return
-    # A deadlock, and a wait that never ended, cost more than their time.
-    if has_durations(result) and share < LEAST_SHARE and not server.deadlocks and not server.still_waiting:
-        return
-    waited = sum(tally.sum for tally in server.lock_waits)
-    ended = sum(tally.count for tally in server.lock_waits)
-    of_time = f" ({share_text(share)} of statement time)" if has_durations(result) else ""
-    deadlocks = f", {count_words(server.deadlocks, 'deadlock')}" if server.deadlocks else ""
-    yield (
-        f"Sessions waited for locks: {count_words(ended, 'completed wait')} longer than deadlock_timeout, "
-        f"{format_duration(waited)} in total{of_time}{deadlocks}."
-    )
-    yield from blocking_reasons(result.blocking)
-
-
-def _files(result: LogResult) -> Iterator[str]:
-    files, share = result.server.temporary_files, files_share(result)
-    if not files or (has_durations(result) and share < LEAST_SHARE):
-        return
-    count = sum(tally.count for tally in files)
-    size = sum(tally.sum for tally in files)
-    most = max(tally.max for tally in files)
-    of_time = f" The templates that wrote them took {share_text(share)} of the time." if share else ""
-    yield (
-        f"Sorts and hashes that did not fit work_mem wrote {count_words(count, 'temporary file')}, "
-        f"{format_bytes(size)} in total, at most {format_bytes(most)} each.{of_time}"
-    )
-
-
-def _repetitions(result: LogResult) -> Iterator[str]:
-    """Yield templates that single sessions repeat, with what one statement instead would save."""
-    found = [(one.repetition, one) for one in result.templates if one.repetition is not None]
-    found.sort(key=lambda item: -(item[0].waiting_ns + item[0].sum_ns))
-    for repetition, template in found[:_SHOWN]:
-        share = repetition_share(result, repetition)
-        if share < LEAST_SHARE:
-            return
-        saved = repetition.executions - repetition.rows
-        yield (
-            f"One by one: single sessions sent {format_count(repetition.executions)} executions of one "
-            f"template in {count_words(repetition.rows, 'sequence')} of up to "
-            f"{format_count(repetition.longest)}. With the waits in between they take {share_text(share)} of "
-            f"the time; batching them would save {format_count(saved)} round trips and up to "
-            f"{format_duration(repetition.waiting_ns)} of waiting: "
-            f"{short_template(template.text)}"
-        )
-
-
-def _lists(result: LogResult) -> Iterator[str]:
-    for template in result.templates[:_SHOWN]:
-        if template.lists is not None and template.lists.max > 1 and template.share >= LEAST_SHARE:
-            yield (
-                f"Lists hold {format_count(round(template.lists.mean))} values on average, at most "
-                f"{format_count(template.lists.max)}: {short_template(template.text)}"
-            )
-
-
-def _transactions(result: LogResult) -> Iterator[str]:
-    """Yield what kept transactions open, except waits within sequences, which are reported separately."""
-    for one in sorted(result.transactions, key=between_statements_ns, reverse=True)[:1]:
-        waiting, share = between_statements_ns(one), transactions_share(result, one)
-        if share < LEAST_SHARE or waiting <= one.working_ns or waiting <= one.repeated_wait_ns:
-            return
-        who = f" of {one.application}" if one.application else ""
-        was = "was" if one.count == 1 else "were"
-        yield (
-            f"{count_words(one.count, 'transaction')}{who} {was} open for "
-            f"{format_duration(one.elapsed_ns)} in total, {share_text(waiting / one.elapsed_ns)} of it "
-            f"waiting for the client ({share_text(share)} of the time): {_kept_open(one, waiting)}"
-        )
-
-
-def _kept_open(one: TransactionFacts, waiting_ns: int) -> str:
-    """Describe what kept transactions open: long pauses, or many statements."""
-    if 2 * one.pause_ns > waiting_ns:
-        return (
-            f"{format_duration(one.pause_ns)} in {count_words(one.pauses, 'pause')} of over a second, the "
-            f"longest {format_duration(one.pause_max_ns)}. Idle in transaction, a session holds its locks "
-            "and keeps VACUUM from removing dead rows: end the transaction before a pause."
-        )
-    gaps = one.statements + one.count
-    return (
-        f"{format_duration((waiting_ns - one.pause_ns) / gaps)} before each statement on average, and up to "
-        f"{count_words(one.statements_max, 'statement')} per transaction. Combine statements to shorten it."
-    )
 
 
 def _compose_log_warnings(result: LogResult) -> tuple[str, ...]:
@@ -270,5 +170,5 @@ def _rejected(result: LogResult) -> Iterator[str]:
 
 def answer_log(result: LogResult) -> LogResult:
     """Return the result with its answer, reasons and warnings."""
-    result = replace(result, warnings=_compose_log_warnings(result), reasons=compose_log_reasons(result))
+    result = replace(result, warnings=_compose_log_warnings(result), reasons=_compose_log_reasons(result))
     return replace(result, answer=_compose_log_answer(result))

@@ -9,11 +9,10 @@ from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
-from uncork.report.findings import finding_step
+from uncork.report.findings import finding_sections, finding_step, missing_words
 from uncork.report.log.activity import hours_table, overall_facts, session_tables, slowest_table
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
-from uncork.report.log.first_step import first_step
 from uncork.report.log.pool import pool_tables
 from uncork.report.log.tables import (
     activity_tables,
@@ -51,7 +50,7 @@ def build_log_document(result: LogResult, *, parts: int | None = None) -> Docume
         title=result.run.id,
         question=_question(result),
         answer=result.answer,
-        reasons=(*result.reasons, *result.warnings),
+        reasons=(*result.reasons, *result.warnings, *missing_words(result.missing)),
         steps=tuple(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
@@ -76,19 +75,18 @@ def _steps(result: LogResult) -> Iterator[Step]:
         return
     for one in result.findings[:_MOST_STEPS]:
         yield finding_step(one)
-    if result.executions.count and not result.findings:
-        yield first_step(result)
     if result.events is not None:
         yield Step(
             "Query every entry with SQL, here or with any tool that reads Parquet:",
             f'uncork sql {result.run.id} "{_COUNT_KINDS}"',
         )
-    if result.executions.count:
+    if result.findings:
+        database = next((one.name for one in result.databases if one.name), "")
         yield Step(
-            "Prove a change before you ship it: write an experiment about the first template:",
-            f"uncork new slow.toml --from {result.run.id}",
+            "Judge the log together with its server, which shows indexes, plans and waits:",
+            f"uncork advise {result.run.id} postgresql:///{database}",
         )
-    yield Step("After a change, look at the same templates in a new log:", result.run.reproduce)
+        yield Step("After a change, look at the same templates in a new log:", result.run.reproduce)
 
 
 _COUNT_KINDS: Final = "SELECT kind, count(*) FROM log_events GROUP BY kind"
@@ -115,6 +113,7 @@ def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
 
 
 def _sections(result: LogResult, parts: int) -> Iterator[Section]:
+    yield from finding_sections(result.findings)
     if result.executions.count:
         yield Section(
             "templates",

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from uncork.model.results.log import LogResult
 from uncork.model.units import format_count, format_duration
+from uncork.report.advice.document import write_findings
 from uncork.report.log.activity import hours_table, one_line, overall_words, session_tables
 from uncork.report.log.document import build_log_document
 from uncork.report.log.pool import pool_tables
@@ -117,6 +118,8 @@ def _parts(result: LogResult, top: int, *, rejected: bool, full: bool) -> Iterat
     lines = lines_words(result)
     if lines and (full or result.rejected):
         yield partial(write_paragraph, text=f"Lines: {lines}.", style="italic")
+    if result.findings:
+        yield partial(write_findings, result.findings)
     if result.executions.count:
         overall = overall_words(result)
         if overall:

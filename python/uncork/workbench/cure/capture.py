@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from uncork.advise.evidence import Evidence
 from uncork.analysis.database.result import stored_database_evidence
-from uncork.analysis.log.evidence import evidence_of_log
+from uncork.analysis.log.evidence import log_seconds
 from uncork.analysis.log.result import stored_log_result
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.planner import Planner
@@ -176,7 +176,7 @@ def _from_log(
     sampled = evidence.all_of(one.template) * evidence.seconds * 1e9
     if template is None or log is None:
         return replace(one, execution_ns=sampled)
-    part = evidence.seconds / max(1e-3, evidence_of_log(log).seconds)
+    part = evidence.seconds / max(1e-3, log_seconds(log))
     calls = max(1, round(template.executions * part))
     return replace(one, calls=calls, execution_ns=template.sum_ns * part)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
+from uncork.engines.conninfo import resolve
 from uncork.experiment.plan.sweep import findings, next_step, stress_level
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
 from uncork.model.stored_run import RunStatus
@@ -23,9 +24,10 @@ from uncork.store.seen import Pressed, write_pressed
 from uncork.store.sweeps import append_load_step, write_sweep
 from uncork.store.system import SystemWriter, system_tables
 from uncork.workbench.load.http import HttpSession, start_http_load
-from uncork.workbench.load.sql import Notify, start_load
+from uncork.workbench.load.sql import Notify, place_of, start_load
 from uncork.workbench.load.stress import stress
 from uncork.workbench.load.targets import LoadTarget
+from uncork.workbench.profile.database_part import watched_part
 from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 
@@ -137,7 +139,10 @@ class SweepSession:
         # Watching takes a connection too: at a connection limit, the load must be one level lower.
         for level in beyond[: -1 - _LOWER : -1]:
             notify(f"looking for the bottleneck at {level:g}")
-            seen = self._stressed(target, spec, steps, level)
+            with self._watched(target) as missing:
+                seen = self._stressed(target, spec, steps, level)
+            if seen is not None and missing:
+                seen = replace(seen, missing=(*seen.missing, *missing))
             if seen is None:
                 return "interrupted"
             if seen.seen.load.started:
@@ -152,6 +157,14 @@ class SweepSession:
         with uninterrupted():
             write_pressed(self.folder, pressed)
         return "complete"
+
+    def _watched(self, target: LoadTarget) -> AbstractContextManager[list[str]]:
+        """Watch the database for findings, as a part of the run, if there is a connection to it."""
+        conninfo = target.components.conninfo
+        if conninfo is None:
+            return contextlib.nullcontext([])
+        command = str(self._swept.record.manifest.options.get("command", ""))
+        return watched_part(self.folder, conninfo, place_of(resolve(conninfo)), command)
 
     def _stressed(
         self, target: LoadTarget, spec: SweepSpec, steps: Sequence[LoadStep], level: float

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -36,10 +35,10 @@ from uncork.model.tables.service import ALL
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.requests.jobs import HttpJob, ServiceJob
 from uncork.store.evidence import rows_table, write_evidence
-from uncork.store.layout import PARTS, Manifest
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.monitor import Components, find_components
-from uncork.workbench.profile.database_watch import Watched, watch
+from uncork.workbench.profile.database_part import new_part, store_watch, watch_until
+from uncork.workbench.profile.database_watch import Watched
 from uncork.workbench.profile.log_files import expand
 from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.profile.service_code import record_code
@@ -51,7 +50,7 @@ from uncork.workbench.profile.service_slices import (
     plan_slices,
 )
 from uncork.workbench.profile.stack_recording import Recorded
-from uncork.workbench.run_record import RunRecord, draft, start_run
+from uncork.workbench.run_record import draft, start_run
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["profile_service"]
@@ -60,8 +59,6 @@ _ALONE: Final = 0.35
 _CODE: Final = 0.25
 """Fractions of the time for sending each request alone, and for recording functions."""
 _LONGEST_CODE_S: Final = 15.0
-_RATE_HZ: Final = 10.0
-"""Samples a second for the report on the database; the load samples sessions too, for its bottleneck."""
 _LEAD_S: Final = 0.5
 """How much longer the load of the last step lasts than its recording."""
 _LEAST: Final = 0.25
@@ -210,7 +207,7 @@ def _watch_all(
     with ThreadPoolExecutor(2, "uncork-database") as pool:
         watching = connecting = None
         if components.conninfo is not None:
-            watching = pool.submit(_watch_database, components.conninfo, seconds, over)
+            watching = pool.submit(watch_until, components.conninfo, seconds, over)
             if found.counted.opens_connections():
                 connecting = pool.submit(_time_connections, components.conninfo, seconds, over)
         try:
@@ -238,11 +235,6 @@ def _watch_all(
             _store_database(folder, job, watching, time.monotonic_ns() - started, found)
 
 
-def _watch_database(conninfo: str, seconds: float, over: threading.Event) -> Watched:
-    with closing(ServerWatch(conninfo)) as server:
-        return watch(server, seconds, _RATE_HZ, ended=over.is_set)
-
-
 def _time_connections(conninfo: str, seconds: float, over: threading.Event) -> float | None:
     """Return the median time to open a connection while requests are sent; None if none could be opened."""
     times: list[int] = []
@@ -264,15 +256,7 @@ def _store_database(
     except UncorkError as error:
         found.missing.append(f"what the database's sessions did: {error}")
         return
-    manifest = draft(
-        kind="database",
-        name="database",
-        question=f"database: {job.postgres.database}, {_RATE_HZ:g} samples a second",
-        server=f"existing: {_place(job.postgres)}",
-        options={"command": job.command},
-    )
-    record = _part(folder, "database", manifest)
-    store_evidence(record, watched.status, elapsed_ns, watched.facts, watched.tables, lambda _: None)
+    store_watch(folder, watched, elapsed_ns, _place(job.postgres), job.command)
     found.parts.append("database")
     if watched.trouble:
         found.missing.append(f"what the database's sessions did until the end: {watched.trouble}")
@@ -283,17 +267,11 @@ def _load_part(folder: Path, job: ServiceJob, components: Components, seconds: f
     pids = () if components.service is None else components.service.pids[:1]
     part = HttpJob(spec, job.command, job.pids or pids, components.conninfo)
     manifest = http_manifest(part, "load", "load", "all requests together, in the profile of a service")
-    return HttpSession(_part(folder, "load", manifest), part)
+    return HttpSession(new_part(folder, "load", manifest), part)
 
 
 def _lasting(spec: HttpSpec, seconds: float) -> HttpSpec:
     return replace(spec, duration_ns=round(seconds * 1e9), operations=None, warmup_ns=0)
-
-
-def _part(folder: Path, name: str, manifest: Manifest) -> RunRecord:
-    place = folder / PARTS / name
-    place.mkdir(parents=True, exist_ok=True)
-    return RunRecord(place, replace(manifest, id=folder.name))
 
 
 # ---- logs ----
@@ -311,7 +289,7 @@ def _read_logs(folder: Path, job: ServiceJob, request: LogRequest, found: _Found
         found.missing.append("what the logs show: they have no entry of the time of the profile")
         return
     manifest = draft(kind="log", name="log", question="log", server="", options={"command": job.command})
-    record = _part(folder, "log", manifest)
+    record = new_part(folder, "log", manifest)
     elapsed = time.monotonic_ns() - started
     store_evidence(record, "complete", elapsed, reading.facts, reading.tables, lambda _: None)
     found.parts.append("log")
@@ -362,7 +340,7 @@ def _store_code(
         kind="cpu", name="code", question=f"stacks: {target}", server=target, options={"command": job.command}
     )
     facts = {**recorded.facts, "against": ""}
-    record = _part(folder, "code", manifest)
+    record = new_part(folder, "code", manifest)
     store_evidence(record, recorded.status, elapsed_ns, facts, recorded.tables, lambda _: None)
     found.parts.append("code")
 

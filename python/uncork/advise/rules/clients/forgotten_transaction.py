@@ -12,15 +12,23 @@ from uncork.model.results.database import IDLE, BlockerFacts
 from uncork.model.results.database_transactions import InTransaction
 from uncork.model.units import format_count, format_duration
 
-__all__ = ["FORGOTTEN_IDLE_NS", "RULE", "forgotten", "leaves_dead_rows"]
+__all__ = [
+    "FORGOTTEN_IDLE_NS",
+    "OLD_HELD",
+    "OLD_IDLE_NS",
+    "RULE",
+    "forgotten",
+    "idle_candidates",
+    "leaves_dead_rows",
+]
 
 FORGOTTEN_IDLE_NS: Final = 1_000_000_000
 """Pause of a forgotten transaction that others wait behind. A working client sends its next statement within
 milliseconds; a second of silence is a person, a remote call or a bug."""
-_OLD_IDLE_NS: Final = 60_000_000_000
+OLD_IDLE_NS: Final = 60_000_000_000
 """Pause of a forgotten transaction that blocks nobody. Autovacuum runs once a minute (autovacuum_naptime): a
 shorter pause delays it by at most one round."""
-_OLD_HELD: Final = 10_000
+OLD_HELD: Final = 10_000
 """Transactions begun since then. With fewer, VACUUM leaves too few dead rows behind to slow a scan."""
 
 
@@ -32,7 +40,7 @@ def forgotten(one: BlockerFacts) -> bool:
 
 def leaves_dead_rows(one: InTransaction) -> bool:
     """Return whether a transaction that blocks nobody was left idle, and keeps dead rows from VACUUM."""
-    return one.idle_ns >= _OLD_IDLE_NS and (one.held_age or 0) >= _OLD_HELD
+    return one.idle_ns >= OLD_IDLE_NS and (one.held_age or 0) >= OLD_HELD
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
@@ -56,7 +64,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             evidence=(
                 f"On average {one.sessions:.2f} sessions waited behind it, at most {one.most} at once.",
             ),
-            candidates=_candidates(who),
+            candidates=idle_candidates(who),
             proof="Watch the server again after the change: no session may wait behind this application.",
         )
     for held in seen.database.transactions:
@@ -75,12 +83,13 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             templates=() if held.template is None else (held.template,),
             statement=held.text,
             cost="dead rows that stay",
-            candidates=_candidates(who),
+            candidates=idle_candidates(who),
             proof="After the change, pg_stat_activity.backend_xmin of its sessions must stay young.",
         )
 
 
-def _candidates(who: str) -> tuple[Candidate, ...]:
+def idle_candidates(who: str) -> tuple[Candidate, ...]:
+    """Return what to do about an application that leaves transactions idle."""
     return (
         Candidate(
             "client",

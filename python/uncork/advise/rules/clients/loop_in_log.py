@@ -1,101 +1,104 @@
-"""Statements that clients repeat one by one, as logs show them (N+1). Pure."""
+"""Statements that a client sends one by one in a loop, as logs show them (N+1). Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
-from uncork.advise.evidence import Evidence
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.log_loops import ClientLoop, client_loops
 from uncork.advise.rule import Rule, worth
-from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.advise.rules.clients.one_by_one import loop_candidates
+from uncork.advise.rules.writes.written import ROW_WORDS, one_row, written
+from uncork.model.database.finding import Bill, Finding
+from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration
 
 __all__ = ["RULE"]
 
-
-@dataclass(frozen=True, slots=True)
-class _Loop:
-    """A loop: templates by the log's number, executions, times in ns, and the most executions in one."""
-
-    templates: tuple[int, ...]
-    text: str
-    executions: int
-    longest: int
-    spent_ns: int
-    behind: str
+_MOST_OF: Final = 0.9
+"""Fraction of a template's time that an application must have to be named."""
+_LOOKUP: Final = "lookup-loop"
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     """The bill is the time of the executions in loops, and of the waits for the client between them."""
-    for loop in _loops(seen):
+    log = seen.log
+    for loop in () if log is None else client_loops(log):
         numbers = tuple(seen.log_numbers[one] for one in loop.templates if one in seen.log_numbers)
         bill = _bill(loop, seen)
-        if numbers and worth(bill):
-            yield _finding(loop, numbers, bill)
+        if log is not None and numbers and worth(bill):
+            yield _finding(loop, numbers, bill, log, seen)
 
 
-def _loops(seen: Evidence) -> Iterator[_Loop]:
-    if seen.log is None:
-        return
-    for one in seen.log.loops:
-        behind = f"each execution of {short_template(one.parent_text, 60)}" if one.parent_text else ""
-        yield _Loop(
-            tuple(each.number for each in one.templates),
-            one.templates[0].text,
-            sum(each.executions for each in one.templates),
-            max(each.longest for each in one.templates),
-            sum(each.sum_ns + each.waiting_ns for each in one.templates),
-            behind,
-        )
-    for template in seen.log.templates:
-        row = template.repetition
-        if row is not None:
-            spent = row.sum_ns + row.waiting_ns
-            yield _Loop((template.number,), template.text, row.executions, row.longest, spent, "")
-
-
-def _bill(loop: _Loop, seen: Evidence) -> Bill:
+def _bill(loop: ClientLoop, seen: Evidence) -> Bill:
     """Return the bill: of the log's time if there is only a log, else for the seconds of the log."""
     log = seen.log
     if log is None or log.first_us is None or log.last_us is None:
         return seen.bill_of_seconds(0.0)
     seconds = max(1.0, (log.last_us - log.first_us) / 1e6)
-    return seen.bill_of_seconds(loop.spent_ns / 1e9 / seconds * seen.seconds)
+    return seen.bill_of_seconds((loop.sum_ns + loop.waiting_ns) / 1e9 / seconds * seen.seconds)
 
 
-def _finding(loop: _Loop, numbers: Sequence[int], bill: Bill) -> Finding:
-    times = format_count(loop.longest)
-    evidence = [
-        f"{count_words(loop.executions, 'execution')} took {format_duration(float(loop.spent_ns))} with the "
-        "waits for the client between them."
-    ]
-    if loop.behind:
-        evidence.append(f"They follow {loop.behind}.")
-    if len(loop.templates) > 1:
-        evidence.append(f"The client sends {len(loop.templates)} statements in turn.")
-    writes = loop.text.startswith(("insert", "update", "delete"))
+def _finding(loop: ClientLoop, numbers: Sequence[int], bill: Bill, log: LogResult, seen: Evidence) -> Finding:
+    statement = seen.statements.get(numbers[0], Statement(numbers[0], loop.text))
+    application = _application(loop, log)
+    what = written(statement)
+    tables: tuple[str, ...] = () if what is None else (what.table,)
+    if what is None and statement.shape is not None:
+        tables = tuple(one.name for one in statement.shape.tables if one.kind == "table")[:1]
+    reads = loop.text.startswith("select") and what is None
+    lookup = reads and not loop.in_transaction and len(numbers) == 1
     return Finding(
-        RULE.name,
-        f"A client sends one statement up to {times} times in a row instead of once",
-        objects=(),
+        _LOOKUP if lookup else RULE.name,
+        _headline(loop, statement, application, tables, lookup=lookup),
+        objects=(*((application,) if application else ()), *tables),
         bill=bill,
         templates=tuple(numbers),
         statement=loop.text,
-        evidence=tuple(evidence),
-        candidates=(
-            Candidate(
-                "client",
-                "Write many rows with one statement (several VALUES, unnest of arrays, COPY)."
-                if writes
-                else "Fetch all rows with one statement (a join, or WHERE key = ANY of a list; in an ORM, "
-                "eager loading).",
-                habit="loops",
-            ),
+        evidence=tuple(_evidence(loop)),
+        candidates=tuple(
+            one if loop.in_transaction or not one.habit else replace(one, habit="loops")
+            for one in loop_candidates(loop.text, statement, seen)
         ),
         proof="Compare both ways of the client with uncork run, as two workloads with the same rows.",
     )
+
+
+def _headline(
+    loop: ClientLoop, statement: Statement, application: str, tables: Sequence[str], *, lookup: bool
+) -> str:
+    who = f"Application {application}" if application else "A client"
+    where = " within transactions" if loop.in_transaction else ""
+    what = written(statement)
+    single = len(loop.templates) == 1
+    if lookup and tables:
+        return f"{who} looks up rows of {tables[0]} one by one, up to {format_count(loop.longest)} in a row"
+    if what is not None and single and one_row(statement):
+        words = ROW_WORDS[what.kind].format(rows=count_words(loop.executions, "row"), table=what.table)
+        return f"{who} {words} one by one{where}"
+    return f"{who} sends {format_count(loop.executions)} statements one by one{where}"
+
+
+def _application(loop: ClientLoop, log: LogResult) -> str:
+    """Return the application that sends a loop; empty if there are several."""
+    found = next((one.applications for one in log.templates if one.number == loop.templates[0]), ())
+    return next((one.name for one in found if one.share >= _MOST_OF), "")
+
+
+def _evidence(loop: ClientLoop) -> Iterator[str]:
+    spent = format_duration(float(loop.sum_ns + loop.waiting_ns))
+    waiting = format_duration(float(loop.waiting_ns))
+    yield (
+        f"{count_words(loop.executions, 'execution')}, up to {format_count(loop.longest)} in a row, took "
+        f"{spent}, of which the server waited {waiting} for the client."
+    )
+    if loop.parent_text:
+        yield f"They follow each execution of {short_template(loop.parent_text, 60)}"
+    if len(loop.templates) > 1:
+        yield f"The client sends {len(loop.templates)} statements in turn."
 
 
 RULE: Final = Rule("one-by-one", _find)

@@ -15,7 +15,7 @@ from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.database_transactions import InTransaction
 from uncork.model.units import count_words, format_count, format_duration
 
-__all__ = ["RULE", "loops"]
+__all__ = ["RULE", "loop_candidates", "loops"]
 
 _SHORT_GAP_NS: Final = 20_000_000
 """Longest pause between two statements of a loop. A round trip takes a few milliseconds in a data centre; a
@@ -154,7 +154,7 @@ def _finding(who: str, found: Sequence[InTransaction], held: float, bill: Bill, 
         templates=numbers,
         statement=top.text,
         evidence=tuple(evidence),
-        candidates=tuple(_candidates(top.text, statement, seen)),
+        candidates=tuple(loop_candidates(top.text, statement, seen)),
         proof="Compare both ways of the client with uncork run, as two workloads that return the same rows.",
     )
 
@@ -170,7 +170,8 @@ def _headline(
     return f"Application {who} sends {format_count(calls)} statements one by one within transactions"
 
 
-def _candidates(text: str, statement: Statement | None, seen: Evidence) -> Iterator[Candidate]:
+def loop_candidates(text: str, statement: Statement | None, seen: Evidence) -> Iterator[Candidate]:
+    """Yield what a client that sends a statement in a loop can do instead."""
     sql = "" if statement is None else batched(statement, seen)
     if text.startswith("insert"):
         words = "Insert many rows with one statement (several VALUES, unnest of arrays, COPY), or"

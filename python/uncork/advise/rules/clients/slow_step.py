@@ -14,7 +14,7 @@ from uncork.model.results.database_transactions import InTransaction
 from uncork.model.template_words import short_template
 from uncork.model.units import format_duration
 
-__all__ = ["RULE"]
+__all__ = ["RULE", "SESSIONS", "SHARE", "step_candidate"]
 
 _PAUSE_NS: Final = 50_000_000
 """Shortest pause of a slow step. An application builds its next statement within a few milliseconds, and a
@@ -23,10 +23,10 @@ is a remote call, a computation, or a person."""
 _MOST_NS: Final = 30_000_000_000
 """Longest pause of a step. A longer one is a forgotten transaction."""
 _SAMPLES: Final = 10
-_SHARE: Final = 0.5
+SHARE: Final = 0.5
 """Fewest samples of a step, and its fraction of the busy time: sessions of a pool are then mostly held by
 transactions that wait for their own client."""
-_SESSIONS: Final = 0.5
+SESSIONS: Final = 0.5
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         found.sort(key=lambda one: -one.sessions)
         top, who = found[0], application or user
         bill = seen.bill(partial(_paused, templates=[one.template for one in found], application=application))
-        if not worth(bill, _SHARE) or bill.seconds_per_hour < _SESSIONS * 3600:
+        if not worth(bill, SHARE) or bill.seconds_per_hour < SESSIONS * 3600:
             continue
         pause = format_duration(float(f"{top.gap_ns:.2g}"))
         statement = f": {short_template(top.text)}" if top.text else "."
@@ -55,16 +55,19 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 f"Such a transaction takes {format_duration(float(f'{top.length_ns:.2g}'))} on average.",
                 "Meanwhile it keeps its locks, a connection of the pool, and dead rows from VACUUM.",
             ),
-            candidates=(
-                Candidate(
-                    "client",
-                    f"Move what application {who} does after this statement (a remote call, a computation) "
-                    "before BEGIN or after COMMIT.",
-                    against=("What is read before BEGIN can change until the transaction begins.",),
-                ),
-            ),
+            candidates=(step_candidate(who),),
             proof="Watch the server again after the change: less time must be idle in transaction.",
         )
+
+
+def step_candidate(who: str) -> Candidate:
+    """Return what to do about a slow step of an application."""
+    return Candidate(
+        "client",
+        f"Move what application {who} does between these statements (a remote call, a computation) before "
+        "BEGIN or after COMMIT.",
+        against=("What is read before BEGIN can change until the transaction begins.",),
+    )
 
 
 def _paused(piece: Piece, *, templates: list[int | None], application: str) -> float:

@@ -7,7 +7,9 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
-from uncork.model.database.finding import Candidate, Finding
+from uncork.advise.rules.locks.table_lock import TableLock, lock_candidates, locking_command
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.results.log import Blocking
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_duration
 
@@ -23,27 +25,60 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         bill = seen.bill_of_seconds(one.sum_ns / 1e9)
         if not worth(bill):
             continue
-        who = f"application {one.holding_application}" if one.holding_application else "another session"
         number = seen.log_numbers.get(-1 if one.waiting_number is None else one.waiting_number)
-        evidence = [
-            f"{count_words(one.waits, 'wait')} longer than deadlock_timeout took "
-            f"{format_duration(float(one.sum_ns))} in total, at most {format_duration(float(one.max_ns))}."
-        ]
-        if one.holding_text:
-            evidence.append(f"The holder's last statement was {short_template(one.holding_text, 90)}")
-        yield Finding(
-            RULE.name,
-            f"{count_words(one.waits, 'statement')} waited for locks that {who} held",
-            objects=(one.holding_application,) if one.holding_application else (),
-            bill=bill,
-            templates=() if number is None else (number,),
-            statement=one.waiting_text,
-            evidence=tuple(evidence),
-            candidates=(
-                Candidate("client", "Shorten the transaction that holds the locks, or lock later in it."),
+        lock = locking_command(one.holding_text)
+        yield _of_rows(one, number, bill) if lock is None else _of_table(one, lock, number, bill)
+
+
+def _of_rows(one: Blocking, number: int | None, bill: Bill) -> Finding:
+    who = f"application {one.holding_application}" if one.holding_application else "another session"
+    return Finding(
+        RULE.name,
+        f"{count_words(one.waits, 'statement')} waited for locks that {who} held",
+        objects=(one.holding_application,) if one.holding_application else (),
+        bill=bill,
+        templates=() if number is None else (number,),
+        statement=one.waiting_text,
+        evidence=tuple(_evidence(one)),
+        candidates=(
+            Candidate("client", "Shorten the transaction that holds the locks, or lock later in it."),
+            Candidate(
+                "setting",
+                "Let sessions that wait give up after a short time, and retry.",
+                sql="SET lock_timeout = '2s';",
+                undo="RESET lock_timeout;",
+                against=("Statements that wait longer fail, so the application must retry them.",),
             ),
-            proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
-        )
+        ),
+        proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
+    )
+
+
+def _of_table(one: Blocking, command: tuple[str, str], number: int | None, bill: Bill) -> Finding:
+    words, table = command
+    lock = TableLock(words, table, -1, one.holding_text, queues=False, blockers=(), bill=bill)
+    return Finding(
+        "explicit-table-lock",
+        f"{words} on {table or 'a table'} blocks other sessions",
+        objects=(table,),
+        bill=bill,
+        templates=() if number is None else (number,),
+        statement=one.holding_text,
+        evidence=tuple(_evidence(one)),
+        candidates=tuple(lock_candidates(lock)),
+        proof="Compare both ways with uncork run, with as many clients as wait now.",
+    )
+
+
+def _evidence(one: Blocking) -> Iterator[str]:
+    yield (
+        f"{count_words(one.waits, 'wait')} longer than deadlock_timeout took "
+        f"{format_duration(float(one.sum_ns))} in total, at most {format_duration(float(one.max_ns))}."
+    )
+    if one.waiting_text:
+        yield f"Those who waited executed: {short_template(one.waiting_text, 90)}"
+    if one.holding_text:
+        yield f"The holder's last statement was {short_template(one.holding_text, 90)}"
 
 
 RULE: Final = Rule("lock-wait", _find)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +12,7 @@ from uncork.advise.rules.locks.causes import Cause, blockers_by_cause
 from uncork.advise.rules.writes.written import written
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.results.log import ErrorFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words
 
@@ -19,6 +21,7 @@ __all__ = ["RULE", "deadlocks"]
 _LEAST: Final = 3
 _PER_S: Final = 0.02
 """Deadlocks in all, and per second, from which on they are no accident: more than one a minute."""
+_RELATION: Final = re.compile(r"relation \"([^\"]+)\"")
 
 
 def deadlocks(seen: Evidence) -> float:
@@ -37,7 +40,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     causes = blockers_by_cause(seen)
     found = causes.get(Cause.DEADLOCK, [])
     held = sum(one.sessions for one in found)
-    bill = seen.bill_of_waiting("Lock", held)
+    # A log has a wait that ended in a deadlock, unlike most others, which are too short for it.
+    bill = seen.bill_of_waiting("Lock", held if seen.database is not None else seen.of_class("Lock"))
     waiters = sorted(
         (
             waiter
@@ -50,7 +54,13 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     known = [
         (seen.statements[each], written(seen.statements[each])) for each in numbers if each in seen.statements
     ]
+    texts = [one.text for one, _ in known]
     tables = tuple(dict.fromkeys(what.table for _, what in known if what is not None))
+    failed = [] if seen.log is None else [one for one in seen.log.errors if _is_deadlock(one)]
+    if not known and failed:
+        named = (_RELATION.search(one.context) for one in failed)
+        tables = tuple(dict.fromkeys(match[1] for match in named if match is not None))
+        texts = [one.statement for one in failed if one.statement]
     name = tables[0] if tables else "the database"
     in_all = f" in {count_words(round(seen.seconds), 'second')}"
     keys = next((what.keys for _, what in known if what is not None and what.keys), ())
@@ -60,11 +70,10 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         objects=tables,
         bill=bill if worth(bill) else None,
         templates=numbers if worth(bill) else (),
-        statement=known[0][0].text if known else "",
+        statement=texts[0] if texts else "",
         cost="" if worth(bill) else f"{count_words(number, 'failed transaction')}",
         evidence=tuple(
-            f"Sessions that waited for one another were in: {short_template(one.text)}"
-            for one, _ in known[:3]
+            f"Sessions that waited for one another were in: {short_template(text)}" for text in texts[:3]
         ),
         candidates=(
             Candidate(
@@ -77,6 +86,10 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         ),
         proof="After the change, pg_stat_database.deadlocks must not grow.",
     )
+
+
+def _is_deadlock(one: ErrorFacts) -> bool:
+    return one.sqlstate == "40P01" or (not one.sqlstate and one.message == "deadlock detected")
 
 
 def _in_order(table: str, column: str) -> str:

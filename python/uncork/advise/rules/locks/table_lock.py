@@ -17,7 +17,7 @@ from uncork.model.results.database import BlockerFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
 
-__all__ = ["RULE", "TableLock", "table_locks"]
+__all__ = ["RULE", "TableLock", "lock_candidates", "locking_command", "table_locks"]
 
 _NAME: Final = r"((?:\"[^\"]+\"|[\w$]+)(?:\.(?:\"[^\"]+\"|[\w$]+))?)"
 _LOCKS: Final = (
@@ -102,14 +102,14 @@ def _lock_of(one: BlockerFacts, seen: Evidence) -> tuple[str, str, int, bool] | 
     It is what the blocker executes; else what waits at the head of the queue behind it; else an explicit
     LOCK that was counted, because the blocker goes on with its transaction after it.
     """
-    if one.template is not None and (lock := _command(one.text)) is not None:
+    if one.template is not None and (lock := locking_command(one.text)) is not None:
         return (*lock, one.template, False)
     for waiter in one.waiters:
-        lock = _command(waiter.text) if waiter.event == "relation" else None
+        lock = locking_command(waiter.text) if waiter.event == "relation" else None
         if waiter.template is not None and lock is not None:
             return (*lock, waiter.template, (holds_ns(one, seen) or 0.0) >= LONG_NS)
     ranked = sorted(seen.statements.values(), key=lambda each: -(each.calls or 0))
-    explicit = ((each, _command(each.text)) for each in ranked)
+    explicit = ((each, locking_command(each.text)) for each in ranked)
     for each, lock in explicit:
         if lock is not None and lock[0] == "LOCK TABLE" and _touches(one, lock[1]):
             return (*lock, each.number, False)
@@ -124,7 +124,8 @@ def _touches(one: BlockerFacts, table: str) -> bool:
     )
 
 
-def _command(text: str) -> tuple[str, str] | None:
+def locking_command(text: str) -> tuple[str, str] | None:
+    """Return the command by which a statement locks a table, and the table; None if it locks none."""
     for command, pattern in _LOCKS:
         match = pattern.match(text.lstrip())
         if match is not None:
@@ -147,7 +148,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             templates=(lock.template,),
             statement=seen.statements[lock.template].text,
             evidence=tuple(_evidence(lock, most)),
-            candidates=tuple(_candidates(lock)),
+            candidates=tuple(lock_candidates(lock)),
             proof="Compare both ways with uncork run, with as many clients as wait now.",
         )
 
@@ -167,7 +168,8 @@ def _evidence(lock: TableLock, most: BlockerFacts) -> Iterator[str]:
             yield f"{one.sessions:.2f} sessions wait on average in: {short_template(one.text)}"
 
 
-def _candidates(lock: TableLock) -> Iterator[Candidate]:
+def lock_candidates(lock: TableLock) -> Iterator[Candidate]:
+    """Yield what to do about a command that locks a table."""
     text = lock.text.rstrip("; ")
     timeout = Candidate(
         "setting",

@@ -1,0 +1,70 @@
+"""Transactions that wait for their client, as logs show them: a slow step, or a forgotten one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.clients.forgotten_transaction import OLD_HELD, OLD_IDLE_NS, idle_candidates
+from uncork.advise.rules.clients.slow_step import SESSIONS, SHARE, step_candidate
+from uncork.model.database.finding import Finding
+from uncork.model.results.log import TransactionFacts
+from uncork.model.units import count_words, format_count, format_duration
+
+__all__ = ["RULE"]
+
+_STEP: Final = "slow-step-in-transaction"
+_FORGOTTEN: Final = "forgotten-transaction"
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    """A watched server shows shorter pauses, and after which statement they are, so it is asked instead.
+
+    A log has the mean of pauses below a second, but slow clients and networks pause before each statement.
+    """
+    if seen.log is None or seen.database is not None:
+        return
+    for one in seen.log.transactions:
+        who = one.application or one.user
+        held = (seen.rates.commits if seen.rates else 0.0) * one.pause_max_ns / 1e9
+        if one.pause_max_ns >= OLD_IDLE_NS and held >= OLD_HELD:
+            yield _forgotten(one, who, held)
+        bill = seen.bill_of_seconds(one.pause_ns / 1e9)
+        if worth(bill, SHARE) and bill.seconds_per_hour >= SESSIONS * 3600:
+            longest = format_duration(float(one.pause_max_ns))
+            yield Finding(
+                _STEP,
+                f"Application {who} pauses for up to {longest} inside its transactions",
+                objects=(who,),
+                bill=bill,
+                evidence=(
+                    f"{count_words(one.count, 'transaction')} waited for it in "
+                    f"{count_words(one.pauses, 'pause')} of over a second, "
+                    f"{format_duration(one.pause_ns)} in all.",
+                    "Meanwhile they keep their locks, a connection of the pool, and dead rows from VACUUM.",
+                ),
+                candidates=(step_candidate(who),),
+                proof="Profile a new log after the change: transactions must wait less for their client.",
+            )
+
+
+def _forgotten(one: TransactionFacts, who: str, held: float) -> Finding:
+    longest = format_duration(float(one.pause_max_ns))
+    return Finding(
+        _FORGOTTEN,
+        f"Application {who} left a transaction idle for {longest}",
+        objects=(who,),
+        bill=None,
+        cost="dead rows that stay",
+        evidence=(
+            f"VACUUM cannot remove the rows that about {format_count(round(held))} later transactions left "
+            "dead.",
+        ),
+        candidates=idle_candidates(who),
+        proof="Profile a new log after the change: no transaction may pause for so long.",
+    )
+
+
+RULE: Final = Rule(_STEP, _find)

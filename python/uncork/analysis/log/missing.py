@@ -1,0 +1,30 @@
+"""The evidence that a log lacks, and how to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from uncork.model.results.database import Missing
+from uncork.model.results.log import LogResult
+
+__all__ = ["missing_of_log"]
+
+
+def missing_of_log(result: LogResult) -> tuple[Missing, ...]:
+    """Return what could not be judged. Pure."""
+    return tuple(_missing(result)) if result.executions.count else ()
+
+
+def _missing(result: LogResult) -> Iterator[Missing]:
+    if not any(example.kind == "plan" for one in result.templates for example in one.examples):
+        yield Missing(
+            "plans in the log",
+            "missing indexes, sorts on disk, and other faults of plans",
+            "session_preload_libraries = 'auto_explain', auto_explain.log_min_duration = '10ms', and "
+            "auto_explain.log_analyze = on",
+        )
+    yield Missing(
+        "a connection to the server",
+        "existing indexes, statistics, settings and waits",
+        f"uncork advise {result.run.id} DSN",
+    )
