@@ -68,13 +68,16 @@ def profile_logs(
             reading = read(request)
         from uncork.analysis.log.result import log_result  # noqa: PLC0415
         from uncork.report.log.answer import answer_log  # noqa: PLC0415
+        from uncork.workbench.profile.log_updates import repeated_updates  # noqa: PLC0415 -- see _LATER
         from uncork.workbench.run_record import draft, start_run  # noqa: PLC0415 -- see _LATER
 
         _refuse_nothing(reading)
+        again = repeated_updates(request, reading)
         if request.events is not None:
             names = [file["name"] for file in reading.facts["files"]]
             request.events.write_names(reading.statements, names)
-    elapsed_ns, facts, tables = time.monotonic_ns() - begun, reading.facts, reading.tables
+    elapsed_ns, facts = time.monotonic_ns() - begun, reading.facts
+    tables = {**reading.tables, "log_repeated_updates": again}
     manifest = draft(
         kind="log",
         name=f"log-{_word(request.paths[0])}",

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.evidence import a_column, a_statement, a_table, evidence, spent
+from fakes.log_results import log_result
 from uncork.advise.findings import find_findings
 from uncork.model.database.catalogue import TriggerFacts
 from uncork.profile.shapes.assigned_values import assigned_values
@@ -174,6 +175,27 @@ def test_another_statement_that_sets_the_column_makes_updates_necessary():
 
 def test_an_analyse_during_the_watch_counts_only_later_updates():
     assert reported(analysed_us=BEGUN_US + 1, modified=3_000)
+
+
+def logged(unchanged, *, fast=100):
+    log = replace(log_result(), histogram=(fast, *([0] * 9)))
+    one = update(ONLINE, rows=None, repeated=(unchanged, 1_000))
+    seen = replace(evidence([spent()], [one]), database=None, log=log)
+    return found(seen)
+
+
+def test_a_log_shows_updates_that_assign_the_same_values_again():
+    (one,) = logged(900)
+    assert one.objects == ("item", "state")
+    assert one.bill.share == pytest.approx(0.9 / 2)  # finding the row takes the other half
+    assert "Of 1 000 updates that were compared, 900 assigned the values" in one.evidence[1]
+    assert one.candidates[0].sql.endswith("AND state IS DISTINCT FROM $1;")
+    assert any("A trigger" in text for text in one.against)
+
+
+def test_a_log_that_lacks_statements_proves_nothing():
+    assert logged(500) == []
+    assert logged(900, fast=0) == []  # only slow statements are logged
 
 
 def test_the_constants_of_an_update_are_read_from_its_text():

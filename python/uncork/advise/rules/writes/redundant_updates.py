@@ -4,7 +4,8 @@ No counter of PostgreSQL tells a changed row from a rewritten one. Statistics of
 flag that one template sets and clears again has nearly always the same value, although each update changes
 it. So there are two kinds of evidence. The text can prove it: ``SET note = note``, or ON CONFLICT (key) DO
 UPDATE SET key = EXCLUDED.key. Or the values do: all texts that sessions sent assign the same constant, and
-nearly all rows already had it.
+nearly all rows already had it. Or the order of a log does: an update assigns the values that an earlier one
+assigned to the same row.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from uncork.model.database.names import quoted, sql_name
 from uncork.model.results.database import TableFacts
 from uncork.model.units import count_words, format_count, share_text
 
-__all__ = ["RULE"]
+__all__ = ["RULE", "is_unchanged"]
 
 _SAVED: Final = 0.5
 """Fraction of an update's working time that writing the row takes; finding it takes the rest. Measured on
@@ -41,6 +42,8 @@ _LEAST: Final = 0.5
 """Least fraction of the updated rows that did not change."""
 _ROWS: Final = 100
 """Fewest updated rows, so that rows that changed hardly matter."""
+_UNCHANGED: Final = 0.6
+"""Least fraction of a log's updates that assigned the same values again."""
 _SAMPLE: Final = 30_000
 """Rows that ANALYZE reads with the default statistics target."""
 _UNSEEN: Final = 3.0
@@ -63,7 +66,7 @@ _UPSERT: Final = re.compile(
 _ITSELF: Final = re.compile(rf"\s*{_NAME}\s*=\s*(?:{_NAME}\.)?{_NAME}\s*")
 _WHERE: Final = re.compile(r"(?is)(.*\bwhere\s+)(.*?)\s*;?\s*")
 
-Proof = Literal["itself", "key", "constant"]
+Proof = Literal["itself", "key", "constant", "order"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +82,15 @@ class _Redundant:
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     for one in seen.costliest():
-        if not repeated(one, seen) or not one.rows or one.nested:
+        if not repeated(one, seen) or one.rows == 0 or one.nested or (one.rows is None and not one.repeated):
             continue
         what = written(one)
         if what is None or (what.kind != "update" and not what.upsert) or _has_trigger(what.table, seen):
             continue
-        found = _by_text(one, what, seen) or _by_values(one, what, seen)
+        found = _by_text(one, what, seen) or _by_values(one, what, seen) or _by_order(one, what, seen)
         blocks = one.blocks
-        if found is None or found.part < _LEAST or (blocks is not None and blocks > _BLOCKS * one.rows):
+        rows = one.rows or one.calls or 0
+        if found is None or found.part < _LEAST or (blocks is not None and blocks > _BLOCKS * rows):
             continue
         bill = _bill(one, found, seen)
         if worth(bill):
@@ -102,7 +106,7 @@ def _has_trigger(table: str, seen: Evidence) -> bool:
 
 
 def _bill(one: Statement, found: _Redundant, seen: Evidence) -> Bill:
-    part = found.part * min(1.0, (one.rows or 0) / max(1, one.calls or 0))
+    part = found.part * min(1.0, (one.rows or one.calls or 0) / max(1, one.calls or 0))
     return seen.bill(partial(_wasted, number=one.number, part=part))
 
 
@@ -174,6 +178,28 @@ def _by_values(one: Statement, what: Written, seen: Evidence) -> _Redundant | No
     return _Redundant("constant", what, tuple(values), part, values) if part > 0 else None
 
 
+def _by_order(one: Statement, what: Written, seen: Evidence) -> _Redundant | None:
+    """Return the proof that updates of a log assign what the same rows had been given before.
+
+    A log without short statements lacks those that set another value in between.
+    """
+    if one.repeated is None or seen.log is None or not any(seen.log.histogram[:1]) or not what.sets:
+        return None
+    unchanged, updates = one.repeated
+    if not is_unchanged(unchanged, updates):
+        return None
+    return _Redundant("order", what, what.sets, unchanged / updates, {})
+
+
+def is_unchanged(unchanged: int, updates: int) -> bool:
+    """Return whether so many updates assigned the same values again that they prove a fault.
+
+    If a log has a random part of the statements, two updates of a flag that is set and cleared are alike less
+    than half of the time (``tests/calibration/test_unchanged_updates.py``).
+    """
+    return unchanged >= _ROWS and unchanged >= _UNCHANGED * updates
+
+
 def _share(column: ColumnFacts | None, value: str | None) -> float:
     """Return the fraction of rows that have a value, as far as the statistics prove it."""
     if column is None or column.null_fraction is None or column.generated:
@@ -218,10 +244,12 @@ def _finding(one: Statement, found: _Redundant, bill: Bill, seen: Evidence) -> F
         "itself": f"Updates of table {table} set column {first}{more} to itself, so nothing changes",
         "key": f"Upserts of table {table} rewrite rows that exist, without changing them",
         "constant": f"Updates of table {table} set column {first}{more} to the value that it already has",
+        "order": f"Updates of table {table} set column {first}{more} to the value that it already has",
     }[found.proof]
-    updated = format_count(one.rows or 0)
+    written_rows = one.rows or one.calls or 0
+    updated = format_count(written_rows)
     evidence = [
-        f"The statement wrote {count_words(one.rows or 0, 'row version')}, each with its part of the "
+        f"The statement wrote {count_words(written_rows, 'row version')}, each with its part of the "
         "write-ahead log and a dead row for VACUUM."
     ]
     if found.proof == "key":
@@ -236,6 +264,13 @@ def _finding(one: Statement, found: _Redundant, bill: Bill, seen: Evidence) -> F
                 f"{share_text(share)} of the rows had at the last ANALYZE."
             )
         evidence.append(f"By these counts, at least {share_text(found.part)} of the updates change nothing.")
+    elif found.proof == "order" and one.repeated is not None:
+        unchanged, updates = one.repeated
+        evidence.append(
+            f"Of {format_count(updates)} updates that were compared, {format_count(unchanged)} assigned the "
+            "values that an earlier update had given to the same row. No other statement of the log had "
+            "changed it in between."
+        )
     return Finding(
         RULE.name,
         headline,

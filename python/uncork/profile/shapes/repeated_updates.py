@@ -1,0 +1,191 @@
+"""Count the updates in a log that give a row the values which an earlier update gave it already. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from uncork.profile.shapes.nodes import kind_of, parsed
+
+__all__ = ["RepeatedUpdates", "Sent", "count_repeated_updates"]
+
+_LITERAL: Final = re.compile(
+    r"'(?:[^']|'')*'|(?<![\w$.'\"])-?\d+(?:\.\d+)?(?![\w.\"])|\b(?:null|true|false)\b", re.IGNORECASE
+)
+_PARAMETER: Final = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')", re.DOTALL)
+_FIRST_LITERAL: Final = 1_001
+"""Literals are numbered from here on, behind the parameters of a statement."""
+_DISTINCT: Final = 1_000
+"""Texts without their literals whose parts are kept."""
+
+Value = str | int
+"""A constant's text, or the number of a parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A statement of a log with its parameters as the log writes them, in the order of the log."""
+
+    template: int
+    text: str
+    parameters: str = ""
+
+
+@dataclass(slots=True)
+class RepeatedUpdates:
+    """Updates of one template. `followed` of them are of a row that the log has an earlier update of.
+
+    Of these, `unchanged` assigned the values that the row had been given before.
+    """
+
+    updates: int = 0
+    followed: int = 0
+    unchanged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What an UPDATE does: the parameter of each column that it sets, None for anything but a constant.
+
+    `keys` are the parameters of the columns that choose the row; None if it may change any row.
+    """
+
+    table: str
+    sets: tuple[tuple[str, int | None], ...]
+    keys: tuple[tuple[str, int], ...] | None
+
+
+@dataclass(slots=True)
+class _Table:
+    """The last value that each row was given, by the columns and values of its key, then by column."""
+
+    rows: dict[tuple[Any, ...], dict[str, str | None]] = field(default_factory=dict)
+
+
+def count_repeated_updates(statements: Iterable[Sent]) -> Mapping[int, RepeatedUpdates]:
+    """Count updates by template.
+
+    Whatever may change rows in a way that the text does not show makes the rows of its table unknown: an
+    UPDATE without a key or with expressions, DELETE, MERGE, an upsert. After ROLLBACK, all are unknown.
+    Functions and triggers that change the columns cannot be seen.
+    """
+    tables: dict[str, _Table] = defaultdict(_Table)
+    found: dict[int, RepeatedUpdates] = defaultdict(RepeatedUpdates)
+    for one in statements:
+        text, values = _without_literals(one)
+        parts = _parts(text)
+        if parts is None:
+            tables.clear()
+            continue
+        rows = tables[parts.table].rows
+        if parts.keys is None:
+            rows.clear()
+            continue
+        key = tuple((name, values.get(number)) for name, number in parts.keys)
+        if any({name for name, _ in other} != {name for name, _ in key} for other in rows):
+            rows.clear()  # the same row may have been chosen by another column
+        row = rows.setdefault(key, {})
+        _count(found[one.template], row, parts, values)
+        for name, number in parts.sets:
+            if number is None:
+                row.pop(name, None)
+            else:
+                row[name] = values.get(number)
+    return dict(found)
+
+
+def _count(
+    counted: RepeatedUpdates, row: Mapping[str, str | None], parts: _Parts, values: Mapping[int, str | None]
+) -> None:
+    counted.updates += 1
+    if any(number is None or name not in row or number not in values for name, number in parts.sets):
+        return
+    counted.followed += 1
+    counted.unchanged += all(row[name] == values.get(number or 0) for name, number in parts.sets)
+
+
+def _without_literals(one: Sent) -> tuple[str, Mapping[int, str | None]]:
+    """Return a statement with parameters in place of its literals, and the values of all parameters."""
+    values = {int(number): _value(text) for number, text in _PARAMETER.findall(one.parameters)}
+
+    def replaced(match: re.Match[str]) -> str:
+        number = _FIRST_LITERAL + len(values)
+        values[number] = _value(match[0])
+        return f"${number}"
+
+    text = _LITERAL.sub(replaced, one.text)
+    first = min((number for number in values if number >= _FIRST_LITERAL), default=0)
+    if first:  # the same numbers for each text of a template
+        shift = first - _FIRST_LITERAL
+        text = re.sub(r"\$(\d{4,})", lambda match: f"${int(match[1]) - shift}", text)
+        values = {number - shift if number >= first else number: value for number, value in values.items()}
+    return text, values
+
+
+def _value(text: str) -> str | None:
+    if text.lower() == "null":
+        return None
+    return text[1:-1].replace("''", "'") if text.startswith("'") else text.lower()
+
+
+@lru_cache(_DISTINCT)
+def _parts(text: str) -> _Parts | None:
+    """Return what a statement does to rows of a table; None if that is unknown."""
+    tree = parsed(text)
+    if tree is None or len(tree.stmts) != 1:
+        return None
+    statement = tree.stmts[0].stmt
+    kind = kind_of(statement)
+    if kind in ("insert_stmt", "delete_stmt", "merge_stmt"):
+        relation = getattr(statement, kind).relation
+        return _Parts(_name(relation), (), None)
+    if kind != "update_stmt":
+        return None
+    update = statement.update_stmt
+    sets = tuple((one.res_target.name, _number(one.res_target)) for one in update.target_list)
+    keys = None if update.from_clause or update.with_clause.ctes else _keys(update.where_clause)
+    if keys is not None and {name for name, _ in keys} & {name for name, _ in sets}:
+        keys = None  # whether it finds the row depends on the values that it changes
+    return _Parts(_name(update.relation), sets, keys)
+
+
+def _name(relation: Any) -> str:
+    schema = relation.schemaname
+    return f"{schema}.{relation.relname}" if schema and schema != "public" else str(relation.relname)
+
+
+def _number(target: Any) -> int | None:
+    """Return the parameter that a column is set to; None if it is set to an expression."""
+    return None if target.indirection else _parameter(target.val)
+
+
+def _parameter(node: Any) -> int | None:
+    if kind_of(node) == "type_cast":
+        node = node.type_cast.arg
+    return int(node.param_ref.number) if kind_of(node) == "param_ref" else None
+
+
+def _keys(condition: Any) -> tuple[tuple[str, int], ...] | None:
+    """Return the columns that a condition compares with parameters for equality, if it does nothing else."""
+    kind = kind_of(condition)
+    if kind == "bool_expr" and condition.bool_expr.boolop == _AND:
+        parts = [_keys(one) for one in condition.bool_expr.args]
+        if any(part is None for part in parts):
+            return None
+        return tuple(sorted(key for part in parts for key in part or ()))
+    if kind != "a_expr" or condition.a_expr.kind != _OPERATOR:
+        return None
+    operator = [one.string.sval for one in condition.a_expr.name]
+    left, number = condition.a_expr.lexpr, _parameter(condition.a_expr.rexpr)
+    if operator != ["="] or number is None or kind_of(left) != "column_ref":
+        return None
+    return ((str(left.column_ref.fields[-1].string.sval), number),)
+
+
+_AND: Final = 1
+_OPERATOR: Final = 1
+"""Members AND_EXPR of BoolExprType, and AEXPR_OP of A_Expr_Kind, in libpg_query's protocol."""
