@@ -16,6 +16,7 @@ from rich.console import Console
 from fakes.answered import sweep_result
 from fakes.sweeps import law, processors, spec, step, swept
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
+from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.sweep import parse_objectives
 from uncork.model.units import format_duration
 from uncork.report.blocks import LineChart
@@ -54,6 +55,20 @@ def test_the_answer_names_the_knee_and_the_throughput_there():
     answer = RESULTS["bends"]().answer
     assert "The knee is between 3 and 6 clients: at 4 clients the server handles 3 " in answer
     assert "transactions a second, 99 % under" in answer
+
+
+def test_a_finding_about_the_database_is_the_step_instead_of_the_bottleneck():
+    scan = Finding(
+        "missing-index",
+        "Table item has no index on kind, so calls scan it",
+        objects=("item", "kind"),
+        bill=Bill(3_000.0, 2_900.0, 3_100.0, 0.9),
+        candidates=(Candidate("index", "Create an index.", sql="CREATE INDEX ON item (kind);"),),
+    )
+    document = build_sweep_document(replace(RESULTS["bends"](), findings=(scan,)))
+    assert document.reasons[0] == "Table item has no index on kind, so calls scan it: 90 % of the busy time."
+    assert document.steps[0].command == "CREATE INDEX ON item (kind);"
+    assert any(section.id == "finding-1" for section in document.sections)
 
 
 def test_a_cliff_is_told_with_what_the_server_said():
