@@ -8,6 +8,7 @@ from typing import Final
 
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.draft_text import multiline, toml
+from uncork.experiment.run.request import ANSWER_OPERATIONS
 from uncork.experiment.spec.sqltext import named, numbers_in
 from uncork.model.database.names import literal
 from uncork.model.database.workload import CapturedStatement
@@ -56,6 +57,10 @@ _CHANGING: Final = re.compile(
 )
 """What returns other values at another time, or values in the order of the plan."""
 
+_LEAST_TIMEOUT_S: Final = 60
+_MOST_TIMEOUT_S: Final = 300
+"""Limits of the time of a trial. A change with which a statement never ends must leave time for others."""
+
 _ORDER: Final = re.compile(r"\bORDER\s+BY\b", re.I)
 
 
@@ -101,7 +106,8 @@ def experiment_of_arms(
         *(_variant(arm, statements) for arm in arms),
         f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\nsql = ":change"\n',
         *(_workload(one, arms, clients) for one in statements),
-        f'[stop]\nprecision = "{precision:.2%}"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
+        f'[stop]\nprecision = "{precision:.2%}"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n'
+        f'trial_timeout = "{_timeout_s(statements)}s"\n',
     ]
     return "\n".join(parts)
 
@@ -140,6 +146,12 @@ def guard_toml(
 def workload_name(template: int) -> str:
     """Return the name of the workload that sends a captured statement."""
     return f"s{template}"
+
+
+def _timeout_s(statements: Sequence[CapturedStatement]) -> int:
+    """Return how long a trial may take: ten times as long as the answer check of the slowest statement."""
+    slowest_s = max(one.mean_ns for one in statements) / 1e9
+    return min(max(_LEAST_TIMEOUT_S, round(10 * ANSWER_OPERATIONS * slowest_s)), _MOST_TIMEOUT_S)
 
 
 # ---- variants ----

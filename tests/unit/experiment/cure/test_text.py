@@ -158,3 +158,9 @@ def test_a_guard_has_a_gate_for_each_statement():
     assert spec.guard.gates == ["mean < +10% on s7", "mean < +10% on s9"]
     with pytest.raises(ValueError, match="needs a statement"):
         guard_toml("keep", "?", DSN, [])
+
+
+@pytest.mark.parametrize(("mean_s", "timeout_s"), [(0.001, 60), (1.0, 200), (100.0, 300)])
+def test_a_trial_of_slow_statements_may_take_longer(mean_s, timeout_s):
+    slow = replace(ITEM, mean_ns=mean_s * 1e9)
+    assert spec_of([READ, slow], [INDEX, JIT]).stop.trial_timeout == timeout_s * 10**9
