@@ -4,15 +4,18 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, final, type_check_only
 
 __all__ = [
+    "Lease",
     "LogFollower",
     "LogProfile",
     "Sampler",
+    "add_histograms",
     "build_info",
     "check_load",
     "draw_stacks",
     "hdr_log",
     "install_postgres",
     "merge_histograms",
+    "planned_operations",
     "read_logs",
     "read_stacks",
     "run_block",
@@ -28,6 +31,26 @@ class _ArrowTable(Protocol):
     """Any table that speaks the Arrow C stream interface: `pyarrow.table(it)` reads it."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class Lease:
+    """Lets a load continue whose plan requires a lease: it ends a term after the last renewal."""
+
+    def __new__(cls) -> Lease: ...
+    def renew(self) -> None:
+        """Begin the term anew."""
+
+def add_histograms(histograms: Sequence[bytes], quantiles: Sequence[float]) -> tuple[bytes, list[int]]:
+    """Add up serialised histograms without loss; return the sum, and its values at some quantiles.
+
+    Raises `DataError` as `merge_histograms`.
+    """
+
+def planned_operations(plan: bytes) -> int | None:
+    """Return how many operations a load plan's part is to begin; None if the server decides.
+
+    Raises `LoadError` if the plan is wrong.
+    """
 
 def build_info() -> bytes:
     """Say, as JSON, what was built: version, plan_version, profile, postgresql_version, target."""
@@ -45,13 +68,18 @@ def check_load(plan: bytes, parameters: _ArrowTable) -> None:
     """
 
 def run_load(
-    plan: bytes, parameters: _ArrowTable, progress: Callable[[bytes], object] | None = None
+    plan: bytes,
+    parameters: _ArrowTable,
+    progress: Callable[[bytes, _ArrowTable | None], object] | None = None,
+    lease: Lease | None = None,
 ) -> tuple[bytes, _ArrowTable, _ArrowTable, _ArrowTable, tuple[bytes, dict[str, _ArrowTable]] | None]:
     """Carry out one trial; return totals as JSON, three tables, and what was sampled.
 
     The tables are of statements, of intervals, and of answers by status and interval. In come a plan as JSON
     and a table of nullable texts. `progress` is called, at most a few times a second and never by the threads
-    that send, with JSON that says how the trial goes.
+    that send, with JSON that says how the trial goes, and with a
+    table of the intervals since the last call if the plan's part has reservations. A plan with a lease ends
+    unless `lease` is renewed.
 
     Raises `ConnectError` when the server cannot be reached or refuses us, and `LoadError` when the plan is
     wrong or a statement cannot be prepared. Errors of statements are results.

@@ -20,15 +20,18 @@ except ImportError as problem:
 
 __all__ = [
     "PLAN_VERSION",
+    "Lease",
     "LogFollower",
     "LogProfile",
     "Sampler",
+    "add_histograms",
     "build_info",
     "check_load",
     "draw_stacks",
     "hdr_log",
     "install_postgres",
     "merge_histograms",
+    "planned_operations",
     "read_logs",
     "read_stacks",
     "run_block",
@@ -39,18 +42,21 @@ __all__ = [
     "write_stacks",
 ]
 
-PLAN_VERSION = 7
+PLAN_VERSION = 8
 """Version of the load plan's format that this package writes."""
 
+Lease = _core.Lease
 LogFollower = _core.LogFollower
 LogProfile = _core.LogProfile
 Sampler = _core.Sampler
+add_histograms = _core.add_histograms
 build_info = _core.build_info
 check_load = _core.check_load
 draw_stacks = _core.draw_stacks
 hdr_log = _core.hdr_log
 install_postgres = _core.install_postgres
 merge_histograms = _core.merge_histograms
+planned_operations = _core.planned_operations
 read_logs = _core.read_logs
 read_stacks = _core.read_stacks
 run_block = _core.run_block

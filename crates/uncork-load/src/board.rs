@@ -1,6 +1,7 @@
 //! Collects what happened in each interval from all threads, for the series and for progress.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use uncork_model::{IntervalCounts, Progress, SeriesRow, StatusRow};
@@ -87,27 +88,18 @@ impl Board {
 
     /// Return all intervals: one row per script and interval in which anything happened.
     pub(crate) fn series(&self, scripts: &[String]) -> Vec<SeriesRow> {
+        self.state().series(scripts, 0..u64::MAX)
+    }
+
+    /// Return the last `intervals` intervals that were reported as progress, as rows like those of
+    /// [`Report::series`](crate::Report::series).
+    #[must_use]
+    pub fn reported(&self, intervals: u64, scripts: &[String]) -> Vec<SeriesRow> {
         let state = self.state();
-        let mut rows = BTreeMap::<_, (IntervalCounts, Vec<&[u8]>)>::new();
-        for share in &state.shares {
-            for part in &share.scripts {
-                let row = rows.entry((share.interval, part.script)).or_default();
-                row.0.add(&part.counts);
-                row.1.push(&part.histogram);
-            }
-        }
-        rows.into_iter()
-            .map(|((interval, script), (counts, histograms))| SeriesRow {
-                interval,
-                start_ns: interval * state.interval_ns,
-                script: scripts[script].clone(),
-                counts,
-                histogram: match histograms.as_slice() {
-                    [one] => one.to_vec(),
-                    several => histogram::serialized_sum(several),
-                },
-            })
-            .collect()
+        state.series(
+            scripts,
+            state.reported.saturating_sub(intervals)..state.reported,
+        )
     }
 
     /// Return all intervals of a load that took `elapsed_ns`: one row per status seen in an
@@ -137,6 +129,30 @@ impl Board {
 }
 
 impl State {
+    fn series(&self, scripts: &[String], intervals: Range<u64>) -> Vec<SeriesRow> {
+        let mut rows = BTreeMap::<_, (IntervalCounts, Vec<&[u8]>)>::new();
+        let shares = self.shares.iter();
+        for share in shares.filter(|share| intervals.contains(&share.interval)) {
+            for part in &share.scripts {
+                let row = rows.entry((share.interval, part.script)).or_default();
+                row.0.add(&part.counts);
+                row.1.push(&part.histogram);
+            }
+        }
+        rows.into_iter()
+            .map(|((interval, script), (counts, histograms))| SeriesRow {
+                interval,
+                start_ns: interval * self.interval_ns,
+                script: scripts[script].clone(),
+                counts,
+                histogram: match histograms.as_slice() {
+                    [one] => one.to_vec(),
+                    several => histogram::serialized_sum(several),
+                },
+            })
+            .collect()
+    }
+
     #[expect(
         clippy::cast_precision_loss,
         reason = "counts of an interval are far below 2^53"

@@ -90,6 +90,23 @@ pub(crate) fn serialized_sum(histograms: &[&[u8]]) -> Vec<u8> {
 pub fn merge<'a>(
     histograms: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<QuantilePoint>, HistogramError> {
+    let sum = checked_sum(histograms)?;
+    let mut cumulative_count = 0;
+    let points = sum.iter_quantiles(POINTS_A_HALVING).map(|point| {
+        cumulative_count += point.count_since_last_iteration();
+        QuantilePoint {
+            quantile: point.quantile_iterated_to(),
+            value_ns: point.value_iterated_to(),
+            cumulative_count,
+        }
+    });
+    Ok(points.collect())
+}
+
+/// [`sum`] of histograms that may be wrong.
+fn checked_sum<'a>(
+    histograms: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Histogram<u64>, HistogramError> {
     let mut sum = empty();
     let mut deserializer = Deserializer::new();
     for (number, mut bytes) in histograms.into_iter().enumerate() {
@@ -105,16 +122,22 @@ pub fn merge<'a>(
             problem: error.to_string(),
         })?;
     }
-    let mut cumulative_count = 0;
-    let points = sum.iter_quantiles(POINTS_A_HALVING).map(|point| {
-        cumulative_count += point.count_since_last_iteration();
-        QuantilePoint {
-            quantile: point.quantile_iterated_to(),
-            value_ns: point.value_iterated_to(),
-            cumulative_count,
-        }
-    });
-    Ok(points.collect())
+    Ok(sum)
+}
+
+/// Add up serialised histograms without loss; return the sum, serialised, and its values at some
+/// quantiles. The values are 0 if nothing was recorded.
+///
+/// # Errors
+///
+/// [`HistogramError`] names the histogram that is wrong.
+pub fn add_up<'a>(
+    histograms: impl IntoIterator<Item = &'a [u8]>,
+    quantiles: &[f64],
+) -> Result<(Vec<u8>, Vec<u64>), HistogramError> {
+    let sum = checked_sum(histograms)?;
+    let values = quantiles.iter().map(|&at| sum.value_at_quantile(at));
+    Ok((serialize(&sum), values.collect()))
 }
 
 /// One interval of a log.

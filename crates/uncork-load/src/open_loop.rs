@@ -2,7 +2,10 @@
 
 use std::iter::Peekable;
 
+use uncork_model::{LoadPlan, Stop};
 use uncork_schedule::Arrivals;
+
+use crate::Share;
 
 /// The arrivals of an open loop.
 pub(crate) struct OpenLoop {
@@ -10,8 +13,8 @@ pub(crate) struct OpenLoop {
     next: Peekable<Arrivals>,
     /// Arrivals that are not due yet.
     coming: Peekable<Arrivals>,
-    /// How many arrivals were started.
-    taken: u64,
+    /// How many arrivals were taken, to be started or skipped.
+    pub(crate) taken: u64,
     /// How many arrivals are due.
     pub(crate) due: u64,
     /// The number of arrivals that belong to the phase.
@@ -24,8 +27,9 @@ pub(crate) struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// Use the first `last` arrivals before `end_ns`, on at most `most` slots.
-    pub(crate) fn new(arrivals: Arrivals, last: u64, end_ns: u64, most: usize) -> Self {
+    /// One thread's arrivals of a phase that ends by `stop`.
+    pub(crate) fn new(arrivals: Arrivals, share: Share, plan: &LoadPlan, stop: Stop) -> Self {
+        let (last, end_ns) = limits(share, plan, stop);
         Self {
             next: arrivals.clone().peekable(),
             coming: arrivals.peekable(),
@@ -34,7 +38,7 @@ impl OpenLoop {
             last,
             end_ns,
             growing: 0,
-            most,
+            most: share.of(plan.most_clients()) * plan.pipeline_depth,
         }
     }
 
@@ -70,5 +74,18 @@ impl OpenLoop {
         }
         self.taken += 1;
         self.next.next()
+    }
+}
+
+/// The number of a thread's arrivals in a phase, and the phase's end from its beginning.
+pub(crate) fn limits(share: Share, plan: &LoadPlan, stop: Stop) -> (u64, u64) {
+    let of = |count: u64| {
+        let (thread, threads) = (share.thread as u64, share.threads as u64);
+        count / threads + u64::from(thread < count % threads)
+    };
+    match stop {
+        Stop::DurationNs(duration_ns) => (u64::MAX, duration_ns),
+        Stop::Operations(count) => (of(count), u64::MAX),
+        Stop::OperationsEach(count) => (of(count * plan.clients as u64), u64::MAX),
     }
 }

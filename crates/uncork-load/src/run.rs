@@ -17,14 +17,18 @@ use uncork_script::{Prng, Streams};
 
 use crate::board::Board;
 use crate::log::Log;
+use crate::phase::Phase;
 use crate::pin::{pin_backends, pin_thread};
+use crate::planned::shares;
 use crate::recorder::Shape;
+use crate::reservations::{Reservations, reservations_error};
+use crate::start_time;
 use crate::stop_signal::StopSignal;
 use crate::thread_cpu::thread_cpu;
-use crate::worker::{Phase, WorkerContext, work};
+use crate::worker::{WorkerContext, work};
 use crate::{
-    Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, LoadError, PostgresDriver, Recorder,
-    Share, Traffic,
+    Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, Lease, LoadError, PostgresDriver,
+    Recorder, Share, Traffic,
 };
 
 pub use block::{BlockReport, run_block};
@@ -51,6 +55,8 @@ pub struct Control {
     pub interrupt: Interrupt,
     /// Receives progress.
     pub board: Arc<Board>,
+    /// Lets the trial continue, if its plan requires a lease.
+    pub lease: Lease,
 }
 
 /// Carry out a trial. Blocks until it is over.
@@ -154,7 +160,7 @@ fn run_with<D: Driver>(
     })
 }
 
-fn pattern(plan: &ArrivalPlan) -> Pattern {
+pub(crate) fn pattern(plan: &ArrivalPlan) -> Pattern {
     match plan {
         ArrivalPlan::Poisson { rate } => Pattern::Poisson { rate: *rate },
         ArrivalPlan::Constant { rate } => Pattern::Constant { rate: *rate },
@@ -194,6 +200,7 @@ struct Thread<E> {
 /// What one thread did in the measured part, in addition to its recorder's counts.
 struct Done {
     elapsed_ns: u64,
+    start_late_ns: Option<u64>,
     user_ns: u64,
     system_ns: u64,
     /// How long it waited for a processor, if measured.
@@ -209,7 +216,11 @@ impl<'a> Trial<'a> {
             weights: plan.scripts.iter().map(|script| script.weight).collect(),
             pattern: plan.arrivals.as_ref().map(pattern),
             next_operation: AtomicU64::new(0),
-            stop_signal: StopSignal::new(&control.interrupt, plan.give_up),
+            stop_signal: StopSignal::new(
+                &control.interrupt,
+                plan.give_up,
+                plan.part.lease_ns.map(|term_ns| (&control.lease, term_ns)),
+            ),
             board: &control.board,
         }
     }
@@ -241,14 +252,8 @@ impl Trial<'_> {
         interrupt: &Interrupt,
     ) -> Result<Vec<Thread<D::Endpoint>>, LoadError> {
         let plan = self.plan;
-        let threads = plan.effective_threads();
         let streams = Streams::new(plan.seed, plan.most_clients(), None);
-        let thread = |thread| {
-            let share = Share {
-                thread,
-                threads,
-                clients: plan.clients,
-            };
+        let thread = |share: Share| {
             // Additional connections are numbered after those of all threads.
             let most = share.count() + (plan.most_clients() - plan.clients);
             let choice = (0..most)
@@ -263,10 +268,10 @@ impl Trial<'_> {
             })
         };
         thread::scope(|scope| {
-            let handles: Vec<_> = (0..threads)
-                .map(|number| {
+            let handles: Vec<_> = shares(plan)
+                .map(|share| {
                     let thread = &thread;
-                    scope.spawn(move || thread(number))
+                    scope.spawn(move || thread(share))
                 })
                 .collect();
             let opened: Vec<_> = handles.into_iter().map(join).collect::<Result<_, _>>()?;
@@ -324,6 +329,7 @@ impl Trial<'_> {
                                 choice: &mut thread.choice,
                                 arrivals: None,
                                 log: None,
+                                reservations: None,
                             };
                             work(phase, context, &mut recorder)?;
                             Ok(recorder)
@@ -340,8 +346,8 @@ impl Trial<'_> {
             }
         }
         if self.plan.warmup_ns == 0 {
-            self.next_operation
-                .store(self.plan.warmup_operations, Ordering::Relaxed);
+            let warmup = self.plan.part.share(self.plan.warmup_operations);
+            self.next_operation.store(warmup, Ordering::Relaxed);
         }
         Ok(recorder)
     }
@@ -375,6 +381,7 @@ impl Trial<'_> {
                 })
                 .collect();
             ready.wait();
+            start_time::approach(self.plan.part.start_at_ns, &self.stop_signal);
             // The other threads wait for this one, even if it fails.
             let before = self.snapshot();
             if let Err(error) = &before {
@@ -408,6 +415,7 @@ impl Trial<'_> {
         for (share, counted) in &shares {
             recorder.merge(counted);
             totals.elapsed_ns = totals.elapsed_ns.max(share.elapsed_ns);
+            totals.start_late_ns = totals.start_late_ns.max(share.start_late_ns);
             totals.client_user_ns += share.user_ns;
             totals.client_system_ns += share.system_ns;
             totals.busiest_thread = totals.busiest_thread.max(share.busy());
@@ -425,6 +433,7 @@ impl Trial<'_> {
         arrivals_seed: u64,
     ) -> Result<Done, LoadError> {
         let share = thread.share;
+        let local_thread = share.thread % self.plan.effective_threads();
         let arrivals = match &self.pattern {
             Some(pattern) => Some(Arrivals::new(
                 pattern,
@@ -437,13 +446,18 @@ impl Trial<'_> {
         let log = match &self.plan.log {
             Some(log) => Some(Log::open(
                 log,
-                share.thread,
+                local_thread,
                 self.pattern.is_some(),
                 self.plan.max_tries != 1,
                 Prng::new(self.plan.seed ^ share.thread as u64),
             )?),
             None => None,
         };
+        let reservations = match &self.plan.part.reservations {
+            Some(path) => Some(Reservations::open(path, local_thread).map_err(reservations_error)?),
+            None => None,
+        };
+        let start_late_ns = start_time::wait(self.plan.part.start_at_ns, &self.stop_signal);
         let traffic = thread.endpoint.traffic();
         let (user_ns, system_ns) = thread_cpu();
         let context = WorkerContext {
@@ -452,12 +466,14 @@ impl Trial<'_> {
             choice: &mut thread.choice,
             arrivals,
             log,
+            reservations,
         };
         let elapsed_ns = work(phase, context, recorder)?;
         let (user_end_ns, system_end_ns) = thread_cpu();
         let traffic_end = thread.endpoint.traffic();
         Ok(Done {
             elapsed_ns,
+            start_late_ns,
             user_ns: user_end_ns.saturating_sub(user_ns),
             system_ns: system_end_ns.saturating_sub(system_ns),
             waited_ns: 0,
@@ -478,9 +494,8 @@ impl Trial<'_> {
     /// Return after how many operations the measured part ends, if a number ends it.
     fn planned(&self) -> Option<u64> {
         match self.plan.stop {
-            Stop::Operations(count) => Some(count),
-            Stop::OperationsEach(count) => Some(count * self.plan.clients as u64),
             Stop::DurationNs(_) => None,
+            _ => crate::planned(self.plan).ok().flatten(),
         }
     }
 
@@ -539,5 +554,7 @@ fn join<T>(handle: thread::ScopedJoinHandle<'_, T>) -> Result<T, LoadError> {
         .map_err(|_| LoadError::Defect("a thread panicked"))
 }
 
+#[cfg(test)]
+mod part_tests;
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use uncork_model::Outcome;
 
-use crate::Failure;
+use crate::{Failure, Lease};
 
 /// A load in which nothing succeeds ends after this time, if at least [`HOPELESS_FAILURES`]
 /// operations have failed. A server that is only slow to start has succeeded once by then.
@@ -52,12 +53,19 @@ pub(crate) struct StopSignal<'a> {
     gives_up: bool,
     succeeded: AtomicBool,
     failed: AtomicU64,
+    /// The lease and its term, if the trial needs one.
+    lease: Option<(&'a Lease, u64)>,
 }
 
 impl<'a> StopSignal<'a> {
-    pub(crate) fn new(interrupt: &'a Interrupt, gives_up: bool) -> Self {
+    pub(crate) fn new(
+        interrupt: &'a Interrupt,
+        gives_up: bool,
+        lease: Option<(&'a Lease, u64)>,
+    ) -> Self {
         Self {
             interrupt,
+            lease,
             cause: OnceLock::new(),
             gives_up,
             succeeded: AtomicBool::new(false),
@@ -87,6 +95,25 @@ impl<'a> StopSignal<'a> {
         {
             self.set(Outcome::NothingSucceeded, failure.text());
         }
+    }
+
+    /// Whether there is a lease.
+    pub(crate) fn needs_lease(&self) -> bool {
+        self.lease.is_some()
+    }
+
+    /// Stop if the lease is over at this time of the machine's monotonic clock; return whether it is.
+    pub(crate) fn lease_is_over(&self, monotonic_ns: u64) -> bool {
+        let Some((lease, term_ns)) = self.lease else {
+            return false;
+        };
+        let over = lease.is_over(term_ns, monotonic_ns);
+        if over {
+            let seconds = Duration::from_nanos(term_ns).as_secs_f64();
+            let message = format!("the lease was not renewed for {seconds} s");
+            self.set(Outcome::LeaseEnded, message);
+        }
+        over
     }
 
     pub(crate) fn set(&self, outcome: Outcome, message: impl Into<String>) {
@@ -122,7 +149,7 @@ mod tests {
 
     fn after(gives_up: bool, code: &str, failures: u64, elapsed_ns: u64) -> bool {
         let interrupt = Interrupt::default();
-        let signal = StopSignal::new(&interrupt, gives_up);
+        let signal = StopSignal::new(&interrupt, gives_up, None);
         for _ in 0..failures {
             signal.failed(&failure(code), elapsed_ns);
         }
@@ -153,7 +180,7 @@ mod tests {
     #[test]
     fn one_success_keeps_a_trial_going() {
         let interrupt = Interrupt::default();
-        let signal = StopSignal::new(&interrupt, true);
+        let signal = StopSignal::new(&interrupt, true, None);
         signal.succeeded();
         for _ in 0..2 * HOPELESS_FAILURES {
             signal.failed(&failure("42P01"), LATER_NS);
@@ -164,7 +191,7 @@ mod tests {
     #[test]
     fn the_cause_names_the_failure() {
         let interrupt = Interrupt::default();
-        let signal = StopSignal::new(&interrupt, true);
+        let signal = StopSignal::new(&interrupt, true, None);
         signal.failed(&failure(OTHER_PROTOCOL), 0);
         let cause = Some((Outcome::NothingSucceeded, "no".to_owned()));
         assert_eq!(signal.cause().cloned(), cause);

@@ -19,17 +19,18 @@
 //!
 //! When the trial stops early, operations under way are cancelled and count as failed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use uncork_model::{LoadPlan, OnLost, Outcome, ScriptOrder, Stop};
+use uncork_model::{OnLost, Outcome, ScriptOrder, Stop};
 use uncork_schedule::{Arrivals, ClosedLoop, Decision, Schedule};
 use uncork_script::Prng;
 
-use crate::board::Board;
+use crate::lease::monotonic_ns;
 use crate::log::Log;
 use crate::open_loop::OpenLoop;
+use crate::phase::Phase;
 use crate::recorder::Load;
-use crate::stop_signal::StopSignal;
+use crate::reservations::{Reservations, reservations_error};
 use crate::{End, Endpoint, Event, Failure, LoadError, Recorder, Share, Task};
 
 /// The longest wait before the stop signal is checked again.
@@ -41,22 +42,6 @@ const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 /// The trial ends when there has been no connection at all for this long.
 const NO_CONNECTION_LIMIT_NS: u64 = 10_000_000_000;
 
-/// What all threads share in one phase.
-pub(crate) struct Phase<'a> {
-    pub(crate) plan: &'a LoadPlan,
-    /// Weights of the scripts.
-    pub(crate) weights: &'a [u32],
-    /// The next operation's number, over all phases.
-    pub(crate) next_operation: &'a AtomicU64,
-    /// The number of this phase's first operation.
-    pub(crate) first_operation: u64,
-    /// Why to stop early.
-    pub(crate) stop_signal: &'a StopSignal<'a>,
-    /// Where intervals are published; `None` in the warm-up.
-    pub(crate) board: Option<&'a Board>,
-    pub(crate) stop: Stop,
-}
-
 /// The state that one thread keeps through all phases.
 pub(crate) struct WorkerContext<'a, E> {
     pub(crate) share: Share,
@@ -66,6 +51,7 @@ pub(crate) struct WorkerContext<'a, E> {
     /// Intended starts; `None` in a closed loop.
     pub(crate) arrivals: Option<Arrivals>,
     pub(crate) log: Option<Log>,
+    pub(crate) reservations: Option<Reservations>,
 }
 
 /// Work until the phase is over or the trial stops early; return how long that took, from the first
@@ -80,9 +66,12 @@ pub(crate) fn work<E: Endpoint>(
     let deadline_ns = phase.plan.deadline_ns.saturating_sub(start_ns);
     let mut worker = Worker {
         phase,
-        schedule: ClosedLoop::new(phase.stop, deadline_ns),
+        schedule: ClosedLoop::new(phase.plan.part.stop(phase.stop), deadline_ns),
         deadline_ns: start_ns.saturating_add(deadline_ns),
         start_ns,
+        first_number: phase.first_number(context.share),
+        local_thread: context.share.thread % phase.plan.effective_threads(),
+        start_monotonic_ns: phase.stop_signal.needs_lease().then(monotonic_ns),
         slots: vec![Slot::default(); slots],
         idle: Vec::new(),
         free: 0,
@@ -94,18 +83,25 @@ pub(crate) fn work<E: Endpoint>(
         endpoint: context.endpoint,
         choice: context.choice,
         log: context.log,
+        reservations: context.reservations,
         recorder,
     };
     worker.endpoint.report(worker.recorder);
-    worker.open_loop = context.arrivals.map(|arrivals| worker.open_loop(arrivals));
+    worker.open_loop = context
+        .arrivals
+        .map(|arrivals| OpenLoop::new(arrivals, worker.share, phase.plan, phase.stop));
     worker.run();
     let elapsed_ns = worker.endpoint.now_ns() - start_ns;
     worker.give_up();
     if let Some(open_loop) = &worker.open_loop {
         worker.recorder.unsent += open_loop.backlog();
         worker.recorder.arrivals += open_loop.due;
+        phase.number_after(worker.share, open_loop.taken);
     }
     worker.turn(elapsed_ns, true);
+    if let Some(reservations) = &mut worker.reservations {
+        reservations.finish().map_err(reservations_error)?;
+    }
     if let Some(log) = worker.log.take() {
         log.finish()?;
     }
@@ -117,7 +113,13 @@ struct Worker<'a, E> {
     schedule: ClosedLoop,
     deadline_ns: u64,
     start_ns: u64,
+    /// The same moment on the machine's monotonic clock; only with a lease.
+    start_monotonic_ns: Option<u64>,
     share: Share,
+    /// The thread's number in this process.
+    local_thread: usize,
+    /// Open loop: the number of this thread's first arrival.
+    first_number: u64,
     endpoint: &'a mut E,
     choice: &'a mut [Prng],
     slots: Vec<Slot>,
@@ -132,6 +134,7 @@ struct Worker<'a, E> {
     without_ns: u64,
     open_loop: Option<OpenLoop>,
     log: Option<Log>,
+    reservations: Option<Reservations>,
     recorder: &'a mut Recorder,
 }
 
@@ -179,7 +182,7 @@ impl<E: Endpoint> Worker<'_, E> {
                 self.launch_due(now_ns);
                 self.free = self.idle.len();
             }
-            if self.phase.stop_signal.is_set() || self.is_over(now_ns) {
+            if self.must_stop() || self.is_over(now_ns) {
                 break;
             }
             if now_ns >= self.deadline_ns {
@@ -226,6 +229,17 @@ impl<E: Endpoint> Worker<'_, E> {
             }),
             None => check_ns,
         }
+    }
+
+    /// Whether the trial stops early. A lease is checked by a fresh reading of the clock, because
+    /// this process may have been suspended.
+    fn must_stop(&self) -> bool {
+        self.phase.stop_signal.is_set()
+            || self.start_monotonic_ns.is_some_and(|start_monotonic_ns| {
+                let elapsed_ns = self.endpoint.now_ns().saturating_sub(self.start_ns);
+                let now_ns = start_monotonic_ns + elapsed_ns;
+                self.phase.stop_signal.lease_is_over(now_ns)
+            })
     }
 
     fn stop_early(&self, outcome: Outcome, message: impl Into<String>) {
@@ -421,20 +435,20 @@ impl<E: Endpoint> Worker<'_, E> {
 
     /// Closed loop: start a slot's next operation, if there is one.
     fn start(&mut self, slot: usize, now_ns: u64) {
-        if self.phase.stop_signal.is_set() {
+        if self.must_stop() {
             return;
         }
         let begun = self.slots[slot].begun;
         if let Stop::OperationsEach(count) = self.phase.stop
-            && begun >= self.slot_share(slot, count)
+            && begun >= self.phase.slot_share(slot, count)
         {
             return;
         }
-        let number = self.phase.next_operation.fetch_add(1, Ordering::Relaxed);
+        let local = self.phase.next_operation.fetch_add(1, Ordering::Relaxed);
         let elapsed_ns = now_ns.saturating_sub(self.start_ns);
         match self
             .schedule
-            .decide(number - self.phase.first_operation, elapsed_ns)
+            .decide(local - self.phase.first_operation, elapsed_ns)
         {
             Decision::Start => {}
             Decision::Finished => return,
@@ -443,8 +457,14 @@ impl<E: Endpoint> Worker<'_, E> {
                 return;
             }
         }
-        let script = self.choose(slot);
-        self.begin(slot, number, script, now_ns, now_ns);
+        let script = self.choose(slot, slot / self.phase.plan.pipeline_depth);
+        self.begin(
+            slot,
+            self.phase.plan.part.number(local),
+            script,
+            now_ns,
+            now_ns,
+        );
     }
 
     /// Open loop: start due operations on idle slots, the oldest first, and request another
@@ -465,15 +485,21 @@ impl<E: Endpoint> Worker<'_, E> {
             return;
         }
         while let Some(&slot) = self.idle.last() {
+            if self.must_stop() {
+                return;
+            }
             let Some(open_loop) = &mut self.open_loop else {
                 return;
             };
+            let arrival = open_loop.taken;
             let Some(intended_ns) = open_loop.take() else {
                 return;
             };
+            let number = self.first_number + arrival * self.share.threads as u64;
             let intended_ns = start_ns + intended_ns;
             let late_ns = now_ns.saturating_sub(intended_ns);
-            let script = self.choose(slot);
+            // Which connection is free depends on the server. What an arrival sends must not.
+            let script = self.choose(slot, 0);
             let limit_ns = self.phase.plan.latency_limit_ns.unwrap_or(u64::MAX);
             if late_ns > limit_ns {
                 self.recorder.skip(script);
@@ -486,7 +512,6 @@ impl<E: Endpoint> Worker<'_, E> {
                 punctual -= 1;
                 self.recorder.lateness(late_ns);
             }
-            let number = self.phase.next_operation.fetch_add(1, Ordering::Relaxed);
             self.begin(slot, number, script, intended_ns, now_ns);
         }
         self.grow();
@@ -520,56 +545,28 @@ impl<E: Endpoint> Worker<'_, E> {
         });
         self.slots[slot].begun += 1;
         self.busy += 1;
+        if let Some(reservations) = &mut self.reservations
+            && let Err(error) = reservations.begin(now_ns)
+        {
+            self.stop_early(Outcome::Interrupted, reservations_error(error).to_string());
+        }
         self.recorder.start(script);
         let task = Task {
             number,
             script,
             at_ns: now_ns,
-            retry_until_ns: self.retry_until_ns(intended_ns),
+            retry_until_ns: self.phase.retry_until_ns(self.start_ns, intended_ns),
         };
         self.endpoint.begin(slot, task, self.recorder);
     }
 
-    /// As in pgbench: operations are not retried once they are late, or when time is up.
-    fn retry_until_ns(&self, intended_ns: u64) -> u64 {
-        let plan = self.phase.plan;
-        let limit_ns = plan
-            .latency_limit_ns
-            .map_or(u64::MAX, |limit_ns| intended_ns.saturating_add(limit_ns));
-        match self.phase.stop {
-            Stop::DurationNs(duration_ns) => limit_ns.min(self.start_ns + duration_ns),
-            Stop::Operations(_) | Stop::OperationsEach(_) => limit_ns,
-        }
-    }
-
-    fn choose(&mut self, slot: usize) -> usize {
+    /// Choose a script, at random with the numbers of `client` (among those of this thread).
+    fn choose(&mut self, slot: usize, client: usize) -> usize {
         let scripts = self.phase.weights.len();
         if self.phase.plan.order == ScriptOrder::Sequential || scripts == 1 {
             return usize::try_from(self.slots[slot].begun).unwrap_or(0) % scripts;
         }
-        self.choice[slot / self.phase.plan.pipeline_depth].pick(self.phase.weights)
-    }
-
-    /// A client's number of operations, divided among its slots.
-    fn slot_share(&self, slot: usize, count: u64) -> u64 {
-        let depth = self.phase.plan.pipeline_depth as u64;
-        let local_slot = slot as u64 % depth;
-        count / depth + u64::from(local_slot < count % depth)
-    }
-
-    fn open_loop(&self, arrivals: Arrivals) -> OpenLoop {
-        let plan = self.phase.plan;
-        let share = |count: u64| {
-            let (thread, threads) = (self.share.thread as u64, self.share.threads as u64);
-            count / threads + u64::from(thread < count % threads)
-        };
-        let (last, end_ns) = match self.phase.stop {
-            Stop::DurationNs(duration_ns) => (u64::MAX, duration_ns),
-            Stop::Operations(count) => (share(count), u64::MAX),
-            Stop::OperationsEach(count) => (share(count * plan.clients as u64), u64::MAX),
-        };
-        let most = self.share.of(plan.most_clients()) * plan.pipeline_depth;
-        OpenLoop::new(arrivals, last, end_ns, most)
+        self.choice[client].pick(self.phase.weights)
     }
 
     // ---- ending ----
@@ -581,7 +578,7 @@ impl<E: Endpoint> Worker<'_, E> {
                 clients: ((self.slots.len() - self.closed) / self.phase.plan.pipeline_depth) as u64,
             };
             self.recorder
-                .turn(self.share.thread, elapsed_ns, load, board, last);
+                .turn(self.local_thread, elapsed_ns, load, board, last);
         }
     }
 

@@ -114,6 +114,10 @@ impl BlockPlan {
                 "an arm of a block has no sample, no series and no log of its own",
             ),
             (
+                self.arms.iter().any(|arm| !arm.part.is_whole()),
+                "the arms of a block are whole loads",
+            ),
+            (
                 self.arms
                     .iter()
                     .any(|arm| arm.pin_cpu != self.arms[0].pin_cpu),

@@ -7,6 +7,7 @@ mod block;
 mod connection;
 mod http;
 mod parameters;
+mod part;
 mod plan;
 mod sampler;
 mod totals;
@@ -18,6 +19,7 @@ pub use http::{
     RequestPlan, Values, Variable,
 };
 pub use parameters::{Column, ParameterError, Parameters};
+pub use part::PartPlan;
 pub use plan::{
     ArrivalPlan, Batch, BatchForm, DigestMode, DriverKind, Fake, LoadPlan, LogPlan, OnLost,
     PLAN_VERSION, PlanError, Prepare, Protocol, ScriptOrder, ScriptPlan, Statement, Stop,

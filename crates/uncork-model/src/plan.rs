@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::{Connection, HttpPlan, RequestPlan, SamplerPlan};
+use crate::{Connection, HttpPlan, PartPlan, RequestPlan, SamplerPlan};
 
 /// The version of the plan's schema. Raised when a field is added, removed or changes its meaning;
 /// the Python package refuses a core with another version.
-pub const PLAN_VERSION: u32 = 7;
+pub const PLAN_VERSION: u32 = 8;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +125,9 @@ pub struct LoadPlan {
     /// Whether the trial ends early if nothing succeeds.
     #[serde(default)]
     pub give_up: bool,
+    /// This process's part of the load.
+    #[serde(default)]
+    pub part: PartPlan,
 }
 
 fn one() -> usize {
@@ -368,10 +371,10 @@ impl LoadPlan {
         Ok(plan)
     }
 
-    /// The number of threads that are actually started.
+    /// The number of threads that are actually started, in each part.
     #[must_use]
     pub fn effective_threads(&self) -> usize {
-        self.threads.min(self.clients)
+        self.threads.min(self.clients / self.part.count)
     }
 
     /// The connection limit.
@@ -405,6 +408,10 @@ impl LoadPlan {
         let checks = [
             (self.clients == 0, "clients must be at least 1"),
             (self.threads == 0, "threads must be at least 1"),
+            (
+                self.part.index >= self.part.count || self.clients < self.part.count,
+                "part.index must be below part.count, and clients must not",
+            ),
             (
                 self.most_clients() < self.clients,
                 "max_clients must not be below clients",
@@ -545,6 +552,11 @@ mod tests {
         for (old, new, word) in [
             ("\"clients\": 2", "\"clients\": 0", "clients"),
             ("\"threads\": 4", "\"threads\": 0", "threads"),
+            (
+                "\"threads\": 4",
+                "\"threads\": 4, \"part\": {\"count\": 3}",
+                "part.count",
+            ),
             ("{\"operations\": 3}", "{\"operations\": 0}", "stop"),
             ("\"deadline_ns\": 1", "\"deadline_ns\": 0", "deadline_ns"),
             ("[1]", "[0]", "latencies_ns"),

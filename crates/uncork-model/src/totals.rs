@@ -27,6 +27,9 @@ pub enum Outcome {
     /// No operation succeeded, so that it ended early; operations under way count as failed.
     #[serde(rename = "nothing succeeded")]
     NothingSucceeded,
+    /// Its lease was not renewed; operations under way count as failed.
+    #[serde(rename = "lease ended")]
+    LeaseEnded,
 }
 
 /// The totals of a trial. `started = succeeded + failed`, always; in an open loop `arrivals =
@@ -96,6 +99,8 @@ pub struct Totals {
     pub throttled_ns: Option<u64>,
     /// The counts of an HTTP load only.
     pub http: Option<HttpTotals>,
+    /// How long after its start time the last thread started; `None` without a start time.
+    pub start_late_ns: Option<u64>,
 }
 
 /// The counts of an HTTP load. `answers` is the sum of `statuses`.

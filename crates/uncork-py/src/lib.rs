@@ -40,8 +40,8 @@ mod _core {
     use super::system::{Sampler, start_sampler};
     #[pymodule_export]
     use super::{
-        build_info, check_load, hdr_log, install_postgres, merge_histograms, run_block, run_load,
-        summarize,
+        Lease, add_histograms, build_info, check_load, hdr_log, install_postgres, merge_histograms,
+        planned_operations, run_block, run_load, summarize,
     };
 }
 
@@ -83,6 +83,30 @@ fn check_load(plan: &[u8], parameters: Batches) -> PyResult<()> {
     uncork_load::check(&plan, &parameters).map_err(|error| load_error(&error))
 }
 
+/// Lets a load continue whose plan requires it; see [`uncork_load::Lease`].
+#[pyclass(frozen)]
+#[derive(Default)]
+struct Lease(uncork_load::Lease);
+
+#[pymethods]
+impl Lease {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn renew(&self) {
+        self.0.renew();
+    }
+}
+
+/// Return how many operations a plan's part is to begin; `None` if the server decides.
+#[pyfunction]
+fn planned_operations(plan: &[u8]) -> PyResult<Option<u64>> {
+    let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
+    uncork_load::planned(&plan).map_err(|error| load_error(&error))
+}
+
 /// Totals as JSON, statements, intervals, answers by status and interval, and the sampler's data if
 /// it was requested.
 type Answer<'py> = (
@@ -95,22 +119,33 @@ type Answer<'py> = (
 
 /// Run one trial: takes a plan as JSON and a table of texts; returns totals as JSON, tables of
 /// statements, of intervals and of answers by status and interval, and the sampler's data.
-/// `progress` is called from this thread with JSON.
+/// `progress` is called from this thread with JSON, and with the table of the intervals since the
+/// last call if the plan's part has reservations: both outlive a process that is killed.
 #[pyfunction]
-#[pyo3(signature = (plan, parameters, progress=None))]
+#[pyo3(signature = (plan, parameters, progress=None, lease=None))]
 fn run_load<'py>(
     py: Python<'py>,
     plan: &[u8],
     parameters: Batches,
     progress: Option<&Bound<'py, PyAny>>,
+    lease: Option<&Lease>,
 ) -> PyResult<Answer<'py>> {
     let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
     let parameters = tables::parameters(parameters)?;
     let (keeps, intervals) = (plan.keep_interrupted, u64::from(plan.progress_intervals));
-    let control = Control::default();
+    let control = Control {
+        lease: lease.map(|lease| lease.0.clone()).unwrap_or_default(),
+        ..Control::default()
+    };
     let watched = control.clone();
+    let scripts = plan.scripts.iter().map(|script| script.name.clone());
+    let scripts = plan
+        .part
+        .reservations
+        .is_some()
+        .then(|| scripts.collect::<Vec<_>>());
     let check = || match progress {
-        Some(progress) => tell(py, progress, &watched, intervals),
+        Some(progress) => tell(py, progress, &watched, intervals, scripts.as_deref()),
         None => Ok(()),
     };
     let interrupt = control.interrupt.clone();
@@ -191,16 +226,20 @@ fn run_block<'py>(
     ))
 }
 
-/// Report a trial's progress, if there is any.
+/// Report a trial's progress, if there is any; with the intervals of `scripts`, if they are given.
 fn tell(
     py: Python<'_>,
     progress: &Bound<'_, PyAny>,
     control: &Control,
     intervals: u64,
+    scripts: Option<&[String]>,
 ) -> PyResult<()> {
     while let Some(news) = control.board.progress(intervals) {
         let json = serde_json::to_vec(&news).map_err(|error| DataError::from(&error))?;
-        progress.call1((PyBytes::new(py, &json),))?;
+        let series = scripts
+            .map(|scripts| tables::series(&control.board.reported(intervals, scripts)))
+            .transpose()?;
+        progress.call1((PyBytes::new(py, &json), series))?;
     }
     Ok(())
 }
@@ -240,6 +279,23 @@ fn summarize(name: &str, latencies_ns: &[u8]) -> PyResult<Table> {
         measure.success(u64::from_le_bytes(*latency_ns), 0);
     }
     tables::statements(&[measure.summary(StatementKind::Statement, "", name)])
+}
+
+/// Add up serialised histograms; return the sum, serialised, and its values at some quantiles.
+#[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments from Python arrive by value"
+)]
+fn add_histograms(
+    py: Python<'_>,
+    histograms: Vec<Vec<u8>>,
+    quantiles: Vec<f64>,
+) -> PyResult<(Bound<'_, PyBytes>, Vec<u64>)> {
+    let histograms = histograms.iter().map(Vec::as_slice);
+    let (sum, values) =
+        uncork_load::add_up(histograms, &quantiles).map_err(|error| histogram_error(&error))?;
+    Ok((PyBytes::new(py, &sum), values))
 }
 
 /// Add up serialised histograms and return the sum's quantiles as a table.

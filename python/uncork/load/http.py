@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from uncork import _native
+from uncork.load.parts import Lease, part_deadline_ns, part_plan
 from uncork.load.run import GRACE_NS, INTERVAL_NS, UNBOUNDED_NS, arrivals_plan, run_plan
 from uncork.load.sampler import sampler_plan, trial_watch
 from uncork.model.http import HttpSpec, Request, Variable
@@ -40,15 +41,17 @@ def run_http(
     *,
     watch: Sequence[Watch] = (),
     progress: Callable[[LoadProgress], None] | None = None,
+    lease: Lease | None = None,
 ) -> LoadMeasurement:
     """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
-    `watch` lists processes to sample besides this one.
+    `watch` lists processes to sample besides this one. A part of a load with a lease ends unless `lease` is
+    renewed.
 
     Raises:
         LoadError: if a request cannot be sent; then nothing was sent.
     """
-    return run_plan(http_plan(spec, watch), progress)
+    return run_plan(http_plan(spec, watch), progress, lease)
 
 
 def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
@@ -84,12 +87,13 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
         "connect_each": spec.connect_each,
         "warmup_ns": spec.warmup_ns,
         "stop": _stop(spec),
-        "deadline_ns": _deadline_ns(spec),
+        "deadline_ns": part_deadline_ns(spec.part, _deadline_ns(spec)),
         "sample": sampler_plan([*watch, *trial_watch(None)]),
         "interval_ns": INTERVAL_NS,
         "progress_intervals": spec.progress_s or 0,
         "keep_interrupted": True,
         "give_up": True,
+        "part": part_plan(spec.part),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from uncork import _native
+from uncork.load.parts import Lease, part_deadline_ns, part_plan
 from uncork.load.sampler import sampler_plan, system_series, trial_watch
 from uncork.model.load import (
     Arrivals,
@@ -65,29 +66,40 @@ def run_load(
     *,
     pid: int | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
+    lease: Lease | None = None,
 ) -> LoadMeasurement:
     """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
     `pid` is the postmaster's, if its processor time can be read here. `progress` is called in its own thread,
-    every `spec.progress_s` seconds, by default every second.
+    every `spec.progress_s` seconds, by default every second. A part of a load with a lease ends unless
+    `lease` is renewed.
 
     Raises:
         LoadError: if a script is invalid; then nothing was sent.
     """
-    return run_plan(load_plan(spec, connection, pid=pid), progress)
+    return run_plan(load_plan(spec, connection, pid=pid), progress, lease)
 
 
-def run_plan(plan: Mapping[str, Any], progress: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
+def run_plan(
+    plan: Mapping[str, Any],
+    progress: Callable[[LoadProgress], None] | None,
+    lease: Lease | None = None,
+) -> LoadMeasurement:
     """Run a plan in the core's format; see `run_load`."""
-    report = None if progress is None else lambda data: progress(LoadProgress(**json.loads(data)))
+    report = None if progress is None else lambda data, series: progress(_progress(data, series))
     if report is not None and not plan["progress_intervals"]:
         plan = {**plan, "progress_intervals": 1}
     totals, times, series, statuses, system = _native.run_load(
-        json.dumps(plan).encode(), pa.table({}), report
+        json.dumps(plan).encode(), pa.table({}), report, lease
     )
     tables = (pa.table(table).to_pylist() for table in (times, series, statuses))
     measured = measurement(json.loads(totals), *tables)
     return replace(measured, system=system_series(system))
+
+
+def _progress(data: bytes, series: Any) -> LoadProgress:
+    rows = () if series is None else tuple(LoadInterval(**row) for row in pa.table(series).to_pylist())
+    return LoadProgress(**json.loads(data), series=rows)
 
 
 def hdr_log(started_unix_s: float, intervals: Sequence[tuple[str, float, float, bytes]]) -> bytes:
@@ -119,7 +131,9 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         "prepare": "first use",
         "warmup_operations": 0,
         "stop": _stop(spec),
-        "deadline_ns": UNBOUNDED_NS if spec.duration_ns is None else spec.duration_ns + GRACE_NS,
+        "deadline_ns": part_deadline_ns(
+            spec.part, UNBOUNDED_NS if spec.duration_ns is None else spec.duration_ns + GRACE_NS
+        ),
         "digest": "none",
         "watch_pid": pid,
         "sample": sampler_plan(trial_watch(pid)),
@@ -132,6 +146,7 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         else {"path": spec.log.path, "sample": spec.log.sample, "aggregate_ns": spec.log.aggregate_ns},
         "keep_interrupted": True,
         "give_up": True,
+        "part": part_plan(spec.part),
     }
 
 

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Literal
 
-from uncork.model.load import Arrivals
+from uncork.model.load import Arrivals, LoadPart
 
 __all__ = [
     "BodyKind",
@@ -134,7 +134,7 @@ class HttpSpec:
     for a trace, which may end with its last arrival. A `request_timeout_ns` of None means no limit. Each
     client sends the requests of `login` once, before its first operation. With `cookies` it keeps the cookies
     that answers set. With `in_order` it sends the requests in their order, over and over. `environment` has
-    the values of ``${NAME}``, which are secret.
+    the values of ``${NAME}``, which are secret. For `part`, see `LoadSpec`.
     """
 
     server: HttpServer
@@ -160,6 +160,7 @@ class HttpSpec:
     cookies: bool = False
     in_order: bool = False
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    part: LoadPart | None = None
 
 
 def request_text(request: dict[str, object]) -> str:

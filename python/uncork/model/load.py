@@ -24,6 +24,7 @@ __all__ = [
     "LoadLog",
     "LoadMeasurement",
     "LoadOutcome",
+    "LoadPart",
     "LoadProgress",
     "LoadScript",
     "LoadSpec",
@@ -83,12 +84,36 @@ class LoadLog:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadPart:
+    """One part of a load that several processes, usually on several machines, send together.
+
+    It is part `number` of `count`, from 1. `start_at_ns` is when all parts start, in Unix time; None is as
+    soon as possible. `end_after_ns` ends the part that long after its start, whatever is still in flight.
+    With a `lease`, the part ends unless the lease is renewed: by changes of this file, or by lines from
+    standard input (``-``). `reservations` is a file for counts that outlive a killed process.
+    """
+
+    number: int = 1
+    count: int = 1
+    start_at_ns: int | None = None
+    end_after_ns: int | None = None
+    lease: str | None = None
+    reservations: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The part as on the command line, such as ``2/4``."""
+        return f"{self.number}/{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
 class LoadSpec:
     """A load to send.
 
     `operations_each` (of each client) and `duration_ns` exclude each other; one of them is given, except for
     a trace, which may end with its last arrival. `arrivals` of None is a closed loop. `max_tries` of 0 means
-    no limit. `progress_s` of None reports no progress.
+    no limit. `progress_s` of None reports no progress. With a `part`, this process sends only that part:
+    clients, counts and rates are of the whole load, threads of this process.
     """
 
     scripts: tuple[LoadScript, ...]
@@ -107,6 +132,7 @@ class LoadSpec:
     duration_ns: int | None = None
     log: LoadLog | None = None
     progress_s: int | None = None
+    part: LoadPart | None = None
 
     @property
     def most_clients(self) -> int:
@@ -119,6 +145,7 @@ class LoadProgress:
     """Progress of a load over the last `seconds`; times in nanoseconds, 0 if nothing succeeded.
 
     `backlog` counts arrivals that wait for a connection, `clients` the connections open, both at this moment.
+    `series` holds the intervals of these seconds; only of a part of a load.
     """
 
     elapsed_ns: int
@@ -135,6 +162,7 @@ class LoadProgress:
     p99_ns: int
     max_ns: int
     lateness_p99_ns: int
+    series: tuple[LoadInterval, ...] = ()
 
 
 # ---- what was measured ----
@@ -154,6 +182,8 @@ class LoadOutcome(StrEnum):
     """Ctrl-C or a signal."""
     NOTHING_SUCCEEDED = "nothing succeeded"
     """Every operation failed, so the load ended early."""
+    LEASE_ENDED = "lease ended"
+    """A part of a load whose lease was not renewed."""
 
 
 TimesKind = Literal[
@@ -236,7 +266,8 @@ class LoadTotals:
     after the first by the SQLSTATE that caused them. `connect_errors` counts connections that could not be
     opened, by SQLSTATE; ``08001`` is an unreachable server, ``08006`` a lost connection. `busiest_thread` is
     the processor time of the generator's busiest thread as a fraction of its working time. The server's
-    processor time is None if its processes are not visible here.
+    processor time is None if its processes are not visible here. `start_late_ns` is how long after its start
+    time the load started; None if it had none.
     """
 
     outcome: LoadOutcome
@@ -272,6 +303,7 @@ class LoadTotals:
     steal_ns: int = 0
     throttled_ns: int | None = None
     http: HttpTotals | None = None
+    start_late_ns: int | None = None
 
 
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:

@@ -17,6 +17,7 @@ from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, Request
 from uncork.model.load import Arrivals
 from uncork.requests.http_file import described_requests, file_and_urls, missing_server
 from uncork.requests.http_options import HttpOptions
+from uncork.requests.part import part_given, read_part
 from uncork.requests.sweep import SweepOptions
 from uncork.requests.words import read_arrivals, refuse
 
@@ -95,6 +96,13 @@ def read_http(
         cookies=sent.cookies,
         in_order=sent.in_order,
         environment=sent.environment,
+        part=read_part(
+            options,
+            clients=clients,
+            arrivals=arrivals,
+            operations=operations,
+            read_files=(options.input_file, options.data),
+        ),
     )
     refuse(_contradictions(options, spec))
     return spec
@@ -353,6 +361,7 @@ def sweep_of_http(options: HttpOptions, spec: HttpSpec) -> SweepOptions:
         ("--hdr-log", options.hdr_log is not None),
         ("--go-bench", options.go_bench),
         ("-P/--progress", options.progress is not None),
+        *((name, True) for name in part_given(options)),
         ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
     )
     return SweepOptions(

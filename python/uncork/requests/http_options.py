@@ -27,6 +27,7 @@ from uncork.requests.load_options import (
     SweepBudget,
 )
 from uncork.requests.option import Kind, choice, duration, number, opt, pair, whole
+from uncork.requests.part import EndAfter, LeaseFrom, Shard, StartAt
 
 __all__ = ["HEADER", "VARIABLE", "HttpOptions"]
 
@@ -227,6 +228,10 @@ class HttpOptions:
     to: float | None = _sweep("--to NUM", "Highest level. Default: 512 clients, 256 streams.")
     objective: Objective = None
     budget: SweepBudget = None
+    shard: Shard = None
+    start_at: StartAt = None
+    end_after: EndAfter = None
+    lease: LeaseFrom = None
     service_pid: list[int] | None = _watch(
         "--service-pid PID",
         "A process of the service, with its children. Default: local processes that listen on the port.",

@@ -18,6 +18,7 @@ from uncork.model.load import Arrivals, LoadLog, LoadScript, LoadSpec
 from uncork.requests.jobs import LoadJob, ServerOptions, TablesJob, TablesOptions, Vacuum
 from uncork.requests.load_options import CONNECT, HOW, INITIALIZE, OUTPUT, SWEEP, WHAT, WHEN
 from uncork.requests.option import names_given
+from uncork.requests.part import PART, part_given, read_part
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions
 from uncork.requests.words import read_arrivals, refuse
@@ -59,7 +60,7 @@ def read_request(
     server = _server(options)
     tables = _tables(options)
     if options.initialise and not options.embedded:
-        for name in names_given(options, (WHAT, HOW, WHEN, SWEEP, OUTPUT), _BOTH_MODES):
+        for name in names_given(options, (WHAT, HOW, WHEN, PART, SWEEP, OUTPUT), _BOTH_MODES):
             raise UsageError(
                 f"{name} cannot be used in initialization (-i) mode; create the tables first, then load"
             )
@@ -92,6 +93,10 @@ def _server(options: SqlOptions) -> ServerOptions:
         )
     if options.dsn is not None and address:
         raise UsageError(f"--dsn already gives the connection: put {address[0]} into it")
+    if options.embedded and options.shard is not None:
+        raise UsageError(
+            "--embedded starts a server for this part alone: name the server of all parts instead"
+        )
     if options.pg_bin is not None and not options.embedded:
         raise UsageError("--pg-bin requires --embedded")
     if options.pg_bin is not None and not options.pg_bin.is_dir():
@@ -135,6 +140,8 @@ def _tables(options: SqlOptions) -> TablesOptions:
 
 
 def _vacuum(options: SqlOptions, needs_tables: bool) -> Vacuum:
+    if options.shard is not None and options.shard[0] > 1:
+        return "none"  # the first part vacuums for all
     if options.no_vacuum or not needs_tables:
         return "all" if options.vacuum_all else "none"
     return "all" if options.vacuum_all else "usual"
@@ -177,6 +184,13 @@ def _spec(
         duration_ns=options.time,
         log=_log(options, log_id),
         progress_s=options.progress,
+        part=read_part(
+            options,
+            clients=clients,
+            arrivals=arrivals,
+            operations=None,
+            read_files=options.script or (),
+        ),
     )
 
 
@@ -318,6 +332,7 @@ def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:
         ("--hdr-log", options.hdr_log is not None),
         ("--go-bench", options.go_bench),
         ("-P/--progress", options.progress is not None),
+        *((name, True) for name in part_given(options)),
         ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
     )
     return SweepOptions(

@@ -27,6 +27,7 @@ from uncork.requests.load_options import (
     SweepBudget,
 )
 from uncork.requests.option import MOST, choice, number, opt, pair, whole
+from uncork.requests.part import EndAfter, LeaseFrom, Shard, StartAt
 
 __all__ = ["SqlOptions"]
 
@@ -188,6 +189,10 @@ class SqlOptions:
     to: float | None = _sweep("--to NUM", "Highest level. Default: 512 clients.")
     objective: Objective = None
     budget: SweepBudget = None
+    shard: Shard = None
+    start_at: StartAt = None
+    end_after: EndAfter = None
+    lease: LeaseFrom = None
     progress: ProgressEvery = None
     progress_timestamp: bool = _output(
         "--progress-timestamp", "With -P: show Unix time instead of elapsed time.", default=False

@@ -376,7 +376,7 @@ fn phase<E: Endpoint + Send>(
         })?,
     };
     // In a closed loop, operations that clients requested after the end are numbered too.
-    if let Stop::Operations(count) = stop {
+    if let (Stop::Operations(count), None) = (stop, &trial.pattern) {
         trial.next_operation.store(first + count, Ordering::Relaxed);
     }
     Ok(done)

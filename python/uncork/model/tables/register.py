@@ -209,7 +209,7 @@ LOAD_TOTALS = Table(
             "outcome",
             "text",
             "",
-            "complete, deadline, connection lost, refused, interrupted or nothing succeeded",
+            "complete, deadline, connection lost, refused, interrupted, nothing succeeded or lease ended",
         ),
         Column("message", "text", "", "what went wrong"),
         Column("started", "integer", "", "operations begun: succeeded + failed"),
@@ -245,6 +245,7 @@ LOAD_TOTALS = Table(
         Column("steal_ns", "integer", "ns", "time the hypervisor took from the machine"),
         Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
         Column("http", "text", "", "HTTP: statuses, bytes and closed connections, as JSON"),
+        Column("start_late_ns", "integer", "ns", "time from the start time that was given to the start"),
     ),
 )
 

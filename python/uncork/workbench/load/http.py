@@ -12,6 +12,7 @@ from uncork.engines.services.running_program import listening_program
 from uncork.engines.watch.connection import check_conninfo
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.http import check_http, http_plan, run_http, without_secrets
+from uncork.load.parts import held_lease
 from uncork.load.sql import build_facts
 from uncork.model.http import HttpSpec
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress
@@ -23,6 +24,7 @@ from uncork.store.programs import LoadedService, write_service
 from uncork.store.seen import Pressed, write_pressed
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.load.monitor import Components, Monitor, find_components
+from uncork.workbench.load.part import check_start, kept_part, part_facts
 from uncork.workbench.load.progress_log import logged
 from uncork.workbench.load.sql import Notify, load_ending, with_time
 from uncork.workbench.load.stress import seen_of
@@ -50,6 +52,7 @@ def start_http_load(root: Path, job: HttpJob, kind: RunKind, question: str) -> H
         SetupError, UsageError: see `new_http_load`.
     """
     check_http_job(job)
+    check_start(job.spec.part)
     manifest = http_manifest(job, kind, f"{kind}-{job.spec.server.host}", question)
     return HttpSession(start_run(root, manifest), job)
 
@@ -79,7 +82,11 @@ def http_manifest(job: HttpJob, kind: RunKind, name: str, question: str) -> Mani
         question=question,
         seed=job.spec.seed,
         server=job.spec.server.place,
-        options={"command": job.command, "again": {"postgres": _without_password(job.postgres)}},
+        options={
+            "command": job.command,
+            "again": {"postgres": _without_password(job.postgres)},
+            **part_facts(job.spec.part),
+        },
     )
 
 
@@ -125,12 +132,19 @@ class HttpSession:
         """
         with self.record as record:
             write_environment(self.folder, {"machine": machine_facts(), "core": build_facts()})
-            spec, components = self.job.spec, self._components(notify)
+            components = self._components(notify)
+            spec = replace(self.job.spec, part=kept_part(self.job.spec.part, self.folder))
             write_plan(self.folder, without_secrets(http_plan(spec, components.watches())))
-            options = with_time(record.manifest.options, spec.warmup_ns)
+            options = with_time(record.manifest.options, spec.warmup_ns, spec.part)
             record.manifest = replace(record.manifest, options=options)
-            with Monitor(components) as monitor:
-                measured = run_http(spec, watch=components.watches(), progress=logged(self.folder, progress))
+            lease_source = None if spec.part is None else spec.part.lease
+            with held_lease(lease_source) as lease, Monitor(components) as monitor:
+                measured = run_http(
+                    spec,
+                    watch=components.watches(),
+                    progress=logged(self.folder, progress),
+                    lease=lease,
+                )
                 self.measured = measured
             with uninterrupted():
                 seen = seen_of(measured, monitor.noticed, spec.threads, indirect=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uncork.store.snapshots import add_snapshot
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from uncork.model.load import LoadProgress
     from uncork.workbench.profile.database_watch import ProgressSnapshot
 
-__all__ = ["logged"]
+__all__ = ["logged", "storable"]
 
 Seen = TypeVar("Seen", "LoadProgress", "ProgressSnapshot")
 
@@ -22,8 +23,18 @@ def logged(folder: Path, progress: Callable[[Seen], None] | None) -> Callable[[S
     """Return a callback that stores each snapshot of a load or a server in its run, then calls `progress`."""
 
     def log(snapshot: Seen) -> None:
-        add_snapshot(folder, asdict(snapshot))
+        add_snapshot(folder, storable(asdict(snapshot)))
         if progress is not None:
             progress(snapshot)
 
     return log
+
+
+def storable(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """Return a snapshot that JSON can hold; only parts of a load have a series."""
+    series = snapshot.pop("series", ())
+    rows = [
+        {**row, "histogram": row["histogram"] and base64.b64encode(row["histogram"]).decode()}
+        for row in series
+    ]
+    return {**snapshot, "series": rows} if rows else snapshot

@@ -17,9 +17,18 @@ from uncork.engines.postmaster import postmaster_of
 from uncork.engines.tpcb import Initialised, Progress, initialise, scale_of
 from uncork.engines.watch.visit import describe, vacuum
 from uncork.errors import ConnectError, LoadError, UsageError
+from uncork.load.parts import Lease, held_lease
 from uncork.load.run import INTERVAL_NS, check_load, hdr_log, load_plan, run_load, without_password
 from uncork.load.sql import build_facts
-from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress, LoadScript, LoadSpec, LoadTotals
+from uncork.model.load import (
+    LoadMeasurement,
+    LoadOutcome,
+    LoadPart,
+    LoadProgress,
+    LoadScript,
+    LoadSpec,
+    LoadTotals,
+)
 from uncork.model.stored_run import RunStatus
 from uncork.model.units import format_duration
 from uncork.requests.jobs import LoadJob, TablesOptions
@@ -27,6 +36,7 @@ from uncork.store.layout import Manifest, RunKind, write_atomically
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.clock import now_text
+from uncork.workbench.load.part import check_start, kept_part, part_facts
 from uncork.workbench.load.progress_log import logged
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
@@ -94,6 +104,7 @@ def start_load(root: Path, job: LoadJob, kind: RunKind, question: str) -> LoadSe
         SetupError, ConnectError, UsageError: see `new_load`.
     """
     address = checked(job)
+    check_start(job.spec.part)
     name = f"{kind}-{_file_word(job.spec.scripts[0].name)}"
     return LoadSession(start_run(root, load_manifest(job, address, kind, name, question)), job, address)
 
@@ -120,7 +131,7 @@ def load_manifest(job: LoadJob, address: Address | None, kind: RunKind, name: st
         question=question,
         seed=job.spec.seed,
         server="embedded" if address is None else f"existing: {place_of(address)}",
-        options={"command": job.command, "again": _again(job, address)},
+        options={"command": job.command, "again": _again(job, address), **part_facts(job.spec.part)},
     )
 
 
@@ -144,8 +155,13 @@ class LoadSession:
             UsageError: if a statement cannot be prepared.
             StoreError: if the result cannot be written.
         """
-        with self.record, self.served(notify) as (address, pid):
-            measured = self._measure(address, pid, progress, notify)
+        part = self.job.spec.part
+        with (
+            self.record,
+            held_lease(None if part is None else part.lease) as lease,
+            self.served(notify) as (address, pid),
+        ):
+            measured = self._measure(address, pid, progress, notify, lease)
             with uninterrupted():
                 write_measurement(self.folder, measured)
                 delete_snapshots(self.folder)
@@ -190,18 +206,21 @@ class LoadSession:
         pid: int | None,
         progress: Callable[[LoadProgress], None] | None,
         notify: Notify,
+        lease: Lease | None,
     ) -> LoadMeasurement:
         spec, connection = self.job.spec, asdict(address)
         try:
             spec = self.prepared(address, notify)
         except ConnectError as error:
             return self._refusal(error, connection)
+        spec = replace(spec, part=kept_part(spec.part, self.folder))
         plan = load_plan(spec, connection, pid=pid)
         write_plan(self.folder, without_password(plan))
         before = self.record.manifest
-        self.record.manifest = replace(before, started_at=now_text(), options=with_time(before.options))
+        options = with_time(before.options, part=spec.part)
+        self.record.manifest = replace(before, started_at=now_text(), options=options)
         try:
-            return run_load(spec, connection, pid=pid, progress=logged(self.folder, progress))
+            return run_load(spec, connection, pid=pid, progress=logged(self.folder, progress), lease=lease)
         except LoadError as error:
             raise UsageError(str(error)) from error
 
@@ -239,9 +258,10 @@ class LoadSession:
         return measured
 
 
-def with_time(options: Mapping[str, Any], warmup_ns: int = 0) -> dict[str, Any]:
-    """Return a load's options with the time at which measuring starts: now, plus the warm-up."""
-    return {**options, "measured_us": (time.time_ns() + warmup_ns) // 1000}
+def with_time(options: Mapping[str, Any], warmup_ns: int = 0, part: LoadPart | None = None) -> dict[str, Any]:
+    """Return a load's options with the time at which measuring starts: now plus the warm-up, or as given."""
+    start_ns = None if part is None else part.start_at_ns
+    return {**options, "measured_us": (start_ns or time.time_ns() + warmup_ns) // 1000}
 
 
 def load_ending(totals: LoadTotals) -> tuple[RunStatus, str]:

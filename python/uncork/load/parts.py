@@ -1,0 +1,95 @@
+"""What a part of a load tells the core, and the lease that lets it continue."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from uncork import _native
+from uncork.model.load import LoadPart
+
+__all__ = ["LEASE_NS", "Lease", "held_lease", "part_deadline_ns", "part_plan", "planned_operations"]
+
+LEASE_NS: Final = 5_000_000_000
+"""A load ends this long after the last renewal of its lease."""
+_LOOK_S: Final = 0.1
+"""How often a file is checked for a renewal."""
+
+Lease = _native.Lease
+"""A lease: `renew` lets the load go on for another `LEASE_NS`. Any thread may call it."""
+
+
+def part_plan(part: LoadPart | None) -> dict[str, Any]:
+    """Return a part of a load in the core's format, whose times are on the clock of this machine."""
+    if part is None:
+        return {}
+    wait_ns = None if part.start_at_ns is None else part.start_at_ns - time.time_ns()
+    return {
+        "index": part.number - 1,
+        "count": part.count,
+        "start_at_ns": None if wait_ns is None else max(0, time.monotonic_ns() + wait_ns),
+        "lease_ns": None if part.lease is None else LEASE_NS,
+        "reservations": part.reservations,
+    }
+
+
+def planned_operations(plan: Mapping[str, Any]) -> int | None:
+    """Return how many operations the part of a plan is to begin; None if the server decides that."""
+    return _native.planned_operations(json.dumps(plan).encode())
+
+
+def part_deadline_ns(part: LoadPart | None, deadline_ns: int) -> int:
+    """Return the time limit of a load, from now: later by the time until its start, and at its hard end."""
+    if part is None:
+        return deadline_ns
+    wait_ns = 0 if part.start_at_ns is None else max(0, part.start_at_ns - time.time_ns())
+    return wait_ns + min(deadline_ns, part.end_after_ns or deadline_ns)
+
+
+@contextmanager
+def held_lease(source: str | None) -> Iterator[Lease | None]:
+    """Yield a lease that a thread renews whenever its source does; None without a source.
+
+    The source is a file, of which each change counts, or ``-``: each input from standard input. The core ends
+    the load if this thread, or this process, stops renewing.
+    """
+    if source is None:
+        yield None
+        return
+    lease, ended = _native.Lease(), threading.Event()
+    target = _renew_by_input if source == "-" else _renew_by_file
+    threading.Thread(target=target, args=(lease, source, ended), name="lease", daemon=True).start()
+    try:
+        yield lease
+    finally:
+        ended.set()
+
+
+def _renew_by_input(lease: Lease, _: str, ended: threading.Event) -> None:
+    with suppress(OSError):
+        while not ended.is_set() and os.read(0, 4096):
+            lease.renew()
+
+
+def _renew_by_file(lease: Lease, path: str, ended: threading.Event) -> None:
+    """Renew at each change. The file's own time is not used: another machine's clock may have set it."""
+    before = _state(path)
+    while not ended.wait(_LOOK_S):
+        now = _state(path)
+        if now is not None and now != before:
+            lease.renew()
+        before = now
+
+
+def _state(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,79 @@
+"""The parts of a load from several machines: what a killed part left, and what a merged run keeps."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.errors import StoreError
+from uncork.model.load import LoadInterval
+from uncork.store.layout import PARTS, write_atomically
+from uncork.store.snapshots import read_snapshots
+
+__all__ = [
+    "MERGED",
+    "RESERVATIONS",
+    "merged_parts",
+    "part_folder",
+    "read_merged",
+    "reserved_operations",
+    "seen_intervals",
+    "write_merged",
+]
+
+RESERVATIONS: Final = "reservations"
+"""The file in which the core keeps, for each thread, an upper bound of the operations that it has begun."""
+MERGED: Final = "merged.json"
+"""The file of a merged load that says which parts it has, and how their seconds fit together."""
+
+
+def reserved_operations(folder: Path) -> int:
+    """Return how many operations a part has begun at most; 0 if it began none."""
+    try:
+        data = (folder / RESERVATIONS).read_bytes()
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise StoreError(f"{folder / RESERVATIONS}: {error.strerror}") from error
+    return sum(number for (number,) in struct.iter_unpack("<Q", data[: len(data) // 8 * 8]))
+
+
+def seen_intervals(folder: Path) -> tuple[LoadInterval, ...]:
+    """Return the intervals that a part stored while it ran."""
+    rows = [row for snapshot in read_snapshots(folder) for row in snapshot.get("series", ())]
+    return tuple(
+        LoadInterval(**{**row, "histogram": row["histogram"] and base64.b64decode(row["histogram"])})
+        for row in rows
+    )
+
+
+def part_folder(folder: Path, number: int) -> Path:
+    """Return where a merged load keeps a part."""
+    return folder / PARTS / f"part-{number}"
+
+
+def write_merged(folder: Path, merged: Mapping[str, Any]) -> None:
+    """Write how a load was merged."""
+    write_atomically(folder / MERGED, json.dumps(merged, indent=1) + "\n")
+
+
+def read_merged(folder: Path) -> dict[str, Any] | None:
+    """Return how a load was merged; None if it is not a merged load."""
+    try:
+        found: dict[str, Any] = json.loads((folder / MERGED).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{folder / MERGED}: damaged: {error}") from error
+    return found
+
+
+def merged_parts(folder: Path) -> list[tuple[int, Path]]:
+    """Return the parts that a merged load has, with their numbers."""
+    merged = read_merged(folder)
+    numbers = [] if merged is None else [one["number"] for one in merged["parts"] if one["stored"]]
+    return [(number, part_folder(folder, number)) for number in numbers]
