@@ -1,4 +1,4 @@
-"""Loads from Python: load_sql and load_http, and their sweeps over levels."""
+"""Loads from Python: load_sql and load_http, their sweeps over levels, and merging the parts of a load."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import secrets
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, cast
 
@@ -24,10 +25,11 @@ from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, sweep_request
 from uncork.workbench.event_words import load_step_line, progress_line
 from uncork.workbench.load.http import HttpSession, new_http_load
+from uncork.workbench.load.merging import merge_runs
 from uncork.workbench.load.sql import LoadSession, new_load, sql_files
 from uncork.workbench.load.sweeps import new_sweep
 
-__all__ = ["HttpKeywords", "SqlKeywords", "load_http", "load_sql", "sweep_http", "sweep_sql"]
+__all__ = ["HttpKeywords", "SqlKeywords", "load_http", "load_sql", "merge", "sweep_http", "sweep_sql"]
 
 
 class SqlKeywords(TypedDict, total=False):
@@ -54,6 +56,10 @@ class SqlKeywords(TypedDict, total=False):
     arrivals: str | None
     max_clients: int | None
     latency_limit: Quantity | None
+    shard: str | tuple[int, int] | None
+    start_at: str | datetime | None
+    end_after: Quantity | None
+    lease: Place | None
 
 
 class HttpKeywords(TypedDict, total=False):
@@ -88,6 +94,10 @@ class HttpKeywords(TypedDict, total=False):
     arrivals: str | None
     max_clients: int | None
     latency_limit: Quantity | None
+    shard: str | tuple[int, int] | None
+    start_at: str | datetime | None
+    end_after: Quantity | None
+    lease: Place | None
     service_pid: Sequence[int] | None
     postgres: str | None
 
@@ -197,6 +207,24 @@ def sweep_http(
         read = _http_options(urls, options, False, steps)
         job = _http_job(read, call_text("sweep_http", {**options, **steps}, urls))
         return _swept(job, sweep_of_http(read, job.spec), progress, runs)
+
+
+def merge(*parts: Run | Place, runs: Place | None = None) -> LoadRun:
+    """Merge the runs of a load's parts (``shard="1/4"`` and so on) into one run, and return it.
+
+    Args:
+        parts: The runs: objects, ids, names, or paths of folders.
+        runs: Where runs are stored.
+
+    Raises:
+        UsageError: if the runs are not parts of one load, or one is still running.
+        SetupError, StoreError: if there is no such run, or a run is damaged.
+    """
+    with calling():
+        names = [str(part.folder) if isinstance(part, Run) else str(part) for part in parts]
+        if not names:
+            raise UsageError("merge requires the runs of a load's parts")
+        return cast("LoadRun", open_folder(merge_runs(runs_folder(runs), names)))
 
 
 # ---- options and jobs ----

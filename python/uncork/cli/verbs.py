@@ -173,6 +173,11 @@ VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
             "uncork.cli.report:report",
             "uncork.requests.stored_options:ReportOptions",
         ),
+        "merge": Verb(
+            "Merge the runs of a load's parts (--shard) into one run, and show its report.",
+            "uncork.cli.runs.merge:merge",
+            "uncork.requests.stored_options:MergeOptions",
+        ),
         "serve": Verb(
             "Serve the stored runs as web pages: list, reports, runs in progress, cases and /metrics.",
             "uncork.cli.serve:serve",

@@ -16,6 +16,7 @@ __all__ = [
     "ExportOptions",
     "HistoryOptions",
     "ImportOptions",
+    "MergeOptions",
     "QueryOptions",
     "ReportOptions",
     "ServeOptions",
@@ -69,6 +70,22 @@ class CompareOptions:
     )
     as_json: AsJson = False
     markdown: Markdown = False
+    html: Html = None
+    runs: Runs = DEFAULT_RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    """Merge the runs of a load's parts (--shard) into one run, and show its report.
+
+    Histograms are added without loss, counts and series second by second. The report names parts that are
+    missing, were killed, or disagree with the others, and counts what they may have sent.
+    """
+
+    merged: list[str] = opt(
+        "RUN...", "Runs of the parts: their ids, the beginnings of ids, names, or paths.", required=True
+    )
+    as_json: AsJson = False
     html: Html = None
     runs: Runs = DEFAULT_RUNS
 

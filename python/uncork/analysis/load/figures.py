@@ -59,6 +59,9 @@ def asked_of_load(plan: Mapping[str, Any]) -> dict[str, str]:
         "warm-up": plan.get("warmup_ns", 0),
         "variables": json.dumps(plan.get("variables", {}), sort_keys=True),
     }
+    part = plan.get("part") or {}
+    if part.get("count", 1) > 1:
+        asked["part"] = f"{part['index'] + 1}/{part['count']}"
     if plan.get("order") == "sequential":
         asked["requests"] = "in order"
     for step in http.get("login", ()):

@@ -6,10 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from uncork.advise.bottleneck import find_bottlenecks
+from uncork.analysis.load.parts import parts_facts
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
@@ -56,7 +58,7 @@ def build_load_result(folder: Path) -> LoadResult:
         StoreError: if its files are damaged, or it has no result yet.
     """
     with closing(LoadReader(folder)) as reader:
-        return load_result(
+        result = load_result(
             reader.manifest,
             reader.plan(),
             reader.measurement(),
@@ -64,6 +66,11 @@ def build_load_result(folder: Path) -> LoadResult:
             system_use(read_system(folder)),
             read_pressed(folder),
         )
+    parts = parts_facts(folder, build_load_result)
+    if parts is None:
+        return result
+    # Each part has a verdict of its own; the sum of several generators has none.
+    return replace(result, parts=parts, generator=replace(result.generator, limit=None, sentence=""))
 
 
 def build_measured_result(folder: Path, manifest: Manifest) -> LoadResult:
@@ -85,6 +92,7 @@ def went_wrong(result: LoadResult) -> bool:
         or counts.failed
         or counts.connect_errors
         or result.connections.lost
+        or (result.parts is not None and any(part.ended != "complete" for part in result.parts.parts))
     )
 
 
@@ -168,6 +176,7 @@ def _run(manifest: Manifest, totals: LoadTotals) -> LoadRunFacts:
         server=manifest.server,
         reproduce=str(manifest.options.get("command", "uncork load sql")),
         uncork_version=manifest.uncork_version,
+        start_late_ns=totals.start_late_ns,
     )
 
 

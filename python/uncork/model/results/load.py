@@ -24,6 +24,8 @@ __all__ = [
     "LoadRunFacts",
     "LoadSettings",
     "LoginFacts",
+    "PartFacts",
+    "PartsFacts",
     "ScriptFacts",
     "SecondFacts",
     "StatementFacts",
@@ -60,7 +62,8 @@ class Distribution:
 class LoadRunFacts:
     """Which run this is and how it went.
 
-    `elapsed_ns` is the measured part. `reproduce` is the command that repeats the load.
+    `elapsed_ns` is the measured part. `reproduce` is the command that repeats the load. `start_late_ns` is
+    how long after its start time the load started; None if it had none.
     """
 
     id: str
@@ -72,6 +75,7 @@ class LoadRunFacts:
     server: str
     reproduce: str
     uncork_version: str
+    start_late_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,13 +262,56 @@ class SecondFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class PartFacts:
+    """One part of a load that several processes sent; None where it is not known.
+
+    Identity: ``planned = started + not_started + unknown`` if `planned` is known. `unknown` operations were
+    perhaps begun, by a part that was killed or is missing. `ended` says how the part ended, `seconds` after
+    how many seconds. `start_late_ns` is how long after the start time it started, `began_after_ns` how long
+    after the first part, by the wall clocks. `limit` says whether its generator was the bottleneck.
+    `disagrees` has the factors by which its quantiles differ from those of the other parts, if they do.
+    """
+
+    number: int
+    run: str | None
+    host: str
+    ended: str
+    seconds: float
+    planned: int | None
+    started: int
+    not_started: int | None
+    unknown: int | None
+    start_late_ns: int | None
+    began_after_ns: int | None
+    limit: Literal["no", "perhaps", "yes"] | None
+    operations_per_second: float
+    p50_ns: int | None
+    p99_ns: int | None
+    disagrees: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PartsFacts:
+    """The parts of a merged load. `without` is the load without the parts whose generators were the limit.
+
+    `without` has operations a second, and p50 and p99 in nanoseconds; None if there are no such parts, or
+    only such.
+    """
+
+    count: int
+    parts: tuple[PartFacts, ...]
+    without: tuple[float, int | None, int | None] | None
+
+
+@dataclass(frozen=True, slots=True)
 class LoadResult:
     """Everything in a report on a load.
 
     `answer` is the first sentence a reader sees; `warnings` are one sentence each. `operation` is latency
     from the intended start, `service` from the actual start; in a closed loop both are the same. `lateness`
     is None in a closed loop. `bottlenecks` are the resources that limited the load, the gravest first, if the
-    components behind the load were observed; `missing` lists the others.
+    components behind the load were observed; `missing` lists the others. `parts` is None unless the load was
+    merged from its parts.
     """
 
     run: LoadRunFacts
@@ -287,5 +334,6 @@ class LoadResult:
     http: HttpFacts | None = None
     bottlenecks: tuple[Bottleneck, ...] = ()
     missing: tuple[str, ...] = ()
+    parts: PartsFacts | None = None
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION

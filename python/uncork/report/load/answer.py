@@ -54,7 +54,11 @@ def _compose_load_answer(result: LoadResult) -> str:
         LoadOutcome.CONNECTION_LOST: "Connection lost: ",
         LoadOutcome.DEADLINE: "Stopped at its deadline: ",
         LoadOutcome.NOTHING_SUCCEEDED: f"Ended early, after {format_duration(elapsed)}: ",
+        LoadOutcome.LEASE_ENDED: f"Lease ended after {format_duration(elapsed)}: ",
     }.get(outcome, "")
+    if result.parts is not None:
+        lacking = [part for part in result.parts.parts if part.ended != "complete"]
+        opening = f"{len(lacking)} of {result.parts.count} parts did not complete: " if lacking else ""
     if not counts.succeeded:
         failed = f"none of {count_words(counts.started, word)} succeeded"
         headline = f"{opening}{failed if counts.started else f'no {word} was started'}"
@@ -151,7 +155,7 @@ def _went_wrong(result: LoadResult) -> Iterator[str]:
     """Yield the failures of operations and connections."""
     counts = result.counts
     known = (LoadOutcome.COMPLETE, LoadOutcome.NOTHING_SUCCEEDED)  # the answer says it
-    if result.run.outcome not in known and result.run.message and counts.started:
+    if result.run.outcome not in known and result.run.message and counts.started and result.parts is None:
         yield f"the load ended early ({result.run.outcome}): {result.run.message}"
     if counts.errors:
         first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""

@@ -33,6 +33,7 @@ from uncork.report.load.charts import (
     statuses_chart,
     throughput_chart,
 )
+from uncork.report.load.parts import parts_reasons, parts_table
 from uncork.report.load.tables import (
     answers_table,
     connections_table,
@@ -79,6 +80,7 @@ def _reasons(result: LoadResult) -> Iterator[str]:
     """Yield the bottleneck, whether the generator was the limit, and the warnings."""
     for one in result.bottlenecks[:1]:
         yield f"Bottleneck: {one.sentence}."
+    yield from parts_reasons(result)
     if result.generator.sentence:
         yield result.generator.sentence
     yield from result.warnings
@@ -102,6 +104,8 @@ def _protocol(result: LoadResult) -> str:
 
 def _steps(result: LoadResult) -> Iterator[Step]:
     settings, command = result.settings, result.run.reproduce
+    if result.parts is not None:
+        return  # its command sends a part only
     if result.run.outcome is LoadOutcome.REFUSED:
         yield Step(
             "Check that the server runs and accepts connections, then repeat the load:"
@@ -145,6 +149,9 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if result.bottlenecks:
         lines = bottleneck_lines((one.resource, "", one.sentence, one.remedy) for one in result.bottlenecks)
         yield Section("bottlenecks", "Bottlenecks", (lines,))
+    parts = parts_table(result)
+    if parts is not None:
+        yield Section("parts", "Parts of the load", (parts,))
     sent = tuple(_sent(result))
     if sent:
         yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)

@@ -9,6 +9,7 @@ from rich.console import Console
 from uncork.model.results.load import LoadResult
 from uncork.report.blocks import Table
 from uncork.report.load.document import build_load_document
+from uncork.report.load.parts import parts_table
 from uncork.report.load.tables import (
     answers_table,
     connections_table,
@@ -31,6 +32,7 @@ def render_load_terminal(result: LoadResult, console: Console, *, statements: bo
 
 
 def _tables(result: LoadResult, statements: bool) -> Iterator[Table | None]:
+    yield parts_table(result)
     if result.operation.count:
         yield from (latency_table(result), scripts_table(result))
         yield statements_table(result) if statements else None

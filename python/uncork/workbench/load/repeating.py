@@ -57,6 +57,11 @@ def repeated_job(
         if manifest.kind != "load":
             raise UsageError(f"{manifest.id} is a run of kind {manifest.kind}, not a load")
         plan = reader.plan()
+    if "merged" in manifest.options or "part" in manifest.options:
+        raise UsageError(
+            f"{manifest.id} came from several processes (--shard), and cannot be repeated by one; send "
+            "its parts again and compare the merged runs"
+        )
     again = manifest.options.get("again")
     before = str(manifest.options.get("command", ""))
     if again is None:

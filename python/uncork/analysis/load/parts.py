@@ -1,0 +1,107 @@
+"""What a merged load knows about its parts: their accounts, their limits, and latencies that disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from uncork.load.merging import MeasuredPart, merged_measurement, quantiles_by_interval
+from uncork.load.run import INTERVAL_NS
+from uncork.model.load import LoadMeasurement
+from uncork.model.results.load import LoadResult, PartFacts, PartsFacts
+from uncork.stats.load.parts import disagreements
+from uncork.store.loads import LoadReader
+from uncork.store.parts import part_folder, read_merged
+
+__all__ = ["parts_facts"]
+
+_COMPARED: Final = {"p50": 0.5, "p99": 0.99}
+
+
+def parts_facts(folder: Path, build: Callable[[Path], LoadResult]) -> PartsFacts | None:
+    """Return the parts of a stored load; None if it was not merged. `build` reads a part's own result.
+
+    Raises:
+        StoreError: if a part is damaged.
+    """
+    merged = read_merged(folder)
+    if merged is None:
+        return None
+    stored = {one["number"]: one for one in merged["parts"] if one["stored"]}
+    results = {number: build(part_folder(folder, number)) for number in stored}
+    measured = {number: _measured(part_folder(folder, number)) for number in stored}
+    factors = _factors({number: (measured[number], one["shift"]) for number, one in stored.items()})
+    parts = tuple(_part(one, results.get(one["number"]), factors) for one in merged["parts"])
+    others = [
+        MeasuredPart(part.number, measured[part.number], stored[part.number]["shift"])
+        for part in parts
+        if part.number in stored and part.limit != "yes"
+    ]
+    without = _figures(others) if others and len(others) < len(stored) else None
+    return PartsFacts(merged["count"], parts, without)
+
+
+def _measured(folder: Path) -> LoadMeasurement:
+    with closing(LoadReader(folder)) as reader:
+        return reader.measurement()
+
+
+def _part(
+    account: Mapping[str, Any], result: LoadResult | None, factors: Mapping[int, dict[str, float]]
+) -> PartFacts:
+    number = account["number"]
+    if result is None:
+        ended, seconds = "missing", 0.0
+    else:
+        ended = str(result.run.outcome) if account["finished"] else "killed"
+        seconds = (account["shift"] * INTERVAL_NS + result.run.elapsed_ns) / 1e9
+    return PartFacts(
+        number=number,
+        run=account.get("run"),
+        host=account.get("host", ""),
+        ended=ended,
+        seconds=seconds,
+        planned=account["planned"],
+        started=account["started"],
+        not_started=account["not_started"],
+        unknown=account["unknown"],
+        start_late_ns=None if result is None else result.run.start_late_ns,
+        began_after_ns=account.get("began_after_ns"),
+        # Nothing is known about the generator of a part that was killed.
+        limit=result.generator.limit if result is not None and account["finished"] else None,
+        operations_per_second=0.0 if result is None else result.operations_per_second,
+        p50_ns=None if result is None else result.operation.p50_ns,
+        p99_ns=None if result is None else result.operation.p99_ns,
+        disagrees=factors.get(number, {}),
+    )
+
+
+def _factors(parts: Mapping[int, tuple[LoadMeasurement, int]]) -> dict[int, dict[str, float]]:
+    """Return by what factors the quantiles of parts differ from the others', for those that disagree.
+
+    Only whole intervals are compared: the last one of a part is usually shorter.
+    """
+    whole = [shift + one.totals.elapsed_ns // INTERVAL_NS for one, shift in parts.values()]
+    intervals = max(whole, default=0)
+    values = {
+        number: quantiles_by_interval(measured, intervals, shift, list(_COMPARED.values()))
+        for number, (measured, shift) in parts.items()
+    }
+    by_name = {
+        name: {number: several[place] for number, several in values.items()}
+        for place, name in enumerate(_COMPARED)
+    }
+    found: dict[int, dict[str, float]] = {}
+    for one in disagreements(by_name):
+        found.setdefault(one.part, {})[one.quantile] = one.factor
+    return found
+
+
+def _figures(parts: list[MeasuredPart]) -> tuple[float, int | None, int | None]:
+    found = merged_measurement(parts)
+    seconds = found.totals.elapsed_ns / 1e9
+    row = next((one for one in found.times if one.kind == "operation"), None)
+    rate = found.totals.succeeded / seconds if seconds else 0.0
+    return rate, None if row is None else row.p50_ns, None if row is None else row.p99_ns

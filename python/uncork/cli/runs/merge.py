@@ -1,0 +1,28 @@
+"""Merge the runs of a load's parts: `uncork merge`."""
+
+from __future__ import annotations
+
+import typer
+
+from uncork.analysis.load.result import went_wrong
+from uncork.cli import console
+from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.pages import check_page, report
+from uncork.model.results.load import LoadResult
+from uncork.requests.stored_options import MergeOptions
+from uncork.workbench.documents.kinds import Kind, kind_named
+from uncork.workbench.load.merging import merge_runs
+
+__all__ = ["merge"]
+
+
+def merge(options: MergeOptions) -> None:
+    """Merge the runs, and show the report of the new one; raise typer.Exit unless all parts went well."""
+    check_page(options.html)
+    folder = merge_runs(options.runs, options.merged)
+    console.note(f"run {folder.name}")
+    kind: Kind[LoadResult] = kind_named("load")
+    result = kind.read(folder)
+    report(kind, folder, result, "json" if options.as_json else "terminal", options.html)
+    if went_wrong(result):
+        raise typer.Exit(ExitStatus.RUN_ERROR)

@@ -1,0 +1,143 @@
+"""The parts of a merged load: sentences about what went wrong with them, and their table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from uncork.model.results.load import LoadResult, PartFacts, PartsFacts
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Column, Table, Value
+from uncork.report.load.words import operation_word, rate_text
+from uncork.report.words import count_words, series_words
+
+__all__ = ["parts_reasons", "parts_table"]
+
+_LATE_NS: Final = 50_000_000
+"""A part that starts later than this after its start time is named: a twentieth of an interval."""
+_APART_NS: Final = 1_000_000_000
+"""Parts without a start time that begin farther apart than this are named: their seconds do not coincide."""
+
+
+def parts_reasons(result: LoadResult) -> Iterator[str]:
+    """Yield what to know about the parts, one sentence each, the gravest first."""
+    found = result.parts
+    if found is None:
+        return
+    yield from _lost(result, found)
+    yield from _limits(found)
+    for part in found.parts:
+        if part.disagrees:
+            factors = series_words([f"{name} is {_factor(by)}" for name, by in part.disagrees.items()], "and")
+            yield f"{_name(part)} disagrees with the others: its {factors}."
+    for part in found.parts:
+        if part.start_late_ns is not None and part.start_late_ns > _LATE_NS:
+            late = format_duration(part.start_late_ns)
+            yield f"{_name(part)} started {late} after its start time: it was not ready before."
+    apart = max((part.began_after_ns or 0 for part in found.parts if part.start_late_ns is None), default=0)
+    if apart > _APART_NS:
+        yield (
+            f"The parts began up to {format_duration(apart)} apart by the clocks of their machines; "
+            "--start-at starts them together."
+        )
+
+
+def _lost(result: LoadResult, found: PartsFacts) -> Iterator[str]:
+    word = operation_word(result)
+    for part in found.parts:
+        if part.ended == "missing":
+            unknown = (
+                "" if part.unknown is None else f": up to {_many(part.unknown, word)} may have been sent"
+            )
+            yield f"Part {part.number} of {found.count} is missing{unknown}."
+        elif part.ended == "killed":
+            yield (
+                f"{_name(part)} was killed after second {part.seconds:.0f}: {_many(part.started, word)} are "
+                f"counted, up to {format_count(part.unknown or 0)} more may have been sent. From then "
+                f"on, the load came from {found.count - 1} of {found.count} parts."
+            )
+        elif part.ended != "complete":
+            yield f"{_name(part)} ended early, at second {part.seconds:.0f}: {part.ended}."
+
+
+def _limits(found: PartsFacts) -> Iterator[str]:
+    known = [part for part in found.parts if part.limit is not None]
+    limited = [part for part in known if part.limit == "yes"]
+    perhaps = [part for part in known if part.limit == "perhaps"]
+    if limited:
+        names = series_words([str(part.number) for part in limited], "and")
+        sentence = f"{len(limited)} of {found.count} generators were the limit (part {names})"
+        if found.without is not None:
+            rate, p50, p99 = found.without
+            sentence += f"; without them: {rate_text(rate)} a second, p50 {_time(p50)}, p99 {_time(p99)}"
+        yield f"{sentence}."
+    elif perhaps:
+        yield f"{len(perhaps)} of {found.count} generators were perhaps the limit."
+    elif known:
+        yield f"None of the {count_words(len(known), 'generator')} was the limit."
+
+
+def parts_table(result: LoadResult) -> Table | None:
+    """Return the parts side by side, with accounts that close; None if the load was not merged."""
+    found = result.parts
+    if found is None:
+        return None
+    numbers = ("planned", "started", "not started", "unknown", "per second", "p50", "p99")
+    columns = (
+        *(Column("part", header=True), Column("machine"), Column("ended")),
+        *(Column(name, number=True) for name in numbers),
+        *(Column("generator"), Column("run")),
+    )
+    rows = [_row(part, found) for part in found.parts]
+    total = (
+        *(Value("all"), Value(""), Value("")),
+        *(
+            Value(_sum([getattr(part, name) for part in found.parts]))
+            for name in ("planned", "started", "not_started", "unknown")
+        ),
+        *(Value(rate_text(result.operations_per_second)), Value(_time(result.operation.p50_ns))),
+        *(Value(_time(result.operation.p99_ns)), Value(""), Value("")),
+    )
+    word = operation_word(result)
+    caption = f"Parts: planned {word}s are started, not started or unknown"
+    return Table(caption, columns, (*rows, total))
+
+
+def _row(part: PartFacts, found: PartsFacts) -> tuple[Value, ...]:
+    limits = {"yes": "the limit", "perhaps": "perhaps the limit", "no": "not the limit", None: ""}
+    ended = (
+        part.ended if part.ended in ("complete", "missing") else f"{part.ended}, second {part.seconds:.0f}"
+    )
+    return (
+        *(Value(f"{part.number}/{found.count}"), Value(part.host), Value(ended)),
+        *(Value(_count(one)) for one in (part.planned, part.started, part.not_started, part.unknown)),
+        Value(rate_text(part.operations_per_second)),
+        *(Value(_time(part.p50_ns)), Value(_time(part.p99_ns))),
+        *(Value(limits[part.limit]), Value(part.run or "")),
+    )
+
+
+def _name(part: PartFacts) -> str:
+    return f"Part {part.number} on {part.host}" if part.host else f"Part {part.number}"
+
+
+def _factor(by: float) -> str:
+    return f"{by:.2g} times as high"
+
+
+def _many(count: int, word: str) -> str:
+    return f"{format_count(count)} {word}{'' if count == 1 else 's'}"
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else format_count(value)
+
+
+def _sum(values: Sequence[int | None]) -> str:
+    """Return a sum as text; empty if a part of it is not known."""
+    known = [value for value in values if value is not None]
+    return format_count(sum(known)) if len(known) == len(values) else ""
+
+
+def _time(nanoseconds: int | None) -> str:
+    return "" if nanoseconds is None else format_duration(nanoseconds)

@@ -1,0 +1,139 @@
+"""Merging the stored parts of a load: exact sums, accounts that close, and refusals."""
+
+import json
+from contextlib import closing
+from dataclasses import asdict
+
+import pytest
+from tests.fakes.load_parts import SECOND, carried_out, plan, store_part
+
+import uncork
+from uncork.engines.conninfo import Address
+from uncork.errors import UsageError
+from uncork.report.load.document import build_load_document
+from uncork.report.load.terminal import render_load_terminal
+from uncork.store.loads import LoadReader
+from uncork.workbench.documents.loads import read_load
+from uncork.workbench.load.merging import merge_runs
+from uncork.workbench.load.repeating import repeated_job
+
+
+def stored(root, **parts):
+    return merge_runs(root, [store_part(root, number) for number in parts.get("numbers", (1, 2, 3, 4))])
+
+
+def test_merged_parts_are_the_load_of_one_process(tmp_path):
+    whole = carried_out(plan(1, 1, threads=4))
+    folder = stored(tmp_path)
+    with closing(LoadReader(folder)) as reader:
+        merged = reader.measurement()
+    assert merged.totals.started == whole.totals.started > 2_000
+    assert merged.totals.arrivals == whole.totals.arrivals
+    assert [row.histogram for row in merged.times] == [row.histogram for row in whole.times]
+    for mine, its in zip(merged.times, whole.times, strict=True):
+        assert (mine.executions, mine.sum_ns, mine.min_ns, mine.max_ns) == (
+            its.executions,
+            its.sum_ns,
+            its.min_ns,
+            its.max_ns,
+        )
+        assert (mine.p50_ns, mine.p99_ns, mine.p9999_ns) == (its.p50_ns, its.p99_ns, its.p9999_ns)
+    assert [(row.interval, row.started, row.succeeded, row.histogram) for row in merged.series] == [
+        (row.interval, row.started, row.succeeded, row.histogram) for row in whole.series
+    ]
+
+
+def test_the_accounts_of_whole_parts_close_and_nothing_is_named(tmp_path):
+    result = read_load(stored(tmp_path))
+    assert result.parts is not None
+    for part in result.parts.parts:
+        assert (part.ended, part.unknown, part.disagrees) == ("complete", 0, {})
+        assert part.planned == part.started + part.not_started
+    assert sum(part.started for part in result.parts.parts) == result.counts.started
+    assert "parts" not in result.answer
+
+
+def test_a_killed_part_is_counted_until_its_last_second_and_unknown_after(tmp_path):
+    runs = [store_part(tmp_path, number, killed_after=7 if number == 3 else None) for number in (1, 2, 3, 4)]
+    result = read_load(merge_runs(tmp_path, runs))
+    part = result.parts.parts[2]
+    assert (part.ended, part.seconds) == ("killed", 7.0)
+    assert part.planned == part.started + part.not_started + part.unknown
+    assert part.started > 200 and 16 <= part.unknown < 60 and part.not_started > 100
+    assert result.counts.started == result.counts.succeeded + result.counts.failed
+    text = " ".join(build_load_document(result).reasons)
+    assert "Part 3 on host-3 was killed after second 7" in text
+    assert "from 3 of 4 parts" in text
+    assert result.answer.startswith("1 of 4 parts did not complete: ")
+
+
+def test_a_missing_part_is_unknown_as_a_whole(tmp_path):
+    result = read_load(stored(tmp_path, numbers=(1, 2, 4)))
+    part = result.parts.parts[2]
+    assert (part.ended, part.run, part.started, part.not_started) == ("missing", None, 0, 0)
+    assert part.unknown == part.planned > 400
+    assert result.run.status == "failed"
+    assert any(text.startswith("Part 3 of 4 is missing") for text in build_load_document(result).reasons)
+
+
+def test_a_part_with_other_latencies_is_named(tmp_path):
+    runs = [store_part(tmp_path, number, latency=3 if number == 2 else 1) for number in (1, 2, 3, 4)]
+    result = read_load(merge_runs(tmp_path, runs))
+    assert {part.number for part in result.parts.parts if part.disagrees} == {2}
+    assert result.parts.parts[1].disagrees["p50"] > 2
+    assert any("Part 2 on host-2 disagrees" in text for text in build_load_document(result).reasons)
+
+
+def test_parts_that_start_apart_are_shifted_by_seconds(tmp_path):
+    runs = [store_part(tmp_path, 1, 2), store_part(tmp_path, 2, 2)]
+    path = tmp_path / runs[1] / "manifest.json"
+    late = json.loads(path.read_text())
+    late["options"]["measured_us"] += 3_100_000
+    path.write_text(json.dumps(late))
+    result = read_load(merge_runs(tmp_path, runs))
+    assert 15 <= len(result.series) <= 16
+    assert result.series[0].started < result.series[5].started
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"number": 1}, "part 1/4 is given twice"),
+        ({"count": 3}, "belong to different loads"),
+        ({"version": "9"}, "differ in the build of uncork"),
+        ({"seed": 6}, "differ in --random-seed"),
+        (
+            {"connection": asdict(Address("other", 5432, "u", "d"))},
+            "differ in the target",
+        ),
+        ({"arrivals": {"kind": "poisson", "rate": 300.0}}, '"arrivals" of the plan'),
+        ({"stop": {"duration_ns": 11 * SECOND}}, '"stop" of the plan'),
+        ({"threads": 2}, '"threads" of the plan'),
+        ({"facts": {"start_at_ns": 5}}, "differ in --start-at"),
+    ],
+)
+def test_runs_that_are_not_parts_of_one_load_are_refused(tmp_path, changes, message):
+    first = store_part(tmp_path, 1)
+    second = store_part(tmp_path, **{"number": 2, **changes})
+    with pytest.raises(UsageError, match=message):
+        merge_runs(tmp_path, [first, second])
+    assert len(list(tmp_path.glob("part-*"))) == 2
+
+
+def test_a_merged_run_is_no_part_and_is_not_repeated(tmp_path):
+    folder = stored(tmp_path)
+    with pytest.raises(UsageError, match="not a part of a load"):
+        merge_runs(tmp_path, [folder.name])
+    with pytest.raises(UsageError, match="cannot be repeated by one"):
+        repeated_job(folder)
+
+
+def test_python_merges_and_the_terminal_shows_the_parts(tmp_path, capsys):
+    from rich.console import Console
+
+    names = [store_part(tmp_path, number) for number in (1, 2, 3, 4)]
+    run = uncork.merge(*(tmp_path / name for name in names), runs=tmp_path)
+    assert run.id.startswith("part-1-merged-")
+    render_load_terminal(read_load(run.folder), Console(width=200))
+    shown = capsys.readouterr().out
+    assert "1/4" in shown and "host-4" in shown and "unknown" in shown
