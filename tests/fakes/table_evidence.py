@@ -7,6 +7,7 @@ from uncork.advise.evidence import Evidence, Existing, Piece, Statement
 from uncork.model.database.catalogue import Catalogue
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.results.database import CPU, ForeignKeyFacts, TableFacts
+from uncork.profile.shapes.plan_filter import filter_predicates
 from uncork.profile.statement_shape import statement_shape
 
 __all__ = ["BLOCK", "column", "evidence", "foreign_key", "index", "scan", "statement", "table"]
@@ -75,6 +76,7 @@ def evidence(statements=(), tables=(), columns=(), indexes=(), foreign_keys=(), 
             "indexes": {name: tuple(each) for name, each in existing.items()},
             "foreign_keys": tuple(foreign_keys),
             "catalogue": Catalogue(columns={name: tuple(each) for name, each in of_table.items()}),
+            "take_filter": lambda node: filter_predicates(node, names),
             **facts,
         }
     )

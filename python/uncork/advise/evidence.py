@@ -15,9 +15,9 @@ from typing import Final
 from uncork.model.database.catalogue import Catalogue, ColumnFacts
 from uncork.model.database.finding import Bill
 from uncork.model.database.index import IndexShape
-from uncork.model.database.plan import StatementPlan
+from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.sessions import SessionRates
-from uncork.model.database.statement import StatementShape
+from uncork.model.database.statement import Predicate, StatementShape
 from uncork.model.results.database import CPU, DatabaseResult, ForeignKeyFacts, IndexFacts, TableFacts
 from uncork.model.results.log import LogResult
 from uncork.stats.sampled_time import mean_over_time
@@ -114,6 +114,7 @@ class Evidence:
     `tables` and `indexes` are by the name of the table, as in `TableFacts`. `database` is the result of a
     watched server, for its counters, blockers and settings; None if there are only logs. `log` is the result
     of logs of the same server, None without any; `log_numbers` maps its templates to `statements`.
+    `take_filter` takes the filter of a scan in a plan apart.
     """
 
     seconds: float
@@ -127,6 +128,9 @@ class Evidence:
     database: DatabaseResult | None = None
     log: LogResult | None = None
     log_numbers: Mapping[int, int] = field(default_factory=dict)
+    take_filter: Callable[[PlanNode], tuple[Predicate, ...]] = field(
+        default=lambda _node: (), repr=False, compare=False
+    )
 
     @cached_property
     def sessions(self) -> float:

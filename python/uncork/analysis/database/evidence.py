@@ -21,6 +21,7 @@ from uncork.profile import activity
 from uncork.profile.shapes.assigned_values import assigned_values
 from uncork.profile.shapes.compared_values import compared_values
 from uncork.profile.shapes.index_shape import index_shape
+from uncork.profile.shapes.plan_filter import filter_predicates
 from uncork.profile.statement_shape import statement_shape
 from uncork.profile.workload.literals import with_keys
 from uncork.stats.sampled_time import BATCHES
@@ -84,6 +85,7 @@ def evidence_of(
         catalogue=catalogue,
         rates=rates,
         database=result,
+        take_filter=lambda node: filter_predicates(node, columns),
     )
 
 

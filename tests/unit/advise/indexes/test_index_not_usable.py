@@ -16,6 +16,7 @@ USERS = (
     column("users", "zoned", "timestamp with time zone"),
     column("users", "city", distinct=5_000),
     column("users", "token", "uuid"),
+    column("users", "tags", "text[]", width=40.0),
 )
 INDEXES = (
     index("CREATE UNIQUE INDEX users_pkey ON users (id)"),
@@ -24,6 +25,7 @@ INDEXES = (
     index("CREATE INDEX users_day ON users (day)"),
     index("CREATE INDEX users_zoned ON users (zoned)"),
     index("CREATE UNIQUE INDEX users_token ON users (token)"),
+    index("CREATE INDEX users_tags ON users USING gin (tags)"),
 )
 
 
@@ -45,6 +47,7 @@ def found(sql, *, indexes=INDEXES, facts=None, **counts):
         ("email LIKE '%b'", ("users_email", "wildcard"), "gin_trgm_ops"),
         ("code LIKE '%b'", ("users_code", "wildcard"), "gin_trgm_ops"),
         ("email = $1 OR city = $2", ("users", "OR"), "ON users (city)"),
+        ("$1 = ANY (tags)", ("users_tags", "ANY (tags)"), "tags @> ARRAY[value]"),
     ],
 )
 def test_the_condition_and_its_remedy_are_named(sql, named, remedy):
@@ -64,6 +67,7 @@ def test_the_condition_and_its_remedy_are_named(sql, named, remedy):
         ("CAST(day AS date)=$1 ORDER BY id", "(day >= $1::date AND day < $1::date + 1) ORDER BY id"),
         ("zoned::date = $1", "(zoned >= $1::date AND zoned < $1::date + 1)"),
         ("token::text = $1", "(token = $1::text::uuid AND token::text = $1::text)"),
+        ("$1 = ANY(u.tags) ORDER BY id", "u.tags @> ARRAY[$1]::text[] ORDER BY id"),
         ("u.id = $1::numeric", "(u.id = $1::numeric::bigint AND u.id = $1::numeric)"),
     ],
 )  # fmt: skip

@@ -8,6 +8,7 @@ from fakes.table_evidence import column, evidence, index, scan, statement, table
 from uncork.advise.findings import find_findings
 from uncork.advise.rules.indexes import missing_index
 from uncork.model.database.catalogue import ViewFacts
+from uncork.model.database.plan import StatementPlan
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 
@@ -120,6 +121,35 @@ def test_a_trigram_index_comes_with_its_extension():
     assert [("text_pattern_ops" in each.sql) for each in unknown.candidates] == [False, True]
 
 
+def test_a_search_beside_a_join_gets_its_own_index():
+    line = table("line")
+    sql = "SELECT * FROM item i JOIN line l ON l.item = i.id WHERE i.name ILIKE $1 LIMIT $2"
+    join = replace(
+        scan("item", "(item.name ~~* $1)", rows=10, cost=3500.0).root, alias="i", role="Outer", children=()
+    )
+    inner = replace(
+        join, relation="line", alias="l", kind="Index Scan", role="Inner", cost=4.0, conditions=()
+    )
+    root = replace(
+        join, kind="Nested Loop", relation="", alias="", role="", cost=3600.0, children=(join, inner)
+    )
+    seen = evidence(
+        [statement(0, sql, rows=600 * 5, plans=(StatementPlan(0, "generic", root, ""),))],
+        [table("item"), line],
+        (*ITEM, column("line", "item", distinct=100_000)),
+        [PRIMARY, index("CREATE INDEX line_item ON line (item)")],
+    )
+    (one,) = missing_index.RULE.find(seen)
+    assert "gin_trgm_ops" in one.candidates[0].sql
+
+
+def test_rows_that_are_not_done_need_an_index_of_their_own_beside_the_primary_key():
+    sql = "SELECT id FROM item WHERE sent IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED"
+    plan = scan("item", "(item.sent IS NULL)", rows=1000)
+    assert created(sql, plans=(plan,)) == "(id) WHERE sent IS NULL"
+    assert found(sql, plans=(plan,), indexes=(index("CREATE INDEX item_sent ON item (sent, id)"),)) == []
+
+
 def test_the_key_of_a_document_comes_from_an_executed_plan():
     sql = "SELECT * FROM item WHERE payload ->> $1 = $2"
     assert found(sql) == []  # an index needs the key
@@ -135,6 +165,9 @@ def test_the_key_of_a_document_comes_from_an_executed_plan():
         ("((item.name)::text = 'x'::text)", "(name)"),
         ("(customer = ANY ($1))", "(customer)"),
         ("((item.sent IS NULL) AND (item.amount < $1))", "(amount) WHERE sent IS NULL"),
+        ("((item.sent IS NOT NULL) AND (lower((item.name)::text) = lower($1)))", "((lower(name::text)))"),
+        ("((NOT (hashed SubPlan 1)) AND (item.customer = (InitPlan 2).col1))", "(customer)"),
+        ("((item.name)::text ~~* $1)", "USING gin (name gin_trgm_ops)"),
     ],
 )
 def test_the_plan_shows_what_a_view_compares(condition, expected):

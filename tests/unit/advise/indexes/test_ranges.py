@@ -5,8 +5,8 @@ import pytest
 from fakes.table_evidence import column, evidence, index, scan, statement, table
 from uncork.advise.rules.indexes import missing_index
 from uncork.advise.rules.indexes.estimates import fraction, fraction_of_all
-from uncork.advise.rules.indexes.plan_filters import filter_predicates
 from uncork.model.database.statement import Predicate
+from uncork.profile.shapes.plan_filter import filter_predicates
 
 TENTHS = tuple(str(number) for number in range(0, 1001, 100))
 MONTHS = tuple(f"2026-{month:02d}-01" for month in range(1, 12))
@@ -111,7 +111,7 @@ def test_a_range_that_most_rows_satisfy_is_no_key(condition, expected):
 @pytest.mark.parametrize("value", ["0", "-2.5", "'0'::numeric"])
 def test_a_number_in_a_plan_is_a_constant(value):
     node = scan("sale", f"((total > {value}) AND (customer = $1))").root
-    total, customer = filter_predicates(node, "sale")
+    total, customer = filter_predicates(node, {"sale": ["customer", "total"]})
     assert (total.value, total.literal) == ("constant", value.strip("'").partition("'")[0])
     assert (customer.value, customer.literal) == ("parameter", None)
 

@@ -231,6 +231,32 @@ def test_a_materialised_common_table_is_planned_with_the_statement():
     assert "It is used 2 times" in found.evidence[1]
 
 
+GROUPED = """Nested Loop  (cost=6087.80..6325.14 rows=625 width=16)
+  CTE shown
+    ->  HashAggregate  (cost=5369.00..6087.80 rows=5000 width=44)
+          Group Key: post.author
+          ->  Seq Scan on post  (cost=0.00..3309.59 rows=200000 width=20)
+  ->  CTE Scan on shown a  (cost=0.00..112.55 rows=25 width=12)
+        Filter: (a.{column} = $1)
+  ->  CTE Scan on shown b  (cost=0.00..112.55 rows=25 width=12)
+        Filter: (b.{column} = '4'::bigint)"""
+
+
+def grouped(column):
+    sql = (
+        "WITH shown AS (SELECT author, count(*) AS many FROM post GROUP BY author) "
+        "SELECT a.many FROM shown a JOIN shown b USING (author) WHERE a.author = $1"
+    )
+    one = statement(sql, COLUMNS, plan(GROUPED.format(column=column)))
+    return evidence(one, tables=(POST,), columns=POSTS)
+
+
+def test_a_filter_passes_a_grouping_by_its_column_only():
+    (found,) = materialised_cte.RULE.find(grouped("author"))
+    assert "shown AS NOT MATERIALIZED (SELECT author" in found.candidates[0].sql
+    assert list(materialised_cte.RULE.find(grouped("many"))) == []
+
+
 def test_temporary_files_of_a_needless_common_table_are_no_finding_of_their_own():
     assert list(spill.RULE.find(stored(temp_bytes=600 * 17_000_000))) == []
     needed = stored(rows=100_000, temp_bytes=600 * 17_000_000)

@@ -71,11 +71,12 @@ def also_as_stored(sql: str, column: str, stored: str, *, cast: str = "", value_
 def as_containment(sql: str, column: str, kind: str) -> str:
     """Return a statement that searches arrays for a value with ``@>``, which a GIN index serves.
 
-    `kind` is the column's type: an array of a parameter without a cast would have the type text[].
+    `kind` is the column's type: an array of a parameter without a cast would have the type text[]. The
+    result is empty if `kind` is unknown.
     """
     pattern = rf"(?P<value>{_OPERAND})\s*=\s*ANY\s*\(\s*{_side(column)}\s*\)"
     found = list(re.finditer(pattern, sql, re.IGNORECASE))
-    if len(found) != 1:
+    if len(found) != 1 or not kind.endswith("[]"):
         return ""
     (one,) = found
     return f"{sql[: one.start()]}{one['side']} @> ARRAY[{one['value']}]::{kind}{sql[one.end() :]}"

@@ -14,6 +14,7 @@ from uncork.advise.rules.indexes.obstacles import INTEGERS, Obstacle, Obstructio
 from uncork.advise.rules.indexes.problems import Problem, problems
 from uncork.advise.rules.indexes.proposals import bare, columns_text, index_candidate, index_candidates
 from uncork.advise.rules.indexes.read_words import read_sentences
+from uncork.advise.rules.indexes.variants import contained
 from uncork.advise.rules.indexes.wants import Want
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey
@@ -67,6 +68,7 @@ def _headline(one: Problem, why: Obstacle) -> str:
         "pattern": f"Index {why.index} of {table} serves no LIKE on {column}",
         "wildcard": f"Patterns that begin with a wildcard cannot use {index} of {table}",
         "not leading": f"Index {why.index} of {table} does not begin with {keys}",
+        "operator": f"= ANY ({column}) cannot use {index} of {table}, which has the operator @>",
         "or": f"The OR in a condition keeps statements from using an index of {table}",
     }
     return texts[why.kind]
@@ -100,6 +102,9 @@ def _candidates(mine: Sequence[Problem], why: Obstacle, seen: Evidence) -> Itera
         return
     if why.kind == "or":
         yield from _for_or(first, seen)
+        return
+    if why.kind == "operator":
+        yield contained(first, seen)
         return
     rewritten = _rewritten(why.predicate, first, seen)
     if rewritten:

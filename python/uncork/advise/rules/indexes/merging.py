@@ -92,8 +92,12 @@ def merge(wanted: Sequence[Wanted]) -> tuple[Merged, ...]:
 def serves(index: IndexShape, wanted: Wanted) -> bool:
     """Return whether an index serves what a statement wants: its first keys are the wanted ones.
 
-    The index must hold all rows, or have the predicate that is wanted.
+    The index must have the predicate that is wanted, or the column of the predicate among its keys.
     """
+    if wanted.predicate and not index.predicate:
+        tested = IndexKey(wanted.predicate.rpartition(" IS ")[0].strip('"'))
+        rest = wanted.rest if wanted.equal else ()
+        wanted = replace(wanted, equal=(*wanted.equal, tested), rest=rest, predicate="")
     if index.method != wanted.method or index.predicate not in ("", wanted.predicate):
         return False
     if index.method != "btree":

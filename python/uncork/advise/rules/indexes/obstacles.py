@@ -27,12 +27,17 @@ _WRONG: Final = re.compile(r"\(+(?:\w+\.)?\"?(\w+)\"?\)::(numeric|double precisi
 _SCANNED: Final = 0.3
 """Full scans per call that show that calls scan the table: some may still run when the watch ends."""
 
-Obstruction = Literal["expression", "cast", "type", "pattern", "wildcard", "or", "not leading", "invalid"]
+Obstruction = Literal[
+    "expression", "cast", "type", "pattern", "wildcard", "or", "not leading", "operator", "invalid"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What keeps a statement from using an index. `kind` "type" is a parameter of another type."""
+    """What keeps a statement from using an index. `kind` "type" is a parameter of another type.
+
+    "operator" is an operator that the index does not have, although it has one that means the same.
+    """
 
     kind: Obstruction
     index: str
@@ -59,7 +64,7 @@ def obstacle_of(use: Use, want: Want, seen: Evidence) -> Obstacle | None:
             return Obstacle("wildcard" if infix else "pattern", leading, predicate)
         if leading and (predicate.cast or predicate.expression) and len(names) == 1:
             return Obstacle("cast" if predicate.cast else "expression", leading, predicate)
-    if want.ordered or want.wanted.method != "btree":
+    if want.ordered or want.wanted.method != "btree" or (want.wanted.predicate and not want.wanted.equal):
         return None
     wanted = {key.column for key in (*want.wanted.equal, *want.wanted.rest)}
     for other in own_indexes(table, seen):

@@ -24,7 +24,7 @@ from uncork.advise.rules.indexes.obstacles import (
 )
 from uncork.advise.rules.indexes.reads import Read, read_of, saved
 from uncork.advise.rules.indexes.uses import Use, is_aggregated, uses_of
-from uncork.advise.rules.indexes.wants import Want, passing, want_of
+from uncork.advise.rules.indexes.wants import Want, passing, want_of, wants_of
 from uncork.advise.traffic import repeated
 from uncork.model.database.index import IndexKey
 
@@ -74,8 +74,10 @@ def _of_statement(one: Statement, seen: Evidence) -> Iterator[Problem]:
         read = read_of(use, one, seen)
         if read is None or not _shows(one, seen):
             continue
-        want = want_of(use, one, seen)
-        found = None if want is None else _problem(use, one, read, want, seen)
+        options = [_problem(use, one, read, want, seen) for want in wants_of(use, one, seen)]
+        known = [each for each in options if each is not None]
+        # Of indexes that save as much, take the one that is cheapest to search.
+        found = max(known, key=lambda each: round(each.fraction, 1), default=None)
         if found is None:
             found = _of_setting(use, one, read, seen)
         if found is None and use.alternatives:
@@ -93,7 +95,7 @@ def _shows(one: Statement, seen: Evidence) -> bool:
     if one.calls is None or one.shape is None:
         return True
     if is_aggregated(one.shape) or one.shape.limit:
-        planned = one.plan is not None and one.plan.source in ("seen", "executed")
+        planned = one.plan is not None and one.plan.source != "generic"
         return repeated(one, seen) or (planned and one.calls >= _CALLS)
     return one.calls >= _CALLS
 
@@ -102,8 +104,13 @@ def _problem(use: Use, one: Statement, read: Read, want: Want, seen: Evidence) -
     if _unknown(use, one, want, seen):
         return None
     obstacle: Obstacle | None
-    if any(serves(each, want.wanted) for each in own_indexes(use.table.name, seen)):
-        obstacle = wrong_type(use, one, seen) if read.how == "scan" else None
+    serving = [each for each in own_indexes(use.table.name, seen) if serves(each, want.wanted)]
+    if serving:
+        rewritten = next((each for each in want.served if each.rewrite), None)
+        if rewritten is not None:
+            obstacle = Obstacle("operator", serving[0].name, rewritten.predicate)
+        else:
+            obstacle = wrong_type(use, one, seen) if read.how == "scan" else None
         if obstacle is None:
             return None
     else:

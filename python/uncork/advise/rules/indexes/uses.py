@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rules.indexes.plan_filters import filter_predicates
 from uncork.advise.rules.indexes.ranges import RANGES
 from uncork.advise.scanned_rows import LARGE_TABLE_ROWS
 from uncork.model.database.plan import PlanNode
@@ -21,6 +20,7 @@ __all__ = ["Use", "is_aggregated", "large_tables", "nodes_of", "table_of", "uses
 _HOLE: Final = re.compile(r"\\\$\d+|(?<!\w)\\\?(?!\w)")
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'")
 _VALUE: Final = r"'(?:[^']|'')*'|-?\d+(?:\.\d+)?"
+_TEXTS: Final = ("character varying", "text")
 _CONDITIONS: Final = ("Filter", "Index Cond", "Recheck Cond")
 
 
@@ -103,7 +103,19 @@ def _behind_views(one: Statement, shape: StatementShape, seen: Evidence) -> Iter
     for node in scans:
         name = table_of(node, seen)
         if node.kind == "Seq Scan" and name in large and name not in named:
-            yield Use(large[name], node.alias, tuple(filter_predicates(node, name)), alone=len(scans) == 1)
+            found = [_as_stored(predicate, name, seen) for predicate in seen.take_filter(node)]
+            must = tuple(predicate for predicate in found if not predicate.alternative)
+            yield Use(large[name], node.alias, must, alone=len(scans) == 1)
+
+
+def _as_stored(one: Predicate, table: str, seen: Evidence) -> Predicate:
+    """Return a predicate of a plan without the cast of a column to text that changes no value.
+
+    PostgreSQL prints one for each column of the type varchar. The table of a partition is the whole.
+    """
+    column = seen.column(table, one.column)
+    same = one.cast == "text" and column is not None and column.type in _TEXTS
+    return replace(one, table=table, cast="" if same else one.cast)
 
 
 def is_aggregated(shape: StatementShape) -> bool:

@@ -18,7 +18,7 @@ from uncork.model.database.finding import Candidate
 from uncork.model.database.index import IndexKey
 from uncork.model.database.names import literal, quoted
 
-__all__ = ["covered_columns", "variants"]
+__all__ = ["contained", "covered_columns", "variants"]
 
 _RARE: Final = 0.2
 """Fraction of the rows up to which a constant condition makes a partial index much smaller."""
@@ -32,7 +32,12 @@ _VALUE: Final = re.compile(r"\(*\"?(\w+)\"?(?:\)?::[\w ]+)?\)? = '((?:[^']|'')*)
 def variants(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Iterator[Candidate]:
     """Yield candidates beside the index itself."""
     index, first = merged.index, mine[0]
-    yield from _rewrites(mine, seen)
+    for one in {
+        each.predicate: problem for problem in mine for each in problem.want.served if each.rewrite
+    }.values():
+        yield replace(
+            contained(one, seen), against=("It needs the index: without, it scans the table as before.",)
+        )
     if index.method == "btree":
         covering = covered_columns(first.use, first.statement, seen, {key.column for key in index.keys})
         if covering and first.want.fetched >= _FETCHED:
@@ -73,18 +78,18 @@ def covered_columns(use: Use, one: Statement, seen: Evidence, keys: set[str]) ->
     return tuple(column.name for column in found) if found and len(found) <= 3 and width <= _NARROW else ()
 
 
-def _rewrites(mine: Sequence[Problem], seen: Evidence) -> Iterator[Candidate]:
-    rewritten = {each.rewrite: (each, one) for one in mine for each in one.want.served if each.rewrite}
-    for rewrite, (served, problem) in rewritten.items():
-        column, before = seen.column(problem.use.table.name, served.key.column), problem.statement.sql
-        sql = "" if column is None else as_containment(before, column.name, column.type)
-        yield Candidate(
-            "statement",
-            f"Write {rewrite} in the statement instead of = ANY: a GIN index serves this operator only.",
-            sql=sql,
-            undo=before if sql else "",
-            against=("It needs the index: without, it scans the table as before.",),
-        )
+def contained(one: Problem, seen: Evidence) -> Candidate:
+    """Return the candidate that writes an array's column with an operator that a GIN index has."""
+    served = next(each for each in one.want.served if each.rewrite)
+    column = seen.column(one.use.table.name, served.key.column)
+    kind = "" if column is None else column.type
+    sql = as_containment(one.statement.sql, served.key.column, kind)
+    return Candidate(
+        "statement",
+        f"Write {served.rewrite} in the statement instead of = ANY: a GIN index serves this operator only.",
+        sql=sql,
+        undo=one.statement.sql if sql else "",
+    )
 
 
 def _partial(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Iterator[Candidate]:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rules.indexes.estimates import fraction, fraction_of_all, index_cost, rows_per_value
+from uncork.advise.rules.indexes.estimates import (
+    fraction,
+    fraction_of_all,
+    index_cost,
+    pages,
+    rows_per_value,
+)
 from uncork.advise.rules.indexes.keys import Served, collated_key, served_by
 from uncork.advise.rules.indexes.merging import Wanted
 from uncork.advise.rules.indexes.uses import Use, is_aggregated, nodes_of
@@ -16,7 +22,7 @@ from uncork.model.database.names import quoted
 from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import OrderKey, Predicate
 
-__all__ = ["Want", "passing", "want_of"]
+__all__ = ["Want", "passing", "want_of", "wants_of"]
 
 _FEW_ROWS: Final = 10.0
 """Rows for each combination of keys from which on another key saves nothing: they are in a few blocks."""
@@ -27,6 +33,8 @@ _RARE: Final = 0.2
 _UNKNOWN: Final = 0.01
 """Assumed fraction of an equality without statistics: PostgreSQL assumes 200 distinct values, 0.005."""
 _MOST_KEYS: Final = 4
+_STOPS_AFTER: Final = 0.1
+"""Part of a table's blocks that a call must read to be a scan of it, not a search by an index."""
 _PARALLEL: Final = 2.4
 """Processes of a parallel scan for each of which the plan lists rows: two workers, PostgreSQL's default, and
 two fifths of the leader."""
@@ -55,28 +63,43 @@ def passing(use: Use, one: Statement, seen: Evidence) -> float | None:
     if not rows or shape is None:
         return None
     returned = one.a_call(one.rows)
-    if returned is not None and use.alone and not shape.limit and not is_aggregated(shape):
-        return min(1.0, returned / rows)
+    if returned is not None and use.alone and not is_aggregated(shape):
+        if not shape.limit:
+            return min(1.0, returned / rows)
+        blocks = one.a_call(one.blocks)
+        if not shape.order and blocks is not None and blocks >= _STOPS_AFTER * pages(use.table, seen):
+            # The scan stopped at the last row of LIMIT, after this part of the table.
+            return min(1.0, returned / rows / min(1.0, blocks / pages(use.table, seen)))
     plan = one.plan
     if plan is None or (plan.source == "generic" and _is_guess(use)):
         return None
+    if plan.source != "executed" and any(each.operator == "any" for each in use.predicates):
+        return None  # the planner assumes a constant for = ANY of a column of arrays
     found = [_rows(node) for node in nodes_of(one, use.table.name, seen)]
     return min(1.0, sum(found) / rows) if found else None
 
 
 def want_of(use: Use, one: Statement, seen: Evidence) -> Want | None:
-    """Return the index that serves a use best; None if no index can."""
+    """Return the index that fetches rows of a use most cheaply; None if no index can."""
+    return next(iter(wants_of(use, one, seen)), None)
+
+
+def wants_of(use: Use, one: Statement, seen: Evidence) -> list[Want]:
+    """Return the indexes that serve a use, the cheapest for one search first.
+
+    A search by a join may be repeated for each row of the other table, so an index that serves the other
+    conditions alone is one of them.
+    """
     served = [
         found
         for predicate in use.predicates
         if (found := served_by(predicate, use.table.name, seen)) is not None
     ]
-    options = [
-        want
-        for want in (_btree(use, served, one, seen), *(_special(use, each, one, seen) for each in served))
-        if want is not None
-    ]
-    return min(options, key=lambda each: index_cost(use.table, each.fetched, seen), default=None)
+    own = [each for each in served if each.predicate.value != "column"]
+    trees = [_btree(use, some, one, seen) for some in ((served, own) if own != served else (served,))]
+    special = [_special(use, each, one, seen) for each in served]
+    options = [want for want in (*trees, *special) if want is not None]
+    return sorted(options, key=lambda each: index_cost(use.table, each.fetched, seen))
 
 
 def _is_guess(use: Use) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
@@ -16,6 +17,11 @@ from uncork.model.units import format_count
 
 __all__ = ["RULE", "stored_in_vain"]
 
+_NO_NAMES: Final = re.compile(
+    r"'(?:[^']|'')*'|\$\d+|::[a-z]+(?: [a-z]+)*(?:\[\])?|(?:\w+|\"[^\"]+\")\.|\b(?:AND|OR|NOT|IS|NULL|ANY)\b"
+)
+"""What a condition of a plan has besides the names of columns and functions."""
+_NAME: Final = re.compile(r"[A-Za-z_][\w$]*")
 _NEEDED: Final = 0.1
 """Fraction of the common table's rows that pass the filters on it, up to which computing it pays off nowhere:
 the planner uses an index up to about this fraction."""
@@ -49,10 +55,11 @@ def _saved(root: PlanNode, common: CommonTable, seen: Evidence) -> float:
     scans = [node for node in root.walk() if node.kind == "CTE Scan" and node.common == common.name]
     if source is None or not scans or any(not node.condition("Filter") for node in scans):
         return 0.0
-    if any(
-        node.kind in {"Aggregate", "GroupAggregate", "WindowAgg", "Unique", "Limit"} for node in source.walk()
-    ):
+    if any(node.kind in {"WindowAgg", "Unique", "Limit"} for node in source.walk()):
         # Filters do not pass these nodes in general, so planning it together would change nothing.
+        return 0.0
+    grouped = [node.key("Group Key") for node in source.walk() if node.kind == "Aggregate"]
+    if any(not _pass(node.condition("Filter"), keys) for node in scans for keys in grouped):
         return 0.0
     read = max((seen.rows(node.relation) for node in source.walk() if node.relation), default=0.0)
     if max(read, source.rows) < LARGE_ROWS:
@@ -61,6 +68,12 @@ def _saved(root: PlanNode, common: CommonTable, seen: Evidence) -> float:
     if needed > _NEEDED:
         return 0.0
     return min(1.0, max(node.cost for node in (source, *scans)) / max(1.0, root.cost)) * (1 - needed)
+
+
+def _pass(condition: str, keys: Sequence[str]) -> bool:
+    """Return whether a filter compares keys of a GROUP BY only: then it can be applied to the rows below."""
+    compared = set(_NAME.findall(_NO_NAMES.sub(" ", condition)))
+    return bool(compared) and compared <= {key.rpartition(".")[2].strip('"') for key in keys}
 
 
 def _finding(one: Statement, root: PlanNode, common: CommonTable, saved: float, seen: Evidence) -> Finding:
