@@ -279,3 +279,19 @@ def test_without_blockers_nobody_is_blamed_for_locks():
     seen = evidence([])
     waits = Piece(0, "Lock", "transactionid", "shop", "app", (4.0,) * 20)
     assert find_findings(replace(seen, pieces=(*seen.pieces, waits))) == ()
+
+
+def test_numbers_that_an_update_returns_come_from_a_sequence_and_are_not_split():
+    drawing = f"{UPDATE} returning n"
+    one = first(evidence([blocker(waiters=(waiter(drawing),), text=drawing)], texts=(drawing,)))
+    assert one.rule == "hot-row"
+    assert "CREATE SEQUENCE counter_n_seq;" in one.candidates[0].sql
+    assert not any("counter_part" in each.sql for each in one.candidates)
+
+
+def test_advisory_locks_are_named_and_need_a_key_for_each_thing():
+    held = replace(blocker(), waiters=(waiter("select pg_advisory_xact_lock(?)", event="advisory"),))
+    one = first(evidence([held]))
+    assert one.rule == "lock-wait"
+    assert "waited for advisory locks" in one.headline
+    assert "pg_advisory_xact_lock(key)" in one.candidates[0].text

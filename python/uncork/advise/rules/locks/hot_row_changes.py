@@ -26,7 +26,9 @@ def changes(table: str, statements: Sequence[tuple[Statement, Written]]) -> Iter
         yield _skip_locked(locking[0])
         return
     counting = next((pair for pair in statements if pair[1].counter), None)
-    if counting is not None:
+    if counting is not None and _draws(*counting):
+        yield _sequence(table, counting[1])
+    elif counting is not None:
         yield _split(table, counting[1])
         yield _append(table, counting[1])
     elif locking is not None:
@@ -58,6 +60,29 @@ def _skip_locked(one: Statement) -> Candidate:
         undo=one.sql or one.text,
         same_answers=False,
         against=("Jobs are no longer taken in strict order.",),
+    )
+
+
+def _draws(one: Statement, what: Written) -> bool:
+    """Return whether a statement returns the counter that it raises: its value is a number for the client."""
+    returned = (one.sql or one.text).lower().rpartition(" returning ")
+    return (
+        bool(returned[1]) and re.search(rf"\*|\b{re.escape(what.counter.lower())}\b", returned[2]) is not None
+    )
+
+
+def _sequence(table: str, what: Written) -> Candidate:
+    name = sql_name(f"{table}_{what.counter}_seq")
+    return Candidate(
+        "ddl",
+        f"If the numbers may have gaps, draw them from a sequence, which locks no row of {table}.",
+        sql=f"CREATE SEQUENCE {name};\nSELECT setval('{name}', max({quoted(what.counter)}) + 1, false) "
+        f"FROM {sql_name(table)};\nSELECT nextval('{name}');",
+        undo=f"DROP SEQUENCE {name};",
+        same_answers=False,
+        against=(
+            "A transaction that rolls back leaves a gap. Each key of the table needs its own sequence.",
+        ),
     )
 
 
