@@ -147,6 +147,8 @@ def test_rows_that_are_not_done_need_an_index_of_their_own_beside_the_primary_ke
     sql = "SELECT id FROM item WHERE sent IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED"
     plan = scan("item", "(item.sent IS NULL)", rows=1000)
     assert created(sql, plans=(plan,)) == "(id) WHERE sent IS NULL"
+    (one,) = found(sql, plans=(plan,))
+    assert one.headline == "Calls scan item for the few rows where sent IS NULL"
     assert found(sql, plans=(plan,), indexes=(index("CREATE INDEX item_sent ON item (sent, id)"),)) == []
 
 

@@ -64,6 +64,8 @@ def _finding(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Finding
 
 def _headline(merged: Merged, first: Problem) -> str:
     table, keys = merged.index.table, columns_text(merged.index.keys)
+    if merged.index.predicate and not first.want.wanted.equal:
+        return f"Calls scan {table} for the few rows where {merged.index.predicate}"
     if first.read.how == "filter":
         return f"Table {table} has no index on {keys}, so calls discard rows"
     joined = any(one.predicate.value == "column" for one in first.want.served)
