@@ -287,11 +287,3 @@ def test_numbers_that_an_update_returns_come_from_a_sequence_and_are_not_split()
     assert one.rule == "hot-row"
     assert "CREATE SEQUENCE counter_n_seq;" in one.candidates[0].sql
     assert not any("counter_part" in each.sql for each in one.candidates)
-
-
-def test_advisory_locks_are_named_and_need_a_key_for_each_thing():
-    held = replace(blocker(), waiters=(waiter("select pg_advisory_xact_lock(?)", event="advisory"),))
-    one = first(evidence([held]))
-    assert one.rule == "lock-wait"
-    assert "waited for advisory locks" in one.headline
-    assert "pg_advisory_xact_lock(key)" in one.candidates[0].text

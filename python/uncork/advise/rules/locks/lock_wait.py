@@ -40,14 +40,13 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         return
     name = f"application {most.application}" if most.application else "an unknown session"
     waited = f"Up to {count_words(most.most, 'session')} at once waited for"
-    kind = "advisory locks" if _is_advisory(most) else "locks"
     held = holds_ns(most, seen)
     if most.state == PREPARED:
-        headline = f"{waited} {kind} of a prepared transaction"
+        headline = f"{waited} locks of a prepared transaction"
     elif slow and held is not None:
-        headline = f"{waited} {kind} that {name} holds for {format_duration(float(f'{held:.1g}'))}"
+        headline = f"{waited} locks that {name} holds for {format_duration(float(f'{held:.1g}'))}"
     else:
-        headline = f"{waited} {kind} of {name}"
+        headline = f"{waited} locks of {name}"
     yield Finding(
         RULE.name,
         headline,
@@ -59,12 +58,6 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         candidates=tuple(_candidates(most, slow=slow)),
         proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
     )
-
-
-def _is_advisory(most: BlockerFacts) -> bool:
-    """Return whether most of the waiting is for locks that only the application gives a meaning."""
-    waiting = sum(one.sessions for one in most.waiters if one.event == "advisory")
-    return waiting * 2 > sum(one.sessions for one in most.waiters)
 
 
 def _evidence(most: BlockerFacts) -> Iterator[str]:
@@ -102,12 +95,6 @@ def _candidates(most: BlockerFacts, *, slow: bool) -> Iterator[Candidate]:
             "client",
             "Shorten the transaction that holds the locks: move the slow statement out of it, or before the "
             "statements that lock rows.",
-        )
-    elif _is_advisory(most):
-        yield Candidate(
-            "client",
-            "Take a lock for each thing that is changed instead of one for all: give it the thing's key, as "
-            "in pg_advisory_xact_lock(key). Jobs that may be left out can use pg_try_advisory_xact_lock.",
         )
     else:
         yield Candidate(
