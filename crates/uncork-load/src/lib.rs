@@ -27,7 +27,6 @@ mod recorder;
 mod reservations;
 mod run;
 mod socket;
-mod start_time;
 mod stop_signal;
 mod thread_cpu;
 mod tls;

@@ -1,6 +1,7 @@
 //! A whole trial: connect, prepare, warm up, wait for all threads, measure, close.
 
 mod block;
+mod start_time;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,6 @@ use crate::pin::{pin_backends, pin_thread};
 use crate::planned::shares;
 use crate::recorder::Shape;
 use crate::reservations::{Reservations, reservations_error};
-use crate::start_time;
 use crate::stop_signal::StopSignal;
 use crate::thread_cpu::thread_cpu;
 use crate::worker::{WorkerContext, work};

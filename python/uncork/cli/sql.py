@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -19,14 +20,18 @@ from uncork.cli import console
 from uncork.cli.pages import check_forms
 from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import SetupError
-from uncork.requests.query import query_words
 from uncork.requests.stored_options import QueryOptions
 from uncork.store.layout import find_run
 from uncork.store.query_all import AllRunsReader
 from uncork.store.remote.mirrors import shown
 from uncork.workbench.documents.run_tables import run_tables
 
-__all__ = ["sql"]
+__all__ = ["query_words", "sql"]
+
+_LAST: Final = "last"
+_QUERY: Final = re.compile(
+    r"\s*(?:select|from|with|show|describe|summarize|values|table|pivot|unpivot|explain)[\s(*]", re.IGNORECASE
+)
 
 
 def sql(options: QueryOptions) -> None:
@@ -47,6 +52,11 @@ def sql(options: QueryOptions) -> None:
         writer.writerows(rows)
     else:
         _draw(names, rows)
+
+
+def query_words(run: str, query: str | None) -> tuple[str, str | None]:
+    """Return the run and its query; a query that stands alone is about the newest run."""
+    return (_LAST, run) if query is None and _QUERY.match(run) else (run, query)
 
 
 def _ask(root: Path, run_id: str, query: str | None) -> tuple[list[str], list[tuple[Any, ...]]]:

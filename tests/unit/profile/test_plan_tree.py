@@ -19,7 +19,7 @@ def stored(name):
 
 
 def without_times(node):
-    return replace(node, milliseconds=None, children=tuple(map(without_times, node.children)))
+    return replace(node, milliseconds=None, blocks=None, children=tuple(map(without_times, node.children)))
 
 
 @pytest.mark.parametrize("form", ["json", "txt"])
@@ -47,6 +47,12 @@ def test_a_common_table_and_subplans_have_names_and_roles(form):
 def test_json_and_text_are_read_as_the_same_tree(name):
     of_json, of_text = (without_times(plan_tree(stored(f"{name}.{form}"))) for form in ("json", "txt"))
     assert of_json == of_text
+
+
+def test_a_node_has_the_blocks_that_it_hit_and_read():
+    found = plan_tree(stored("cte-15.txt"))
+    assert (found.blocks, found.children[0].blocks) == (2105, 187)
+    assert plan_tree(stored("cte-15.json")).blocks is None  # explained without BUFFERS
 
 
 @pytest.mark.parametrize("form", ["json", "txt"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.requests.query import query_words
+from uncork.cli.sql import query_words
 
 
 @pytest.mark.parametrize(
