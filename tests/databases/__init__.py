@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from databases import clients, healthy, indexes, internal_locks, locks, plans, schema, server, space, writes
+from databases import (
+    clients,
+    functions,
+    healthy,
+    indexes,
+    internal_locks,
+    locks,
+    plans,
+    schema,
+    server,
+    space,
+    writes,
+)
 from databases.scenario import Scenario
 
 __all__ = ["SCENARIOS"]
@@ -10,6 +22,7 @@ __all__ = ["SCENARIOS"]
 SCENARIOS: tuple[Scenario, ...] = (
     *healthy.SCENARIOS,
     *clients.SCENARIOS,
+    *functions.SCENARIOS,
     *indexes.SCENARIOS,
     *internal_locks.SCENARIOS,
     *locks.SCENARIOS,

@@ -114,7 +114,8 @@ class Evidence:
     `tables` and `indexes` are by the name of the table, as in `TableFacts`. `database` is the result of a
     watched server, for its counters, blockers and settings; None if there are only logs. `log` is the result
     of logs of the same server, None without any; `log_numbers` maps its templates to `statements`.
-    `take_filter` takes the filter of a scan in a plan apart.
+    `take_filter` takes the filter of a scan in a plan apart. `take_body` does so with the body of a function:
+    it returns the SQL of each statement, and its shape with parameters for the function's variables.
     """
 
     seconds: float
@@ -130,6 +131,9 @@ class Evidence:
     log_numbers: Mapping[int, int] = field(default_factory=dict)
     take_filter: Callable[[PlanNode], tuple[Predicate, ...]] = field(
         default=lambda _node: (), repr=False, compare=False
+    )
+    take_body: Callable[[str], tuple[tuple[str, StatementShape], ...]] = field(
+        default=lambda _source: (), repr=False, compare=False
     )
 
     @cached_property

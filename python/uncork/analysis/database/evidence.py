@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from uncork.profile.shapes.assigned_values import assigned_values
 from uncork.profile.shapes.compared_values import compared_values
 from uncork.profile.shapes.index_shape import index_shape
 from uncork.profile.shapes.plan_filter import filter_predicates
+from uncork.profile.shapes.variables import function_statements
 from uncork.profile.statement_shape import statement_shape
 from uncork.profile.workload.literals import with_keys
 from uncork.stats.sampled_time import BATCHES
@@ -86,6 +88,7 @@ def evidence_of(
         rates=rates,
         database=result,
         take_filter=lambda node: filter_predicates(node, columns),
+        take_body=cache(lambda source: function_statements(source, columns)),
     )
 
 

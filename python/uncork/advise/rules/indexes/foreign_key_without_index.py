@@ -14,6 +14,8 @@ from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.estimates import pages
 from uncork.advise.rules.indexes.proposals import index_candidate
 from uncork.advise.rules.indexes.reads import blocks_a_call
+from uncork.advise.rules.indexes.within import part_of_scans, scans_a_call, within_sentences
+from uncork.advise.rules.writes.within_functions import Within, executed_within
 from uncork.advise.scanned_rows import LARGE_TABLE_ROWS
 from uncork.model.database.finding import Finding
 from uncork.model.database.index import IndexKey, IndexShape
@@ -64,13 +66,9 @@ def _part(
     one: Statement, key: ForeignKeyFacts, table: TableFacts, referred: TableFacts, seen: Evidence
 ) -> float:
     """Return the fraction of a statement's time in the scans for a foreign key; 0 if it does none."""
-    if one.shape is None or one.shape.kind not in ("delete", "update"):
-        return 0.0
-    targets = {use.name for use in one.shape.tables if use.changed}
-    if not targets & (_deleting(referred.name, seen) if one.shape.kind == "delete" else {referred.name}):
-        return 0.0
-    if one.shape.kind == "update" and not _changes_key(one, key, seen):
-        return 0.0
+    if not _checks(one, key, seen):
+        scans, _ = _within(one, key, table, seen)
+        return part_of_scans(one, scans, table, seen)
     executed = [dict(plan.triggers).get(key.name) for plan in one.plans if plan.source == "executed"]
     times = [time for time in executed if time is not None]
     if times and one.mean_ns:
@@ -78,9 +76,37 @@ def _part(
     blocks, rows = blocks_a_call(one), one.a_call(one.rows)
     if blocks is None or rows is None:
         return 0.9 if table.whole_reads and table.whole_reads >= _PART * max(1, referred.deleted) else 0.0
-    scans = rows if referred.name in targets else referred.deleted / max(1, one.calls or 1)
+    scans = rows if referred.name in _changed(one) else referred.deleted / max(1, one.calls or 1)
     needed = scans * pages(table, seen)
     return min(1.0, needed / blocks) if needed and blocks >= _PART * needed else 0.0
+
+
+def _within(
+    one: Statement, key: ForeignKeyFacts, table: TableFacts, seen: Evidence
+) -> tuple[float, Within | None]:
+    """Return how often a call scans for a foreign key within functions, and the statement that does so."""
+    inside = executed_within(one, seen) if seen.busy(one.number) else ()
+    inner = next((each for each in inside if _checks(each.statement, key, seen)), None)
+    if inner is None:
+        return 0.0, None
+
+    def scans(each: Statement) -> float:
+        return (each.a_call(each.rows) or 1.0) if _checks(each, key, seen) else 0.0
+
+    return scans_a_call(one, table, scans, seen), inner
+
+
+def _changed(one: Statement) -> set[str]:
+    return set() if one.shape is None else {use.name for use in one.shape.tables if use.changed}
+
+
+def _checks(one: Statement, key: ForeignKeyFacts, seen: Evidence) -> bool:
+    """Return whether a statement deletes rows to which a foreign key refers, or changes their key."""
+    if one.shape is None or one.shape.kind not in ("delete", "update"):
+        return False
+    if one.shape.kind == "update":
+        return key.referred in _changed(one) and _changes_key(one, key, seen)
+    return bool(_changed(one) & _deleting(key.referred, seen))
 
 
 def _changes_key(one: Statement, key: ForeignKeyFacts, seen: Evidence) -> bool:
@@ -109,7 +135,10 @@ def _evidence(
     blocks, calls = blocks_a_call(first), first.calls
     if blocks is not None and calls:
         yield f"Each of {count_words(calls, 'call')} reads {count_words(round(blocks), 'block')}."
-    if table.whole_reads:
+    scans, within = (0.0, None) if _checks(first, key, seen) else _within(first, key, table, seen)
+    if within is not None:
+        yield from within_sentences(within, scans, table)
+    elif table.whole_reads:
         yield f"{table.name} was read as a whole {format_count(round(table.whole_reads))} times."
 
 

@@ -14,6 +14,7 @@ from uncork.advise.rules.indexes.read_words import read_sentences
 from uncork.advise.rules.indexes.uses import large_tables
 from uncork.advise.rules.indexes.variants import variants
 from uncork.advise.rules.indexes.whole_reads import reads_whole, selective
+from uncork.advise.rules.indexes.within import within_sentences
 from uncork.advise.rules.plans.outdated import misled
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.template_words import short_template
@@ -55,7 +56,7 @@ def _finding(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Finding
         objects=(table, *(key.column for key in merged.index.keys if key.column)),
         bill=bill,
         templates=tuple(fractions),
-        statement=first.statement.text,
+        statement=first.within.outer.text if first.within else first.statement.text,
         evidence=tuple(_evidence(mine, seen)),
         candidates=tuple(candidates),
         proof=_PROOF,
@@ -75,6 +76,8 @@ def _headline(merged: Merged, first: Problem) -> str:
 def _evidence(mine: Sequence[Problem], seen: Evidence) -> Iterator[str]:
     first = mine[0]
     yield from read_sentences(first, seen)
+    if first.within is not None:
+        yield from within_sentences(first.within, first.scans, first.use.table)
     yield f"An index would fetch about {count_words(max(1, round(first.want.fetched)), 'row')} instead."
     others = {one.statement.number: one.statement.text for one in mine[1:]}
     others.pop(first.statement.number, None)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rules.indexes.estimates import fraction_of_range
+from uncork.advise.rules.indexes.estimates import fraction_of_range, scan_cost
 from uncork.advise.rules.indexes.keys import Served, served_by
 from uncork.advise.rules.indexes.merging import Wanted, serves
 from uncork.advise.rules.indexes.obstacles import (
@@ -25,6 +26,8 @@ from uncork.advise.rules.indexes.obstacles import (
 from uncork.advise.rules.indexes.reads import Read, read_of, saved
 from uncork.advise.rules.indexes.uses import Use, is_aggregated, uses_of
 from uncork.advise.rules.indexes.wants import Want, passing, want_of, wants_of
+from uncork.advise.rules.indexes.within import part_of_scans, scans_a_call
+from uncork.advise.rules.writes.within_functions import Within, executed_within
 from uncork.advise.traffic import repeated
 from uncork.model.database.index import IndexKey
 
@@ -46,7 +49,8 @@ class Problem:
     """A statement and the index that it wants. `fraction` is the fraction of its time that this would save.
 
     `obstacle` is why an index that exists does not serve; None if there is none to serve. `arms` are the
-    indexes for the parts of an OR.
+    indexes for the parts of an OR. `within` is set for a statement of a function: then `statement` has the
+    number of the one that executes the function, and `scans` is how often each call of it scans the table.
     """
 
     statement: Statement
@@ -56,6 +60,8 @@ class Problem:
     fraction: float
     obstacle: Obstacle | None = None
     arms: tuple[Want, ...] = ()
+    within: Within | None = None
+    scans: float = 1.0
 
 
 def problems(seen: Evidence) -> tuple[Problem, ...]:
@@ -64,7 +70,7 @@ def problems(seen: Evidence) -> tuple[Problem, ...]:
         problem
         for one in seen.costliest()
         if one.number >= 0 and seen.share(seen.busy(one.number)) >= _LEAST_BUSY
-        for problem in _of_statement(one, seen)
+        for problem in (*_of_statement(one, seen), *_within_functions(one, seen))
     ]
     return tuple(sorted(found, key=lambda one: -one.fraction * seen.busy(one.statement.number)))
 
@@ -74,16 +80,43 @@ def _of_statement(one: Statement, seen: Evidence) -> Iterator[Problem]:
         read = read_of(use, one, seen)
         if read is None or not _shows(one, seen):
             continue
-        options = [_problem(use, one, read, want, seen) for want in wants_of(use, one, seen)]
-        known = [each for each in options if each is not None]
-        # Of indexes that save as much, take the one that is cheapest to search.
-        found = max(known, key=lambda each: round(each.fraction, 1), default=None)
+        found = _best(use, one, read, seen)
         if found is None:
             found = _of_setting(use, one, read, seen)
         if found is None and use.alternatives:
             found = _of_or(use, one, read, seen)
         if found is not None and found.fraction >= _LEAST_SAVED * read.part:
             yield found
+
+
+def _best(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | None:
+    """Return the index that saves most; of those that save as much, the one that is cheapest to search."""
+    options = [_problem(use, one, read, want, seen) for want in wants_of(use, one, seen)]
+    known = [each for each in options if each is not None]
+    return max(known, key=lambda each: round(each.fraction, 1), default=None)
+
+
+def _within_functions(outer: Statement, seen: Evidence) -> Iterator[Problem]:
+    """Yield the indexes that statements of functions want, if all counters show that these scan the table.
+
+    Such a statement cannot be changed where the application sends it, so only missing indexes count.
+    """
+    if not outer.calls or outer.calls < _CALLS:
+        return
+    for each in executed_within(outer, seen):
+        for use in uses_of(each.statement, seen):
+            read = Read("scan", 1.0, scan_cost(use.table, seen))
+            found = _best(use, each.statement, read, seen)
+            if found is None or found.obstacle is not None or found.fraction < _LEAST_SAVED:
+                continue
+            scans = scans_a_call(outer, use.table, partial(_names, use.table.name), seen)
+            part = found.fraction * part_of_scans(outer, scans, use.table, seen)
+            if part:
+                yield replace(found, fraction=part, within=each, scans=scans)
+
+
+def _names(table: str, one: Statement) -> float:
+    return float(one.shape is not None and any(use.name == table for use in one.shape.tables))
 
 
 def _shows(one: Statement, seen: Evidence) -> bool:

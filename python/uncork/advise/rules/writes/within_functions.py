@@ -1,19 +1,66 @@
-"""What statements write through functions that they call, and through triggers. Pure."""
+"""What statements execute and write through functions that they call, and through triggers. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.writes.written import Written, written
-from uncork.model.database.catalogue import FunctionFacts
+from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 
-__all__ = ["functions_of", "updated_within"]
+__all__ = ["Within", "executed_within", "functions_of", "updated_within"]
 
 _UPDATE: Final = re.compile(r"(?<![\w$])update\s+[^;]+")
 _EQUAL: Final = re.compile(r"(=\s*)(?:new\.|old\.)?(?:[\w$]+|'[^']*')(?=\s*(?:and\b|$|\)))")
+
+_DEEPEST: Final = 3
+"""Functions within each other that are followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A statement in the body of a function that `outer` executes, itself or through other functions.
+
+    `statement` has the number and the counters of `outer`, but not its rows. `trigger` is empty if the
+    function is called.
+    """
+
+    outer: Statement
+    statement: Statement
+    function: str
+    trigger: str
+
+
+def executed_within(outer: Statement, seen: Evidence) -> tuple[Within, ...]:
+    """Return the statements that a statement may execute within functions; a function counts once."""
+    found: list[Within] = []
+    known: set[str] = set()
+    level = [outer]
+    for _ in range(_DEEPEST):
+        new = []
+        for function, trigger in [pair for one in level for pair in _calls(one, seen)]:
+            if function.name in known or function.calls == 0:
+                continue
+            known.add(function.name)
+            for sql, shape in seen.take_body(function.source) if function.source else ():
+                inner = replace(
+                    outer,
+                    text=sql.lower(),
+                    sql=sql,
+                    shape=shape,
+                    rows=None,
+                    plans=(),
+                    assigned=(),
+                    compared={},
+                )
+                new.append(inner)
+                name = "" if trigger is None else trigger.name
+                found.append(Within(outer, inner, function.name, name))
+        level = new
+    return tuple(found)
 
 
 def updated_within(one: Statement, seen: Evidence) -> tuple[str, Written] | None:
@@ -28,18 +75,32 @@ def updated_within(one: Statement, seen: Evidence) -> tuple[str, Written] | None
 
 def functions_of(one: Statement, seen: Evidence) -> Iterator[FunctionFacts]:
     """Yield the functions of users that a statement calls, and those of triggers that it fires."""
-    what = written(one)
-    called = set() if one.shape is None else set(one.shape.functions)
-    if what is not None:
-        called |= {
-            trigger.function.partition("(")[0]
-            for trigger in seen.catalogue.triggers
-            if trigger.table == what.table and trigger.enabled and what.kind in map(str.lower, trigger.events)
-        }
-    short = {name.rpartition(".")[2] for name in called}
-    for function in seen.catalogue.functions:
-        if function.name.rpartition(".")[2] in short:
+    known = set()
+    for function, _ in _calls(one, seen):
+        if function.name not in known:
+            known.add(function.name)
             yield function
+
+
+def _calls(one: Statement, seen: Evidence) -> Iterator[tuple[FunctionFacts, TriggerFacts | None]]:
+    """Yield the functions that a statement calls, then those that it fires with their triggers."""
+    what = written(one)
+    called: dict[str, TriggerFacts | None] = {}
+    if one.shape is not None:
+        called = {name.rpartition(".")[2]: None for name in one.shape.functions}
+    if what is not None:
+        events = {what.kind, "update"} if what.upsert else {what.kind}
+        for trigger in seen.catalogue.triggers:
+            if (
+                trigger.table == what.table
+                and trigger.enabled
+                and events & set(map(str.lower, trigger.events))
+            ):
+                called.setdefault(trigger.function.partition("(")[0].rpartition(".")[2], trigger)
+    for function in seen.catalogue.functions:
+        short = function.name.rpartition(".")[2]
+        if short in called:
+            yield function, called[short]
 
 
 def _updates(source: str) -> Iterator[Written]:

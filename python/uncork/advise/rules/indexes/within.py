@@ -1,0 +1,77 @@
+"""How much of a statement's time the functions that it executes spend in scans of a table. Pure.
+
+Nobody counts the statements of functions one by one. pg_stat_statements counts their time and blocks for the
+statement that executes the function, and the table's counters have its scans. Both must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rules.indexes.estimates import pages, scan_cost
+from uncork.advise.rules.indexes.uses import nodes_of
+from uncork.advise.rules.plans.costs import believed_ns
+from uncork.advise.rules.writes.within_functions import Within, executed_within
+from uncork.model.results.database import TableFacts
+from uncork.model.template_words import short_template
+from uncork.model.units import format_count
+
+__all__ = ["part_of_scans", "scans_a_call", "within_sentences"]
+
+_AGREES: Final = 0.5
+"""Blocks that a call reads, as a fraction of those of its scans, from which on the counters agree."""
+_SCANNED: Final = 0.3
+"""Scans of the table per call, from which on a call usually scans it."""
+
+
+def scans_a_call(
+    outer: Statement, table: TableFacts, scans: Callable[[Statement], float], seen: Evidence
+) -> float:
+    """Return how often a call scans a table within functions; 0 unless all counters agree.
+
+    `scans` tells how often a call of a statement may scan the table. Scans that statements execute outside of
+    functions are subtracted; the rest is divided by the blocks of the statements that may execute them.
+    """
+    whole, reads = pages(table, seen), table.whole_reads
+    if not reads or not outer.calls or not outer.blocks or not _large(outer, whole):
+        return 0.0
+    blocks, left = 0.0, reads
+    for one in seen.statements.values():
+        if not seen.busy(one.number) or not one.calls or not one.blocks or not _large(one, whole):
+            continue
+        within = any(scans(each.statement) for each in executed_within(one, seen))
+        blocks += one.blocks if within else 0
+        planned = [node.kind == "Seq Scan" for node in nodes_of(one, table.name, seen)]
+        if any(planned) or not (planned or within):
+            left -= one.calls * scans(one)
+    each = max(0.0, left) * outer.blocks / blocks / outer.calls if blocks else 0.0
+    return each if each >= _SCANNED and outer.blocks >= _AGREES * each * whole * outer.calls else 0.0
+
+
+def part_of_scans(outer: Statement, scans: float, table: TableFacts, seen: Evidence) -> float:
+    """Return the fraction of a statement's time that so many scans a call take, by blocks and by rows."""
+    if not scans or not outer.calls or not outer.blocks or not outer.mean_ns:
+        return 0.0
+    blocks = scans * pages(table, seen) * outer.calls / outer.blocks
+    return min(1.0, blocks, scans * believed_ns(scan_cost(table, seen)) / outer.mean_ns)
+
+
+def within_sentences(one: Within, scans: float, table: TableFacts) -> Iterator[str]:
+    """Yield which function executes a statement, and how often a call of the outer one scans the table."""
+    how = (
+        f"Trigger {one.trigger} executes function {one.function}"
+        if one.trigger
+        else f"Calls execute function {one.function}"
+    )
+    yield f"{how}, which executes: {short_template(one.statement.sql)}"
+    yield (
+        f"The counters of {table.name} show {format_count(round(table.whole_reads or 0))} full scans, "
+        f"about {scans:.2g} for each call."
+    )
+
+
+def _large(one: Statement, whole: float) -> bool:
+    """Return whether a call reads about as many blocks as the table has."""
+    return (one.a_call(one.blocks) or 0.0) >= _AGREES * whole

@@ -1,0 +1,97 @@
+"""Turn the variables of a function into parameters of its SQL statements. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from uncork.model.database.statement import StatementShape
+from uncork.profile.shapes.bodies import body_statements
+from uncork.profile.shapes.nodes import children, column_fields, parsed, tokens_of
+from uncork.profile.shapes.scopes import table_name
+from uncork.profile.statement_shape import statement_shape
+
+__all__ = ["function_statements", "with_parameters"]
+
+Tables = Mapping[str, Collection[str]]
+_SYSTEM: Final = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
+_NUMBER: Final = re.compile(r"\$(\d+)")
+
+
+def function_statements(source: str, tables: Tables) -> tuple[tuple[str, StatementShape], ...]:
+    """Return the statements of a function's body that the grammar accepts, each with its shape.
+
+    `tables` are the names of columns by table, as for `statement_shape`.
+    """
+    found = ((sql, with_parameters(sql, tables)) for sql in body_statements(source))
+    shapes = ((sql, statement_shape(text, tables)) for sql, text in found if text is not None)
+    return tuple((sql, shape) for sql, shape in shapes if shape is not None)
+
+
+def with_parameters(sql: str, tables: Tables) -> str | None:
+    """Return a statement of a function with ``$1`` for each variable; None if the grammar rejects it.
+
+    PostgreSQL rejects a name that may be a column or a variable, so a name that no table of the statement has
+    is a variable. So is a field of a record, such as ``NEW.id``, unless the statement names its table.
+    """
+    tree = parsed(sql)
+    if tree is None:
+        return None
+    messages = list(_all(tree))
+    names = _Names(messages, tables)
+    tokens = tokens_of(sql)
+    ends = {start: place for place, (start, _, _) in enumerate(tokens)}
+    first = 1 + max([0, *(int(one) for one in _NUMBER.findall(sql))])
+    numbers: dict[tuple[str, ...], int] = {}
+    whole, pieces, end = sql.encode(), list[bytes](), 0
+    references = [one for one in messages if one.DESCRIPTOR.name == "ColumnRef"]
+    for one in sorted(references, key=lambda each: each.location):
+        fields = column_fields(one)
+        last = ends.get(one.location, len(tokens)) + 2 * (len(fields) - 1)
+        if one.location < end or last >= len(tokens) or not names.is_variable(fields):
+            continue
+        number = numbers.setdefault(fields, first + len(numbers))
+        pieces += [whole[end : one.location], f"${number}".encode()]
+        end = tokens[last][1]
+    return b"".join([*pieces, whole[end:]]).decode()
+
+
+class _Names:
+    """What names in a statement mean: `tables` are those before a dot, `columns` those that stand alone."""
+
+    def __init__(self, messages: Collection[Any], catalogue: Tables) -> None:
+        self.tables: set[str] = set()
+        self.columns = set(_SYSTEM)
+        self.known = True
+        common = {one.ctename for one in messages if one.DESCRIPTOR.name == "CommonTableExpr"}
+        for one in messages:
+            match one.DESCRIPTOR.name:
+                case "RangeVar":
+                    self.tables.add(one.relname)
+                    name = table_name(one.schemaname, one.relname, catalogue)
+                    self.columns.update(catalogue.get(name, ()))
+                    self.known &= one.relname in common or bool(catalogue.get(name))
+                case "Alias":
+                    self.tables.add(one.aliasname)
+                    self.columns.update(each.string.sval for each in one.colnames)
+                case "ResTarget":
+                    self.columns.add(one.name)
+                case "CommonTableExpr":
+                    self.columns.update(each.string.sval for each in one.aliascolnames)
+        self.tables.add("excluded")
+
+    def is_variable(self, fields: tuple[str, ...]) -> bool:
+        """Return whether the parts of a name are a variable's; a name of an unknown table's may be a column.
+
+        A statement that uses a table whose columns are unknown has no plain variables.
+        """
+        if len(fields) > 1:
+            return not self.tables.intersection(fields[:2][: len(fields) - 1])
+        return self.known and fields[0] != "*" and fields[0] not in self.columns | self.tables
+
+
+def _all(message: Any) -> Iterator[Any]:
+    yield message
+    for _, one in children(message):
+        yield from _all(one)
