@@ -160,3 +160,20 @@ def test_a_function_calls_another_that_fires_a_trigger():
     (one,) = find_findings(replace(found, catalogue=replace(found.catalogue, functions=functions)))
     assert one.objects == ("customer_totals", "customer_id")
     assert any("Trigger adding executes function add_up" in text for text in one.evidence)
+
+
+def test_the_index_comes_before_a_trigger_for_each_statement():
+    totals = table("customer_totals", whole_reads=6_000.0, seq_scans=6_000)
+    bulk = {"calls": 60, "rows": 6_000, "blocks": 60 * 101_000, "mean_ns": 2e9}
+    assert [one.rule for one in fired(totals=totals, counts=bulk)] == ["missing-index"]
+    indexed = (index("CREATE INDEX totals_customer ON customer_totals (customer_id)"),)
+    assert [one.rule for one in fired(totals=totals, counts=bulk, indexes=indexed)] == ["row-trigger"]
+
+
+def test_statements_that_scan_the_same_table_share_its_scans():
+    twice = (
+        "BEGIN UPDATE customer_totals SET amount = 1 WHERE customer_id = NEW.customer_id; "
+        "PERFORM 1 FROM customer_totals WHERE customer_id = NEW.id; END"
+    )
+    (one,) = fired(source=twice, counts={"blocks": 600 * 2_000})
+    assert one.bill.share == pytest.approx(0.5, abs=0.02)

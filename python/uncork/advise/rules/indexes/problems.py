@@ -6,6 +6,7 @@ that the statement cannot use as it is written.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +32,7 @@ from uncork.advise.rules.writes.within_functions import Within, executed_within
 from uncork.advise.traffic import repeated
 from uncork.model.database.index import IndexKey
 
-__all__ = ["Problem", "problems"]
+__all__ = ["Problem", "problems", "scanned_within"]
 
 _LEAST_SAVED: Final = 0.5
 """Fraction of a statement's time that an index must save. The planner prefers the cheaper path by a small
@@ -96,23 +97,31 @@ def _best(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | Non
     return max(known, key=lambda each: round(each.fraction, 1), default=None)
 
 
-def _within_functions(outer: Statement, seen: Evidence) -> Iterator[Problem]:
-    """Yield the indexes that statements of functions want, if all counters show that these scan the table.
+def scanned_within(outer: Statement, function: str, part: float, seen: Evidence) -> bool:
+    """Return whether scans that an index would save take most of a function's part of the time."""
+    found = (one for one in _within_functions(outer, seen) if one.within and one.within.function == function)
+    return sum(one.fraction for one in found) >= _LEAST_SAVED * part
 
-    Such a statement cannot be changed where the application sends it, so only missing indexes count.
+
+def _within_functions(outer: Statement, seen: Evidence) -> Iterator[Problem]:
+    """Yield the problems of statements in functions, if all counters show that these scan the table.
+
+    Such a statement cannot be changed where the application sends it, so only missing indexes count. If
+    several may scan a table, each has an equal part of its scans.
     """
-    if not outer.calls or outer.calls < _CALLS:
-        return
+    found: dict[str, list[Problem]] = defaultdict(list)
     for each in executed_within(outer, seen):
         for use in uses_of(each.statement, seen):
             read = Read("scan", 1.0, scan_cost(use.table, seen))
-            found = _best(use, each.statement, read, seen)
-            if found is None or found.obstacle is not None or found.fraction < _LEAST_SAVED:
-                continue
-            scans = scans_a_call(outer, use.table, partial(_names, use.table.name), seen)
-            part = found.fraction * part_of_scans(outer, scans, use.table, seen)
-            if part:
-                yield replace(found, fraction=part, within=each, scans=scans)
+            one = _best(use, each.statement, read, seen)
+            if one is not None and one.obstacle is None and one.fraction >= _LEAST_SAVED:
+                found[use.table.name].append(replace(one, within=each))
+    for name, of_table in found.items():
+        table = seen.tables[name]
+        scans = scans_a_call(outer, table, partial(_names, name), seen)
+        part = part_of_scans(outer, scans, table, seen) / len(of_table)
+        if scans * (outer.calls or 0) >= _CALLS:
+            yield from (replace(one, fraction=one.fraction * part, scans=scans) for one in of_table)
 
 
 def _names(table: str, one: Statement) -> float:

@@ -8,6 +8,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.problems import scanned_within
 from uncork.advise.rules.plans.costs import LARGE_ROWS, SLOWER, believed_ns, own_functions
 from uncork.model.database.catalogue import FunctionFacts
 from uncork.model.database.finding import Candidate, Finding
@@ -45,7 +46,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 continue
             saved, evidence = found
             bill = seen.bill_of({one.number: saved})
-            if worth(bill):
+            if worth(bill) and not scanned_within(one, function.name, saved, seen):
                 yield _finding(one, function, saved, evidence, seen)
                 break
 

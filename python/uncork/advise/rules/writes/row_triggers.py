@@ -8,6 +8,7 @@ from typing import Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
 from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.indexes.problems import scanned_within
 from uncork.advise.rules.writes.written import written
 from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 from uncork.model.database.finding import Candidate, Finding
@@ -40,7 +41,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             function = functions.get(trigger.function.partition("(")[0].rpartition(".")[2])
             part = _part(one, trigger, function, rows)
             bill = seen.bill_of({one.number: part}, WORK | {"Lock"})
-            if part and worth(bill):
+            scans = function is not None and scanned_within(one, function.name, part, seen)
+            if part and worth(bill) and not scans:
                 yield _finding(one, trigger, function, rows, part, seen)
 
 
