@@ -18,6 +18,7 @@ from uncork.model.results.database import (
     Usage,
     WaiterFacts,
 )
+from uncork.profile.shapes.variables import function_statements
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 
@@ -172,6 +173,11 @@ def test_an_insert_that_waits_is_no_hot_row():
 
 COUNT = "BEGIN\n  UPDATE total SET n = n + NEW.price WHERE shop = NEW.shop;\n  RETURN NEW;\nEND"
 
+UPSERT = (
+    "BEGIN INSERT INTO total (shop, n) VALUES (NEW.shop, NEW.price) "
+    "ON CONFLICT (shop) DO UPDATE SET n = total.n + excluded.n; RETURN NEW; END"
+)
+
 
 def function(name, source):
     return FunctionFacts(name, "plpgsql", "volatile", "unsafe", False, False, 100.0, source)
@@ -183,19 +189,29 @@ def counted(source=COUNT):
     return Catalogue(triggers=(trigger,), functions=(function("count_hit", source),))
 
 
-def test_a_row_that_a_trigger_updates_is_a_hot_row_of_its_table():
+def within(source=COUNT):
     text = "insert into hits (page) values (?)"
-    one = first(evidence([blocker(text, waiters=[waiter(text)])], texts=(text,), catalogue=counted()))
+    tables = {"total": ("shop", "n"), "other": ("n",)}
+    return first(
+        evidence(
+            [blocker(text, waiters=[waiter(text)])],
+            texts=(text,),
+            catalogue=counted(source),
+            take_body=lambda body: function_statements(body, tables),
+        )
+    )
+
+
+@pytest.mark.parametrize("source", [COUNT, UPSERT])
+def test_a_row_that_a_trigger_updates_is_a_hot_row_of_its_table(source):
+    one = within(source)
     assert (one.rule, one.objects) == ("hot-row", ("total", "n"))
     assert "The statement updates it in function count_hit." in one.evidence
     assert "PRIMARY KEY (shop, part)" in one.candidates[0].sql
 
 
 def test_a_function_that_updates_several_tables_does_not_show_which_one_is_contended():
-    text = "insert into hits (page) values (?)"
-    several = counted(f"{COUNT}; UPDATE other SET n = n + 1;")
-    seen = evidence([blocker(text, waiters=[waiter(text)])], texts=(text,), catalogue=several)
-    assert first(seen).rule == "lock-wait"
+    assert within(f"{COUNT}; UPDATE other SET n = n + 1;").rule == "lock-wait"
 
 
 LOCKS = {

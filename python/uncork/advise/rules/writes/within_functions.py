@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,9 +11,6 @@ from uncork.advise.rules.writes.written import Written, written
 from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 
 __all__ = ["Within", "executed_within", "functions_of", "updated_within"]
-
-_UPDATE: Final = re.compile(r"(?<![\w$])update\s+[^;]+")
-_EQUAL: Final = re.compile(r"(=\s*)(?:new\.|old\.)?(?:[\w$]+|'[^']*')(?=\s*(?:and\b|$|\)))")
 
 _DEEPEST: Final = 3
 """Functions within each other that are followed."""
@@ -65,11 +61,11 @@ def executed_within(outer: Statement, seen: Evidence) -> tuple[Within, ...]:
 
 def updated_within(one: Statement, seen: Evidence) -> tuple[str, Written] | None:
     """Return the only table that functions of a statement update, with the function's name; else None."""
-    found = {
-        what.table: (function.name, what)
-        for function in functions_of(one, seen)
-        for what in _updates(function.source)
-    }
+    found: dict[str, tuple[str, Written]] = {}
+    for each in executed_within(one, seen):
+        what = written(each.statement)
+        if what is not None and (what.kind == "update" or what.upsert) and what.sets:
+            found[what.table] = (each.function, what)
     return next(iter(found.values())) if len(found) == 1 else None
 
 
@@ -101,13 +97,3 @@ def _calls(one: Statement, seen: Evidence) -> Iterator[tuple[FunctionFacts, Trig
         short = function.name.rpartition(".")[2]
         if short in called:
             yield function, called[short]
-
-
-def _updates(source: str) -> Iterator[Written]:
-    """Yield what the UPDATE statements of a function write; its variables count as parameters."""
-    for match in _UPDATE.finditer(source.lower()):
-        head, where, condition = match[0].partition("where")
-        values = _EQUAL.sub(lambda value: f"{value[1]}?", condition)
-        what = written(Statement(-1, f"{head}{where}{values}".strip()))
-        if what is not None and what.sets:
-            yield what
