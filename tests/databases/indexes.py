@@ -19,6 +19,12 @@ ORDERS = (
     "ALTER TABLE orders ADD PRIMARY KEY (id)",
     "VACUUM ANALYZE orders",
 )
+POLICY = (
+    "DO $$ BEGIN CREATE ROLE tenant_app; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
+    "ALTER TABLE orders ENABLE ROW LEVEL SECURITY",
+    "CREATE POLICY own_orders ON orders USING (customer_id = current_setting('app.tenant')::int)",
+    "GRANT SELECT ON orders TO tenant_app",
+)
 PEOPLE = (
     "CREATE TABLE people AS SELECT n AS id, 'Person' || n || '@Example.com' AS email, "
     "md5(n::text) AS name, (n * 7919 % 150000)::text AS code, "
@@ -57,6 +63,16 @@ def two_searches(connection: Connection, over: Event, chance: Random) -> None:
         connection.execute("SELECT * FROM orders WHERE customer_id = %s", (customer,)).fetchall()
         connection.execute(
             "SELECT id FROM orders WHERE total > %s AND customer_id = %s", (total, customer)
+        ).fetchall()
+
+
+def of_a_tenant(connection: Connection, over: Event, chance: Random) -> None:
+    """List the newest orders of one tenant after another, with the rights of a role under row security."""
+    connection.execute("SET ROLE tenant_app")
+    while not over.is_set():
+        connection.execute("SELECT set_config('app.tenant', %s, false)", (str(chance.randrange(CUSTOMERS)),))
+        connection.execute(
+            "SELECT id, total FROM orders WHERE state = %s ORDER BY created LIMIT 20", ("done",)
         ).fetchall()
 
 
@@ -112,6 +128,21 @@ MISSING = (
         ["orders", "customer_id"],
         ["ON orders (customer_id)"],
         versions=range(16, 100),
+    ),
+    Scenario(
+        "a policy of row security without an index",
+        (*ORDERS, *POLICY),
+        [("shop", of_a_tenant)] * 2,
+        "missing-index",
+        ["orders", "customer_id"],
+        ["ON orders (customer_id"],
+        seldom=True,
+    ),
+    Scenario(
+        "a policy of row security with an index",
+        (*ORDERS, *POLICY, "CREATE INDEX orders_of_customer ON orders (customer_id, created)"),
+        [("shop", of_a_tenant)] * 2,
+        seldom=True,
     ),
     Scenario(
         "an update by a column without an index",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -199,6 +200,49 @@ def test_what_a_locked_table_defines_is_left_out(shop):
     assert {row["definition"] for row in found.tables["database_constraints"]} == {""}
     definitions = {row["name"]: row["definition"] for row in found.tables["database_views"]}
     assert definitions["large"] is None and "Shop" in definitions["largest"]
+
+
+SECURED = """
+CREATE FUNCTION "Shop".me() RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE POLICY own ON "Shop".customer TO reading USING (id = "Shop".me());
+CREATE POLICY changes ON "Shop".orders AS RESTRICTIVE FOR UPDATE
+  USING (customer IN (SELECT id FROM "Shop".customer));
+CREATE POLICY kept ON "Shop".unused USING (true);
+ALTER TABLE "Shop".customer ENABLE ROW LEVEL SECURITY;
+ALTER TABLE "Shop".orders ENABLE ROW LEVEL SECURITY, OWNER TO owning;
+"""
+
+
+def test_policies_are_read_with_the_roles_that_they_apply_to(shop):
+    watch = ServerWatch(shop.conninfo())
+    roles = ["member", "owning", "bypassing", "postgres"]
+    try:
+        with psycopg.connect(shop.conninfo()) as connection:
+            connection.execute("CREATE ROLE reading; CREATE ROLE member IN ROLE reading; CREATE ROLE owning")
+            connection.execute("CREATE ROLE bypassing BYPASSRLS IN ROLE reading")
+            connection.execute(SECURED)
+            connection.commit()
+            found = connection.execute(
+                "SELECT oid, relname FROM pg_class WHERE relnamespace = '\"Shop\"'::regnamespace"
+                " AND relname IN ('customer', 'orders', 'unused')"
+            ).fetchall()
+            scope = CatalogueScope({oid: ("Shop", name) for oid, name in found}, [], roles=roles)
+            free = watch.catalogue(scope)
+            connection.execute('LOCK TABLE "Shop".customer')
+            locked = watch.catalogue(scope)
+            connection.rollback()
+            connection.execute('ALTER TABLE "Shop".orders OWNER TO CURRENT_USER')
+            connection.execute('DROP POLICY own ON "Shop".customer')
+            connection.execute("DROP ROLE reading, member, owning, bypassing")
+    finally:
+        watch.close()
+    assert free.failed == locked.failed == {}
+    own, changes = free.tables["database_policies"]
+    assert (own["name"], own["command"], own["permissive"], own["volatile"]) == ("own", "all", True, True)
+    assert (changes["name"], changes["command"], changes["permissive"]) == ("changes", "update", False)
+    assert own["condition"] == '(id = "Shop".me())' and not changes["volatile"]
+    assert json.loads(own["roles"]) == ["member"] and json.loads(changes["roles"]) == ["member"]
+    assert {row["condition"] for row in locked.tables["database_policies"]} == {""}
 
 
 def test_a_role_that_may_not_read_tables_learns_that_statistics_are_missing(shop, tmp_path):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from uncork.model.database.catalogue import Catalogue, ColumnFacts
+from uncork.model.database.catalogue import Catalogue, ColumnFacts, PolicyFacts
 from uncork.model.database.finding import Bill
 from uncork.model.database.index import IndexShape
 from uncork.model.database.plan import PlanNode, StatementPlan
@@ -60,7 +60,9 @@ class Statement:
     `assigned` are the constants that an UPDATE assigns to columns, None for NULL, in each text of it that
     sessions sent; a text that assigns anything else has none. `compared` are the constants with which all
     texts of it compare columns. `repeated` are the updates of a log that assigned a row the values which it
-    had been given before, and all updates that the log was read for.
+    had been given before, and all updates that the log was read for. `role` is the role that ran it most,
+    empty if unknown. `policies` add their conditions to it for that role; `shape` has these conditions, and
+    plans that lack them are left out of `plans`.
     """
 
     number: int
@@ -82,6 +84,8 @@ class Statement:
     assigned: tuple[Mapping[str, str | None], ...] = ()
     compared: Mapping[str, str] = field(default_factory=dict)
     repeated: tuple[int, int] | None = None
+    role: str = ""
+    policies: tuple[PolicyFacts, ...] = ()
 
     def a_call(self, total: float | None) -> float | None:
         """Return a total for each call; None if the total or the number of calls is unknown."""

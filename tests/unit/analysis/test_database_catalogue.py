@@ -122,6 +122,14 @@ def test_foreign_keys_and_partitions_name_the_other_table():
     assert (options.parent, options.bounds, options.options["fillfactor"]) == ("orders", "DEFAULT", "70")
 
 
+def test_policies_name_their_table_and_their_roles():
+    row = {"oid": 7, "table_oid": 2, "name": "own", "command": "all", "permissive": True, "volatile": False}
+    (found,) = catalogue_of(
+        stored(database_policies=[{**row, "condition": "(tenant = 1)", "roles": '["app", "web"]'}]), FACTS
+    ).policies
+    assert (found.table, found.condition, found.roles) == ("Shop.line", "(tenant = 1)", ("app", "web"))
+
+
 FUNCTION = {"schema": "public", "volatility": "volatile", "cost": 100.0, "source": ""}
 
 

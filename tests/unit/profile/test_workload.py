@@ -6,9 +6,19 @@ from dataclasses import replace
 import pytest
 
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts, ViewFacts
-from uncork.model.database.workload import CalledOperation, Reference, RowSample, Sample, SampledExpression
+from uncork.model.database.workload import (
+    CalledOperation,
+    CapturedStatement,
+    CapturedWorkload,
+    NotCaptured,
+    Reference,
+    RowSample,
+    Sample,
+    SampledExpression,
+)
 from uncork.profile.workload.building import Execution, SeenStatement, build_workload, rows_of, samples_of
 from uncork.profile.workload.drawing import ColumnDraw, pattern_of
+from uncork.profile.workload.excluded import without_statements
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import Constant, as_arrays, found_values, with_keys, with_values
 from uncork.profile.workload.sets import SETS
@@ -430,3 +440,12 @@ def test_parameters_get_the_types_of_their_values_or_columns(sql, values, typed)
 def test_a_parameter_that_is_compared_with_a_column_keeps_the_type_that_the_server_infers_at_first():
     first = next(typed_texts("SELECT $1 FROM orders WHERE id = $2", [("1", "2")], KNOWN))
     assert first == "SELECT $1::integer FROM orders WHERE id = $2"
+
+
+def test_statements_that_a_copy_cannot_execute_are_missing_with_the_reason():
+    captured = CapturedStatement(1, "SELECT 1", ((),), "none", 5.0, 1e6, 0.25, (), changes=False)
+    other = replace(captured, template=2)
+    lost = NotCaptured(3, "SELECT 3", "no values", 0.5)
+    found = without_statements(CapturedWorkload((captured, other), (lost,), 60.0, 1.0), {1: "row security"})
+    assert found.statements == (other,)
+    assert [(one.template, one.reason) for one in found.missing] == [(3, "no values"), (1, "row security")]

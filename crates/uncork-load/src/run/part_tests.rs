@@ -107,7 +107,10 @@ fn plan(threads: usize, part: &str, changes: &str) -> LoadPlan {
     LoadPlan::parse(text.as_bytes()).expect("valid")
 }
 
-fn noted(plan: &LoadPlan) -> (Vec<Begun>, Report) {
+/// What began, and the report.
+type Noted = (Vec<Begun>, Report);
+
+fn noted(plan: &LoadPlan) -> Noted {
     let shape = Shape::of(plan);
     let fake = plan.fake.clone().expect("given");
     let driver = Noting {
@@ -122,7 +125,7 @@ fn noted(plan: &LoadPlan) -> (Vec<Begun>, Report) {
 }
 
 /// What one process with four threads does, and what four processes with a thread each do.
-fn whole_and_parts(changes: &str) -> ((Vec<Begun>, Report), (Vec<Begun>, Vec<Report>)) {
+fn whole_and_parts(changes: &str) -> (Noted, (Vec<Begun>, Vec<Report>)) {
     let whole = noted(&plan(4, "", changes));
     let (mut begun, mut reports) = (Vec::new(), Vec::new());
     for index in 0..4 {

@@ -17,6 +17,7 @@ from uncork.model.database.catalogue import (
     ColumnFacts,
     ConstraintFacts,
     FunctionFacts,
+    PolicyFacts,
     RoleSetting,
     ServerSetting,
     TableOptions,
@@ -65,6 +66,9 @@ def catalogue_of(tables: Tables, facts: Mapping[str, Any]) -> Catalogue:
         ),
         triggers=tuple(
             _trigger(row, names[row["table_oid"]]) for row in _rows(tables, "database_triggers", names)
+        ),
+        policies=tuple(
+            _policy(row, names[row["table_oid"]]) for row in _rows(tables, "database_policies", names)
         ),
         functions=tuple(_functions(tables["database_functions"], settings, facts)),
         views=tuple(
@@ -135,6 +139,19 @@ def _trigger(row: Row, table: str) -> TriggerFacts:
         function=qualified_name({"schema": row["function_schema"], "name": row["function"]}),
         definition=row["definition"],
         enabled=row["enabled"],
+    )
+
+
+def _policy(row: Row, table: str) -> PolicyFacts:
+    return PolicyFacts(
+        name=row["name"],
+        table=table,
+        table_oid=row["table_oid"],
+        command=row["command"],
+        permissive=row["permissive"],
+        condition=row["condition"],
+        volatile=row["volatile"],
+        roles=tuple(_list(row["roles"])),
     )
 
 

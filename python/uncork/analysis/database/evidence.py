@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -23,12 +23,13 @@ from uncork.profile.shapes.assigned_values import assigned_values
 from uncork.profile.shapes.compared_values import compared_values
 from uncork.profile.shapes.index_shape import index_shape
 from uncork.profile.shapes.plan_filter import filter_predicates
+from uncork.profile.shapes.policies import with_policies
 from uncork.profile.shapes.variables import function_statements
 from uncork.profile.statement_shape import statement_shape
 from uncork.profile.workload.literals import with_keys
 from uncork.stats.sampled_time import BATCHES
 
-__all__ = ["evidence_of", "pieces_of", "statement_of"]
+__all__ = ["evidence_of", "main_roles", "pieces_of", "statement_of"]
 
 Row = Mapping[str, Any]
 _PLACE: Final = ("template", "state", "wait_class", "wait_event", "application", "user")
@@ -46,11 +47,12 @@ def evidence_of(
     plans: Sequence[StatementPlan] = (),
     rates: SessionRates | None = None,
     texts: Mapping[int, Sequence[str]] | None = None,
+    roles: Mapping[int, str] | None = None,
 ) -> Evidence:
     """Return the evidence of a watched server. `templates` is the stored table of that name. Pure.
 
     `texts` are statements as sessions sent them, by template. A shape has the keys of documents that all
-    texts of its statement have.
+    texts of its statement have. `roles` are the roles that ran each template most.
     """
     tables = {one.name: one for one in result.tables}
     columns = {name: [one.name for one in found] for name, found in catalogue.columns.items()}
@@ -69,8 +71,9 @@ def evidence_of(
         keyed = with_keys(text, texts_of) if texts_of else text
         shape = _shape(one, keyed, columns) if place < _SHAPES else None
         known = statement_of(one, result.block_bytes, text, shape, by_template[one.number])
+        role = (roles or {}).get(one.number, "")
         statements[one.number] = replace(
-            known,
+            _under_policies(known, role, catalogue, result.role),
             assigned=_assigned(one, texts_of),
             compared=compared_values(texts_of, columns) if place < _COMPARED else {},
         )
@@ -90,6 +93,34 @@ def evidence_of(
         take_filter=lambda node: filter_predicates(node, columns),
         take_body=cache(lambda source: function_statements(source, columns)),
     )
+
+
+def _under_policies(one: Statement, role: str, catalogue: Catalogue, planned_by: str) -> Statement:
+    """Return a statement with the conditions that row security adds for a role.
+
+    A plan has them only if row security applies to the role that asked for it.
+    """
+    if one.shape is None or not catalogue.policies:
+        return replace(one, role=role)
+    shape, policies = with_policies(one.shape, role, catalogue)
+    same = all(planned_by in policy.roles for policy in policies)
+    return replace(one, role=role, shape=shape, policies=policies, plans=one.plans if same else ())
+
+
+def main_roles(statements: Iterable[Row], pieces: Sequence[Piece]) -> dict[int, str]:
+    """Return the role that ran each template most: by its time in pg_stat_statements, else in samples.
+
+    A session that changed its role (SET ROLE) has the new one only in pg_stat_statements. Pure.
+    """
+    sampled: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    counted: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for piece in pieces:
+        if piece.template is not None:
+            sampled[piece.template][piece.user] += piece.sessions
+    for row in statements:
+        if row["template"] is not None:
+            counted[row["template"]][row["user"]] += row["execution_ns"]
+    return {number: max(found, key=found.__getitem__) for number, found in {**sampled, **counted}.items()}
 
 
 def statement_of(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from uncork.advise.evidence import Evidence
 from uncork.advise.findings import find_findings
 from uncork.analysis.database.catalogue import catalogue_of
-from uncork.analysis.database.evidence import evidence_of, pieces_of
+from uncork.analysis.database.evidence import evidence_of, main_roles, pieces_of
 from uncork.analysis.database.horizons import horizon_holders
 from uncork.analysis.database.plans import missing_plans, plans_of, statement_plans
 from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_facts
@@ -138,6 +138,7 @@ def database_evidence(
         statement_plans(plans),
         session_rates_of(result),
         _texts(tables["database_texts"]),
+        main_roles(statements, pieces),
     )
     return replace(result, findings=find_findings(seen)), seen
 

@@ -127,7 +127,7 @@ def read_lost(connection: psycopg.Connection[Any], schema: Schema) -> tuple[NotC
     for table in schema.tables:
         name = f"{table.schema}.{table.name}"
         if table.row_security:
-            lost = "statements of roles that policies apply to have other plans on the source"
+            lost = "statements to which its policies add a condition are not measured"
             why = "the copy's role is a superuser, to whom policies do not apply"
             found.append(NotCopied(f"row security of table {name}", why, lost))
         if table.tablespace:

@@ -32,6 +32,7 @@ _TRIGGERS: Final = (
     *("oid", "table_oid", "name", "function_oid", "timing", "per_row", "events", "function_schema"),
     *("function", "definition", "enabled"),
 )
+_POLICIES: Final = ("oid", "table_oid", "name", "command", "permissive", "condition", "volatile", "roles")
 _FUNCTIONS: Final = (
     *("oid", "schema", "name", "language", "volatility", "parallel", "strict", "returns_set", "cost"),
     *("source", "parsed"),
@@ -48,12 +49,14 @@ _LONGEST_NS: Final = 2_000_000_000
 class CatalogueScope:
     """What to read: tables by oid with schema and name, and functions and views by the `words` of statements.
 
-    With `values`, the statistics of columns include common values and bounds of the histogram.
+    `roles` are the roles that ran the statements. With `values`, the statistics of columns include common
+    values and bounds of the histogram.
     """
 
     tables: Mapping[int, tuple[str, str]]
     words: Collection[str]
     values: bool = True
+    roles: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ def read_catalogue(ask: Ask, version: int, scope: CatalogueScope) -> ReadCatalog
         "database_columns": reader.columns(),
         "database_constraints": reader.constraints(),
         "database_triggers": triggers,
+        "database_policies": reader.policies(),
         "database_functions": reader.functions({row["function_oid"] for row in triggers}),
         "database_views": reader.views(),
         "database_table_options": reader.options(),
@@ -101,6 +105,7 @@ class _Reader:
             "names": sorted({name for _, name in scope.tables.values()}),
             "words": sorted(scope.words),
             "values": scope.values,
+            "roles": sorted(scope.roles),
         }
         self._given["locked"] = [oid for (oid,) in self._answer("locks", catalogue_sql.LOCKED)]
 
@@ -129,6 +134,13 @@ class _Reader:
     def triggers(self) -> list[Row]:
         """Return triggers, each with the oid of its function."""
         return self._of_tables("triggers", catalogue_sql.TRIGGERS, _TRIGGERS)
+
+    def policies(self) -> list[Row]:
+        """Return policies; one that refers to a locked table has no condition."""
+        found = self._of_tables("policies of row security", catalogue_sql.POLICIES, _POLICIES)
+        for row in found:
+            row["condition"] = without_literal_secrets(row["condition"])
+        return found
 
     def functions(self, of_triggers: Collection[int]) -> list[Row]:
         """Return functions, without their counters, which are part of each snapshot."""

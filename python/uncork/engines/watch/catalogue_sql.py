@@ -18,6 +18,7 @@ __all__ = [
     "LOCKED",
     "OPTIONS",
     "OWN_SETTINGS",
+    "POLICIES",
     "ROLE_SETTINGS",
     "SERVER_SETTINGS",
     "STATISTICS",
@@ -123,6 +124,38 @@ SELECT {MARK} t.oid::bigint, t.tgrelid::bigint, t.tgname, t.tgfoid::bigint,
   JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
  WHERE t.tgrelid = ANY (%(tables)s::oid[]) AND NOT t.tgisinternal
  ORDER BY t.tgrelid, t.tgname
+"""
+
+POLICIES: Final = f"""
+SELECT {MARK} p.oid::bigint, p.polrelid::bigint, p.polname,
+       CASE p.polcmd WHEN 'r' THEN 'select' WHEN 'a' THEN 'insert' WHEN 'w' THEN 'update'
+                     WHEN 'd' THEN 'delete' ELSE 'all' END,
+       p.polpermissive,
+       CASE WHEN p.polrelid <> ALL (%(locked)s::oid[]) AND NOT EXISTS (
+                   SELECT FROM pg_catalog.pg_depend AS d
+                    WHERE d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass AND d.objid = p.oid
+                      AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+                      AND d.refobjid = ANY (%(locked)s::oid[]))
+            THEN coalesce(pg_catalog.pg_get_expr(p.polqual, p.polrelid), '') ELSE '' END,
+       EXISTS (SELECT FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_proc AS f ON f.oid = d.refobjid
+                WHERE d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass AND d.objid = p.oid
+                  AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND f.provolatile = 'v'),
+       ARRAY(SELECT r.rolname::text FROM pg_catalog.pg_roles AS r
+              WHERE (r.rolname = ANY (%(roles)s::name[])
+                     OR r.oid IN (SELECT a.usesysid FROM pg_catalog.pg_stat_activity AS a))
+                AND NOT r.rolsuper AND NOT r.rolbypassrls
+                AND (c.relforcerowsecurity OR NOT pg_catalog.pg_has_role(r.oid, c.relowner, 'USAGE'))
+                AND (0 = ANY (p.polroles)
+                     OR EXISTS (SELECT FROM pg_catalog.unnest(p.polroles) AS o (oid)
+                                 WHERE pg_catalog.pg_has_role(r.oid, o.oid, 'USAGE')))
+              ORDER BY 1)
+  FROM pg_catalog.pg_policy AS p JOIN pg_catalog.pg_class AS c ON c.oid = p.polrelid
+ WHERE p.polrelid = ANY (%(tables)s::oid[]) AND c.relrowsecurity
+ ORDER BY p.polrelid, p.polname
+"""
+"""Policies, each with the roles that it applies to: roles in ``%(roles)s``, and roles of sessions.
+
+Row security does not apply to superusers, to roles with BYPASSRLS, and to a table's owner unless forced.
 """
 
 OPTIONS: Final = f"""

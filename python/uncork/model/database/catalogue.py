@@ -10,6 +10,7 @@ __all__ = [
     "ColumnFacts",
     "ConstraintFacts",
     "FunctionFacts",
+    "PolicyFacts",
     "RoleSetting",
     "ServerSetting",
     "TableOptions",
@@ -83,6 +84,26 @@ class TriggerFacts:
     function: str
     definition: str
     enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFacts:
+    """A policy of a table whose row security is enabled.
+
+    `command` is "all", "select", "insert", "update" or "delete". `condition` is the condition of USING, empty
+    if there is none. `volatile` is true if it calls a VOLATILE function of a user, so that no index can serve
+    it. `roles` are the roles of the watched statements that it applies to: superusers, roles with BYPASSRLS
+    and owners of the table (unless row security is forced) are not among them.
+    """
+
+    name: str
+    table: str
+    table_oid: int
+    command: str
+    permissive: bool
+    condition: str
+    volatile: bool
+    roles: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +183,7 @@ class Catalogue:
     columns: Mapping[str, tuple[ColumnFacts, ...]] = field(default_factory=dict)
     constraints: tuple[ConstraintFacts, ...] = ()
     triggers: tuple[TriggerFacts, ...] = ()
+    policies: tuple[PolicyFacts, ...] = ()
     functions: tuple[FunctionFacts, ...] = ()
     views: tuple[ViewFacts, ...] = ()
     options: Mapping[str, TableOptions] = field(default_factory=dict)

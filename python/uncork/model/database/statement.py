@@ -82,7 +82,7 @@ class Predicate:
     (value "column"). Types are named as format_type() does, without a modifier: "integer", "text[]".
 
     `alternative` is true for parts of an OR, with the same number in `group` for parts of the same OR; other
-    predicates have group 0.
+    predicates have group 0. `barred` is true if row security keeps every index from serving it.
     """
 
     table: str
@@ -101,6 +101,7 @@ class Predicate:
     alternative: bool = False
     group: int = 0
     level: int = 0
+    barred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

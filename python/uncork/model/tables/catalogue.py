@@ -74,6 +74,23 @@ CATALOGUE_TABLES = (
         ),
     ),
     Table(
+        "database_policies",
+        "Policies of these tables, if row security is enabled for the table.",
+        ("oid",),
+        (
+            _OID,
+            _TABLE_OID,
+            Column("name", "text", "", "policy"),
+            Column("command", "text", "", "all, select, insert, update or delete"),
+            Column("permissive", "flag", "", "false if it is restrictive: it must hold beside the others"),
+            Column(
+                "condition", "text", "", "which rows it shows (USING); empty if it has none or is unknown"
+            ),
+            Column("volatile", "flag", "", "true if its condition calls a VOLATILE function of a user"),
+            Column("roles", "text", "", "roles of the watched statements that it applies to, as JSON"),
+        ),
+    ),
+    Table(
         "database_functions",
         "Functions of users that triggers or the watched statements call; before the watch only counters.",
         ("moment", "oid"),

@@ -37,6 +37,7 @@ from uncork.profile.workload.building import (
     rows_of,
     samples_of,
 )
+from uncork.profile.workload.excluded import without_statements
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import with_values
 from uncork.profile.workload.typed import typed_texts
@@ -57,14 +58,18 @@ _MOST_STORED: Final = 10
 """The most common values, and bounds, that a watch stores of a column."""
 
 
-def captured_workload(folder: Path, conninfo: str | None, log: Path | None = None) -> CapturedWorkload:
+def captured_workload(
+    folder: Path, conninfo: str | None, log: Path | None = None, *, for_copy: bool = False
+) -> CapturedWorkload:
     """Return the workload of a stored watch of a server, and of a stored run of its logs if there is one.
 
     Values come from executions in the log, else from texts of sessions, else from the columns' statistics.
     With `conninfo`, uncork reads the statistics that the run does not hold from that database. It reads a few
     rows for parameters that are compared with an expression, an array or a document, of which there are no
     statistics, and for values of several columns that one row has together. It has the server plan, but not
-    execute, each statement with its first values. A statement that the server refuses is missing.
+    execute, each statement with its first values. A statement that the server refuses is missing. With
+    `for_copy`, statements are missing too that a copy cannot execute as the server does: those to which row
+    security adds a condition, because a copy has no policies.
 
     Raises:
         UsageError: if the run is of another kind.
@@ -77,13 +82,15 @@ def captured_workload(folder: Path, conninfo: str | None, log: Path | None = Non
     facts, tables = read_evidence(folder, DATABASE_TABLES)
     logged = None if log is None else stored_log_result(log)
     statements = _statements(facts, tables, evidence, logged)
+    secured = _secured(evidence) if for_copy else {}
     known = Known(
         evidence.catalogue,
         {name: evidence.rows(name) for name in evidence.tables},
         _unique_keys(evidence),
     )
     if conninfo is None:
-        return build_workload(statements, known, evidence.seconds, evidence.sessions)
+        workload = build_workload(statements, known, evidence.seconds, evidence.sessions)
+        return without_statements(workload, secured)
     with closing(ServerWatch(conninfo)) as server, server.planning() as planner:
         wanted = [one for one in columns_of(statements, known) if _is_incomplete(one)]
         values = planner.column_values([(_qualified(one.table), one.name) for one in wanted])
@@ -94,7 +101,19 @@ def captured_workload(folder: Path, conninfo: str | None, log: Path | None = Non
             together=_in_time(rows_of(statements, known), planner.sample_rows, RowSample),
         )
         workload = build_workload(statements, known, evidence.seconds, evidence.sessions)
-        return _checked(workload, planner, known)
+        return _checked(without_statements(workload, secured), planner, known)
+
+
+def _secured(evidence: Evidence) -> Mapping[int, str]:
+    """Return why a copy cannot execute statements under row security, by template."""
+    found = {}
+    for number, one in evidence.statements.items():
+        for policy in one.policies[:1]:
+            found[number] = (
+                f"policy {policy.name} of table {policy.table} adds a condition to it for role {one.role}, "
+                "and the role of a copy is a superuser, to whom policies do not apply"
+            )
+    return found
 
 
 def _watched(folder: Path) -> Path:

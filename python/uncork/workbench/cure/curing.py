@@ -90,7 +90,7 @@ def cure(root: Path, job: CureJob, told: Callable[[str], None]) -> tuple[Path, C
     folders = [job.watched] if job.log is None else [job.watched, job.log]
     advice = advice_of(folders, job.command, __version__)
     wanted = _wanted(advice, job)
-    workload = captured_workload(job.watched, job.source, job.log)
+    workload = captured_workload(job.watched, job.source, job.log, for_copy=True)
     place = read_manifest(job.watched).server
     manifest = draft(
         kind="cure",
@@ -243,7 +243,7 @@ def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
     lost = [one.reason for one in state.workload.missing if one.template in own]
     captured = own.intersection(one.template for one in state.workload.statements)
     if lost and not captured and (arms or reason.startswith("No captured statement")):
-        return Plan(finding, (), f"Its statement could not be captured: {lost[0]}.")
+        return Plan(finding, (), f"Its statement cannot be measured on a copy: {lost[0]}.")
     return Plan(finding, arms, reason, statements)
 
 

@@ -56,7 +56,10 @@ def loop_plan(finding: Finding, workload: CapturedWorkload) -> tuple[LoopPlan | 
     own = tuple(one for one in workload.statements if one.template in finding.templates)
     if not own:
         lost = [one.reason for one in workload.missing if one.template in finding.templates]
-        return None, f"Its statement could not be captured: {lost[0]}." if lost else "It was not captured."
+        return (
+            None,
+            f"Its statement cannot be measured on a copy: {lost[0]}." if lost else "It was not captured.",
+        )
     types = {one.template: dict.fromkeys(numbers_in(one.sql), "text") for one in own}
     try:
         loop_arms(finding, candidate, own, types)

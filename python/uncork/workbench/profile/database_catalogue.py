@@ -60,18 +60,24 @@ def find_used(
 
 
 def find_catalogue(
-    server: ServerWatch, before: ServerSnapshot, after: ServerSnapshot, objects: UsedObjects, *, values: bool
+    server: ServerWatch,
+    before: ServerSnapshot,
+    after: ServerSnapshot,
+    objects: UsedObjects,
+    roles: Collection[str],
+    *,
+    values: bool,
 ) -> FoundCatalogue:
     """Read the catalogue of the tables, functions and views that the watched statements use.
 
-    Without `values`, no values of columns are read.
+    `roles` ran the statements. Without `values`, no values of columns are read.
 
     Raises:
         ServerCrash: if the server goes away.
     """
     used = objects.tables
     names = {row["oid"]: (row["schema"], row["name"]) for row in used.rows}
-    found = server.catalogue(CatalogueScope(names, objects.words, values))
+    found = server.catalogue(CatalogueScope(names, objects.words, values, roles))
     counted = {row["oid"]: row for row in after.tables[_FUNCTIONS]}
     functions = [
         {**counted.get(row["oid"], {}), **row, "moment": "after"} for row in found.tables[_FUNCTIONS]

@@ -326,7 +326,8 @@ def look_back(
         details = server.details(after, [row["oid"] for row in used.tables.rows], between)
     finally:
         last.after = after.with_details(details, server_facts["block_size"])
-    last.catalogue = find_catalogue(server, before, last.after, used, values=values)
+    roles = {row["user"] for _, row in last.changed}
+    last.catalogue = find_catalogue(server, before, last.after, used, roles, values=values)
     between()
     last.plans = find_plans(server, top)
 

@@ -7,8 +7,9 @@ import pytest
 from fakes.table_evidence import column, evidence, index, scan, statement, table
 from uncork.advise.findings import find_findings
 from uncork.advise.rules.indexes import missing_index
-from uncork.model.database.catalogue import ViewFacts
+from uncork.model.database.catalogue import PolicyFacts, ViewFacts
 from uncork.model.database.plan import StatementPlan
+from uncork.profile.shapes.policies import with_policies
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 
@@ -290,3 +291,48 @@ def test_the_inner_side_of_a_join_wants_its_column():
     (one,) = missing_index.RULE.find(seen)
     assert "ON item (customer)" in one.candidates[0].sql
     assert one.headline == "Table item has no index on customer, so joins scan it"
+
+
+TENANT = "(region = (current_setting('app.region'::text))::integer)"
+
+
+def under_policy(sql, policy=TENANT, role="app", indexes=(), region=5_000, **counts):
+    """Return the findings about a statement of a role to whose statements a policy adds a condition."""
+    columns = [replace(one, distinct=region) if one.name == "region" else one for one in ITEM]
+    seen = evidence([statement(0, sql, **counts)], [table("item")], columns, [PRIMARY, *indexes])
+    facts = PolicyFacts("own_region", "item", 1, "all", True, policy, False, ("app",))
+    catalogue = replace(seen.catalogue, policies=(facts,))
+    shape, policies = with_policies(seen.statements[0].shape, role, catalogue)
+    one = replace(seen.statements[0], shape=shape, policies=policies, role=role)
+    return list(missing_index.RULE.find(replace(seen, statements={0: one}, catalogue=catalogue)))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT * FROM item", "(region)"),
+        ("SELECT * FROM item WHERE state = $1", "(region, state)"),
+        ("SELECT * FROM item WHERE state = $1 ORDER BY created LIMIT $2", "(region, state, created)"),
+        ("UPDATE item SET amount = $1 WHERE name LIKE $2", "(region)"),
+    ],
+)
+def test_the_condition_of_a_policy_belongs_to_the_index(sql, expected):
+    (one,) = under_policy(sql, region=2_000, blocks=600_000)
+    assert one.candidates[0].sql.rpartition(" ON item")[2].rstrip(";").strip() == expected
+    assert f"For role app, policy own_region of the table adds the condition {TENANT}." in one.evidence
+    assert "region" in one.headline and fits(finding_headline(one))
+
+
+def test_a_policy_asks_for_no_index_of_roles_that_bypass_it():
+    assert under_policy("SELECT * FROM item", role="postgres", rows=60_000_000) == []
+
+
+def test_an_index_on_the_column_of_a_policy_is_enough():
+    own = index("CREATE INDEX item_region ON item (region)")
+    assert under_policy("SELECT * FROM item WHERE name ILIKE $1", indexes=[own]) == []
+
+
+def test_no_index_is_proposed_that_row_security_keeps_from_use():
+    one_row = "SELECT * FROM item WHERE lower(name) = $1"
+    assert under_policy(one_row, "(region > 0)") == []
+    assert found(one_row)

@@ -71,13 +71,13 @@ class Served:
 def served_by(one: Predicate, table: str, seen: Evidence) -> Served | None:
     """Return the key that an index needs to serve a predicate; None if none can.
 
-    A predicate that compares nothing known (``<>``, NOT LIKE) is served by none.
+    A predicate that compares nothing known (``<>``, NOT LIKE) is served by none, nor is a barred one.
     """
     facts = seen.column(table, one.column) if one.column else None
     plain = bool(one.column) and not one.cast
     key = IndexKey(one.column) if plain else collated_key(_expression(one), table, seen)
     unknown = not one.column and not one.expression
-    if one.negated or unknown or not (plain or _known(one, key, table, seen)):
+    if one.negated or one.barred or unknown or not (plain or _known(one, key, table, seen)):
         return None
     if one.operator in ("=", "in") or (plain and one.operator in ("is null", "is true", "is false")):
         return Served(one, key, "equal", many=one.operator == "in" and one.value != "subquery")

@@ -179,7 +179,9 @@ def _of_setting(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem
     for each in use.predicates:
         names = (each.column,) if each.column else each.columns
         plain = bool(each.column) and not each.cast
-        if each.operator != "=" or plain or len(names) != 1 or served_by(each, table, seen) is not None:
+        if each.operator != "=" or plain or each.barred or len(names) != 1:
+            continue
+        if served_by(each, table, seen) is not None:
             continue
         index = leading_index(table, names, seen)
         if index and "$" not in each.expression:

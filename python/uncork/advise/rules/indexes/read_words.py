@@ -22,6 +22,12 @@ def read_sentences(one: Problem, seen: Evidence) -> Iterator[str]:
             f"Each of {count_words(statement.calls, 'call')} reads {count_words(round(blocks), 'block')} and "
             f"returns or changes {count_words(round(returned), 'row')}."
         )
+    for policy in statement.policies:
+        if policy.table == table.name:
+            yield (
+                f"For role {statement.role}, policy {policy.name} of the table adds the condition "
+                f"{policy.condition}."
+            )
     if statement.mean_ns:
         yield f"A call takes {format_duration(statement.mean_ns)}."
     node = one.read.node

@@ -1,0 +1,109 @@
+"""Add the conditions of row security to the shape of a statement. Pure.
+
+See "Row Security Policies" and "Rules and Privileges" in PostgreSQL's manual: the server tests the condition
+of a policy before conditions of the statement whose operators are not LEAKPROOF, so no index serves these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from uncork.model.database.catalogue import Catalogue, PolicyFacts
+from uncork.model.database.names import sql_name
+from uncork.model.database.statement import Predicate, StatementShape, TableUse
+from uncork.profile.statement_shape import statement_shape
+
+__all__ = ["with_policies"]
+
+_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "update": ("update", "select"),
+    "delete": ("delete", "select"),
+}
+"""Commands whose policies apply to the table that a statement changes. An INSERT searches no rows."""
+_EVERY_ROW: Final = frozenset({"", "true", "(true)"})
+_COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">=", "in", "between"})
+_TESTS: Final = frozenset({"is null", "is not null", "is true", "is false"})
+_LEAKPROOF: Final = frozenset(
+    {
+        *("smallint", "integer", "bigint", "real", "double precision", "money", "oid", "boolean", "uuid"),
+        *("text", "character varying", "character", '"char"', "name", "bytea", "date", "interval"),
+        *("timestamp without time zone", "timestamp with time zone", "time without time zone"),
+        *("time with time zone", "inet", "cidr", "macaddr"),
+    }
+)
+"""Types whose comparisons are LEAKPROOF; those of numeric, of enumerations, arrays and documents are not."""
+
+
+def with_policies(
+    shape: StatementShape, role: str, catalogue: Catalogue
+) -> tuple[StatementShape, tuple[PolicyFacts, ...]]:
+    """Return the shape with the conditions that row security adds for a role, and the policies that add them.
+
+    If several permissive policies apply, any of them is enough, and none of their conditions is added.
+    """
+    columns = {name: [one.name for one in found] for name, found in catalogue.columns.items()}
+    predicates = list(shape.predicates)
+    applied: dict[PolicyFacts, None] = {}
+    for use in shape.tables:
+        found = _applying(use, shape.kind, role, catalogue.policies)
+        if not found:
+            continue
+        applied.update(dict.fromkeys(found))
+        predicates = [
+            replace(one, barred=True) if _belongs(one, use) and not _is_leakproof(one, catalogue) else one
+            for one in predicates
+        ]
+        for policy in found:
+            group = max((one.group for one in predicates), default=0)
+            predicates += _conditions(policy, use, columns, group)
+    return replace(shape, predicates=tuple(predicates)), tuple(applied)
+
+
+def _applying(use: TableUse, kind: str, role: str, policies: Sequence[PolicyFacts]) -> list[PolicyFacts]:
+    """Return the policies whose conditions must all hold for the rows of one use of a table."""
+    commands = _COMMANDS.get(kind, ()) if use.changed else ("select",)
+    found: dict[PolicyFacts, None] = {}
+    for command in commands if use.kind == "table" else ():
+        mine = [
+            one
+            for one in policies
+            if one.table == use.name and role in one.roles and one.command in (command, "all")
+        ]
+        permissive = [one for one in mine if one.permissive]
+        alone = permissive if len(permissive) == 1 else []
+        found.update(dict.fromkeys([*alone, *(one for one in mine if not one.permissive)]))
+    return [one for one in found if one.condition not in _EVERY_ROW]
+
+
+def _conditions(
+    policy: PolicyFacts, use: TableUse, columns: Mapping[str, Sequence[str]], group: int
+) -> Iterator[Predicate]:
+    """Yield the predicates of a policy as those of a statement. `group` is the number of its ORs so far."""
+    if policy.volatile:
+        return
+    shape = statement_shape(f"SELECT FROM {sql_name(use.name)} WHERE {policy.condition}", columns)
+    for one in () if shape is None else shape.predicates:
+        if one.table == use.name and one.level == 0:
+            yield replace(
+                one, alias=use.alias, level=use.level, group=one.group + group if one.alternative else 0
+            )
+
+
+def _belongs(one: Predicate, use: TableUse) -> bool:
+    return one.table == use.name and one.alias in ("", use.alias) and one.level == use.level
+
+
+def _is_leakproof(one: Predicate, catalogue: Catalogue) -> bool:
+    """Return whether a comparison shows nothing of the rows that it discards, as far as its types show."""
+    if not one.column or one.cast:
+        return False
+    if one.operator in _TESTS:
+        return True
+    facts = catalogue.column(one.table, one.column)
+    if facts is None:
+        return one.operator in _COMPARISONS
+    mixed = facts.type == "date" and one.value_cast.startswith("timestamp")
+    mixed |= facts.type.startswith("timestamp") and one.value_cast not in ("", facts.type)
+    return one.operator in _COMPARISONS and facts.type in _LEAKPROOF and not mixed
