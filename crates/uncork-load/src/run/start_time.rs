@@ -8,7 +8,7 @@ use crate::lease::monotonic_ns;
 use crate::stop_signal::StopSignal;
 
 /// How long before the start the server's resource use is read: reading takes a few milliseconds.
-const LEAD_NS: u64 = 50_000_000;
+const LEAD_NS: u64 = 200_000_000;
 /// The longest sleep before the stop signal is checked again.
 const CHECK_INTERVAL_NS: u64 = 20_000_000;
 /// The last moment before the start is spent awake, because a sleep ends up to this much late.
