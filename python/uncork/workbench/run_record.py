@@ -73,6 +73,15 @@ class RunRecord:
         if not self.ended:
             self.close(*self._outcome(error))
 
+    def change(self, **changes: Any) -> None:
+        """Change fields of the manifest, also on the disk: that is what a killed run leaves.
+
+        Raises:
+            StoreError: if the manifest cannot be written.
+        """
+        self.manifest = replace(self.manifest, **changes)
+        write_manifest(self.folder, self.manifest)
+
     def has_results(self) -> bool:
         """Say whether any result is stored yet."""
         pattern = _RESULTS.get(self.manifest.kind)

@@ -134,9 +134,8 @@ class HttpSession:
             write_environment(self.folder, {"machine": machine_facts(), "core": build_facts()})
             components = self._components(notify)
             spec = replace(self.job.spec, part=kept_part(self.job.spec.part, self.folder))
+            record.change(options=with_time(record.manifest.options, spec.warmup_ns, spec.part))
             write_plan(self.folder, without_secrets(http_plan(spec, components.watches())))
-            options = with_time(record.manifest.options, spec.warmup_ns, spec.part)
-            record.manifest = replace(record.manifest, options=options)
             lease_source = None if spec.part is None else spec.part.lease
             with held_lease(lease_source) as lease, Monitor(components) as monitor:
                 measured = run_http(

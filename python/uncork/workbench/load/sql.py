@@ -214,11 +214,9 @@ class LoadSession:
         except ConnectError as error:
             return self._refusal(error, connection)
         spec = replace(spec, part=kept_part(spec.part, self.folder))
-        plan = load_plan(spec, connection, pid=pid)
-        write_plan(self.folder, without_password(plan))
-        before = self.record.manifest
-        options = with_time(before.options, part=spec.part)
-        self.record.manifest = replace(before, started_at=now_text(), options=options)
+        options = with_time(self.record.manifest.options, part=spec.part)
+        self.record.change(started_at=now_text(), options=options)
+        write_plan(self.folder, without_password(load_plan(spec, connection, pid=pid)))
         try:
             return run_load(spec, connection, pid=pid, progress=logged(self.folder, progress), lease=lease)
         except LoadError as error:
@@ -245,6 +243,7 @@ class LoadSession:
             ConnectError: the first refusal, if the server accepts connections now: nothing was prepared.
         """
         spec = _scaled(self.job.spec, self.job.scale)
+        self.record.change(options=with_time(self.record.manifest.options, part=spec.part))
         write_plan(self.folder, without_password(load_plan(spec, connection, pid=None)))
         knock = LoadSpec(
             scripts=(LoadScript("knock", 1, "SELECT 1;\n"),),
