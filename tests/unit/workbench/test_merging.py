@@ -84,6 +84,17 @@ def test_a_part_with_other_latencies_is_named(tmp_path):
     assert any("Part 2 on host-2 disagrees" in text for text in build_load_document(result).reasons)
 
 
+def test_queues_of_parts_that_all_left_arrivals_unsent_are_not_compared(tmp_path):
+    rate = {"kind": "poisson", "rate": 4_000.0}
+    runs = [
+        store_part(tmp_path, number, latency=3 if number == 2 else 1, arrivals=rate)
+        for number in (1, 2, 3, 4)
+    ]
+    result = read_load(merge_runs(tmp_path, runs))
+    assert all(part.not_started for part in result.parts.parts)
+    assert not any(part.disagrees for part in result.parts.parts)
+
+
 def test_parts_that_start_apart_are_shifted_by_seconds(tmp_path):
     runs = [store_part(tmp_path, 1, 2), store_part(tmp_path, 2, 2)]
     path = tmp_path / runs[1] / "manifest.json"
@@ -109,7 +120,7 @@ def test_parts_that_start_apart_are_shifted_by_seconds(tmp_path):
         ({"arrivals": {"kind": "poisson", "rate": 300.0}}, '"arrivals" of the plan'),
         ({"stop": {"duration_ns": 11 * SECOND}}, '"stop" of the plan'),
         ({"threads": 2}, '"threads" of the plan'),
-        ({"facts": {"start_at_ns": 5}}, "differ in --start-at"),
+        ({"facts": {"start_at_ns": 5}}, r"differ in --start-at \(1970-01-01T00:00:00\+00:00 and none\)"),
     ],
 )
 def test_runs_that_are_not_parts_of_one_load_are_refused(tmp_path, changes, message):
@@ -118,6 +129,15 @@ def test_runs_that_are_not_parts_of_one_load_are_refused(tmp_path, changes, mess
     with pytest.raises(UsageError, match=message):
         merge_runs(tmp_path, [first, second])
     assert len(list(tmp_path.glob("part-*"))) == 2
+
+
+def test_a_part_that_is_given_twice_is_named_by_its_folders(tmp_path):
+    for machine in ("a", "b"):
+        store_part(tmp_path / machine, 1)
+    same = [str(path.parent) for path in tmp_path.glob("*/part-*/manifest.json")]
+    with pytest.raises(UsageError, match="given twice") as raised:
+        merge_runs(tmp_path, same)
+    assert all(path in str(raised.value) for path in same)
 
 
 def test_a_merged_run_is_no_part_and_is_not_repeated(tmp_path):

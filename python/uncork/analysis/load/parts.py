@@ -81,8 +81,11 @@ def _part(
 def _factors(parts: Mapping[int, tuple[LoadMeasurement, int]]) -> dict[int, dict[str, float]]:
     """Return by what factors the quantiles of parts differ from the others', for those that disagree.
 
-    Only whole intervals are compared: the last one of a part is usually shorter.
+    Only whole intervals are compared: the last one of a part is usually shorter. Nothing is compared if every
+    part left arrivals unsent: then latencies grow with each part's queue, and queues differ by chance.
     """
+    if all(one.totals.unsent for one, _ in parts.values()):
+        return {}
     whole = [shift + one.totals.elapsed_ns // INTERVAL_NS for one, shift in parts.values()]
     intervals = max(whole, default=0)
     values = {

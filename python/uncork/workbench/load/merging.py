@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +48,11 @@ class _Part:
     @property
     def id(self) -> str:
         return self.manifest.id
+
+    @property
+    def place(self) -> str:
+        """The part's folder: parts that started together often have the same id."""
+        return str(self.folder)
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -117,13 +123,13 @@ def _read(folder: Path) -> _Part:
         if manifest.kind != "load" or facts is None or facts["count"] < 2:
             what = "a load that was sent whole" if manifest.kind == "load" else f"of kind {manifest.kind}"
             raise UsageError(
-                f"{manifest.id} is {what}, not a part of a load; parts are sent by `uncork load --shard 1/4`"
+                f"{folder} is {what}, not a part of a load; parts are sent by `uncork load sql --shard 1/4`"
             )
         finished = (folder / "load_totals").is_dir()
         if not finished and process.is_same(manifest.owner):
-            raise UsageError(f"{manifest.id} is still running; merge the parts when all have ended")
+            raise UsageError(f"{folder} is still running; merge the parts when all have ended")
         if not (folder / "plan.json").is_file():
-            raise UsageError(f"{manifest.id} ended before it began to connect; leave it out")
+            raise UsageError(f"{folder} ended before it began to connect; leave it out")
         if finished:
             measured = reader.measurement()
         else:
@@ -149,19 +155,19 @@ def _check(parts: Sequence[_Part]) -> None:
     for part in parts:
         if part.count != first.count:
             raise UsageError(
-                f"{part.id} is part {part.number}/{part.count}, but {first.id} is part "
+                f"{part.place} is part {part.number}/{part.count}, but {first.place} is part "
                 f"{first.number}/{first.count}: they belong to different loads"
             )
         if part.number in seen:
             raise UsageError(
-                f"part {part.number}/{part.count} is given twice: {seen[part.number].id} and {part.id}; "
-                "leave one out"
+                f"part {part.number}/{part.count} is given twice: {seen[part.number].place} and "
+                f"{part.place}; leave one out"
             )
         seen[part.number] = part
         for what, mine, others in _compared(part, first):
             if mine != others:
                 raise UsageError(
-                    f"{part.id} and {first.id} are not parts of one load: they differ in {what} "
+                    f"{part.place} and {first.place} are not parts of one load: they differ in {what} "
                     f"({mine} and {others})"
                 )
     for part in parts:
@@ -169,7 +175,8 @@ def _check(parts: Sequence[_Part]) -> None:
             end_us = other.began_us + max(other.measured.totals.elapsed_ns, INTERVAL_NS) // 1000
             if part.finished and other.finished and part.began_us > end_us:
                 raise UsageError(
-                    f"{part.id} began after {other.id} had ended; start all parts with the same --start-at"
+                    f"{part.place} began after {other.place} had ended; "
+                    "start all parts with the same --start-at"
                 )
 
 
@@ -178,7 +185,7 @@ def _compared(part: _Part, first: _Part) -> Iterator[tuple[str, object, object]]
         ("the build of uncork", _build),
         ("the target", _target),
         ("--random-seed", lambda one: one.plan["seed"]),
-        ("--start-at", lambda one: one.facts.get("start_at_ns")),
+        ("--start-at", _start),
     ):
         yield what, get(part), get(first)
     for name in sorted({*part.plan, *first.plan} - _OWN):
@@ -188,6 +195,11 @@ def _compared(part: _Part, first: _Part) -> Iterator[tuple[str, object, object]]
         for one in (part, first)
     )
     yield "the requests", _short(http), _short(others)
+
+
+def _start(part: _Part) -> str:
+    start_ns = part.facts.get("start_at_ns")
+    return "none" if start_ns is None else datetime.fromtimestamp(start_ns / 1e9, UTC).isoformat()
 
 
 def _build(part: _Part) -> str:
