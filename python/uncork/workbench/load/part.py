@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,10 +25,14 @@ def check_start(part: LoadPart | None) -> None:
     """Raise UsageError if a part is to start in less than a second, or has started."""
     if part is None or part.start_at_ns is None:
         return
-    ahead_ns = part.start_at_ns - time.time_ns()
+    now_ns = time.time_ns()
+    ahead_ns = part.start_at_ns - now_ns
     if ahead_ns < _LEAST_AHEAD_NS:
-        when = f"{-ahead_ns / 1e9:.1f} s ago" if ahead_ns < 0 else f"in {ahead_ns / 1e9:.1f} s"
-        raise UsageError(f"--start-at is {when} by the clock of this machine; give a time at least 1 s ahead")
+        when = "in the past" if ahead_ns < 0 else f"only {ahead_ns / 1e9:.1f} s ahead"
+        now = datetime.fromtimestamp(now_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        raise UsageError(
+            f"--start-at is {when}: it is {now} by the clock of this machine; give a time at least 1 s ahead"
+        )
 
 
 def kept_part(part: LoadPart | None, folder: Path) -> LoadPart | None:
