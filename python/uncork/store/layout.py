@@ -214,6 +214,7 @@ def _found(root: Path, wanted: str, *, failed: bool) -> Path:
     place = mirrors.shown(root)
     folders = _folders(root)
     if not folders:
+        _refuse_folder(wanted)
         raise SetupError(f"there are no runs in {place}; `uncork run FILE` and `uncork load sql` create some")
     if wanted == LAST:
         return folders[-1] if failed else _last(root, folders)
@@ -225,10 +226,18 @@ def _found(root: Path, wanted: str, *, failed: bool) -> Path:
     if len(begins) == 1:
         return begins[0]
     if not begins:
+        _refuse_folder(wanted)
         raise SetupError(f'there is no run "{wanted}" in {place}; `uncork runs` lists them')
     names = ", ".join(folder.name for folder in begins[-_SHOWN:])
     which = "" if len(begins) <= _SHOWN else f", the newest of {len(begins)}"
     raise SetupError(f'several runs begin with "{wanted}": {names}{which}; write more of the id')
+
+
+def _refuse_folder(wanted: str) -> None:
+    """Raise SetupError if the path is that of a folder which holds runs."""
+    held = _folders(Path(wanted))
+    if held:
+        raise SetupError(f"{wanted} is a folder of runs: name a run in it, such as {held[-1]}")
 
 
 def _last(root: Path, folders: Sequence[Path]) -> Path:

@@ -232,6 +232,8 @@ def test_a_run_that_is_not_there_is_refused(runs, tmp_path):
         SetupError, match=r"there are no runs in .*; `uncork run FILE` and `uncork load sql` create some"
     ):
         find_run(tmp_path / "none", "last")
+    with pytest.raises(SetupError, match=r"is a folder of runs: name a run in it, such as .*/runs/\w"):
+        find_run(tmp_path / "none", str(runs))
 
 
 def test_runs_are_listed_oldest_first_and_then_the_damaged(runs):
