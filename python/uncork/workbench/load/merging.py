@@ -105,7 +105,8 @@ def merge_runs(root: Path, runs: Sequence[str]) -> Path:
             _keep(record.folder, part)
         whole = first.plan["threads"] * first.count
         write_plan(record.folder, {**first.plan, "threads": whole, "part": {}, "log": None})
-        write_environment(record.folder, first.environment)
+        # A part that the server refused knows less of it than the others.
+        write_environment(record.folder, max((part.environment for part in parts), key=len))
         write_merged(record.folder, {"count": first.count, "parts": list(_accounts(parts, shifts))})
         write_measurement(record.folder, measured)
         missing = first.count - len(parts)

@@ -243,6 +243,7 @@ class LoadSession:
             ConnectError: the first refusal, if the server accepts connections now: nothing was prepared.
         """
         spec = _scaled(self.job.spec, self.job.scale)
+        write_environment(self.folder, {"core": build_facts()})
         self.record.change(options=with_time(self.record.manifest.options, part=spec.part))
         write_plan(self.folder, without_password(load_plan(spec, connection, pid=None)))
         knock = LoadSpec(
