@@ -225,7 +225,45 @@ COVERING = (
         seldom=True,
     ),
 )
+TWO_SEARCHES = (
+    "SELECT l.id, i.code FROM line AS l JOIN invoice AS i ON i.id = l.order_id "
+    "WHERE i.code = %s OR l.tag = %s"
+)
+TAGGED = (
+    *LINES,
+    "ALTER TABLE line ADD tag text; UPDATE line SET tag = 't' || id",
+    "ALTER TABLE invoice ADD code text; UPDATE invoice SET code = 'c' || id",
+    "CREATE INDEX line_order ON line (order_id)",
+    "CREATE INDEX line_tag ON line (tag)",
+    "CREATE INDEX invoice_code ON invoice (code)",
+    "VACUUM ANALYZE line, invoice",
+)
 NOT_USABLE = (
+    Scenario(
+        "an OR over columns of two tables",
+        TAGGED,
+        _shop(
+            TWO_SEARCHES,
+            lambda chance: f"c{chance.randrange(50_000)}",
+            lambda chance: f"t{chance.randrange(1, 200_000)}",
+        ),
+        "index-not-usable",
+        ["invoice.code", "line.tag"],
+        ["UNION ALL", "IS NOT TRUE"],
+        seldom=True,
+    ),
+    Scenario(
+        "the parts of an OR over two tables in a SELECT each",
+        TAGGED,
+        _shop(
+            TWO_SEARCHES.replace(" OR l.tag = %s", "")
+            + " UNION ALL "
+            + TWO_SEARCHES.replace("i.code = %s OR ", ""),
+            lambda chance: f"c{chance.randrange(50_000)}",
+            lambda chance: f"t{chance.randrange(1, 200_000)}",
+        ),
+        seldom=True,
+    ),
     Scenario(
         "an order in another collation than that of its index",
         (*PEOPLE, 'CREATE INDEX people_name ON people (name COLLATE "POSIX")'),

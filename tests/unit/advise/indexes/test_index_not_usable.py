@@ -125,23 +125,6 @@ def test_a_column_that_is_not_the_first_of_an_index_is_named():
     assert "ON users (city)" in one.candidates[0].sql
 
 
-def test_an_or_on_two_tables_needs_a_union():
-    seen = evidence(
-        [
-            statement(
-                0,
-                "SELECT * FROM users u JOIN pet p ON p.owner = u.id WHERE u.email = $1 OR p.name = $2",
-                blocks=600 * 2_000,
-            )
-        ],
-        [table("users"), table("pet")],
-        [*USERS, column("pet", "owner", "bigint"), column("pet", "name", "text")],
-        [*INDEXES, *(index(f"CREATE INDEX pet_{name} ON pet ({name})") for name in ("owner", "name"))],
-    )
-    texts = [each.text for one in find_findings(seen) for each in one.candidates]
-    assert not any("CREATE INDEX" in each for each in texts)
-
-
 @pytest.mark.parametrize(
     "sql",
     [

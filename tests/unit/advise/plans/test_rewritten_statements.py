@@ -14,7 +14,13 @@ from uncork.advise.rules.plans import (
     view_barrier,
     wide_columns,
 )
-from uncork.advise.rules.plans.rewrite import keyset, not_exists, not_materialized, with_columns
+from uncork.advise.rules.plans.rewrite import (
+    keyset,
+    not_exists,
+    not_materialized,
+    union_of_parts,
+    with_columns,
+)
 from uncork.model.database.catalogue import FunctionFacts, TableOptions, ViewFacts
 
 COLUMNS = {
@@ -154,6 +160,45 @@ def test_not_exists_keeps_aliases_and_gives_up_on_what_it_does_not_know():
     assert not_exists("SELECT 1 FROM a WHERE i NOT IN (SELECT j FROM b LIMIT 3)", "a") == ""
     assert not_exists("SELECT 1 FROM a WHERE i NOT IN (SELECT j FROM b WHERE k = 1 OR l = 2)", "a") == ""
     assert not_exists("SELECT 1 FROM a WHERE i NOT IN (SELECT j FROM a)", "a") == ""
+
+
+@pytest.mark.parametrize(
+    ("condition", "first", "second"),
+    [
+        ("a.x = $1 OR b.y = $2", "(a.x = $1)", "(b.y = $2) AND (a.x = $1) IS NOT TRUE"),
+        ("((a.x = $1) or (b.y = $2));", "((a.x = $1))", "((b.y = $2)) AND ((a.x = $1)) IS NOT TRUE"),
+        (
+            "a.z IN ($3, $4) AND (a.x = $1 OR b.y = $2)",
+            "a.z IN ($3, $4) AND (a.x = $1)",
+            "a.z IN ($3, $4) AND (b.y = $2) AND (a.x = $1) IS NOT TRUE",
+        ),
+        (
+            """a."order" = ' OR ) ' AND (a.x = $1 OR b.y = $2)""",
+            """a."order" = ' OR ) ' AND (a.x = $1)""",
+            """a."order" = ' OR ) ' AND (b.y = $2) AND (a.x = $1) IS NOT TRUE""",
+        ),
+    ],
+)
+def test_each_part_of_an_or_gets_a_select_without_the_rows_of_the_others(condition, first, second):
+    head = "SELECT a.i FROM a JOIN b ON a.i = b.i WHERE"
+    assert union_of_parts(f"{head} {condition}", 2) == f"{head} {first}\nUNION ALL\n{head} {second}"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "a.x = $1 AND a.z = $3 OR b.y = $2 OR b.z = $4",
+        "(a.x = $1 OR b.y = $2) = (a.z = $3 OR b.z = $4)",
+        "(a.x = $1 OR b.y = $2) AND (a.z = $3 OR b.z = $4)",
+        "NOT (a.x = $1 OR b.y = $2)",
+        "a.x = $1 OR b.y IN (SELECT 1)",
+        "(a.x = $1 OR b.y = $2) ORDER BY a.i",
+        "a.x = $1 OR b.y = $2 -- the end",
+        "a.x = E'\\' OR ' OR b.y = $2",
+    ],
+)
+def test_an_or_whose_parts_are_uncertain_is_left_alone(condition):
+    assert union_of_parts(f"SELECT a.i FROM a JOIN b ON a.i = b.i WHERE {condition}", 2) == ""
 
 
 PER_ROW = """Seq Scan on item  (cost=0.00..800000.00 rows={rows} width=36)

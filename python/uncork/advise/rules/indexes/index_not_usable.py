@@ -11,11 +11,11 @@ from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.conditions import also_as_stored, as_range, with_type
 from uncork.advise.rules.indexes.merging import merge
 from uncork.advise.rules.indexes.obstacles import INTEGERS, Obstacle, Obstruction
+from uncork.advise.rules.indexes.or_across_tables import across_tables
 from uncork.advise.rules.indexes.problems import Problem, problems
 from uncork.advise.rules.indexes.proposals import bare, columns_text, index_candidate, index_candidates
 from uncork.advise.rules.indexes.read_words import read_sentences
 from uncork.advise.rules.indexes.variants import contained
-from uncork.advise.rules.indexes.wants import Want
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey
 from uncork.model.database.statement import Predicate
@@ -56,6 +56,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             candidates=tuple(_candidates(mine, why, seen)),
             proof=_PROOF,
         )
+    yield from across_tables(seen, RULE.name)
 
 
 def _headline(one: Problem, why: Obstacle) -> str:
@@ -183,9 +184,7 @@ def _sign(one: Predicate) -> str:
 
 
 def _for_or(one: Problem, seen: Evidence) -> Iterator[Candidate]:
-    tables = {arm.predicate.table for want in one.arms for arm in want.served}
-    wanted: list[Want] = list(one.arms)
-    if len(tables) > 1 or not wanted or not one.use.alone:
+    if not one.use.alone:
         yield Candidate(
             "statement",
             "Write the statement as a UNION with a part of the OR in each arm, so that each can use its own "
@@ -193,7 +192,7 @@ def _for_or(one: Problem, seen: Evidence) -> Iterator[Candidate]:
             against=("UNION removes duplicate rows: select a key of each table, or exclude the other part.",),
             same_answers=False,
         )
-    for merged in merge([want.wanted for want in wanted]):
+    for merged in merge([want.wanted for want in one.arms]):
         yield from index_candidates(merged.index, seen, merged.extension)
 
 

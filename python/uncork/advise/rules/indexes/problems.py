@@ -205,30 +205,26 @@ def _unknown(use: Use, one: Statement, want: Want, seen: Evidence) -> bool:
 
 
 def _of_or(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | None:
-    """Return the problem of an OR whose parts no index serves together.
-
-    Parts on one table can be searched by an index each; parts on several tables need a UNION.
-    """
+    """Return the problem of an OR on one table, whose parts need an index each."""
+    table = use.table.name
     for group in use.alternatives:
         served = [served_by(each, each.table, seen) for each in group if each.table]
         known = [each for each in served if each is not None and each.role == "equal"]
         if len(known) < 2 or len(known) < len(group):
             continue
         wants = [_arm(each, use, one, seen) for each in known]
-        tables = {each.predicate.table for each in known}
-        columns = {each.key for each in known}
-        if len(columns) < 2:
+        if len({each.key for each in known}) < 2 or {each.predicate.table for each in known} != {table}:
             continue
         missing = tuple(
             want
             for want in wants
-            if not any(serves(other, want.wanted) for other in own_indexes(want.wanted.table, seen))
+            if not any(serves(other, want.wanted) for other in own_indexes(table, seen))
         )
-        if len(tables) == 1 and not missing:
+        if not missing:
             continue
         whole = replace(wants[0], fetched=sum(want.fetched for want in wants))
         gained = saved(replace(read, times=1.0, partners=1.0), whole, use, one, seen)
-        index = next((other.name for other in own_indexes(use.table.name, seen)), "")
+        index = next((other.name for other in own_indexes(table, seen)), "")
         return Problem(one, use, read, whole, gained, Obstacle("or", index, group[0]), missing)
     return None
 
@@ -237,7 +233,5 @@ def _arm(each: Served, use: Use, one: Statement, seen: Evidence) -> Want:
     part = replace(
         use, predicates=(replace(each.predicate, alternative=False, group=0),), alternatives=(), order=()
     )
-    found = want_of(
-        replace(part, table=seen.tables.get(each.predicate.table, use.table)), replace(one, rows=None), seen
-    )
+    found = want_of(part, replace(one, rows=None), seen)
     return found or Want(Wanted(each.predicate.table, (each.key,)), (each,), 1.0)

@@ -9,7 +9,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["capped_count", "keyset", "next_parameter", "not_exists", "not_materialized", "with_columns"]
+__all__ = [
+    "capped_count",
+    "keyset",
+    "next_parameter",
+    "not_exists",
+    "not_materialized",
+    "union_of_parts",
+    "with_columns",
+]
 
 _PARAMETER: Final = re.compile(r"\$(\d+)")
 _NAME: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
@@ -35,6 +43,16 @@ _COUNT: Final = re.compile(
     rf"(?P<head>\s*SELECT\s+count\s*\(\s*\*\s*\)(?:\s+AS\s+{_NAME})?)\s+(?P<rest>FROM\b.*?)\s*;?\s*",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+_LITERAL: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+_NOT_SPLIT: Final = re.compile(
+    r"\b(?:ORDER|GROUP|LIMIT|OFFSET|FETCH|FOR|UNION|EXCEPT|INTERSECT|HAVING|WINDOW|OVER|DISTINCT|WITH|INTO|CASE|"
+    r"BETWEEN)\b|--|/\*|\$\$|\$[a-z_]",
+    re.IGNORECASE,
+)
+"""What makes it uncertain where a condition ends, or what UNION ALL changes."""
+_ESCAPED: Final = re.compile(r"\b[eu]&?['\"]", re.IGNORECASE)
 
 
 def capped_count(sql: str, most: int) -> str:
@@ -100,6 +118,70 @@ def not_materialized(sql: str, name: str) -> str:
         re.IGNORECASE,
     )
     return pattern.sub(r"\1NOT MATERIALIZED ", sql, count=1) if pattern.search(sql) else ""
+
+
+def union_of_parts(sql: str, parts: int) -> str:
+    """Return a SELECT with an OR of so many parts as a UNION ALL with one part in each SELECT.
+
+    Each SELECT excludes the rows of the ones before it, so that the result has the same rows.
+    """
+    text = sql.strip().removesuffix(";").rstrip()
+    hidden = _LITERAL.sub(lambda found: "_" * len(found[0]), text)
+    clauses = list(_WHERE.finditer(hidden))
+    selects = re.findall(r"\bSELECT\b", hidden, re.IGNORECASE)
+    if len(clauses) != 1 or len(selects) != 1 or not hidden.upper().startswith("SELECT"):
+        return ""
+    if _NOT_SPLIT.search(hidden) or _ESCAPED.search(text):
+        return ""
+    head, condition = text[: clauses[0].start()].rstrip(), text[clauses[0].end() :]
+    others = _split_at("AND", condition)
+    alone = len(_split_at("OR", condition)) > 1
+    if alone:
+        found, rest = condition, []
+    else:
+        chosen = [one for one in others if len(_split_at("OR", _inside(one))) > 1]
+        if len(chosen) != 1:
+            return ""
+        found, rest = _inside(chosen[0]), [one for one in others if one is not chosen[0]]
+    pieces = _split_at("OR", found)
+    if len(pieces) != parts:
+        return ""
+    selected = []
+    for place, piece in enumerate(pieces):
+        before = [f"({one}) IS NOT TRUE" for one in pieces[:place]]
+        selected.append(f"{head} WHERE {' AND '.join([*rest, f'({piece})', *before])}")
+    return "\nUNION ALL\n".join(selected)
+
+
+def _inside(condition: str) -> str:
+    """Return a condition without parentheses around the whole."""
+    text = condition.strip()
+    while text.startswith("(") and _end_of_first(text) == len(text):
+        text = text[1:-1].strip()
+    return text
+
+
+def _end_of_first(condition: str) -> int:
+    """Return where the parentheses end with which a condition begins; 0 if they do not."""
+    depth = 0
+    for token in re.finditer(r"[()]", _LITERAL.sub(lambda found: "_" * len(found[0]), condition)):
+        depth += 1 if token[0] == "(" else -1
+        if depth == 0:
+            return token.end()
+    return 0
+
+
+def _split_at(word: str, condition: str) -> list[str]:
+    """Return the parts of a condition between a word, outside of parentheses and literals."""
+    hidden = _LITERAL.sub(lambda found: "_" * len(found[0]), condition)
+    parts, depth, begin = [], 0, 0
+    for token in re.finditer(rf"[()]|\b{word}\b", hidden, re.IGNORECASE):
+        if token[0] in "()":
+            depth += 1 if token[0] == "(" else -1
+        elif depth == 0:
+            parts.append(condition[begin : token.start()].strip())
+            begin = token.end()
+    return [*parts, condition[begin:].strip()]
 
 
 def with_columns(sql: str, columns: Sequence[str]) -> str:
