@@ -41,6 +41,11 @@ CREATE TABLE parcel AS SELECT n AS id, 'kind ' || n % 20 AS kind FROM generate_s
 CREATE VIEW known_parcel AS SELECT id, kind AS sort FROM parcel WHERE kind IS NOT NULL;
 CREATE SEQUENCE calls;
 CREATE FUNCTION changed(text) RETURNS text LANGUAGE sql VOLATILE AS 'SELECT nextval(''calls'') || $1';
+CREATE ROLE clerk;
+CREATE TABLE bill AS SELECT n AS id, n % 90 AS shop FROM generate_series(1, 2000) AS n;
+ALTER TABLE bill ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON bill USING (shop = 7);
+GRANT SELECT ON bill TO clerk;
 INSERT INTO customer SELECT n, 'O''Hara:' || n FROM generate_series(1, 500) AS n;
 INSERT INTO orders
   SELECT n, 1 + n % 500, CASE n % 10 WHEN 0 THEN 'open' ELSE 'shipped' END,
@@ -55,6 +60,7 @@ BOUND = (
     "WHERE c.name = %s AND o.state = %s AND length(o.state) = %s::float8",
 )
 
+SECURED = "SELECT id FROM bill WHERE id > %s"
 SLOW = "(SELECT pg_sleep(0.03)) IS NOT NULL"
 """So that samples see the text, and with it the constants that are always the same."""
 COMPARED = {
@@ -104,7 +110,8 @@ def watched(server, tmp_path_factory):
     over = threading.Event()
 
     def work():
-        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        clerk = psycopg.connect(f"{server.conninfo()} options='-c role=clerk'", autocommit=True)
+        with clerk, psycopg.connect(server.conninfo(), autocommit=True) as connection:
             for number in count(10_000):
                 if over.is_set():
                     return
@@ -112,6 +119,7 @@ def watched(server, tmp_path_factory):
                 connection.execute(BOUND[1], (7,))
                 connection.execute(BOUND[2], (f"kind {number % 20}",))
                 connection.execute(BOUND[3], ("O'Hara:7", "open", 4))
+                clerk.execute(SECURED, (number % 500,))
                 if number % 4 == 0:
                     connection.execute(FORBIDDEN, ("x",))
                     for text, value in zip(COMPARED, GIVEN, strict=True):
@@ -188,6 +196,15 @@ def _drawn(workload, text, like):
     assert all(re.fullmatch(like, value) for (value,) in found.sets), found.sets
     assert len(set(found.sets)) > 5 or like == "kind"
     return found.origin
+
+
+def test_a_copy_cannot_execute_what_a_policy_adds_a_condition_to(watched):
+    whole = captured_workload(watched, None)
+    (found,) = (one for one in whole.statements if "bill" in one.sql)
+    workload = captured_workload(watched, None, for_copy=True)
+    (missing,) = (one for one in workload.missing if one.template == found.template)
+    assert missing.reason.startswith("policy own of table bill adds a condition to it for role clerk")
+    assert workload.statements == tuple(one for one in whole.statements if one != found)
 
 
 def test_a_stored_run_is_enough(watched):

@@ -111,7 +111,7 @@ def _secured(evidence: Evidence) -> Mapping[int, str]:
         for policy in one.policies[:1]:
             found[number] = (
                 f"policy {policy.name} of table {policy.table} adds a condition to it for role {one.role}, "
-                "and the role of a copy is a superuser, to whom policies do not apply"
+                "and uncork executes statements on a copy as another role"
             )
     return found
 
