@@ -82,6 +82,14 @@ def test_only_the_time_and_the_blocks_of_the_scans_count():
     assert fired(counts={"mean_ns": 1e9}) == ()
 
 
+def test_the_commit_of_the_calling_statement_is_not_billed():
+    found = seen(UPDATE, ADD, tables=(ORDERS, TOTALS))
+    (work,) = found.pieces
+    flush = replace(work, wait_class="IO", wait_event="WalSync", batches=(1.0,) * 20)
+    (one,) = find_findings(replace(found, pieces=(work, flush)))
+    assert one.bill.share == pytest.approx(0.5, abs=0.02)
+
+
 @pytest.mark.parametrize(
     "facts",
     [

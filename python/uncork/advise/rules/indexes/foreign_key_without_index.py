@@ -14,7 +14,7 @@ from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.estimates import pages
 from uncork.advise.rules.indexes.proposals import index_candidate
 from uncork.advise.rules.indexes.reads import blocks_a_call
-from uncork.advise.rules.indexes.within import part_of_scans, scans_a_call, within_sentences
+from uncork.advise.rules.indexes.within import bill_of_scans, part_of_scans, scans_a_call, within_sentences
 from uncork.advise.rules.writes.within_functions import Within, executed_within
 from uncork.advise.scanned_rows import LARGE_TABLE_ROWS
 from uncork.model.database.finding import Finding
@@ -40,7 +40,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             for one in seen.costliest()
             if one.number >= 0 and (part := _part(one, key, table, referred, seen))
         }
-        bill = seen.bill_of(fractions)
+        within = {number for number in fractions if not _checks(seen.statements[number], key, seen)}
+        bill = bill_of_scans(fractions, within, seen)
         if not worth(bill):
             continue
         columns = tuple(part.strip().strip('"') for part in key.columns.split(","))

@@ -14,7 +14,7 @@ from uncork.advise.rules.indexes.read_words import read_sentences
 from uncork.advise.rules.indexes.uses import large_tables
 from uncork.advise.rules.indexes.variants import variants
 from uncork.advise.rules.indexes.whole_reads import reads_whole, selective
-from uncork.advise.rules.indexes.within import within_sentences
+from uncork.advise.rules.indexes.within import bill_of_scans, within_sentences
 from uncork.advise.rules.plans.outdated import misled
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.template_words import short_template
@@ -45,7 +45,7 @@ def _finding(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Finding
     for one in mine:
         number = one.statement.number
         fractions[number] = min(1.0, fractions.get(number, 0.0) + one.fraction)
-    bill = seen.bill_of(fractions)
+    bill = bill_of_scans(fractions, {one.statement.number for one in mine if one.within}, seen)
     if not worth(bill):
         return None
     first, table = mine[0], merged.index.table

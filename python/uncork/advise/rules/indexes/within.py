@@ -6,19 +6,21 @@ statement that executes the function, and the table's counters have its scans. B
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
-from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.evidence import WORK, Evidence, Piece, Statement
 from uncork.advise.rules.indexes.estimates import pages, scan_cost
 from uncork.advise.rules.indexes.uses import nodes_of
 from uncork.advise.rules.plans.costs import believed_ns
 from uncork.advise.rules.writes.within_functions import Within, executed_within
+from uncork.advise.wal_waits import waits_for_wal
+from uncork.model.database.finding import Bill
 from uncork.model.results.database import TableFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count
 
-__all__ = ["part_of_scans", "scans_a_call", "within_sentences"]
+__all__ = ["bill_of_scans", "part_of_scans", "scans_a_call", "within_sentences"]
 
 _AGREES: Final = 0.5
 """Blocks that a call reads, as a fraction of those of its scans, from which on the counters agree."""
@@ -56,6 +58,21 @@ def part_of_scans(outer: Statement, scans: float, table: TableFacts, seen: Evide
         return 0.0
     blocks = scans * pages(table, seen) * outer.calls / outer.blocks
     return min(1.0, blocks, scans * believed_ns(scan_cost(table, seen)) / outer.mean_ns)
+
+
+def bill_of_scans(parts: Mapping[int, float], within: Collection[int], seen: Evidence) -> Bill:
+    """Return the bill of scans: so much of the working time of each statement.
+
+    Those of statements in `within` are in functions, which do not wait for the commit of the outer statement.
+    """
+
+    def part(piece: Piece) -> float:
+        commits = piece.template in within and waits_for_wal(piece)
+        if piece.template is None or piece.wait_class not in WORK or commits:
+            return 0.0
+        return parts.get(piece.template, 0.0)
+
+    return seen.bill(part)
 
 
 def within_sentences(one: Within, scans: float, table: TableFacts) -> Iterator[str]:
