@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from databases.indexes import LINES, ORDERS, below
-from databases.scenario import Scenario, sends
+from databases.scenario import Client, Scenario, sends
 
 ARCHIVE = (
     *LINES,
@@ -24,14 +24,25 @@ TOTALS = (
     "CREATE TRIGGER adding AFTER UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION add_up()",
     "VACUUM ANALYZE customer_totals",
 )
-CHANGE = sends("UPDATE orders SET total = total + 1 WHERE id = %s", below(200_000))
-REMOVE = sends("SELECT archive_old(%s)", lambda chance: chance.randrange(100_000, 300_000))
+
+
+def change(pause: float = 0.0) -> tuple[str, Client]:
+    """Return a client that fires the trigger; without a pause, it works like a loop over rows."""
+    return "shop", sends("UPDATE orders SET total = total + 1 WHERE id = %s", below(200_000), pause=pause)
+
+
+def remove(pause: float = 0.0) -> tuple[str, Client]:
+    """Return a client that calls the function."""
+    return "shop", sends(
+        "SELECT archive_old(%s)", lambda chance: chance.randrange(100_000, 300_000), pause=pause
+    )
+
 
 SCENARIOS = (
     Scenario(
         "a function deletes rows, and the foreign key has no index",
         ARCHIVE,
-        [("shop", REMOVE)] * 2,
+        [remove()] * 2,
         "foreign-key-without-index",
         ["invoice", "line", "order_id"],
         ["ON line (order_id)"],
@@ -40,7 +51,7 @@ SCENARIOS = (
     Scenario(
         "a trigger searches a table without an index",
         TOTALS,
-        [("shop", CHANGE)] * 2,
+        [change()] * 2,
         "missing-index",
         ["customer_totals", "customer_id"],
         ["ON customer_totals (customer_id)"],
@@ -55,7 +66,7 @@ SCENARIOS = (
             "ALTER TABLE customer_totals ADD PRIMARY KEY (customer_id)",
             "VACUUM ANALYZE",
         ),
-        [("shop", CHANGE), ("shop", REMOVE)],
+        [*[change(0.03)] * 3, *[remove(0.03)] * 3],
         seldom=True,
     ),
 )
