@@ -139,14 +139,14 @@ class SweepSession:
         # Watching takes a connection too: at a connection limit, the load must be one level lower.
         for level in beyond[: -1 - _LOWER : -1]:
             notify(f"looking for the bottleneck at {level:g}")
-            with self._watched(target) as missing:
-                seen = self._stressed(target, spec, steps, level)
-            if seen is not None and missing:
-                seen = replace(seen, missing=(*seen.missing, *missing))
+            seen = self._stressed(target, spec, steps, level)
             if seen is None:
                 return "interrupted"
             if seen.seen.load.started:
-                pressed.append(seen)
+                missing = self._watch(target, spec, steps, level)
+                if missing is None:
+                    return "interrupted"
+                pressed.append(replace(seen, missing=(*seen.missing, *missing)))
                 break
         if cliff is not None:
             notify(f"looking for the limit that fails at {cliff:g}")
@@ -158,13 +158,20 @@ class SweepSession:
             write_pressed(self.folder, pressed)
         return "complete"
 
-    def _watched(self, target: LoadTarget) -> AbstractContextManager[list[str]]:
-        """Watch the database for findings, as a part of the run, if there is a connection to it."""
+    def _watch(
+        self, target: LoadTarget, spec: SweepSpec, steps: Sequence[LoadStep], level: float
+    ) -> list[str] | None:
+        """Watch the database for findings, as a part of the run; return what is missing, None if interrupted.
+
+        The load is sent once more for that, because the watch would disturb the search for the bottleneck.
+        """
         conninfo = target.components.conninfo
         if conninfo is None:
-            return contextlib.nullcontext([])
+            return []
         command = str(self._swept.record.manifest.options.get("command", ""))
-        return watched_part(self.folder, conninfo, place_of(resolve(conninfo)), command)
+        with watched_part(self.folder, conninfo, place_of(resolve(conninfo)), command) as missing:
+            seen = self._stressed(target, spec, steps, level)
+        return None if seen is None else missing
 
     def _stressed(
         self, target: LoadTarget, spec: SweepSpec, steps: Sequence[LoadStep], level: float

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from uncork.advise.evidence import Evidence, Existing
-from uncork.advise.rules.indexes.upkeep_cost import GRACE_DAYS, counted_days
+from uncork.advise.rules.writes.upkeep_cost import GRACE_DAYS, counted_days
 from uncork.model.units import count_words, format_count
 
 __all__ = ["serves_key", "why_unprovable"]

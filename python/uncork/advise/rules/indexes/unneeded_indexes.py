@@ -8,7 +8,7 @@ from typing import Final
 from uncork.advise.evidence import Evidence, Existing
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.rarely_used import serves_key, why_unprovable
-from uncork.advise.rules.indexes.upkeep_cost import (
+from uncork.advise.rules.writes.upkeep_cost import (
     GRACE_DAYS,
     LEAST_BYTES,
     counted_days,
