@@ -359,7 +359,8 @@ def test_an_idle_close_is_no_error():
         answer(connection, count=3)
 
     with scripted(talk) as port:
-        spec = spec_for(port, operations=30, arrivals=Arrivals("constant", 100.0))
+        # 40 ms between arrivals: on a busy machine the server closes some milliseconds after its answer.
+        spec = spec_for(port, operations=30, arrivals=Arrivals("constant", 25.0))
         measured = went_well(accounted(run_http(spec)), 30)
     assert measured.totals.http.closed >= 9
     assert (measured.totals.http.closed_least, measured.totals.http.closed_most) == (3, 3)
