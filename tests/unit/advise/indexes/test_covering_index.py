@@ -1,5 +1,7 @@
 """Indexes that find rows, and tables that are read for a column of each."""
 
+from dataclasses import replace
+
 import pytest
 
 from fakes.planned_evidence import column, evidence, plan, statement, table
@@ -50,6 +52,11 @@ def test_scattered_rows_are_worth_an_index_with_their_column():
     assert candidate.sql == ("CREATE INDEX CONCURRENTLY sale_shop_idx ON sale (shop) INCLUDE (amount);")
     assert candidate.undo == "DROP INDEX CONCURRENTLY sale_shop_idx;"
     assert any("sale_shop" in reason for reason in candidate.against)
+
+
+def test_an_index_in_the_order_of_its_table_reads_few_blocks_twice():
+    ordered = [replace(one, correlation=0.99) if one.name == "shop" else one for one in SALES]
+    assert found(columns=ordered) == []
 
 
 def test_a_plain_index_scan_is_the_same():

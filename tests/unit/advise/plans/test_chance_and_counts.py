@@ -72,6 +72,11 @@ def test_a_count_of_all_rows_is_capped_or_estimated():
     assert not any(each.same_answers for each in one.candidates)
 
 
+def test_the_values_of_a_column_are_counted_for_their_number():
+    assert counted("SELECT count(author) FROM post") == []
+    assert len(counted("SELECT count(1) FROM post")) == 1
+
+
 def test_a_count_of_most_rows_has_no_estimate():
     (one,) = counted("SELECT count(*) FROM post WHERE author <> $1", 195_000)
     assert one.headline == "Each call counts 200 000 rows of post one by one"

@@ -32,6 +32,9 @@ _SAVED: Final = 0.85
 shared buffers: 2000 rows took 3.5 to 3.8 ms against 0.40 to 0.51 ms (PostgreSQL 15). From disk it is more."""
 _ENTRIES: Final = 150.0
 """Entries of an index with included columns in a block, at least."""
+_ORDERED: Final = 0.5
+"""Correlation between the order of the index and that of the table, from which on neighbouring entries lead
+to the same blocks."""
 _CHANGED: Final = 0.01
 """Fraction of the table's rows that may change during a watch: changed blocks must be read as before, until
 VACUUM marks them again."""
@@ -68,6 +71,9 @@ def _index(use: Use, one: Statement, blocks: float, seen: Evidence) -> tuple[Ind
     if len(names) != 1 or not known or known[0].shape is None or blocks < _SCATTERED * fetched:
         return None
     shape = known[0].shape
+    first = seen.column(use.table.name, shape.keys[0].column)
+    if first is None or abs(first.correlation or 0.0) >= _ORDERED:
+        return None
     return (shape, fetched) if shape.method == "btree" and fetched >= _BLOCKS * _SCATTERED else None
 
 

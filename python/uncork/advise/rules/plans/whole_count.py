@@ -29,12 +29,13 @@ _PART: Final = 0.2
 _PARALLEL: Final = 2.4
 """Processes of a parallel scan, for each of which the plan lists rows: two workers and part of the leader."""
 _SHOWN: Final = 1_000
-_DISTINCT: Final = re.compile(r"\bcount\s*\(\s*distinct\b")
+_OF_ROWS: Final = re.compile(r"\bcount\s*\(\s*(?:\*|\?|\$\d+|\d+)\s*\)", re.IGNORECASE)
+"""A count of rows. Who counts the values of a column wants that number itself."""
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     for one in seen.costliest():
-        table = None if one.shape is None or _DISTINCT.search(one.text) else _table(one.shape)
+        table = _table(one.shape) if one.shape is not None and _OF_ROWS.search(one.text) else None
         if one.shape is None or table is None or not repeated(one, seen) or seen.rows(table) < LARGE_ROWS:
             continue
         counted = _counted(one, one.shape, table, seen)
