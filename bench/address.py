@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dashboard import UNCORK, copy_runs, make_run
-from s3_server import BUCKET, s3_server
+from servers.s3_server import BUCKET, s3_server
 from uncork.store.layout import read_manifest
 from uncork.store.remote.address import Address, parse_address
 from uncork.store.remote.files import files_of

@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hello_server import hello_server
+from servers.hello_server import hello_server
 
 UNCORK = (sys.executable, "-m", "uncork")
 _ASKED = 40

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nginx_server import find_nginx, nginx
+from servers.nginx_server import find_nginx, nginx
 from uncork.load.http import run_http
 from uncork.model.http import HttpServer, HttpSpec, Request
 from uncork.model.load import Arrivals, LoadMeasurement, LoadOutcome, LoadTimes

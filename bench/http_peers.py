@@ -36,7 +36,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from nginx_server import SIZES, find_nginx, nginx
+from servers.nginx_server import SIZES, find_nginx, nginx
 from uncork import _native
 from uncork.load.http import http_plan
 from uncork.model.http import HttpServer, HttpSpec, Request

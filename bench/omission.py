@@ -29,7 +29,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nginx_server import find_nginx, nginx
+from servers.nginx_server import find_nginx, nginx
 from uncork.engines import tpcb
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer

@@ -100,7 +100,7 @@ def service(
     port = free_port()
     env = {**os.environ, "SERVICE_DSN": dsn, **({} if files is None else {"SERVICE_FILES": str(files)})}
     running = subprocess.Popen(
-        within(group, sys.executable, str(HERE / "saturation_service.py"), str(port), what),
+        within(group, sys.executable, str(HERE / "servers" / "saturation_service.py"), str(port), what),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

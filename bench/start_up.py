@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hello_server import hello_server
+from servers.hello_server import hello_server
 from uncork.engines import tpcb
 from uncork.engines.embedded import EmbeddedServer
 from uncork.stats.effect import estimate

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.killed.writers import BATCHES, ROWS, write_run
-from bench.s3_server import BUCKET, s3_server
+from bench.servers.s3_server import BUCKET, s3_server
 
 from uncork.analysis.runs.listing import read_runs
 from uncork.errors import UncorkError

@@ -39,7 +39,7 @@ def service(dsn: str, what: str):
     """Run the service that the benchmark of saturations loads; yield its address and its process."""
     port = free_port()
     running = subprocess.Popen(
-        [sys.executable, str(ROOT / "bench" / "saturation_service.py"), str(port), what],
+        [sys.executable, str(ROOT / "bench" / "servers" / "saturation_service.py"), str(port), what],
         env={**os.environ, "SERVICE_DSN": dsn},
         stdout=subprocess.PIPE,
         text=True,

@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
-from bench.s3_server import s3_server
+from bench.servers.s3_server import s3_server
 
 
 class Hello(BaseHTTPRequestHandler):
