@@ -55,8 +55,8 @@ class MeasuredPart:
 def merged_measurement(parts: Sequence[MeasuredPart]) -> LoadMeasurement:
     """Add up the parts. The figures of two machines are never subtracted, only added or compared.
 
-    Processor time of the server is that of the parts which could see it; a machine's stolen time counts once.
-    The outcome is that of the first part which did not complete.
+    Only parts that could see the server have its processor time. Stolen time counts once for each machine.
+    If a part did not complete, its outcome is the outcome of all.
     """
     return LoadMeasurement(
         _totals(parts),

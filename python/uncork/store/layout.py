@@ -234,7 +234,7 @@ def _found(root: Path, wanted: str, *, failed: bool) -> Path:
 
 
 def _refuse_folder(wanted: str) -> None:
-    """Raise SetupError if the path is that of a folder which holds runs."""
+    """Raise SetupError if the path names a folder of runs."""
     held = _folders(Path(wanted))
     if held:
         raise SetupError(f"{wanted} is a folder of runs: name a run in it, such as {held[-1]}")

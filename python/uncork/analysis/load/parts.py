@@ -79,7 +79,7 @@ def _part(
 
 
 def _factors(parts: Mapping[int, tuple[LoadMeasurement, int]]) -> dict[int, dict[str, float]]:
-    """Return by what factors the quantiles of parts differ from the others', for those that disagree.
+    """Return the parts that disagree, and by which factors their quantiles differ from the other parts'.
 
     Only whole intervals are compared: the last one of a part is usually shorter. Nothing is compared if every
     part left arrivals unsent: then latencies grow with each part's queue, and queues differ by chance.

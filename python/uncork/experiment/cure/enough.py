@@ -28,7 +28,7 @@ def needless(
 ) -> set[Comparison]:
     """Return the comparisons that need no more trials.
 
-    They are those of
+    A comparison needs none if it is about
 
     - a statement whose part of the bill is known so well that the sum of equally well known parts is known to
       3 % of the time, and which cannot be harmed too much;

@@ -362,8 +362,8 @@ LOG_TABLES = (
         (
             _TEMPLATE,
             Column("updates", "integer", "", "updates that choose a row by its key"),
-            Column("followed", "integer", "", "those of a row that had been updated before"),
-            Column("unchanged", "integer", "", "those of them that assigned the same values again"),
+            Column("followed", "integer", "", "updates of a row that had been updated before"),
+            Column("unchanged", "integer", "", "of these, updates that assigned the same values again"),
         ),
     ),
 )

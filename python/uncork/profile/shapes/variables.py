@@ -58,7 +58,7 @@ def with_parameters(sql: str, tables: Tables) -> str | None:
 
 
 class _Names:
-    """What names in a statement mean: `tables` are those before a dot, `columns` those that stand alone."""
+    """The names in a statement: `tables` qualify a column (``t.a``), `columns` are unqualified."""
 
     def __init__(self, messages: Collection[Any], catalogue: Tables) -> None:
         self.tables: set[str] = set()

@@ -113,7 +113,7 @@ def columns_of(statements: Sequence[SeenStatement], known: Known) -> tuple[Colum
 def samples_of(statements: Sequence[SeenStatement], known: Known) -> tuple[SampledExpression, ...]:
     """Return the expressions of which rows have to be read, because nothing else has their values.
 
-    Those of the statements with the most time are first.
+    The costliest statements come first.
     """
     found: dict[SampledExpression, None] = {}
     for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
@@ -132,7 +132,7 @@ def samples_of(statements: Sequence[SeenStatement], known: Known) -> tuple[Sampl
 def rows_of(statements: Sequence[SeenStatement], known: Known) -> tuple[SampledRows, ...]:
     """Return the rows that have to be read, because they give values of several parameters together.
 
-    Those of the statements with the most time are first. A statement whose values were seen needs none.
+    The costliest statements come first. A statement whose values were seen needs none.
     """
     found: dict[SampledRows, None] = {}
     for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):

@@ -6,8 +6,8 @@ factor). The mean difference gets an interval from batches of intervals, widened
 each other, and for the number of comparisons (Bonferroni). A part disagrees if the difference is certain and
 larger than `MATTERS`: machines at different distances from the server differ a little, and that is no fault.
 The part that differs most is named first; then the rest is compared without it, because it would also shift
-the median that the others are compared with. ``tests/calibration/test_parts.py`` shows how often this names a
-part that is like the others, and how often it finds one that is not.
+the median that the others are compared with. ``tests/calibration/test_parts.py`` simulates the false alarms
+and the power.
 """
 
 from __future__ import annotations

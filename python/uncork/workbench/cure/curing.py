@@ -293,7 +293,7 @@ def _differing(
 
 
 def _with_rest(wanted: Sequence[Finding], tried: Sequence[Tried], why: str) -> list[Tried]:
-    """Return all findings in their order, with those that were not reached."""
+    """Add the findings that were not reached, and return all in the order of `wanted`."""
     reached = {id(one.finding) for one in tried}
     rest = [Tried(one, "not tried", f"not reached: {why}") for one in wanted if id(one) not in reached]
     order = {id(one): place for place, one in enumerate(wanted)}

@@ -15,7 +15,7 @@ from uncork.store.layout import write_atomically
 __all__ = ["APPLICATION", "application_readme", "hand_over_application", "of_source"]
 
 APPLICATION: Final = "application"
-"""The folder of what the application has to change, within that of all files to hand over."""
+"""The folder with the changes of the application, within the folder that is handed over."""
 _COPY_OF: Final = re.compile(r"^copy_of = .*$", re.MULTILINE)
 
 

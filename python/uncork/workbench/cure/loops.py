@@ -185,7 +185,7 @@ def _change_of(one: LoopArm, *, state: ChangeState, reason: str) -> Change:
 
 
 def _types(scratch: ScratchAnswers, statements: Sequence[CapturedStatement]) -> dict[int, dict[int, str]]:
-    """Return the types of each statement's parameters; nothing for those that the server refuses."""
+    """Return the types of each statement's parameters, except for statements that the server refuses."""
     found = {}
     for one in statements:
         try:
@@ -196,7 +196,7 @@ def _types(scratch: ScratchAnswers, statements: Sequence[CapturedStatement]) -> 
 
 
 def _same_rows(scratch: ScratchAnswers, arm: LoopArm, batches: Sequence[Batches]) -> tuple[str, str]:
-    """Return how the rows of a way differ from those of the single statements, and what was compared."""
+    """Compare the rows of a batch with the rows of single statements; return the difference and the scope."""
     if arm.batching != "unnest":
         return "", "The statements are the same."
     compared, left_out = 0, frozenset[str]()

@@ -64,9 +64,9 @@ def measure_arms(
     the connection string of the server with the copy. `needless` returns what needs no more trials, given the
     effects so far.
 
-    A budget of up to three minutes can be too short to bound the effect on the costliest statement, as on a
-    busy machine: that of the variant `deciding`, or of any variant if it is empty. Then the run is continued
-    until all effects are bounded, for as much time again at most, at most three times.
+    On a busy machine, a budget of up to three minutes can be too short to bound the effect of `deciding` on
+    the costliest statement (of any variant, if `deciding` is empty). Then the run is continued until all
+    effects are bounded, for as much time again at most, at most three times.
 
     Raises:
         UncorkError: see the errors of `RunSession.events`.

@@ -91,7 +91,7 @@ def _of_statement(one: Statement, seen: Evidence) -> Iterator[Problem]:
 
 
 def _best(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | None:
-    """Return the index that saves most; of those that save as much, the one that is cheapest to search."""
+    """Return the index that saves most; if several save as much, the cheapest to search."""
     options = [_problem(use, one, read, want, seen) for want in wants_of(use, one, seen)]
     known = [each for each in options if each is not None]
     return max(known, key=lambda each: round(each.fraction, 1), default=None)

@@ -61,9 +61,9 @@ def part_of_scans(outer: Statement, scans: float, table: TableFacts, seen: Evide
 
 
 def bill_of_scans(parts: Mapping[int, float], within: Collection[int], seen: Evidence) -> Bill:
-    """Return the bill of scans: so much of the working time of each statement.
+    """Return the bill of scans. `parts` has each statement's fraction of its working time.
 
-    Those of statements in `within` are in functions, which do not wait for the commit of the outer statement.
+    Statements in `within` scan inside functions, so the wait for their commit does not count.
     """
 
     def part(piece: Piece) -> float:

@@ -129,7 +129,7 @@ def _candidates(one: Statement, table: str, seen: Evidence) -> Iterator[Candidat
         yield Candidate(
             "client",
             "Prepare the statement and let sessions keep one plan for all values: planning locks all indexes "
-            "of a table, executing only those that the plan uses.",
+            "of a table, executing the plan locks only the indexes in it.",
             against=("A plan for all values can suit some of them badly.",),
         )
     if number > 1:

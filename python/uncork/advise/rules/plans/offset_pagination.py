@@ -95,7 +95,7 @@ def _kept(one: Statement, seen: Evidence) -> float | None:
 
 
 def _passing(filtered: Sequence[Predicate], table: str, seen: Evidence) -> float | None:
-    """Return the fraction of rows that pass a filter; what is not equal to a value is the rest."""
+    """Return the fraction of rows that pass a filter; `<>` passes the rows that `=` rejects."""
     product = 1.0
     for each in filtered:
         opposite = replace(each, operator={"<>": "=", "not in": "in"}.get(each.operator, each.operator))

@@ -65,7 +65,7 @@ def _alone(template: TemplateFacts, row: Repetition, log: LogResult) -> bool:
 def _committing(template: TemplateFacts, statement: Statement) -> float | None:
     """Return the least fraction of an execution's time after its plan; None if no plan was logged.
 
-    The plan is that of the slowest execution.
+    Logs keep the plan of the slowest execution.
     """
     plan = statement.plan
     if plan is None or plan.root.milliseconds is None or not template.mean_ns:

@@ -181,7 +181,7 @@ def _by_values(one: Statement, what: Written, seen: Evidence) -> _Redundant | No
 def _by_order(one: Statement, what: Written, seen: Evidence) -> _Redundant | None:
     """Return the proof that updates of a log assign what the same rows had been given before.
 
-    A log without short statements lacks those that set another value in between.
+    A log without short statements proves nothing: it may lack an update that set another value in between.
     """
     if one.repeated is None or seen.log is None or not any(seen.log.histogram[:1]) or not what.sets:
         return None

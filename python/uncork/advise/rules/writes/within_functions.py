@@ -70,7 +70,7 @@ def updated_within(one: Statement, seen: Evidence) -> tuple[str, Written] | None
 
 
 def functions_of(one: Statement, seen: Evidence) -> Iterator[FunctionFacts]:
-    """Yield the functions of users that a statement calls, and those of triggers that it fires."""
+    """Yield the user-defined functions that a statement calls, directly or by triggers."""
     known = set()
     for function, _ in _calls(one, seen):
         if function.name not in known:
@@ -79,7 +79,7 @@ def functions_of(one: Statement, seen: Evidence) -> Iterator[FunctionFacts]:
 
 
 def _calls(one: Statement, seen: Evidence) -> Iterator[tuple[FunctionFacts, TriggerFacts | None]]:
-    """Yield the functions that a statement calls, then those that it fires with their triggers."""
+    """Yield the functions that a statement calls, then the functions of its triggers with the trigger."""
     what = written(one)
     called: dict[str, TriggerFacts | None] = {}
     if one.shape is not None:
