@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
+from fakes.needed import needs
 from uncork.store.layout import stored_file
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -179,7 +179,7 @@ def test_analysis_api_shows_what_http2_gains_and_where_the_database_is_the_limit
     assert "service CPU" in page
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+@needs("nginx")
 def test_analysis_api_shows_the_cliff_of_a_thousand_requests_a_connection(uncork):
     done = uncork("case", "run", "analysis-api", "--workload", "cliff", "--budget", "15s", timeout=460)
     assert done.returncode == 0, done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from fakes.http_servers import free_port
+from fakes.needed import needs
 from uncork import cases
 from uncork.engines.embedded import EmbeddedServer
 from uncork.load.http import run_http
@@ -337,7 +337,7 @@ def test_a_wire_to_nowhere_closes(tmp_path):
         assert connection.recv(1) == b""
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+@needs("nginx")
 def test_nginx_closes_a_connection_after_its_thousand_requests(service, tmp_path):
     _, port = service
     settings = {

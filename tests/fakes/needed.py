@@ -1,0 +1,16 @@
+"""Programs that tests need. CI installs them, so a test that lacks one fails there and is not skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+__all__ = ["needs"]
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    """Skip a test on a machine without the program, except in CI."""
+    missing = shutil.which(program) is None and not os.environ.get("CI")
+    return pytest.mark.skipif(missing, reason=f"{program} is not installed")
