@@ -10,12 +10,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from bench.servers.hello_server import hello_server
 
 from fakes.dashboards import (
     EXPERIMENT,
     copy_run,
     dashboard,
-    hello_server,
     make_experiment,
     make_load,
 )

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+
+from bench.servers.hello_server import hello_server
 
 from uncork.store.figures import recall_figures, remember_figures
 
@@ -25,7 +25,6 @@ __all__ = [
     "Dashboard",
     "copy_run",
     "dashboard",
-    "hello_server",
     "make_experiment",
     "make_load",
 ]
@@ -62,19 +61,6 @@ precision = "99%"
 '''
 
 
-class _Hello(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "5")
-        self.end_headers()
-        self.wfile.write(b"hello")
-
-    def log_message(self, format, *arguments):
-        pass
-
-
 def uncork(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-m", "uncork", *map(str, arguments)],
@@ -92,18 +78,6 @@ def make_load(root: Path) -> Path:
     with hello_server() as address:
         uncork("load", "http", "-c", 2, "-D", 2, address, "--runs", root)
     return max(root.glob("load-*"))
-
-
-@contextmanager
-def hello_server() -> Iterator[str]:
-    """Serve five bytes; yield the address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def make_experiment(root: Path, folder: Path) -> Path:
