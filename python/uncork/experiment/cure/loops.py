@@ -14,12 +14,11 @@ from typing import Final
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.many_rows import ManyRows, many_rows
 from uncork.experiment.cure.rewrites import RewriteRefused
-from uncork.experiment.cure.text import BASELINE, workload_name
+from uncork.experiment.cure.text import BASELINE, parameter_line, workload_name
 from uncork.experiment.draft_text import multiline, toml
 from uncork.experiment.spec.batches import Strategy
 from uncork.experiment.spec.sqltext import named, numbers_in
 from uncork.model.database.finding import Candidate, ClientHabit, Finding
-from uncork.model.database.names import literal
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 
 __all__ = [
@@ -198,8 +197,6 @@ def loops_experiment(
     arms: Sequence[LoopArm],
     *,
     budget_s: float,
-    clients: int = 1,
-    seed: int = 1,
 ) -> str:
     """Return an experiment file that compares ways to send the same rows.
 
@@ -213,11 +210,11 @@ def loops_experiment(
         "loops in a transaction": "one statement for each row, within a transaction",
     }[habit or "loops"]
     parts = [
-        f'[experiment]\nname = "loop"\nquestion = {toml(question)}\nseed = {seed}\nevidence = []\n',
+        f'[experiment]\nname = "loop"\nquestion = {toml(question)}\nseed = 1\nevidence = []\n',
         f"[variants.{BASELINE}]\nbaseline = true\ntitle = {toml(title)}\nbatching = {toml(_NOW[habit])}\n",
         *(_variant(one) for one in arms),
         f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n',
-        *(_workload(one, clients) for one in batches),
+        *map(_workload, batches),
         f'[stop]\nprecision = "5%"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
     ]
     return "\n".join(parts)
@@ -237,7 +234,7 @@ def _variant(one: LoopArm) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _workload(one: Batches, clients: int) -> str:
+def _workload(one: Batches) -> str:
     statement = one.statement
     name = workload_name(statement.template)
     used_up = re.match(r"\s*DELETE\b", statement.sql, re.IGNORECASE) is not None
@@ -249,15 +246,9 @@ def _workload(one: Batches, clients: int) -> str:
             f"operations = {len(one.sets) // one.rows}  # each set once, before the data is restored"
         )
     lines.append(f"warmup_operations = {0 if used_up else 1}")
-    if clients != 1:
-        lines.append(f"clients = {clients}")
     lines.append(f'state = "{"reset" if used_up else "keep"}"')
     lines.append('answer = "may differ"')
-    for number in numbers:
-        values = ", ".join(
-            f"({'NULL' if (value := each[number - 1]) is None else literal(value)})" for each in one.sets
-        )
-        lines.append(f'parameters.p{number} = {{ query = {toml(f"VALUES {values}")}, pick = "sequence" }}')
+    lines += [parameter_line(number, one.sets) for number in numbers]
     columns = ", ".join(f"p{number} = {toml(one.types[number])}" for number in numbers)
     lines += ["", f"[workloads.{name}.batch]", f"rows = {one.rows}", f"columns = {{ {columns} }}"]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from uncork.experiment.spec.sqltext import named, numbers_in
 from uncork.model.database.names import literal
 from uncork.model.database.workload import CapturedStatement
 
-__all__ = ["BASELINE", "experiment_of_arms", "guard_toml", "workload_name"]
+__all__ = ["BASELINE", "experiment_of_arms", "guard_toml", "parameter_line", "workload_name"]
 
 BASELINE: Final = "current"
 """The variant that changes nothing."""
@@ -193,12 +193,15 @@ def _workload(one: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
         lines.append("warmup_operations = 0")
     if _may_differ(one, arms):
         lines.append('answer = "may differ"')
-    for number in sorted(numbers_in(one.sql)):
-        rows = ", ".join(
-            f"({'NULL' if (value := each[number - 1]) is None else literal(value)})" for each in sets
-        )
-        lines.append(f'parameters.p{number} = {{ query = {toml(f"VALUES {rows}")}, pick = "sequence" }}')
+    lines += [parameter_line(number, sets) for number in sorted(numbers_in(one.sql))]
     return "\n".join(lines) + "\n"
+
+
+def parameter_line(number: int, sets: Sequence[Sequence[str | None]]) -> str:
+    """Return the line of a workload that gives `$number` its values of the captured sets, in their order."""
+    values = (one[number - 1] for one in sets)
+    rows = ", ".join(f"({'NULL' if value is None else literal(value)})" for value in values)
+    return f'parameters.p{number} = {{ query = {toml(f"VALUES {rows}")}, pick = "sequence" }}'
 
 
 def _sent(sql: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
@@ -116,13 +116,8 @@ def samples_of(statements: Sequence[SeenStatement], known: Known) -> tuple[Sampl
     The costliest statements come first.
     """
     found: dict[SampledExpression, None] = {}
-    for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
-        try:
-            template = _text(one)
-        except CannotCapture:
-            continue
-        apart, _, _ = _understood(template, one, known)
-        for parameter in () if apart is None else apart.parameters:
+    for apart, _, _ in _costliest_first(statements, known):
+        for parameter in apart.parameters:
             wanted = known.wanted(parameter) if parameter.role != "stored" else None
             if wanted is not None and undrawable(parameter, known):
                 found[wanted] = None
@@ -135,14 +130,7 @@ def rows_of(statements: Sequence[SeenStatement], known: Known) -> tuple[SampledR
     The costliest statements come first. A statement whose values were seen needs none.
     """
     found: dict[SampledRows, None] = {}
-    for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
-        try:
-            template = _text(one)
-        except CannotCapture:
-            continue
-        apart, executed, seen = _understood(template, one, known)
-        if apart is None or not apart.parameters:
-            continue
+    for apart, executed, seen in _costliest_first(statements, known):
         numbers = [each.number for each in apart.parameters]
         if any(len(set(_whole(partials, numbers))) >= _ENOUGH for partials in (executed, seen)):
             continue
@@ -192,6 +180,19 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         tables=tuple(dict.fromkeys(known.table(name) for name in apart.tables)),
         changes=apart.changes,
     )
+
+
+def _costliest_first(
+    statements: Sequence[SeenStatement], known: Known
+) -> Iterator[tuple[TakenApart, list[_Partial], list[_Partial]]]:
+    """Yield the statements that can be taken apart, with the values of their executions and texts."""
+    for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
+        try:
+            apart, executed, seen = _understood(_text(one), one, known)
+        except CannotCapture:
+            continue
+        if apart is not None and apart.parameters:
+            yield apart, executed, seen
 
 
 def _understood(
