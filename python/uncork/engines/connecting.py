@@ -76,7 +76,8 @@ def time_to_connect(conninfo: str) -> int:
 
 def connect_error(error: psycopg.Error) -> ConnectError:
     """Return the ConnectError for a failure to connect: the address, libpq's reason, and what to do."""
-    reason = re.sub(r"^(connection failed|connection is bad): ", "", " ".join(str(error).split()))
+    text = str(error).replace("\n\tIs the server", "; is the server")  # libpq asks in a line of its own
+    reason = re.sub(r"^(connection failed|connection is bad): ", "", " ".join(text.split()))
     if isinstance(error, psycopg.ProgrammingError):
         return ConnectError(
             f'the connection string is not valid: {reason}; write postgresql://user@host/database or "host=… '

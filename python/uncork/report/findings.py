@@ -113,10 +113,11 @@ def missing_words(missing: Iterable[Missing]) -> tuple[str, ...]:
 
 
 def nothing_found_words(sessions: float | None) -> str:
-    """Return the answer if there is no finding; `sessions` is the average number of busy ones."""
+    """Return the answer if there is no finding; `sessions` were busy on average, None in a log."""
     if sessions == 0:
         return "No busy session was seen, so faults that cost time cannot be found."
-    return "Nothing stands out: no fault costs a tenth of the time of the busy sessions."
+    time = "the statements' time" if sessions is None else "the time of the busy sessions"
+    return f"Nothing stands out: no fault costs a tenth of {time}."
 
 
 def looked_at_words(found: LookedAt, sessions: float | None) -> str:

@@ -64,8 +64,9 @@ def fitting(candidates: Iterable[tuple[str, str]]) -> str:
 
 
 def join_sentences(sentences: Iterable[str]) -> str:
-    """Return a paragraph of sentences, each with a full stop; empty ones are left out."""
-    return " ".join(f"{text.rstrip('. ')}." for text in sentences if text.strip(". "))
+    """Return a paragraph of sentences, each with a full stop or a question mark; empty ones are left out."""
+    found = (text.rstrip(". ") for text in sentences)
+    return " ".join(text if text.endswith("?") else f"{text}." for text in found if text)
 
 
 def capital(text: str) -> str:

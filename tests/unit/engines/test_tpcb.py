@@ -149,7 +149,7 @@ def test_what_makes_no_sense_is_refused_before_a_connection_is_tried(changed, me
 
 
 def test_a_server_that_is_not_there_is_a_connect_error():
-    with pytest.raises(ConnectError, match="port 1"):
+    with pytest.raises(ConnectError, match="port 1 failed: Connection refused; is the server running"):
         tpcb.initialise(NOWHERE, scale=1)
     with pytest.raises(ConnectError, match="not valid"):
         tpcb.scale_of("nonsense")

@@ -35,6 +35,7 @@ from uncork.report.headline import (
     MOST_WORDS,
     fitting,
     headline_template,
+    join_sentences,
     numbers_in,
     split_answer,
     words_in,
@@ -171,3 +172,9 @@ def test_a_log_without_durations_says_so_first():
     silent = log_result()
     silent = replace(silent, executions=replace(silent.executions, count=0), pool=None)
     assert answer_log(silent).answer.startswith("The log has no durations")
+
+
+def test_a_question_gets_no_full_stop():
+    assert join_sentences(("It is down", "", "Is a server running there?", "Look.")) == (
+        "It is down. Is a server running there? Look."
+    )

@@ -45,7 +45,7 @@ def test_a_quiet_log_has_no_finding_and_no_step():
     result = judged(quiet())
     assert result.findings == ()
     assert result.answer.startswith('"select column_0')
-    assert result.reasons == ("Nothing stands out: no fault costs a tenth of the time of the busy sessions.",)
+    assert result.reasons == ("Nothing stands out: no fault costs a tenth of the statements' time.",)
     assert build_log_document(result, parts=0).steps == ()
 
 
