@@ -61,8 +61,12 @@ class _Parts:
 
 @dataclass(slots=True)
 class _Table:
-    """The last value that each row was given, by the columns and values of its key, then by column."""
+    """The last value that each row was given, by the columns and values of its key, then by column.
 
+    All keys have the same `columns`: the same row may have been chosen by other ones before.
+    """
+
+    columns: frozenset[str] = frozenset()
     rows: dict[tuple[Any, ...], dict[str, str | None]] = field(default_factory=dict)
 
 
@@ -81,14 +85,15 @@ def count_repeated_updates(statements: Iterable[Sent]) -> Mapping[int, RepeatedU
         if parts is None:
             tables.clear()
             continue
-        rows = tables[parts.table].rows
+        table = tables[parts.table]
+        columns = frozenset(name for name, _ in parts.keys or ())
+        if parts.keys is None or columns != table.columns:
+            table.rows.clear()
+            table.columns = columns
         if parts.keys is None:
-            rows.clear()
             continue
         key = tuple((name, values.get(number)) for name, number in parts.keys)
-        if any({name for name, _ in other} != {name for name, _ in key} for other in rows):
-            rows.clear()  # the same row may have been chosen by another column
-        row = rows.setdefault(key, {})
+        row = table.rows.setdefault(key, {})
         _count(found[one.template], row, parts, values)
         for name, number in parts.sets:
             if number is None:
