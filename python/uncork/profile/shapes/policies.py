@@ -43,7 +43,6 @@ def with_policies(
 
     If several permissive policies apply, any of them is enough, and none of their conditions is added.
     """
-    columns = {name: [one.name for one in found] for name, found in catalogue.columns.items()}
     predicates = list(shape.predicates)
     applied: dict[PolicyFacts, None] = {}
     for use in shape.tables:
@@ -51,6 +50,7 @@ def with_policies(
         if not found:
             continue
         applied.update(dict.fromkeys(found))
+        columns = {name: [one.name for one in facts] for name, facts in catalogue.columns.items()}
         predicates = [
             replace(one, barred=True) if _belongs(one, use) and not _is_leakproof(one, catalogue) else one
             for one in predicates
