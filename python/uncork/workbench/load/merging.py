@@ -29,6 +29,7 @@ _OWN: Final = frozenset(
     {"part", "deadline_ns", "watch_pid", "sample", "log", "progress_intervals", "connection", "http", "seed"}
 )
 """Fields of a plan that parts may have of their own, or that are compared by other names."""
+_SHOWN: Final = 80
 _ADDRESS: Final = ("host", "port", "user", "database", "authority")
 
 
@@ -169,7 +170,7 @@ def _check(parts: Sequence[_Part]) -> None:
             if mine != others:
                 raise UsageError(
                     f"{part.place} and {first.place} are not parts of one load: they differ in {what} "
-                    f"({mine} and {others})"
+                    f"({' and '.join(_difference(mine, others))})"
                 )
     for part in parts:
         for other in parts:
@@ -181,21 +182,22 @@ def _check(parts: Sequence[_Part]) -> None:
                 )
 
 
-def _compared(part: _Part, first: _Part) -> Iterator[tuple[str, object, object]]:
+def _compared(part: _Part, first: _Part) -> Iterator[tuple[str, str, str]]:
+    """Yield what parts of one load have in common, and what each of two has."""
     for what, get in (
         ("the build of uncork", _build),
         ("the target", _target),
-        ("--random-seed", lambda one: one.plan["seed"]),
+        ("--random-seed", lambda one: str(one.plan["seed"])),
         ("--start-at", _start),
     ):
         yield what, get(part), get(first)
     for name in sorted({*part.plan, *first.plan} - _OWN):
-        yield f'"{name}" of the plan', _short(part.plan.get(name)), _short(first.plan.get(name))
+        yield f'"{name}" of the plan', _json(part.plan.get(name)), _json(first.plan.get(name))
     http, others = (
         {key: value for key, value in (one.plan.get("http") or {}).items() if key not in _ADDRESS}
         for one in (part, first)
     )
-    yield "the requests", _short(http), _short(others)
+    yield "the requests", _json(http), _json(others)
 
 
 def _start(part: _Part) -> str:
@@ -212,10 +214,18 @@ def _target(part: _Part) -> str:
     return ":".join(str(address[name]) for name in _ADDRESS if name in address)
 
 
-def _short(value: object) -> str:
-    text = json.dumps(value, sort_keys=True)
-    # Different texts must stay different when they are cut.
-    return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters, {hash(text) & 0xFFFFFF:06x})"
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _difference(one: str, other: str) -> tuple[str, ...]:
+    """Return two texts for a message: long ones only around their first difference."""
+    if max(len(one), len(other)) <= _SHOWN:
+        return one, other
+    pairs = enumerate(zip(one, other, strict=False))
+    differs = next((place for place, (mine, its) in pairs if mine != its), min(len(one), len(other)))
+    begin = max(0, differs - _SHOWN // 4)
+    return tuple(f"{'…' if begin else ''}{text[begin : begin + _SHOWN]}…" for text in (one, other))
 
 
 def _shifts(parts: Sequence[_Part]) -> list[int]:
