@@ -7,6 +7,7 @@ unknown is None or empty, and a rule that needs it finds nothing.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -144,6 +145,12 @@ class Evidence:
     def sessions(self) -> float:
         """The average number of busy sessions."""
         return sum(one.sessions for one in self.pieces)
+
+    @cached_property
+    def major(self) -> int:
+        """The server's major version; 0 if unknown."""
+        found = None if self.database is None else re.search(r"\d+", self.database.server_version)
+        return 0 if found is None else int(found[0])
 
     @cached_property
     def _by_template(self) -> Mapping[int | None, tuple[Piece, ...]]:

@@ -64,16 +64,10 @@ def _waits(piece: Piece) -> bool:
 
 
 def _places(seen: Evidence) -> int:
-    version = 0 if seen.database is None else _version(seen.database.server_version)
-    if version < 18:
+    if seen.major < 18:
         return _PLACES
     value = seen.catalogue.setting("max_locks_per_transaction")
     return max(_PLACES, int(value)) if value.isdigit() else 4 * _PLACES
-
-
-def _version(text: str) -> int:
-    digits = "".join(sign if sign.isdigit() else " " for sign in text).split()
-    return int(digits[0]) if digits else 0
 
 
 def _locks(one: Statement, seen: Evidence) -> int:
@@ -137,7 +131,7 @@ def _candidates(one: Statement, table: str, seen: Evidence) -> Iterator[Candidat
             "ddl",
             f"Drop indexes of {table} that nothing needs: planning locks all {format_count(number)} of them.",
         )
-    if seen.database is not None and _version(seen.database.server_version) >= 18:
+    if seen.major >= 18:
         yield Candidate(
             "setting",
             "Let sessions note more locks on their own.",

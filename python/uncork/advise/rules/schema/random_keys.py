@@ -126,11 +126,10 @@ def _full_pages(one: Statement, seen: Evidence) -> tuple[int, float]:
 
 
 def _candidate(table: str, column: ColumnFacts, seen: Evidence) -> Candidate:
-    version = None if seen.database is None else re.search(r"\d+", seen.database.server_version)
     text = "Use UUIDs of version 7, which begin with the time, so that new rows are next to each other."
     against = ("Keys then show when a row was created.", "Existing keys stay where they are.")
     name = f"ALTER TABLE {sql_name(table)} ALTER COLUMN {quoted(column.name)}"
-    if not column.default or version is None or int(version[0]) < _UUIDV7:
+    if not column.default or seen.major < _UUIDV7:
         return Candidate("client", text, against=against)
     undo = f"{name} SET DEFAULT {column.default};"
     return Candidate("ddl", text, f"{name} SET DEFAULT uuidv7();", undo, against=against)

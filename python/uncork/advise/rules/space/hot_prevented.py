@@ -83,10 +83,7 @@ def _changed(one: Statement, indexes: Sequence[Existing], seen: Evidence) -> tup
 
 def _prevents(one: Existing, seen: Evidence) -> bool:
     """Return whether an index can prevent heap-only updates: from PostgreSQL 16 on, BRIN does not."""
-    version = None if seen.database is None else re.search(r"\d+", seen.database.server_version)
-    return one.shape is not None and (
-        one.shape.method != "brin" or (version is not None and int(version[0]) < 16)
-    )
+    return one.shape is not None and (one.shape.method != "brin" or 0 < seen.major < 16)
 
 
 def _uses(one: Existing, columns: Sequence[str]) -> bool:
