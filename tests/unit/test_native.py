@@ -247,7 +247,7 @@ def test_the_series_adds_up_to_the_totals_and_progress_is_told():
             progress_intervals=2,
         )
     )
-    totals, _, series, *_ = _native.run_load(text.encode(), EMPTY, told.append)
+    totals, _, series, *_ = _native.run_load(text.encode(), EMPTY, lambda news, _: told.append(news))
     totals, rows = json.loads(totals), pa.table(series).to_pylist()
     assert [row["interval"] for row in rows][:10] == list(range(10))
     for column in ("started", "succeeded", "failed", "statements"):
