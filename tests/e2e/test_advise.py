@@ -13,7 +13,8 @@ from databases.scenario import SETTINGS, at_work, lay_out
 from uncork.engines.embedded import EmbeddedServer
 
 pytestmark = pytest.mark.postgres
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "advice.schema.json").read_text())
+SCHEMA_FOLDER = Path(__file__).parents[2] / "schemas"
+SCHEMA = json.loads((SCHEMA_FOLDER / "advice.schema.json").read_text())
 SICK = next(one for one in SCENARIOS if one.name == "a missing index")
 
 
@@ -51,6 +52,26 @@ def test_a_server_is_judged_and_its_run_again(uncork, server):
     assert question["variants"]["changed"]["values"]["change"].startswith("CREATE INDEX item_customer_idx")
     assert "CREATE TABLE item" in question["setup"]["sql"]
     assert "FILL IN" not in written.stdout.replace('marked with "FILL IN"', "")
+
+
+def test_a_load_is_followed_by_findings_about_its_database(uncork, server):
+    script = uncork.folder / "search.sql"
+    script.write_text("\\set c random(1, 1000)\nSELECT count(*) FROM item WHERE customer = :c;\n")
+    conninfo = server.conninfo("sick")
+    done = uncork("load", "sql", "-f", script, "-c", 2, "-T", 1, "--advise", conninfo)
+    assert done.returncode == 0, done.stderr
+    assert "sending the load for 5 s more" in done.stderr
+    (folder,) = uncork.runs
+    result = json.loads((folder / "result.json").read_text())
+    jsonschema.validate(result, json.loads((SCHEMA_FOLDER / "load-result.schema.json").read_text()))
+    assert result["findings"][0]["rule"] == "missing-index"
+    assert result["run"]["elapsed_ns"] < 2e9  # the second sending is not in the figures
+    assert "CREATE INDEX" in done.stdout and f"uncork cure {folder.name}" in " ".join(done.stdout.split())
+    again = uncork("advise", "last", "--json")
+    assert json.loads(again.stdout)["findings"][0]["headline"] == result["findings"][0]["headline"]
+    tried = uncork("cure", "last", conninfo, "--dry-run", "--quiet")
+    assert tried.returncode == 0, tried.stderr
+    assert "item_customer_idx" in tried.stdout
 
 
 def test_bad_input_is_refused_in_words(uncork):

@@ -276,7 +276,8 @@ def _http_job(options: HttpOptions, command: str) -> HttpJob:
         seed=secrets.randbits(63),
         environment=os.environ,
     )
-    return HttpJob(spec, command, tuple(dict.fromkeys(options.service_pid or ())), options.postgres)
+    pids = tuple(dict.fromkeys(options.service_pid or ()))
+    return HttpJob(spec, command, pids, options.postgres, options.advise)
 
 
 def _every_second(progress: Progress) -> int | None:

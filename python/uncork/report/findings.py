@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.model.database.finding import Bill, Candidate, Finding
-from uncork.model.results.advice import LookedAt
-from uncork.model.results.database import Missing
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
 from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Section, Step
 from uncork.report.quantity_words import share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.advice import LookedAt
+    from uncork.model.results.database import Missing
 
 __all__ = [
     "bill_words",

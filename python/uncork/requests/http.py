@@ -19,7 +19,7 @@ from uncork.requests.http_file import described_requests, file_and_urls, missing
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.part import part_given, read_part
 from uncork.requests.sweep import SweepOptions
-from uncork.requests.words import read_arrivals, refuse
+from uncork.requests.words import advise_contradictions, read_arrivals, refuse
 
 __all__ = ["read_http", "sweep_of_http"]
 
@@ -345,6 +345,11 @@ def _contradictions(options: HttpOptions, spec: HttpSpec) -> Iterator[tuple[bool
         "-C/--connect closes each connection: leave out --on-close stop",
     )
     yield options.as_json and options.go_bench, "--json and --go-bench both print the result: choose one"
+    yield from advise_contradictions(options, spec)
+    yield (
+        options.advise and options.postgres is None,
+        "--advise requires --postgres CONNINFO, the database behind the service",
+    )
 
 
 # ---- a sweep ----

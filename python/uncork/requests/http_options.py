@@ -15,8 +15,10 @@ from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.load_options import (
     HOW,
     SWEEP,
+    WATCH,
     WHAT,
     WHEN,
+    Advise,
     AsJson,
     GoBench,
     HdrLog,
@@ -32,7 +34,7 @@ from uncork.requests.part import EndAfter, LeaseFrom, Shard, StartAt
 __all__ = ["HEADER", "VARIABLE", "HttpOptions"]
 
 _what, _how, _when, _sweep = (partial(opt, panel=panel) for panel in (WHAT, HOW, WHEN, SWEEP))
-_check, _watch = partial(opt, panel="Expected responses"), partial(opt, panel="Other processes to watch")
+_check, _watch = partial(opt, panel="Expected responses"), partial(opt, panel=WATCH)
 
 
 def _statuses(value: object, option: str) -> tuple[int, ...]:
@@ -243,6 +245,7 @@ class HttpOptions:
         "The PostgreSQL server behind the service: record what its sessions run and wait for.",
         python="Connection string of the PostgreSQL server behind the service.",
     )
+    advise: Advise = False
     progress: ProgressEvery = None
     as_json: AsJson = False
     go_bench: GoBench = False

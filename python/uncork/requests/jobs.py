@@ -82,8 +82,8 @@ class LoadJob:
     """Load a server.
 
     `tables` are created first, on a temporary server. `needs_tables`: a script uses pgbench's tables, so
-    their scale is read from the server; `scale` is the value for scripts otherwise. `command` repeats the job
-    and contains no secret.
+    their scale is read from the server; `scale` is the value for scripts otherwise. `advise`: afterwards,
+    send the load again while the database is watched. `command` repeats the job and contains no secret.
     """
 
     spec: LoadSpec
@@ -93,6 +93,7 @@ class LoadJob:
     scale: int | None
     vacuum: Vacuum
     command: str
+    advise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +101,14 @@ class HttpJob:
     """Load a service. `command` repeats the job and contains no secret.
 
     `service_pids` are the service's processes; if empty, they are found by its port. `postgres` is the
-    connection string of the database behind the service.
+    connection string of the database behind the service. `advise`: see `LoadJob`.
     """
 
     spec: HttpSpec
     command: str
     service_pids: tuple[int, ...] = ()
     postgres: str | None = None
+    advise: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ __all__ = [
     "INITIALIZE",
     "OUTPUT",
     "SWEEP",
+    "WATCH",
     "WHAT",
     "WHEN",
+    "Advise",
     "AsJson",
     "GoBench",
     "HdrLog",
@@ -28,12 +30,22 @@ __all__ = [
 ]
 
 CONNECT, WHAT, HOW, WHEN = "Where to connect", "What to send", "How to send it", "When and how long"
+WATCH = "What to watch"
 SWEEP, OUTPUT, INITIALIZE = "Load sweep", "Output", "Initialization (-i), as in pgbench -i"
 
 
+_watch = partial(Opt, panel=WATCH)
 _sweep = partial(Opt, panel=SWEEP)
 _output = partial(Opt, panel=OUTPUT)
 
+Advise = Annotated[
+    bool,
+    _watch(
+        "--advise",
+        "Afterwards, send the load for 5 s more while uncork watches the database, and name what is wrong "
+        "with it and what to change.",
+    ),
+]
 Objective = Annotated[
     str | None,
     _sweep("--objective TEXT", 'Find the highest load that meets these limits: "p99<250ms, errors<0.1%".'),

@@ -16,12 +16,12 @@ from uncork.errors import UsageError
 from uncork.load import builtin
 from uncork.model.load import Arrivals, LoadLog, LoadScript, LoadSpec
 from uncork.requests.jobs import LoadJob, ServerOptions, TablesJob, TablesOptions, Vacuum
-from uncork.requests.load_options import CONNECT, HOW, INITIALIZE, OUTPUT, SWEEP, WHAT, WHEN
+from uncork.requests.load_options import CONNECT, HOW, INITIALIZE, OUTPUT, SWEEP, WATCH, WHAT, WHEN
 from uncork.requests.option import names_given
 from uncork.requests.part import PART, part_given, read_part
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions
-from uncork.requests.words import read_arrivals, refuse
+from uncork.requests.words import advise_contradictions, read_arrivals, refuse
 
 __all__ = ["read_request", "sweep_of_sql"]
 
@@ -60,7 +60,7 @@ def read_request(
     server = _server(options)
     tables = _tables(options)
     if options.initialise and not options.embedded:
-        for name in names_given(options, (WHAT, HOW, WHEN, PART, SWEEP, OUTPUT), _BOTH_MODES):
+        for name in names_given(options, (WHAT, HOW, WHEN, WATCH, PART, SWEEP, OUTPUT), _BOTH_MODES):
             raise UsageError(
                 f"{name} cannot be used in initialization (-i) mode; create the tables first, then load"
             )
@@ -78,6 +78,7 @@ def read_request(
         scale=None if options.scale is None else tables.scale,
         vacuum=_vacuum(options, needs_tables),
         command=command,
+        advise=options.advise,
     )
 
 
@@ -320,6 +321,7 @@ def _contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[tuple[bool,
         yield spec.max_tries != 1, "--pipeline cannot retry transactions: leave out --max-tries"
         yield spec.connect_each, "--pipeline keeps its connections open: leave out -C/--connect"
     yield options.as_json and options.go_bench, "--json and --go-bench both print the result: choose one"
+    yield from advise_contradictions(options, spec)
 
 
 def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:

@@ -17,6 +17,7 @@ from uncork.requests.load_options import (
     SWEEP,
     WHAT,
     WHEN,
+    Advise,
     AsJson,
     GoBench,
     HdrLog,
@@ -181,6 +182,7 @@ class SqlOptions:
         _LATENCY_LIMIT,
         python='Count transactions that take longer as late, such as ``"20ms"``.',
     )
+    advise: Advise = False
     sweep: str | None = _sweep(
         "--sweep clients|rate",
         "Raise the load step by step, starting from -c or -R, in load steps of -T seconds (default: 2), "

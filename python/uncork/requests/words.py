@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from uncork.errors import UsageError
 from uncork.load.trace import parse_trace
-from uncork.model.load import ArrivalKind, Arrivals
+from uncork.model.http import HttpSpec
+from uncork.model.load import ArrivalKind, Arrivals, LoadSpec
 from uncork.requests.option import whole
+from uncork.requests.part import part_given
 
-__all__ = ["read_arrivals", "refuse"]
+if TYPE_CHECKING:
+    from uncork.requests.http_options import HttpOptions
+    from uncork.requests.sql_options import SqlOptions
+
+__all__ = ["advise_contradictions", "read_arrivals", "refuse"]
 
 _BURST: Final = whole(1, 1_000_000)
+
+
+def advise_contradictions(
+    options: SqlOptions | HttpOptions, spec: LoadSpec | HttpSpec
+) -> Iterator[tuple[bool, str]]:
+    """Yield what `--advise` cannot be combined with."""
+    if not options.advise:
+        return
+    part = next(iter(part_given(options)), None)
+    yield part is not None, f"--advise cannot be combined with {part}: watch with `uncork advise` meanwhile"
+    yield (
+        options.sweep is not None,
+        "--advise cannot be combined with --sweep, which watches the database anyway",
+    )
+    yield (
+        spec.arrivals is not None and spec.arrivals.kind == "trace",
+        "--advise cannot be combined with --arrivals trace: a trace cannot be sent for 5 s more",
+    )
 
 
 def read_arrivals(

@@ -165,6 +165,11 @@ def part_of(folder: Path, name: str) -> Path | None:
     return place if (place / "manifest.json").is_file() else None
 
 
+def watch_of(folder: Path) -> Path | None:
+    """Return the folder of a run's watch of a database: the run or its part ``database``, or None."""
+    return folder if read_manifest(folder).kind == "database" else part_of(folder, "database")
+
+
 def find_run(root: Path, wanted: str, *, files: bool = True, failed: bool = False) -> Path:
     """Return a run's folder from its id, the beginning of its id, its name, a path, or ``last``.
 

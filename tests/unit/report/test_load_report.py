@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from fakes.cures import missing_index
 from fakes.http_results import http_result
 from fakes.load_results import (
     CLOSED_SPEC,
@@ -312,6 +313,27 @@ def test_a_load_without_a_bottleneck_says_how_to_find_it():
     assert [step.command.endswith(" --sweep clients") for step in steps] == [True]
     assert " -T " not in steps[0].command and " -c " not in steps[0].command
     assert not any("bottleneck" in step.text for step in build_load_document(open_result()).steps)
+
+
+def test_findings_about_the_database_come_with_their_change_and_how_to_prove_it():
+    watched = replace(closed_result(), findings=(missing_index(),), database="app@10.0.0.7:5432/shop")
+    document = build_load_document(watched)
+    assert document.reasons[0].startswith("orders is scanned for customer_id: 70 % of the busy time")
+    change, proof, *_ = document.steps
+    assert change.command.startswith("CREATE INDEX CONCURRENTLY orders_customer_id_idx")
+    assert proof.command.endswith(" 'host=10.0.0.7 port=5432 user=app dbname=shop'")
+    assert document.sections[0].id == "finding-1"
+    gone = replace(watched, run=replace(watched.run, server="embedded"))
+    assert not any("uncork cure" in str(step.command) for step in build_load_document(gone).steps)
+
+
+def test_an_unwatched_database_can_be_watched_and_a_healthy_one_needs_no_change():
+    steps = [step.command for step in build_load_document(closed_result()).steps]
+    assert f"{closed_result().run.reproduce} --advise" in steps
+    healthy = replace(closed_result(), findings=(), database="app@10.0.0.7:5432/shop")
+    document = build_load_document(healthy)
+    assert document.reasons[0].endswith("nothing stands out.")
+    assert not any("--advise" in str(step.command) for step in document.steps)
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -163,6 +163,7 @@ def test_timeouts_and_arrivals(spec_of):
         ("--arrivals weekly -R 1 http://h/", "invalid arrivals"),
         ("--max-clients 5 http://h/", "requires an open loop"),
         ("--json --go-bench http://h/", "choose one"),
+        ("--advise http://h/", "--advise requires --postgres CONNINFO"),
     ],
 )
 def test_what_is_wrong_is_said(spec_of, words, message):

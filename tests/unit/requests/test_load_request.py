@@ -229,6 +229,9 @@ OURS = [
     ("-d one two", "two databases are named"),
     ("-p 99999", "-p/--port must be in range"),
     ("--random-seed=-1", "unrecognized random seed option"),
+    ("--advise --sweep clients", "which watches the database anyway"),
+    ("--advise --shard 1/2 --random-seed 1 -c 2", "cannot be combined with --shard"),
+    ("-i --advise", "--advise cannot be used in initialization"),
     ("-i --json", "--json cannot be used in initialization"),
 ]
 

@@ -18,10 +18,14 @@ from uncork.model.results.database import DatabaseResult, Missing
 from uncork.model.results.log import LogResult
 from uncork.store.layout import part_of, read_manifest
 
-__all__ = ["KINDS", "advice_of"]
+__all__ = ["advice_of"]
 
-KINDS: Final = ("database", "log", "service")
-"""Kinds of runs that hold evidence of a database."""
+_TO_WATCH: Final = {
+    "service": "add --postgres DSN to `uncork profile service`",
+    "load": "repeat the load with --advise",
+}
+"""How to get a run of a kind that watches the database, too."""
+_OTHER: Final = "name a run of `uncork profile db`, `uncork profile logs` or `uncork profile service`"
 
 
 def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> AdviceResult:
@@ -74,21 +78,14 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
 
 
 def _parts(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the kinds and folders of a run's evidence; a profile of a service has it in parts."""
+    """Yield the kinds and folders of a run's evidence; a load or a service has it in parts."""
     kind = read_manifest(folder).kind
-    if kind not in KINDS:
-        raise UsageError(
-            f"run {folder.name} is of kind {kind}, which holds no evidence of a database; name a run of "
-            "`uncork profile db`, `uncork profile logs` or `uncork profile service`"
-        )
-    if kind != "service":
+    if kind in ("database", "log"):
         yield kind, folder
         return
     parts = {name: part_of(folder, name) for name in ("database", "log")}
     if parts["database"] is None:
-        raise UsageError(
-            f"run {folder.name} watched no database: add --postgres DSN to `uncork profile service`"
-        )
+        raise UsageError(f"run {folder.name} watched no database: {_TO_WATCH.get(kind, _OTHER)}")
     for name, part in parts.items():
         if part is not None:
             yield name, part

@@ -35,7 +35,7 @@ from uncork.model.server import is_local
 from uncork.model.system import DATABASE, SERVICE, SystemUse
 from uncork.profile.system import system_use
 from uncork.stats.load.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
-from uncork.store.layout import Manifest
+from uncork.store.layout import Manifest, part_of
 from uncork.store.loads import LoadReader
 from uncork.store.seen import Pressed, read_pressed
 from uncork.store.system import read_system
@@ -66,6 +66,12 @@ def build_load_result(folder: Path) -> LoadResult:
             system_use(read_system(folder)),
             read_pressed(folder),
         )
+    watch = part_of(folder, "database")
+    if watch is not None:
+        from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415 -- only with --advise
+
+        seen = stored_database_result(watch)
+        result = replace(result, findings=seen.findings, database=seen.run.server)
     parts = parts_facts(folder, build_load_result)
     if parts is None:
         return result
@@ -127,7 +133,10 @@ def load_result(
         system=system,
         http=_http(measured),
         bottlenecks=tuple(one for at in pressed for one in find_bottlenecks(at.seen)),
-        missing=tuple(lacking for at in pressed for lacking in at.missing),
+        missing=(
+            *(lacking for at in pressed for lacking in at.missing),
+            *manifest.options.get("not_watched", ()),
+        ),
     )
 
 

@@ -34,7 +34,7 @@ def load_http(options: HttpOptions) -> None:
     spec = read_http(options, read=_read, seed=secrets.randbits(63), environment=os.environ)
     sweep = sweep_request(sweep_of_http(options, spec))
     pids = tuple(dict.fromkeys(options.service_pid or ()))
-    job = HttpJob(spec, redacted_command(sys.argv[1:]), pids, options.postgres)
+    job = HttpJob(spec, redacted_command(sys.argv[1:]), pids, options.postgres, options.advise)
     check_outputs(options)
     if sweep is not None:
         from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415 -- only for sweeps

@@ -6,7 +6,6 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import typer
 
@@ -20,15 +19,13 @@ from uncork.errors import UsageError
 from uncork.requests.jobs import CureJob, ServerOptions
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import CureOptions, LogOptions
-from uncork.store.layout import find_run, read_manifest
+from uncork.store.layout import find_run, read_manifest, watch_of
 from uncork.workbench.advice.sources import AdviceSources, tell_apart
 from uncork.workbench.cure.curing import cure
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.profile.databases import check_rate, record_database
 
 __all__ = ["cure_command"]
-
-_WATCHES: Final = ("database", "service")
 
 
 def cure_command(options: CureOptions) -> None:
@@ -94,12 +91,14 @@ def _watch(runs: Path, folder: Path) -> Path | None:
     manifest = read_manifest(folder)
     if manifest.kind == "cure":
         return find_run(runs, str(manifest.options["watched"]))
-    if manifest.kind not in (*_WATCHES, "log"):
+    if manifest.kind == "log":
+        return None
+    if watch_of(folder) is None:
         raise UsageError(
-            f"run {folder.name} is of kind {manifest.kind}, which is no watch; name a run of "
-            "`uncork profile db`, `uncork advise` or `uncork profile service`"
+            f"run {folder.name} holds no watch of a database; name a run of `uncork profile db`, "
+            "`uncork advise` or `uncork profile service`"
         )
-    return folder if manifest.kind in _WATCHES else None
+    return folder
 
 
 def _log(options: CureOptions, sources: AdviceSources) -> Path | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from uncork.model.bottleneck import Bottleneck
+from uncork.model.database.finding import Finding
 from uncork.model.load import ArrivalKind, LoadOutcome, Protocol, Stalls
 from uncork.model.system import SystemUse
 
@@ -311,7 +312,8 @@ class LoadResult:
     from the intended start, `service` from the actual start; in a closed loop both are the same. `lateness`
     is None in a closed loop. `bottlenecks` are the resources that limited the load, the gravest first, if the
     components behind the load were observed; `missing` lists the others. `parts` is None unless the load was
-    merged from its parts.
+    merged from its parts. `findings` are about `database`, the server that was watched as
+    ``user@host:port/database``, the costliest first; both are None if none was watched.
     """
 
     run: LoadRunFacts
@@ -335,5 +337,7 @@ class LoadResult:
     bottlenecks: tuple[Bottleneck, ...] = ()
     missing: tuple[str, ...] = ()
     parts: PartsFacts | None = None
+    findings: tuple[Finding, ...] | None = None
+    database: str | None = None
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION

@@ -24,6 +24,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.findings import finding_sections, finding_sentence, finding_step, proof_steps
 from uncork.report.load.bottlenecks import bottleneck_lines
 from uncork.report.load.charts import (
     SERIES,
@@ -52,6 +53,10 @@ __all__ = ["build_load_document"]
 
 _OTHER_PROTOCOL = "other protocol"
 """The kind of failure if the server speaks HTTP/2 only."""
+_EMBEDDED: Final = "embedded"
+"""The server of a load that is gone when the load has ended."""
+_MOST_STEPS: Final = 3
+"""Findings with a step: only the costliest, because a change may remove the others."""
 _LENGTH: Final = re.compile(r" -[cTt] \d+")
 """Options of a load that a sweep sets for each of its steps."""
 _STEADY_SHARE = 0.7
@@ -80,6 +85,10 @@ def _reasons(result: LoadResult) -> Iterator[str]:
     """Yield the bottleneck, whether the generator was the limit, and the warnings."""
     for one in result.bottlenecks[:1]:
         yield f"Bottleneck: {one.sentence}."
+    if result.findings is not None:
+        yield from (finding_sentence(one) for one in result.findings)
+    if result.findings == ():
+        yield "The database was watched while the load was sent again: nothing stands out."
     yield from parts_reasons(result)
     if result.generator.sentence:
         yield result.generator.sentence
@@ -103,7 +112,7 @@ def _protocol(result: LoadResult) -> str:
 
 
 def _steps(result: LoadResult) -> Iterator[Step]:
-    settings, command = result.settings, result.run.reproduce
+    settings, command = result.settings, result.run.reproduce.replace(" --advise", "")
     if result.parts is not None:
         return  # its command sends a part only
     if result.run.outcome is LoadOutcome.REFUSED:
@@ -116,8 +125,16 @@ def _steps(result: LoadResult) -> Iterator[Step]:
         return
     if _OTHER_PROTOCOL in result.counts.errors:
         yield Step("Send the requests by HTTP/2:", f"{command} --h2")
-    for one in result.bottlenecks[:1]:
+    findings = result.findings or ()
+    for finding in findings[:_MOST_STEPS]:
+        yield finding_step(finding)
+    if result.database is not None and result.run.server != _EMBEDDED:
+        yield from proof_steps(findings, result.run.id, result.database)
+    for one in () if findings else result.bottlenecks[:1]:
         yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
+    repeatable = result.counts.succeeded and settings.arrivals != "trace"
+    if repeatable and result.http is None and result.findings is None:
+        yield Step("Repeat the load, and find out what is wrong with the database:", f"{command} --advise")
     if result.http is None and not (result.bottlenecks or settings.open_loop) and result.counts.succeeded:
         yield Step(
             "Find the bottleneck: raise the load step by step until the server is saturated:",
@@ -149,6 +166,7 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if result.bottlenecks:
         lines = bottleneck_lines((one.resource, "", one.sentence, one.remedy) for one in result.bottlenecks)
         yield Section("bottlenecks", "Bottlenecks", (lines,))
+    yield from finding_sections(result.findings or ())
     parts = parts_table(result)
     if parts is not None:
         yield Section("parts", "Parts of the load", (parts,))

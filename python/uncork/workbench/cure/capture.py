@@ -42,7 +42,7 @@ from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import with_values
 from uncork.profile.workload.typed import typed_texts
 from uncork.store.evidence import read_evidence
-from uncork.store.layout import part_of, read_manifest
+from uncork.store.layout import watch_of
 
 __all__ = ["captured_workload"]
 
@@ -118,14 +118,13 @@ def _secured(evidence: Evidence) -> Mapping[int, str]:
 
 def _watched(folder: Path) -> Path:
     """Return the folder of the watch: the run, or the part of a profile of a service."""
-    kind = read_manifest(folder).kind
-    part = part_of(folder, "database") if kind == "service" else folder if kind == "database" else None
-    if part is None:
+    watch = watch_of(folder)
+    if watch is None:
         raise UsageError(
-            f"run {folder.name} is of kind {kind}, which holds no watch of a server; name a run of "
-            "`uncork profile db` or `uncork advise`"
+            f"run {folder.name} holds no watch of a database; name a run of `uncork profile db` or "
+            "`uncork advise`"
         )
-    return part
+    return watch
 
 
 # ---- statements ----

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from uncork.engines.conninfo import resolve
 from uncork.engines.host import machine_facts
 from uncork.engines.services.running_program import listening_program
 from uncork.engines.watch.connection import check_conninfo
@@ -23,10 +24,11 @@ from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.programs import LoadedService, write_service
 from uncork.store.seen import Pressed, write_pressed
 from uncork.store.snapshots import delete_snapshots
+from uncork.workbench.load.advising import watch_again
 from uncork.workbench.load.monitor import Components, Monitor, find_components
 from uncork.workbench.load.part import check_start, kept_part, part_facts
 from uncork.workbench.load.progress_log import logged
-from uncork.workbench.load.sql import Notify, load_ending, with_time
+from uncork.workbench.load.sql import Notify, load_ending, place_of, with_time
 from uncork.workbench.load.stress import seen_of
 from uncork.workbench.load.targets import HttpTarget
 from uncork.workbench.run_record import RunRecord, draft, start_run
@@ -150,7 +152,10 @@ class HttpSession:
                 write_pressed(self.folder, [Pressed(None, seen, monitor.noticed.missing)])
                 write_measurement(self.folder, measured)
                 delete_snapshots(self.folder)
-                record.end(*load_ending(measured.totals))
+            if self.job.advise and components.conninfo is not None:
+                place = place_of(resolve(components.conninfo))
+                watch_again(record, HttpTarget(spec, components), measured, place, notify)
+            record.end(*load_ending(measured.totals))
         return measured.totals.outcome
 
 

@@ -143,6 +143,7 @@ class LoadSession:
         self.folder = record.folder
         self.job = job
         self._address = address
+        self._sent = job.spec
 
     def run(self, progress: Callable[[LoadProgress], None] | None, notify: Notify) -> LoadOutcome:
         """Load the server, and store the result. A server that refuses connections is an outcome too.
@@ -165,7 +166,9 @@ class LoadSession:
             with uninterrupted():
                 write_measurement(self.folder, measured)
                 delete_snapshots(self.folder)
-                self.record.end(*load_ending(measured.totals))
+            if self.job.advise:
+                self._advise(address, pid, measured, notify)
+            self.record.end(*load_ending(measured.totals))
         return measured.totals.outcome
 
     @contextmanager
@@ -200,6 +203,16 @@ class LoadSession:
             load = self.prepared(address, notify)
             yield SqlTarget(load, asdict(address), pid, Components(address.conninfo(), pid, indirect=False))
 
+    def _advise(self, address: Address, pid: int | None, measured: LoadMeasurement, notify: Notify) -> None:
+        """Send the load again while its database is watched."""
+        from uncork.workbench.load.advising import watch_again  # noqa: PLC0415 -- only with --advise
+        from uncork.workbench.load.monitor import Components  # noqa: PLC0415
+        from uncork.workbench.load.targets import SqlTarget  # noqa: PLC0415
+
+        components = Components(address.conninfo(), pid, indirect=False)
+        target = SqlTarget(self._sent, asdict(address), pid, components)
+        watch_again(self.record, target, measured, place_of(address), notify)
+
     def _measure(
         self,
         address: Address,
@@ -213,7 +226,7 @@ class LoadSession:
             spec = self.prepared(address, notify)
         except ConnectError as error:
             return self._refusal(error, connection)
-        spec = replace(spec, part=kept_part(spec.part, self.folder))
+        self._sent = spec = replace(spec, part=kept_part(spec.part, self.folder))
         options = with_time(self.record.manifest.options, part=spec.part)
         self.record.change(started_at=now_text(), options=options)
         write_plan(self.folder, without_password(load_plan(spec, connection, pid=pid)))
