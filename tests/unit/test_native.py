@@ -242,7 +242,8 @@ def test_the_series_adds_up_to_the_totals_and_progress_is_told():
             clients=3,
             threads=2,
             fake={"latencies_ns": [MILLISECOND], "fail_every": 10},
-            stop={"duration_ns": 10 * SECOND},
+            stop={"duration_ns": 200 * SECOND},
+            deadline_ns=400 * SECOND,
             interval_ns=SECOND,
             progress_intervals=2,
         )
@@ -253,6 +254,7 @@ def test_the_series_adds_up_to_the_totals_and_progress_is_told():
     for column in ("started", "succeeded", "failed", "statements"):
         assert sum(row[column] for row in rows) == totals[column]
     assert rows[3]["start_ns"] == 3 * SECOND
+    assert told
     for news in map(json.loads, told):
         assert news["seconds"] == 2.0
         assert news["p50_ns"] == pytest.approx(MILLISECOND, rel=0.001)
