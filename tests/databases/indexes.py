@@ -45,6 +45,27 @@ LINES = (
 )
 
 
+READINGS = (
+    "CREATE TABLE reading AS SELECT n AS id, (n::bigint * 7919 % 500)::int AS device, n % 100 AS value, "
+    "timestamptz '2026-01-01' + n * interval '7 seconds' AS at FROM generate_series(1, 400000) AS n",
+    "CREATE INDEX reading_at ON reading (at)",
+    "CREATE TABLE device AS SELECT n AS id FROM generate_series(0, 99) AS n",
+    "VACUUM ANALYZE reading, device",
+)
+TREE = (
+    "CREATE TABLE node AS SELECT n AS id, CASE WHEN n > 1 THEN (n + 3) / 5 END AS parent "
+    "FROM generate_series(1, 60000) AS n",
+    "ALTER TABLE node ADD PRIMARY KEY (id)",
+    "VACUUM ANALYZE node",
+)
+NETWORKS = (
+    "CREATE TABLE network AS SELECT n AS id, "
+    "(n / 65536 || '.' || n / 256 % 256 || '.' || n % 256 || '.0/24')::cidr AS block "
+    "FROM generate_series(1, 100000) AS n",
+    "VACUUM ANALYZE network",
+)
+
+
 def below(number: int):
     """Return a draw of a whole number."""
     return lambda chance: chance.randrange(number)
@@ -189,6 +210,67 @@ MISSING = (
         "missing-index",
         ["people", "tags"],
         ["USING gin (tags)"],
+    ),
+    Scenario(
+        "the newest row of each, by an index on the order alone",
+        READINGS,
+        _shop(
+            "SELECT d.id, r.at FROM device AS d CROSS JOIN LATERAL (SELECT at FROM reading AS r "
+            "WHERE r.device = d.id ORDER BY at DESC LIMIT 1) AS r WHERE d.id < %s",
+            below(60),
+        ),
+        "missing-index",
+        ["reading", "device", "at"],
+        ["(device, at)"],
+        seldom=True,
+    ),
+    Scenario(
+        "a day in a time zone",
+        READINGS,
+        _shop(
+            "SELECT avg(value) FROM reading WHERE date_trunc('day', at AT TIME ZONE 'UTC') = %s::date",
+            lambda chance: f"2026-01-{chance.randrange(1, 28)}",
+        ),
+        "index-not-usable",
+        ["reading_at", "date_trunc"],
+        ["AT TIME ZONE 'UTC'"],
+        seldom=True,
+    ),
+    Scenario(
+        "a tree without an index on the parent",
+        TREE,
+        _shop(
+            "WITH RECURSIVE below AS (SELECT id FROM node WHERE id = %s UNION ALL "
+            "SELECT n.id FROM node AS n JOIN below ON n.parent = below.id) SELECT count(*) FROM below",
+            lambda chance: chance.randrange(2_000, 11_000),
+        ),
+        "missing-index",
+        ["node", "parent"],
+        ["ON node (parent)"],
+        seldom=True,
+    ),
+    Scenario(
+        "a search for words in texts",
+        PEOPLE,
+        _shop(
+            "SELECT id FROM people WHERE to_tsvector('simple', name) @@ plainto_tsquery('simple', %s)",
+            lambda chance: f"{chance.randrange(16**4):04x}",
+        ),
+        "missing-index",
+        ["people", "to_tsvector"],
+        ["USING gin"],
+        seldom=True,
+    ),
+    Scenario(
+        "the network of an address",
+        NETWORKS,
+        _shop(
+            "SELECT id FROM network WHERE block >>= %s::inet", lambda chance: f"0.1.{chance.randrange(256)}.7"
+        ),
+        "missing-index",
+        ["network", "block"],
+        ["USING gist (block inet_ops)"],
+        seldom=True,
     ),
     Scenario(
         "an expression without an index",

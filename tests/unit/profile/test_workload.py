@@ -266,6 +266,34 @@ def test_keys_of_documents_that_all_texts_share_replace_their_parameters():
     assert with_keys(template, []) == template
 
 
+@pytest.mark.parametrize(
+    ("template", "text", "keyed"),
+    [
+        ("f(x, $1) = $2", "f(x, 'k') = 'v'", "f(x, 'k') = $2"),
+        (
+            "date_trunc($1, at AT TIME ZONE $2) = $3",
+            "date_trunc('day', at at time zone 'UTC') = $1",
+            "date_trunc('day', at AT TIME ZONE 'UTC') = $3",
+        ),
+        (
+            "to_tsvector($1, t.body) @@ to_tsquery($2, $3)",
+            "to_tsvector('simple', t.body) @@ to_tsquery('simple', 'word')",
+            "to_tsvector('simple', t.body) @@ to_tsquery($2, $3)",
+        ),
+        (
+            "lower(left(name, $1)) = lower($2)",
+            "lower(left(name, 3)) = lower('A')",
+            "lower(left(name, 3)) = lower($2)",
+        ),
+        ("extract($1 FROM at) = $2", "extract(hour FROM at) = 5", "extract(hour FROM at) = $2"),
+        ("x IN ($1, $2) AND (a = $3)", "x IN (1, 2) AND (a = 3)", "x IN ($1, $2) AND (a = $3)"),
+    ],
+)
+def test_constants_of_indexable_expressions_replace_their_parameters(template, text, keyed):
+    start = "SELECT 1 FROM t WHERE "
+    assert with_keys(start + template, [start + text]) == start + keyed
+
+
 def wanted(sql, *seen):
     """Return the expressions of which rows have to be read."""
     one = SeenStatement(1, sql, sql, calls=60, execution_ns=6e9, seen=seen)

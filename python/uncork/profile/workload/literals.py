@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -33,6 +33,19 @@ _SIGNS: Final = frozenset({"+", "-"})
 _CLOSING: Final = frozenset({")", "]"})
 _ARROWS: Final = frozenset({"->", "->>", "#>", "#>>"})
 """Operators that take a value out of a document by its key or path."""
+_NOT_CALLED: Final = frozenset(
+    {"all", "and", "any", "array", "as", "by", "case", "distinct", "else", "end", "except", "exists"}
+    | {"filter", "from", "group", "having", "in", "intersect", "join", "lateral", "like", "ilike", "limit"}
+    | {"not", "offset", "on", "or", "over", "returning", "row", "select", "set", "similar", "some", "then"}
+    | {"union", "using", "values", "when", "where", "with"}
+)
+"""Words before a parenthesis that are not the name of a function."""
+_NOT_COLUMNS: Final = _NOT_CALLED | frozenset(
+    {"asc", "both", "collate", "desc", "escape", "false", "for", "interval", "is", "leading", "null"}
+    | {"order", "symmetric", "time", "trailing", "true", "zone"}
+)
+"""Words in the arguments of a function that are not the name of a column."""
+_WORD: Final = re.compile(r"[A-Za-z_\u0080-\uffff][\w$]*|\"(?:[^\"]|\"\")+\"")
 _SHORTENED: Final = re.compile(rb"/\*, \.\.\. \*/")
 _IN: Final = re.compile(r"\b(NOT\s+)?IN\s*\(\s*(\$\d+)\s*/\*, \.\.\. \*/\s*\)", re.IGNORECASE)
 _ARRAY: Final = re.compile(r"\bARRAY\s*\[\s*(\$\d+)\s*/\*, \.\.\. \*/\s*\]", re.IGNORECASE)
@@ -67,7 +80,7 @@ def found_values(template: str, text: str) -> Mapping[int, FoundValue] | None:
                 return None
             place += 1
             continue
-        taken = _constant(tokens, place)
+        taken = _constant(tokens, place) or _field(tokens, place)
         if taken is None:
             return None
         value: FoundValue
@@ -111,10 +124,10 @@ def inlined(statement: str, written: Mapping[int, str]) -> tuple[str, tuple[int,
 
 
 def with_keys(template: str, texts: Sequence[str]) -> str:
-    """Return a template with the keys of documents that all texts of it have in place of their parameters.
+    """Return a template with the constants of indexable expressions that all texts of it share.
 
-    ``payload ->> $1 = $2`` becomes ``payload ->> 'kind' = $2``: an index needs the key. Other parameters keep
-    their numbers.
+    ``payload ->> $1 = $2`` becomes ``payload ->> 'kind' = $2``, and ``date_trunc($1, at) = $2`` becomes
+    ``date_trunc('day', at) = $2``: an index needs the constant. Other parameters keep their numbers.
     """
     whole = template.encode()
     tokens = [(whole[start:end].decode(), kind) for start, end, kind in tokens_of(template)]
@@ -123,6 +136,7 @@ def with_keys(template: str, texts: Sequence[str]) -> str:
         for (before, _), (text, kind) in pairwise(tokens)
         if kind == "PARAM" and before in _ARROWS
     }
+    keys |= set(_beside_columns(tokens))
     found = [values for text in texts if (values := found_values(template, text)) is not None] if keys else []
     written = {}
     for number in keys:
@@ -131,6 +145,31 @@ def with_keys(template: str, texts: Sequence[str]) -> str:
         if isinstance(key, Constant) and key.value is not None:
             written[number] = key.written
     return _replaced(template, lambda number: written.get(number, f"${number}")) if written else template
+
+
+def _beside_columns(tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield the parameters that are arguments of a function beside a column, and time zones of a column."""
+    calls: list[tuple[bool, list[int], bool]] = [(False, [], False)]
+    before = last = ""
+    for (text, kind), (after, _) in pairwise([*tokens, ("", "")]):
+        called, numbers, column = calls[-1]
+        if text == "(":
+            name = last.lower()
+            calls.append((bool(_WORD.fullmatch(last)) and name not in _NOT_CALLED, [], False))
+        elif text == ")" and len(calls) > 1:
+            if called and column:
+                yield from numbers
+            calls.pop()
+            outer, its, known = calls[-1]
+            calls[-1] = (outer, its, known or column)
+        elif kind == "PARAM":
+            numbers.append(int(text[1:]))
+            if last.lower() == "zone" and before.lower() == "time":
+                yield int(text[1:])
+        elif _WORD.fullmatch(text) and text.lower() not in _NOT_COLUMNS and after != "(" and last != "::":
+            in_zone = text.lower() == "at" and after.lower() == "time"
+            calls[-1] = (called, numbers, column or not in_zone)
+        before, last = last, text
 
 
 def with_values(
@@ -189,6 +228,16 @@ def _constant(tokens: Sequence[Token], place: int) -> tuple[Constant | int, int]
         if value is None:
             return None
     return Constant(value, text), place + 1
+
+
+def _field(tokens: Sequence[Token], place: int) -> tuple[Constant, int] | None:
+    """Return the word that ``extract(hour FROM at)`` has as a constant, and the place after it."""
+    if place < 2 or place >= len(tokens):
+        return None
+    (name, _), (bracket, _), (text, _) = tokens[place - 2 : place + 1]
+    if name.lower() != "extract" or bracket != "(" or not _WORD.fullmatch(text):
+        return None
+    return Constant(text.lower(), text), place + 1
 
 
 def _string(literal: str) -> str | None:

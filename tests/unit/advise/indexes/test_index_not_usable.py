@@ -40,6 +40,11 @@ def found(sql, *, indexes=INDEXES, facts=None, **counts):
         ("lower(email) = $1", ("users_email", "lower(email)"), "((lower(email)))"),
         ("day::date = $1", ("users_day", "date"), "day >= $1::date AND day < $1::date + 1"),
         ("date_trunc('hour', day) = $1", ("users_day",), "day < $1 + interval '1 hour'"),
+        (
+            "date_trunc('hour', zoned AT TIME ZONE 'UTC') = $1",
+            ("users_zoned", "an expression"),
+            "zoned >= ($1 AT TIME ZONE 'UTC') AND zoned < (($1 + interval '1 hour') AT TIME ZONE 'UTC')",
+        ),
         ("token::text = $1", ("users_token", "text"), "token = $1::uuid"),
         ("id = $1::numeric", ("users_pkey", "numeric"), "id = $1::bigint"),
         ("email LIKE 'ab%'", ("users_email", "LIKE"), "(email text_pattern_ops)"),

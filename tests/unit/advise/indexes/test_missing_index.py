@@ -26,6 +26,7 @@ ITEM = (
     column("item", "payload", "jsonb", width=200.0),
     column("item", "tags", "integer[]", width=40.0),
     column("item", "words", "tsvector", width=80.0),
+    column("item", "network", "cidr", width=7.0),
     column("item", "period", "tstzrange", width=20.0),
 )
 PRIMARY = index("CREATE UNIQUE INDEX item_pkey ON item (id)")
@@ -76,6 +77,12 @@ def created(sql, **options):
         ("SELECT * FROM item WHERE name LIKE '%b'", "USING gin (name gin_trgm_ops)"),
         ("SELECT * FROM item WHERE payload @> $1", "USING gin (payload jsonb_path_ops)"),
         ("SELECT * FROM item WHERE payload ->> 'kind' = $1", "((payload ->> 'kind'))"),
+        ("SELECT * FROM item WHERE network >>= $1", "USING gist (network inet_ops)"),
+        ("SELECT * FROM item WHERE $1 << network", "USING gist (network inet_ops)"),
+        (
+            "SELECT * FROM item WHERE to_tsvector('english', name) @@ to_tsquery($1)",
+            "USING gin ((to_tsvector('english', name)))",
+        ),
         ("SELECT * FROM item WHERE tags && $1", "USING gin (tags)"),
         ("SELECT * FROM item WHERE words @@ plainto_tsquery($1)", "USING gin (words)"),
         ("SELECT * FROM item WHERE period && $1", "USING gist (period)"),

@@ -111,6 +111,46 @@ def test_a_report_whose_plan_has_no_real_values_is_left_alone():
     assert not proposed(SMALLER, smaller(), **{**REPORT, "calls": 4})
 
 
+def newest_of_each(searched: float):
+    """Return a plan that takes the newest line of each part by an index on their order."""
+    search = node("Index Scan", 9_000, 30, relation="line", alias="l", Filter="(l.part = p.id)")
+    return node(
+        "Nested Loop",
+        searched * 300 + 20,
+        20,
+        scan("part", 20, 300, alias="p"),
+        node("Limit", searched, 1, search, role="Inner"),
+    )
+
+
+def test_the_first_row_for_each_row_of_another_table_wants_the_columns_of_both_conditions():
+    sql = (
+        "SELECT p.id, n.quantity FROM part p CROSS JOIN LATERAL "
+        "(SELECT quantity FROM line l WHERE l.part = p.id ORDER BY l.id DESC LIMIT 1) n WHERE p.brand = $1"
+    )
+    counts = {"calls": 50, "rows": 1_000, "blocks": 40_000, "mean_ns": 2e7}
+    assert proposed(sql, newest_of_each(300), **counts) == {("line", ("part", "id"))}
+    assert not proposed(sql, newest_of_each(8), **counts)  # each search finds its row at once
+
+
+def test_a_recursive_query_searches_again_for_the_rows_that_it_found():
+    sql = (
+        "WITH RECURSIVE below AS (SELECT id, part FROM line WHERE id = $1 UNION ALL "
+        "SELECT l.id, l.part FROM line l JOIN below ON l.part = below.id) SELECT count(*) FROM below"
+    )
+    found = node(
+        "Hash Join",
+        17_500,
+        300,
+        scan("line", 17_000, 600_000, alias="l"),
+        node("Hash", 1, 10, role="Inner"),
+        role="Inner",
+    )
+    first = node("Index Scan", 8, 1, relation="line", alias="line", Index_Cond="(id = 7)")
+    root = node("Aggregate", 176_000, 1, node("Recursive Union", 175_000, 3_000, first, found))
+    assert proposed(sql, root, calls=50, rows=50, blocks=550_000, mean_ns=5e8) == {("line", ("part",))}
+
+
 def test_an_index_on_the_key_of_the_outer_table_saves_nothing_to_a_join_that_searches_for_each_row():
     sql = "SELECT count(*) FROM line JOIN part ON part.id = line.part WHERE quantity <> $1"
     root = node(

@@ -33,7 +33,7 @@ _PATTERN: Final = 0.005
 _CONTAINS: Final = 0.001
 """PostgreSQL's DEFAULT_CONTAIN_SEL, for containment in documents and arrays; text search has 0.005."""
 _DEFAULTS: Final = {
-    **dict.fromkeys(("like", "ilike", "~", "~*", "similar to", "@@"), _PATTERN),
+    **dict.fromkeys(("like", "ilike", "~", "~*", "similar to", "@@", "<<", "<<=", ">>", ">>="), _PATTERN),
     **dict.fromkeys(("@>", "<@", "&&", "?", "?|", "?&", "any"), _CONTAINS),
 }
 _LIST: Final = 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -206,7 +207,11 @@ def _rewritten(one: Predicate, problem: Problem, seen: Evidence) -> str:
         return f"Compare the column with a range: {column} >= $1::date AND {column} < $1::date + 1."
     if one.operator == "=" and dated and text.startswith("date_trunc('"):
         unit = text.split("'")[1]
-        return f"Compare the column with a range: {column} >= $1 AND {column} < $1 + interval '1 {unit}'."
+        zone = re.search(r" AT TIME ZONE '[^']+'", one.expression, re.IGNORECASE)
+        first, end = "$1", f"$1 + interval '1 {unit}'"
+        if zone is not None:
+            first, end = f"($1{zone[0]})", f"(({end}){zone[0]})"
+        return f"Compare the column with a range: {column} >= {first} AND {column} < {end}."
     if one.cast in ("text", "character varying") and facts is not None and facts.type not in ("text", "json"):
         return f"Cast the value instead of the column: {column} {_sign(one)} $1::{facts.type}."
     if one.cast in ("numeric", "double precision", "bigint") and facts is not None:

@@ -22,8 +22,19 @@ _PATTERN_CLASSES: Final = {
     "character": "bpchar_pattern_ops",
 }
 _RANGES: Final = ("range", "multirange")
+_NETWORKS: Final = ("inet", "cidr")
+_SIDES: Final = ("<<", "<<=", ">>", ">>=")
+"""Operators that compare networks: one contains the other."""
 _STABLE_TYPES: Final = ("timestamp with time zone", "time with time zone")
 """Types whose text and parts depend on the session's time zone: their casts are not immutable."""
+_IN_ZONE: Final = re.compile(r"(?P<column>\"?\b\w+\b\"?)\s+AT TIME ZONE\s+'[^']+'", re.IGNORECASE)
+"""A column in a constant time zone."""
+_ZONED: Final = {
+    "timestamp with time zone": "timestamp without time zone",
+    "timestamp without time zone": "timestamp with time zone",
+    "time with time zone": "time with time zone",
+}
+"""Types of times in another time zone, by their type before."""
 _IMMUTABLE: Final = frozenset(
     [
         *("lower", "upper", "trim", "btrim", "ltrim", "rtrim", "substr", "substring", "left", "right"),
@@ -122,6 +133,10 @@ def can_be_indexed(one: Predicate, table: str, seen: Evidence) -> bool:
     if one.column:
         return not one.cast or _immutable_cast(types, one.cast)
     text = one.expression
+    zoned = [found["column"].strip('"') for found in _IN_ZONE.finditer(text)]
+    if zoned and set(zoned) == set(names):
+        types = {_ZONED.get(kind, kind) for kind in types}
+        text = _IN_ZONE.sub(lambda found: found["column"], text)
     if "to_tsvector" in text.lower():
         return _SEARCH.search(text) is not None
     for call in _CALL.findall(text):
@@ -169,11 +184,14 @@ def _special(one: Predicate, key: IndexKey, facts: ColumnFacts | None) -> Served
     kind = "" if facts is None else facts.type
     document = kind == "jsonb" or "->" in key.expression
     array = kind.endswith("[]") or kind.startswith("_")
+    network = kind in _NETWORKS or one.value_cast in _NETWORKS
     method, rewrite = "gin", ""
     if one.operator == "@>" and document:
         key = IndexKey(key.column, key.expression, opclass="jsonb_path_ops")
     elif one.operator == "any" and key.column:
         rewrite = f"{key.column} @> ARRAY[value]"
+    elif network and key.column and one.operator in (*_SIDES, "&&"):
+        method, key = "gist", IndexKey(key.column, opclass="inet_ops")
     elif one.operator in ("@>", "<@", "&&"):
         method = "gist" if kind.endswith(_RANGES) else "gin"
         if kind and not array and method == "gin":

@@ -67,7 +67,7 @@ def _headline(merged: Merged, first: Problem) -> str:
     table, keys = merged.index.table, columns_text(merged.index.keys)
     if merged.index.predicate and not first.want.wanted.equal:
         return f"Calls scan {table} for the few rows where {merged.index.predicate}"
-    if first.read.how == "filter":
+    if first.read.how in ("filter", "repeated"):
         return f"Table {table} has no index on {keys}, so calls discard rows"
     joined = any(one.predicate.value == "column" for one in first.want.served)
     return f"Table {table} has no index on {keys}, so {'joins' if joined else 'calls'} scan it"

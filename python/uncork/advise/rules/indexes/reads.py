@@ -34,6 +34,8 @@ _BLOCKS: Final = 50.0
 """Fewest blocks per call of an index scan that filters: fewer take some ten microseconds."""
 _DESCENT: Final = 4.0
 """Blocks of a search in a B-tree: its levels and one leaf."""
+_RECURSIONS: Final = 10.0
+"""How often the planner assumes a recursive query to repeat (cost_recursive_union in PostgreSQL's source)."""
 _NUMBERED: Final = re.compile(r"_\d+$")
 """EXPLAIN numbers the uses of a table that have the same alias: the second ``sale`` is ``sale_1``."""
 _TIMES: Final = ("Materialize", "Memoize", "Hash", "Sort")
@@ -42,13 +44,15 @@ _TIMES: Final = ("Materialize", "Memoize", "Hash", "Sort")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """How a statement reads a table. `whole` is true for a scan of all rows, false for an index that filters.
+    """How a statement reads a table.
 
-    `part` is the fraction of the statement's time in it, `cost` its cost in the planner's unit for one call,
-    `times` how often a call repeats it, and `partners` the rows of the other side of its join.
+    It scans all rows, fetches too many rows by an index and filters them, or repeats such a search for each
+    row of another table. `part` is the fraction of the statement's time in it, `cost` its cost for one call in
+    the planner's unit, `times` how often a call repeats it, and `partners` the rows of the other side of its
+    join.
     """
 
-    how: Literal["scan", "filter"]
+    how: Literal["scan", "filter", "repeated"]
     part: float
     cost: float
     times: float = 1.0
@@ -64,6 +68,9 @@ def blocks_a_call(one: Statement) -> float | None:
 def read_of(use: Use, one: Statement, seen: Evidence) -> Read | None:
     """Return how a statement reads a table if an index could change it; None if it reads little."""
     whole, blocks = pages(use.table, seen), blocks_a_call(one)
+    repeated = _repeated(use, one, seen)
+    if repeated is not None:
+        return repeated
     found = list(_visits(one, use, seen))
     filtered = _filtered(use, found, one, seen)
     if blocks is not None and blocks < _READS_LITTLE * whole:
@@ -157,6 +164,26 @@ def _filtered(
     return Read("filter", 1.0, blocks, node=node)
 
 
+def _repeated(use: Use, one: Statement, seen: Evidence) -> Read | None:
+    """Return the search for the first rows of an order, by an index that lacks the columns of a join.
+
+    ``LATERAL (SELECT ... WHERE r.device = d.id ORDER BY ts LIMIT 1)`` reads an index on ``ts`` for each ``d``
+    until a row fits. Only the plan shows it, by its estimates.
+    """
+    if one.plan is None or not (use.order and use.joins) or use.alone:
+        return None
+    for limit, times, partners in _walk(one.plan.root, 1.0, 1.0, 1.0):
+        node = limit.children[0] if limit.kind == "Limit" and limit.children else limit
+        mine = node.relation and table_of(node, seen) == use.table.name and node.alias == use.alias
+        if limit is node or not mine or not node.kind.startswith("Index") or times <= 1:
+            continue
+        condition = node.condition("Filter")
+        if any(re.search(rf"\b{re.escape(join.column)}\b", condition) for join in use.joins if join.column):
+            part = min(1.0, limit.cost * times / one.plan.root.cost) if one.plan.root.cost else 1.0
+            return Read("repeated", part, limit.cost * times, times, partners, node)
+    return None
+
+
 def _part(node: PlanNode, times: float, root: PlanNode, use: Use) -> float:
     """Return the fraction of a statement's time in a node, executed or planned."""
     if use.order:
@@ -189,6 +216,9 @@ def _walk(
     yield node, times, partners
     joins = node.kind in ("Nested Loop", "Hash Join", "Merge Join")
     for child in node.children:
+        if node.kind == "Recursive Union" and child.role == "Inner":
+            yield from _walk(child, times * _RECURSIONS, partners, calls * _RECURSIONS)
+            continue
         again, other, inside = times, calls if joins else partners, calls
         if joins:
             others = [

@@ -61,18 +61,19 @@ def uses_of(one: Statement, seen: Evidence) -> Iterator[Use]:
         return
     large = large_tables(seen)
     predicates = [*shape.predicates, *_turned(shape)]
-    names = Counter(use.name for use in shape.tables)
+    names, aliases = Counter(use.name for use in shape.tables), {use.alias for use in shape.tables}
     same = Counter((use.name, use.alias) for use in shape.tables)
     alone = sum(use.kind in ("table", "subquery", "function") for use in shape.tables) == 1
     for use in shape.tables:
         if use.kind != "table" or use.name not in large or (shape.kind == "insert" and use.changed):
             continue
+        unaliased = () if use.name in aliases else (use.name,)
         mine = [
             _with_constants(predicate, one)
             for predicate in predicates
             if (predicate.table == use.name or (alone and not predicate.table))
             and predicate.clause != "having"
-            and (predicate.alias in ("", use.alias, use.name) or names[use.name] == 1)
+            and (predicate.alias in ("", use.alias, *unaliased) or names[use.name] == 1)
             and (same[use.name, use.alias] == 1 or predicate.level == use.level)
             and not _for_each_row(predicate, one)
         ]
@@ -86,7 +87,7 @@ def uses_of(one: Statement, seen: Evidence) -> Iterator[Use]:
             use.alias,
             tuple(predicate for predicate in mine if not predicate.alternative),
             tuple(tuple(groups[number]) for number in sorted(touched)),
-            _order(shape, use),
+            _order(shape, use, one),
             alone,
         )
     yield from _behind_views(one, shape, seen)
@@ -142,11 +143,27 @@ def nodes_of(one: Statement, table: str, seen: Evidence) -> Iterator[PlanNode]:
                 yield node
 
 
-def _order(shape: StatementShape, use: TableUse) -> tuple[OrderKey, ...]:
-    if not shape.limit or not shape.order or is_aggregated(shape):
-        return ()
-    found = tuple(key for key in shape.order if key.level == use.level)
+def _order(shape: StatementShape, use: TableUse, one: Statement) -> tuple[OrderKey, ...]:
+    """Return the keys by which a LIMIT takes the first rows of a table; nothing if it needs other rows too.
+
+    The plan shows the LIMIT of a subquery.
+    """
+    limited = shape.limit and not is_aggregated(shape) if use.level == 0 else _limited(use, one)
+    found = tuple(key for key in shape.order if key.level == use.level) if limited else ()
     return found if all(key.table == use.name and (key.column or key.expression) for key in found) else ()
+
+
+def _limited(use: TableUse, one: Statement) -> bool:
+    """Return whether a plan reads the first rows of a table in a subquery, sorted or by an index."""
+    if one.plan is None:
+        return False
+    for node in one.plan.root.walk():
+        below = node
+        while below.kind in ("Limit", "Sort", "Incremental Sort") and below.children:
+            below = below.children[0]
+        if node.kind == "Limit" and below.relation and below.alias == use.alias:
+            return True
+    return False
 
 
 def _turned(shape: StatementShape) -> Iterator[Predicate]:

@@ -35,6 +35,8 @@ _UNKNOWN: Final = 0.01
 _MOST_KEYS: Final = 4
 _STOPS_AFTER: Final = 0.1
 """Part of a table's blocks that a call must read to be a scan of it, not a search by an index."""
+_FIRST: Final = 10.0
+"""Rows that the LIMIT of a subquery is assumed to take for each row of the query around it."""
 _PARALLEL: Final = 2.4
 """Processes of a parallel scan for each of which the plan lists rows: two workers, PostgreSQL's default, and
 two fifths of the leader."""
@@ -188,6 +190,8 @@ def _fetched(kept: Sequence[Served], use: Use, one: Statement, seen: Evidence, *
         others = [each for each in use.predicates if each not in found]
         rest = fraction_of_all(others, use.table.name, seen) or 1.0
         fetched = min(fetched, max(1.0, returned) / max(rest, 1e-3))
+    elif ordered and use.joins:
+        fetched = min(fetched, _FIRST)
     return fetched
 
 
