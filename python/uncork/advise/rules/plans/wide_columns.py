@@ -43,7 +43,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             continue
         tables = _tables(one)
         needed = rows * (1 + _JOINED * (len(tables) - 1))
-        if blocks < needed + (_BLOCKS - 1) * rows:
+        if not tables or not blocks or blocks < needed + (_BLOCKS - 1) * rows:
             continue
         saved = max(0.0, 1 - (needed + 10) / blocks)
         for table in tables:
