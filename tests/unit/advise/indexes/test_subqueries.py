@@ -151,6 +151,20 @@ def test_a_recursive_query_searches_again_for_the_rows_that_it_found():
     assert proposed(sql, root, calls=50, rows=50, blocks=550_000, mean_ns=5e8) == {("line", ("part",))}
 
 
+@pytest.mark.parametrize("aggregate", ["max", "min"])
+def test_the_largest_value_of_a_column_wants_an_index_on_it(aggregate):
+    root = PlanNode(
+        "Aggregate", "", "", "", 0.0, 18_600, 1, 8,
+        output=(f"(COALESCE({aggregate}(line.quantity), '0'::numeric) + '1'::numeric)",),
+        children=(scan("line", 17_000, 600_000),),
+    )  # fmt: skip
+    sql = f"INSERT INTO offer (stock) SELECT coalesce({aggregate}(quantity), 0) + 1 FROM line"
+    counts = {"calls": 60, "rows": 60, "blocks": 660_000, "mean_ns": 2e8}
+    assert proposed(sql, root, **counts) == {("line", ("quantity",))}
+    several = f"SELECT {aggregate}(quantity), count(*) FROM line"
+    assert not proposed(several, root, **counts)
+
+
 def test_an_index_on_the_key_of_the_outer_table_saves_nothing_to_a_join_that_searches_for_each_row():
     sql = "SELECT count(*) FROM line JOIN part ON part.id = line.part WHERE quantity <> $1"
     root = node(

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.complete import served_completely
 from uncork.advise.rules.indexes.estimates import index_cost, pages, scan_cost
-from uncork.advise.rules.indexes.uses import Use, table_of
+from uncork.advise.rules.indexes.uses import Use, is_named, table_of
 from uncork.advise.rules.indexes.wants import Want
 from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import Predicate
@@ -36,8 +36,6 @@ _DESCENT: Final = 4.0
 """Blocks of a search in a B-tree: its levels and one leaf."""
 _RECURSIONS: Final = 10.0
 """How often the planner assumes a recursive query to repeat (cost_recursive_union in PostgreSQL's source)."""
-_NUMBERED: Final = re.compile(r"_\d+$")
-"""EXPLAIN numbers the uses of a table that have the same alias: the second ``sale`` is ``sale_1``."""
 _TIMES: Final = ("Materialize", "Memoize", "Hash", "Sort")
 """Nodes that keep the rows of the node below, so that repeating them does not repeat it."""
 
@@ -47,9 +45,8 @@ class Read:
     """How a statement reads a table.
 
     It scans all rows, fetches too many rows by an index and filters them, or repeats such a search for each
-    row of another table. `part` is the fraction of the statement's time in it, `cost` its cost for one call in
-    the planner's unit, `times` how often a call repeats it, and `partners` the rows of the other side of its
-    join.
+    row of another table. `part` is the fraction of the statement's time in it, `cost` its cost a call in the
+    planner's unit, `times` how often a call repeats it, and `partners` the rows of the other side of its join.
     """
 
     how: Literal["scan", "filter", "repeated"]
@@ -174,7 +171,7 @@ def _repeated(use: Use, one: Statement, seen: Evidence) -> Read | None:
         return None
     for limit, times, partners in _walk(one.plan.root, 1.0, 1.0, 1.0):
         node = limit.children[0] if limit.kind == "Limit" and limit.children else limit
-        mine = node.relation and table_of(node, seen) == use.table.name and node.alias == use.alias
+        mine = node.relation and table_of(node, seen) == use.table.name and is_named(node, use.alias)
         if limit is node or not mine or not node.kind.startswith("Index") or times <= 1:
             continue
         condition = node.condition("Filter")
@@ -199,7 +196,7 @@ def _visits(one: Statement, use: Use, seen: Evidence) -> Iterator[tuple[PlanNode
         return
     for node, times, partners in _walk(one.plan.root, 1.0, 1.0, 1.0):
         mine = node.relation and table_of(node, seen) == use.table.name and node.kind != "ModifyTable"
-        alias = _NUMBERED.sub("", node.alias) if node.alias != use.alias else node.alias
+        alias = use.alias if is_named(node, use.alias) else node.alias
         if mine and alias in ("", use.alias, use.table.name.rpartition(".")[2], node.relation):
             yield node, times, partners
         elif mine and node.relation != use.table.name:

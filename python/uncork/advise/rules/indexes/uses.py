@@ -15,11 +15,13 @@ from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import ColumnName, OrderKey, Predicate, StatementShape, TableUse
 from uncork.model.results.database import TableFacts
 
-__all__ = ["Use", "is_aggregated", "large_tables", "nodes_of", "table_of", "uses_of"]
+__all__ = ["Use", "is_aggregated", "is_named", "large_tables", "nodes_of", "table_of", "uses_of"]
 
 _HOLE: Final = re.compile(r"\\\$\d+|(?<!\w)\\\?(?!\w)")
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'")
 _VALUE: Final = r"'(?:[^']|'')*'|-?\d+(?:\.\d+)?"
+_EXTREME: Final = re.compile(r'\b(min|max)\((?:"?[\w$]+"?\.)?"?([\w$]+)"?\)')
+_NUMBERED: Final = re.compile(r"_\d+$")
 _TEXTS: Final = ("character varying", "text")
 _CONDITIONS: Final = ("Filter", "Index Cond", "Recheck Cond")
 
@@ -135,6 +137,11 @@ def table_of(node: PlanNode, seen: Evidence) -> str:
     return name
 
 
+def is_named(node: PlanNode, alias: str) -> bool:
+    """Return whether a node reads a table under an alias; EXPLAIN numbers repeated ones: ``sale_1``."""
+    return node.alias == alias or _NUMBERED.sub("", node.alias) == alias
+
+
 def nodes_of(one: Statement, table: str, seen: Evidence) -> Iterator[PlanNode]:
     """Yield the nodes of a statement's best plan that read a table."""
     if one.plan is not None:
@@ -148,9 +155,29 @@ def _order(shape: StatementShape, use: TableUse, one: Statement) -> tuple[OrderK
 
     The plan shows the LIMIT of a subquery.
     """
+    if shape.aggregates:
+        return _extreme(shape, use, one)
     limited = shape.limit and not is_aggregated(shape) if use.level == 0 else _limited(use, one)
     found = tuple(key for key in shape.order if key.level == use.level) if limited else ()
     return found if all(key.table == use.name and (key.column or key.expression) for key in found) else ()
+
+
+def _extreme(shape: StatementShape, use: TableUse, one: Statement) -> tuple[OrderKey, ...]:
+    """Return the column whose smallest or largest value is all that a statement computes of a table.
+
+    An index on it has that value at its end. The plan shows the column: ``max(no)``.
+    """
+    if one.plan is None or shape.grouping or not set(shape.aggregates) <= {"min", "max"}:
+        return ()
+    for node in one.plan.root.walk():
+        scan = node.children[0] if node.kind == "Aggregate" and len(node.children) == 1 else node
+        if scan is node or not scan.relation or not is_named(scan, use.alias):
+            continue
+        found = {(match[1], match[2]) for text in node.output for match in _EXTREME.finditer(text)}
+        if len({column for _, column in found}) == 1:
+            name, column = min(found)
+            return (OrderKey(use.name, column, descending=name == "max", level=use.level),)
+    return ()
 
 
 def _limited(use: TableUse, one: Statement) -> bool:
@@ -161,7 +188,7 @@ def _limited(use: TableUse, one: Statement) -> bool:
         below = node
         while below.kind in ("Limit", "Sort", "Incremental Sort") and below.children:
             below = below.children[0]
-        if node.kind == "Limit" and below.relation and below.alias == use.alias:
+        if node.kind == "Limit" and below.relation and is_named(below, use.alias):
             return True
     return False
 

@@ -36,7 +36,7 @@ _MOST_KEYS: Final = 4
 _STOPS_AFTER: Final = 0.1
 """Part of a table's blocks that a call must read to be a scan of it, not a search by an index."""
 _FIRST: Final = 10.0
-"""Rows that the LIMIT of a subquery is assumed to take for each row of the query around it."""
+"""Rows that are assumed to be read for the first ones of an order: in a subquery, or for min and max."""
 _PARALLEL: Final = 2.4
 """Processes of a parallel scan for each of which the plan lists rows: two workers, PostgreSQL's default, and
 two fifths of the leader."""
@@ -186,12 +186,12 @@ def _fetched(kept: Sequence[Served], use: Use, one: Statement, seen: Evidence, *
         part = measured if not others or measured > part else max(measured, min(part, 1.0))
     fetched = part * rows
     returned = one.a_call(one.rows)
-    if ordered and returned is not None and use.alone:
+    extreme = one.shape is not None and bool(one.shape.aggregates)
+    first = returned if use.alone and not extreme else _FIRST if use.joins or extreme else None
+    if ordered and first is not None:
         others = [each for each in use.predicates if each not in found]
         rest = fraction_of_all(others, use.table.name, seen) or 1.0
-        fetched = min(fetched, max(1.0, returned) / max(rest, 1e-3))
-    elif ordered and use.joins:
-        fetched = min(fetched, _FIRST)
+        fetched = min(fetched, max(1.0, first) / max(rest, 1e-3))
     return fetched
 
 
