@@ -131,7 +131,9 @@ ORDERS = (
 
 SCENARIOS = (
     Scenario("statements one by one", ITEM, [("shop", loop), ("other", look_up)], "one-by-one"),
-    Scenario("two statements in turn for each row", ITEM, [("shop", loop_in_turn)] * 2, "one-by-one"),
+    Scenario(
+        "two statements in turn for each row", ITEM, [("shop", loop_in_turn)] * 2, "one-by-one", seldom=True
+    ),
     Scenario(
         "a forgotten transaction",
         COUNTER,
@@ -177,5 +179,6 @@ SCENARIOS = (
         "lookups by many clients",
         ITEM,
         [("shop", sends("SELECT * FROM item WHERE id = %s", lambda chance: chance.randrange(ROWS)))] * 8,
+        seldom=True,
     ),
 )

@@ -80,6 +80,7 @@ SCENARIOS = (
             "VACUUM ANALYZE sale",
         ),
         [("reports", report), ("shop", look_up)],
+        seldom=True,
     ),
     Scenario(
         "a busy table with dead rows",

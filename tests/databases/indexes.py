@@ -66,6 +66,14 @@ NETWORKS = (
 )
 
 
+INTERVALS = (
+    "CREATE TABLE region AS SELECT n * 1000::bigint AS low, n * 1000::bigint + 999 AS high, "
+    "'r' || n % 200 AS name FROM generate_series(1, 150000) AS n",
+    "CREATE INDEX region_low_high ON region (low, high)",
+    "VACUUM ANALYZE region",
+)
+
+
 def below(number: int):
     """Return a draw of a whole number."""
     return lambda chance: chance.randrange(number)
@@ -149,6 +157,7 @@ MISSING = (
         ["orders", "customer_id"],
         ["ON orders (customer_id)"],
         versions=range(16, 100),
+        seldom=True,
     ),
     Scenario(
         "a policy of row security without an index",
@@ -172,6 +181,7 @@ MISSING = (
         "missing-index",
         ["orders", "customer_id"],
         ["ON orders (customer_id"],
+        seldom=True,
     ),
     Scenario(
         "a join to a table without an index",
@@ -191,6 +201,7 @@ MISSING = (
         "missing-index",
         ["people", "name"],
         ["pg_trgm", "gin_trgm_ops"],
+        seldom=True,
     ),
     Scenario(
         "a search in documents",
@@ -210,6 +221,7 @@ MISSING = (
         "missing-index",
         ["people", "tags"],
         ["USING gin (tags)"],
+        seldom=True,
     ),
     Scenario(
         "the newest row of each, by an index on the order alone",
@@ -262,6 +274,15 @@ MISSING = (
         seldom=True,
     ),
     Scenario(
+        "the interval of a value",
+        INTERVALS,
+        _shop("SELECT name FROM region WHERE low <= %s AND high >= %s", lambda _: 10**8, lambda _: 10**8),
+        "interval-lookup",
+        ["region", "low", "high"],
+        ["USING gist (int8range(low, high, '[]'))"],
+        seldom=True,
+    ),
+    Scenario(
         "the network of an address",
         NETWORKS,
         _shop(
@@ -282,6 +303,7 @@ MISSING = (
         "missing-index",
         ["people", "lower(email)"],
         ["(lower(email))"],
+        seldom=True,
     ),
 )
 SALES = (
@@ -377,6 +399,7 @@ NOT_USABLE = (
         "index-not-usable",
         ["orders_created", "created", "date"],
         ["created >="],
+        seldom=True,
     ),
     Scenario(
         "a parameter of another type",
@@ -398,6 +421,7 @@ NOT_USABLE = (
         "index-not-usable",
         ["people_code"],
         ["text_pattern_ops"],
+        seldom=True,
     ),
     Scenario(
         "a condition with OR on two columns",
@@ -418,6 +442,7 @@ NOT_USABLE = (
         "index-not-usable",
         ["orders_total", "customer_id"],
         ["(customer_id)"],
+        seldom=True,
     ),
 )
 LOGGED = (
@@ -531,6 +556,7 @@ HEALTHY = (
             below(CUSTOMERS),
             clients=3,
         ),
+        seldom=True,
     ),
 )
 SCENARIOS = (*MISSING, *COVERING, *NOT_USABLE, *UPKEEP, *HEALTHY)

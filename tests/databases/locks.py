@@ -171,6 +171,7 @@ SCENARIOS = (
         "hot-row",
         names=("shop_total",),
         remedy=("shop_total last in the transaction", "CREATE TABLE shop_total_part"),
+        seldom=True,
     ),
     Scenario(
         "a total that a trigger updates",
@@ -187,6 +188,7 @@ SCENARIOS = (
         "hot-row",
         names=("numbering",),
         remedy=("UPDATE ... RETURNING", "sequence"),
+        seldom=True,
     ),
     Scenario(
         "workers that queue for the same job",
@@ -211,6 +213,7 @@ SCENARIOS = (
         "explicit-table-lock",
         names=("sale", "CREATE INDEX"),
         remedy=("CONCURRENTLY",),
+        seldom=True,
     ),
     Scenario(
         "a change of a table behind a long transaction",

@@ -331,6 +331,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "function-per-row",
         ("limit_for",),
         ("ALTER FUNCTION limit_for STABLE",),
+        seldom=True,
     ),
     Scenario(
         "large values in a list",
@@ -356,6 +357,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "partitions-not-pruned",
         ("reading", "taken"),
         ("taken >=",),
+        seldom=True,
     ),
     Scenario(
         "hundreds of partitions",
@@ -445,6 +447,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             )
         ]
         * 3,
+        seldom=True,
     ),
     Scenario(
         "healthy common tables, subqueries and NOT IN",

@@ -82,8 +82,14 @@ SCENARIOS = (
         "json-parsed",
         names=("payload", "event"),
         remedy=("TYPE jsonb",),
+        seldom=True,
     ),
-    Scenario("documents of the type jsonb", events("jsonb"), [("shop", sends(SUM.format(""), day))] * 3),
+    Scenario(
+        "documents of the type jsonb",
+        events("jsonb"),
+        [("shop", sends(SUM.format(""), day))] * 3,
+        seldom=True,
+    ),
     Scenario(
         "keys of text that are UUIDs",
         owners("text"),
@@ -107,5 +113,6 @@ SCENARIOS = (
         [("shop", BUY)] * 3,
         versions=range(18, 100),
         settings=SMALL,
+        seldom=True,
     ),
 )

@@ -207,6 +207,7 @@ SCENARIOS = (
         "autovacuum-behind",
         names=("job",),
         remedy=("autovacuum_vacuum_cost_limit",),
+        seldom=True,
     ),
     Scenario(
         "a queue without autovacuum",

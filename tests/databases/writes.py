@@ -94,6 +94,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "row-by-row-commit",
         names=("batch", "item"),
         remedy=("commit once for many rows",),
+        seldom=True,
     ),
     Scenario(
         "a temporary table for each request",

@@ -45,8 +45,8 @@ class Read:
     """How a statement reads a table.
 
     It scans all rows, fetches too many rows by an index and filters them, or repeats such a search for each
-    row of another table. `part` is the fraction of the statement's time in it, `cost` its cost a call in the
-    planner's unit, `times` how often a call repeats it, and `partners` the rows of the other side of its join.
+    row of another table. `part` is the fraction of the statement's time in it, `cost` the planner's cost of a
+    call, `times` how often a call repeats it, and `partners` the rows of the other side of its join.
     """
 
     how: Literal["scan", "filter", "repeated"]
