@@ -13,8 +13,9 @@ from typing import Final
 
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.bill import saved_by
+from uncork.model.database.workload import CapturedStatement
 from uncork.model.results.cure import PRACTICAL, Change, ChangeState, Net, StatementEffect
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration
 from uncork.stats.combined import Bounded, difference
 
 __all__ = ["COST_SHARE", "PRACTICAL", "SLOWER", "choose", "doubt", "judge", "kept", "state_of"]
@@ -26,8 +27,9 @@ COST_SHARE: Final = 0.1
 """Part of all gains above which the loss of one such statement makes a change harmful."""
 
 _UNLIKE: Final = 10.0
-"""Ratio of the times of a call on the source and on the copy from which on the values are doubted. A busy
-server is slower than a copy too, by less than that."""
+"""Ratio of the times or rows of a call on the source and on the copy from which on the values are doubted. A
+busy server is slower than a copy too, by less than that."""
+_FROM_LOG: Final = "Take the values from the server's log with --logs."
 
 _ORDER: Final[tuple[ChangeState, ...]] = (
     "cured",
@@ -75,21 +77,34 @@ def judge(
     return state, f"{reason}{rest}", template
 
 
-def doubt(arm: Arm, effects: Sequence[StatementEffect], means: Mapping[int, float]) -> str:
-    """Return why a change without gain may have one with other values; empty if there is no reason.
+def doubt(
+    arm: Arm,
+    effects: Sequence[StatementEffect],
+    captured: Sequence[CapturedStatement],
+    state: ChangeState,
+) -> str:
+    """Return why the verdict `state` may differ with the application's values; empty if there is no reason.
 
-    `means` are the nanoseconds of a call on the source, by template. Drawn values have the frequencies of the
-    columns. If the application sends rare ones, of which the plan is slow, the copy does not show the fault.
+    Drawn values have the frequencies of the columns. If the application sends rare ones, of which the plan is
+    slow, the copy does not show the fault. If it asks for far more rows, an index helps the copy alone.
     """
+    known = {one.template: one for one in captured}
     for one in effects:
-        mean_ns, before_ns = means.get(one.template, 0.0), one.before_ns or 0.0
-        drawn = one.template in arm.templates and one.origin in ("drawn", "rows")
-        if drawn and before_ns and mean_ns > _UNLIKE * before_ns:
-            here, there = format_duration(before_ns), format_duration(mean_ns)
+        there = known.get(one.template)
+        if there is None or one.template not in arm.templates or one.origin not in ("drawn", "rows"):
+            continue
+        before_ns, rows = one.before_ns or 0.0, one.before_rows
+        if state != "cured" and before_ns and there.mean_ns > _UNLIKE * before_ns:
+            here, takes = format_duration(before_ns), format_duration(there.mean_ns)
             return (
-                f"With drawn values, statement {one.template} takes {here} on the copy, but {there} on the "
-                "server: the application sends others, or its sessions have other settings. Take the values "
-                "from the server's log with --logs."
+                f"With drawn values, statement {one.template} takes {here} on the copy, but {takes} on the "
+                f"server: the application sends others, or its sessions have other settings. {_FROM_LOG}"
+            )
+        if rows is not None and there.rows is not None and there.rows > _UNLIKE * max(1.0, rows):
+            here, more = count_words(round(rows), "row"), format_count(round(there.rows))
+            return (
+                f"With drawn values, statement {one.template} has {here} a call on the copy, but {more} on "
+                f"the server: the application sends others. {_FROM_LOG}"
             )
     return ""
 

@@ -101,9 +101,10 @@ class CapturedStatement:
 
     `template` is its number in the run. `sql` has ``$1``, ``$2``, ... for its parameters. `sets` are the
     values of all its parameters together, one tuple an execution, as text; None is NULL. A statement without
-    parameters has one empty tuple. `calls_per_hour` and `mean_ns` are what the server counted; `share` is its
-    part of the time of all statements, 0 to 1. `tables` are the tables that it reads or changes, with the
-    schema unless it is `public`; `changes` is true if it changes rows.
+    parameters has one empty tuple. `calls_per_hour`, `mean_ns` and `rows` (returned or changed by a call,
+    None if unknown) are what the server counted; `share` is a part of the time of all, 0 to 1. `tables` are
+    the tables that it reads or changes, with the schema unless it is `public`; `changes` is true if it
+    changes rows.
     """
 
     template: int
@@ -115,6 +116,7 @@ class CapturedStatement:
     share: float
     tables: tuple[str, ...]
     changes: bool
+    rows: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,8 @@ class StatementEffect:
 
     0.25 means a quarter of the time. `ratio`, `low` and `high` are None if it was not measured. `origin` is
     where its values came from. `wal_ratio` is the ratio of WAL an execution, None if unknown. `clients` is
-    the number of sessions that sent it at the same time.
+    the number of sessions that sent it at the same time. `before_rows` is how many rows a call returns or
+    changes without the change, None if unknown.
     """
 
     template: int
@@ -68,6 +69,7 @@ class StatementEffect:
     high: float | None
     wal_ratio: float | None = None
     clients: int = 1
+    before_rows: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

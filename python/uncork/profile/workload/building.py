@@ -179,6 +179,7 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         share=share,
         tables=tuple(dict.fromkeys(known.table(name) for name in apart.tables)),
         changes=apart.changes,
+        rows=rows,
     )
 
 

@@ -174,8 +174,8 @@ class Prover:
         account = account_of(arm, effects, self._workload)
         refused = measured.refused.get(arm.name, "")
         state, reason, worst = judge(arm, effects, account.net, refused=refused, unknown=account.unknown)
-        means = {one.template: one.mean_ns for one in self._workload.statements}
-        if state == "not cured" and (other := doubt(arm, effects, means)):
+        other = doubt(arm, effects, self._workload.statements, state)
+        if state in ("cured", "not cured") and other:
             state, reason = "unclear", other
         return replace(
             _untried(arm, rehearsed),

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -167,14 +167,16 @@ def _measured(run: str, result: RunResult, statements: Sequence[CapturedStatemen
         if one.verdict in (Verdict.REFUSED, Verdict.SKIPPED):
             refused.setdefault(one.variant, f"{one.reason} (statement {one.workload.removeprefix('s')})")
             continue
-        wal = _wal(costs.get((one.workload, baseline)), costs.get((one.workload, one.variant)))
-        effects.setdefault(one.variant, []).append(_effect(one, by_workload[one.workload], wal, clients))
+        before = costs.get((one.workload, baseline))
+        wal = _wal(before, costs.get((one.workload, one.variant)))
+        rows = None if before is None else before.rows
+        effects.setdefault(one.variant, []).append(
+            replace(_effect(one, by_workload[one.workload], clients), wal_ratio=wal, before_rows=rows)
+        )
     return Measured(run, {name: tuple(found) for name, found in effects.items()}, refused)
 
 
-def _effect(
-    one: Comparison, statement: CapturedStatement, wal: float | None, clients: int
-) -> StatementEffect:
+def _effect(one: Comparison, statement: CapturedStatement, clients: int) -> StatementEffect:
     return StatementEffect(
         template=statement.template,
         sql=statement.sql,
@@ -186,7 +188,6 @@ def _effect(
         ratio=one.ratio,
         low=one.low,
         high=one.high,
-        wal_ratio=wal,
         clients=clients,
     )
 

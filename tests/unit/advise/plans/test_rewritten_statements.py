@@ -15,6 +15,7 @@ from uncork.advise.rules.plans import (
     wide_columns,
 )
 from uncork.advise.rules.plans.rewrite import (
+    joined_aggregate,
     keyset,
     not_exists,
     not_materialized,
@@ -220,6 +221,54 @@ def test_a_subquery_for_each_of_many_rows_becomes_one_aggregate():
     (found,) = subplan_per_row.RULE.find(counted())
     assert found.headline == "A subquery on post is executed again for each of 40 000 rows"
     assert "GROUP BY" in found.candidates[0].text
+
+
+@pytest.mark.parametrize(
+    ("sql", "joined"),
+    [
+        (
+            "SELECT id, (SELECT sum(amount) FROM payment WHERE payment.client = client.id) AS paid "
+            "FROM client WHERE region < $1",
+            "SELECT id, joined.joined_value AS paid FROM client LEFT JOIN (SELECT payment.client AS "
+            "joined_key, sum(amount) AS joined_value FROM payment GROUP BY payment.client) AS joined "
+            "ON joined.joined_key = client.id WHERE region < $1",
+        ),
+        (
+            "SELECT (SELECT count(*) FROM book b WHERE a.id = b.author AND b.sold > $1), a.name "
+            "FROM author AS a JOIN city c ON c.id = a.city ORDER BY a.name LIMIT $2",
+            "SELECT coalesce(joined.joined_value, 0) AS count, a.name FROM author AS a JOIN city c "
+            "ON c.id = a.city LEFT JOIN (SELECT b.author AS joined_key, count(*) AS joined_value FROM book "
+            "AS b WHERE b.sold > $1 GROUP BY b.author) AS joined ON joined.joined_key = a.id "
+            "ORDER BY a.name LIMIT $2",
+        ),
+        (
+            "SELECT id, (SELECT max(at) FROM visit v WHERE v.client = client.id) FROM client",
+            "SELECT id, joined.joined_value AS max FROM client LEFT JOIN (SELECT v.client AS joined_key, "
+            "max(at) AS joined_value FROM visit AS v GROUP BY v.client) AS joined "
+            "ON joined.joined_key = client.id",
+        ),
+    ],
+)
+def test_the_aggregate_of_each_row_is_joined(sql, joined):
+    assert joined_aggregate(sql) == joined
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, (SELECT sum(amount) FROM payment WHERE client = client.id) FROM client",
+        "SELECT id, (SELECT sum(p.x) FROM payment p WHERE p.client = c.id AND p.at > c.at) FROM client c",
+        "SELECT id, (SELECT sum(p.x) FROM payment p WHERE p.client = c.id OR p.at > $1) FROM client c",
+        "SELECT id, (SELECT sum(p.x) FROM payment p WHERE p.client = c.id LIMIT 1) FROM client c",
+        "SELECT id, (SELECT sum(p.x) FROM payment p WHERE p.client = c.id) FROM client c, city",
+        "SELECT id, (SELECT sum(p.x) FROM payment p WHERE p.client = c.id) FROM client c FOR UPDATE",
+        "SELECT DISTINCT (SELECT sum(p.x) FROM payment p WHERE p.client = c.id) FROM client c",
+        "SELECT id FROM client c WHERE (SELECT sum(p.x) FROM payment p WHERE p.client = c.id) > $1",
+        "SELECT 1 + (SELECT sum(p.x) FROM payment p WHERE p.client = c.id) FROM client c GROUP BY 1",
+    ],
+)
+def test_a_subquery_whose_join_is_uncertain_is_left_alone(sql):
+    assert joined_aggregate(sql) == ""
 
 
 def test_rows_that_a_call_returns_count_if_the_plan_was_made_for_values_with_fewer():

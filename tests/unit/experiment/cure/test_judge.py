@@ -185,7 +185,22 @@ def test_a_change_without_gain_is_doubted_if_drawn_values_are_much_faster_than_t
     origin, mean_s, doubted
 ):
     own = replace(INDEX, templates=(1,))
+    there = statement(1, mean_s=mean_s)
     without_gain = replace(effect(1, 1.0, 0.99, 1.01), origin=origin)
-    reason = doubt(own, [without_gain], {1: mean_s * 1e9})
+    reason = doubt(own, [without_gain], [there], "not cured")
     assert ("--logs" in reason) is doubted
-    assert doubt(INDEX, [without_gain], {1: mean_s * 1e9}) == "", "it is no statement of the finding"
+    assert doubt(INDEX, [without_gain], [there], "not cured") == "", "it is no statement of the finding"
+    assert doubt(own, [without_gain], [there], "cured") == "", "a busy server can be slower for all of it"
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "doubted"),
+    [(7.0, 2_100.0, True), (0.0, 90.0, True), (0.2, 5.0, False), (700.0, 2_100.0, False), (None, 9.0, False)],
+)
+def test_a_cure_is_doubted_if_drawn_values_find_far_fewer_rows_than_the_server(here, there, doubted):
+    own = replace(INDEX, templates=(1,))
+    cured = replace(effect(1, 0.1, 0.09, 0.11), origin="drawn", before_rows=here)
+    sent = replace(statement(1, mean_s=0.001), rows=there)
+    for state in ("cured", "not cured"):
+        assert ("a call on the copy, but" in doubt(own, [cured], [sent], state)) is doubted
+    assert doubt(own, [replace(cured, origin="seen")], [sent], "cured") == ""

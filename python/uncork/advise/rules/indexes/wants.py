@@ -58,8 +58,8 @@ class Want:
 def passing(use: Use, one: Statement, seen: Evidence) -> float | None:
     """Return the measured or planned fraction of the rows that pass all predicates; None if unknown.
 
-    The rows that a statement returns show it, unless it aggregates, joins or limits them. A generic plan
-    shows only that of equalities, because it does not know the bounds of ranges.
+    The rows that a statement returns show it, unless it aggregates, joins or limits them. A generic plan, or
+    one with drawn values, shows only that of equalities, because it does not know the bounds of ranges.
     """
     rows, shape = seen.rows(use.table.name), one.shape
     if not rows or shape is None:
@@ -73,7 +73,7 @@ def passing(use: Use, one: Statement, seen: Evidence) -> float | None:
             # The scan stopped at the last row of LIMIT, after this part of the table.
             return min(1.0, returned / rows / min(1.0, blocks / pages(use.table, seen)))
     plan = one.plan
-    if plan is None or (plan.source == "generic" and _is_guess(use)):
+    if plan is None or (plan.source in ("generic", "drawn") and _is_guess(use)):
         return None
     if plan.source != "executed" and any(each.operator == "any" for each in use.predicates):
         return None  # the planner assumes a constant for = ANY of a column of arrays

@@ -11,6 +11,7 @@ from typing import Final
 
 __all__ = [
     "capped_count",
+    "joined_aggregate",
     "keyset",
     "next_parameter",
     "not_exists",
@@ -45,6 +46,20 @@ _COUNT: Final = re.compile(
 )
 
 
+_OF_ROW: Final = re.compile(
+    rf"\(\s*SELECT\s+(?P<aggregate>count|sum|min|max|avg)\s*\(\s*(?P<value>\*|[^()*]+?)\s*\)\s+FROM\s+"
+    rf"(?P<table>{_QUALIFIED})(?:\s+(?:AS\s+)?(?P<alias>(?!WHERE\b){_NAME}))?\s+WHERE\s+"
+    rf"(?P<left>{_QUALIFIED})\s*=\s*(?P<right>{_QUALIFIED})(?P<more>\s+AND\s+[^()]+)?\s*\)"
+    rf"(?P<named>\s+(?:AS\s+)?(?!FROM\b){_NAME})?(?=\s*,|\s+FROM\b)",
+    re.IGNORECASE,
+)
+"""A subquery in the list of outputs that aggregates the rows of a table that belong to the row."""
+_ENDS: Final = re.compile(r"\b(?:WHERE|GROUP|ORDER|LIMIT|OFFSET|FETCH|HAVING|WINDOW)\b|;?\s*$", re.IGNORECASE)
+_NOT_JOINED: Final = re.compile(
+    r"\b(?:FOR|UNION|EXCEPT|INTERSECT|WITH|INTO|INSERT|UPDATE|DELETE|DISTINCT|GROUP|HAVING|OVER)\b|--|/\*|\$[a-z_$]",
+    re.IGNORECASE,
+)
+"""What makes it uncertain that a join returns the same rows."""
 _LITERAL: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 _NOT_SPLIT: Final = re.compile(
     r"\b(?:ORDER|GROUP|LIMIT|OFFSET|FETCH|FOR|UNION|EXCEPT|INTERSECT|HAVING|WINDOW|OVER|DISTINCT|WITH|INTO|CASE|"
@@ -109,6 +124,46 @@ def not_exists(sql: str, table: str = "") -> str:
     alias = f" AS {one['alias']}" if one["alias"] else ""
     new = f"NOT EXISTS (SELECT FROM {one['table']}{alias} WHERE {column} = {side}{rest})"
     return sql[: one.start()] + new + sql[one.end() :]
+
+
+def joined_aggregate(sql: str) -> str:
+    """Return a statement that aggregates a table once and joins it, in place of a subquery for each row.
+
+    ``(SELECT sum(x) FROM b WHERE b.a = a.id)`` becomes a column of a LEFT JOIN with the sums by ``b.a``. A
+    row without a partner has no sum; its count is 0.
+    """
+    found = list(_OF_ROW.finditer(sql))
+    selects = re.findall(r"\bSELECT\b", sql, re.IGNORECASE)
+    if len(found) != 1 or len(selects) != 2 or _NOT_JOINED.search(sql) or _ESCAPED.search(sql):
+        return ""
+    one = found[0]
+    inner = one["alias"] or one["table"].rpartition(".")[2]
+    sides = {side.rpartition(".")[0]: side for side in (one["left"], one["right"])}
+    outer = next((name for name in sides if name not in (inner, "")), "")
+    conditions = (one["more"] or "").strip()[3:].strip()
+    if inner not in sides or not outer or re.search(rf"\b{re.escape(outer)}\s*\.", conditions):
+        return ""
+    head, rest = sql[: one.start()], sql[one.end() :]
+    after = re.match(r"\s*(?:,[^()]*?)?\s*\bFROM\b", rest, re.IGNORECASE)
+    if after is None:
+        return ""
+    end = _ENDS.search(rest, after.end())
+    source = rest[after.end() : None if end is None else end.start()]
+    if "," in source or "(" in source or not re.search(rf"(?<![\w.]){re.escape(outer)}\b", source):
+        return ""
+    key, value = sides[inner], f"{one['aggregate']}({one['value']})"
+    where = f" WHERE {conditions}" if conditions else ""
+    alias = f" AS {one['alias']}" if one["alias"] else ""
+    table = f"{one['table']}{alias}{where} GROUP BY {key}"
+    grouped = f"{key} AS joined_key, {value} AS joined_value FROM {table}"
+    joined = f" LEFT JOIN (SELECT {grouped}) AS joined "
+    joined += f"ON joined.joined_key = {sides[outer]} "
+    output = (
+        "joined.joined_value" if one["aggregate"].lower() != "count" else "coalesce(joined.joined_value, 0)"
+    )
+    named = one["named"] or f" AS {one['aggregate'].lower()}"
+    place = after.end() + len(source.rstrip())
+    return f"{head}{output}{named}{rest[:place]}{joined}{rest[place:].lstrip()}".rstrip()
 
 
 def not_materialized(sql: str, name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.plans.costs import once_ns, with_loops
+from uncork.advise.rules.plans.rewrite import joined_aggregate
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.plan import PlanNode
 from uncork.model.units import format_count, format_duration
@@ -88,6 +89,12 @@ def _finding(one: Statement, node: PlanNode, loops: float, saved: float, seen: E
         if aggregate
         else f"Join {table} instead (LEFT JOIN, or LEFT JOIN LATERAL if there are several matching rows)."
     )
+    sql = joined_aggregate(one.sql) if aggregate else ""
+    against: tuple[str, ...] = ()
+    if not aggregate:
+        against = ("A join repeats rows if several rows match.",)
+    elif not sql:
+        against = ("A count or sum without matching rows is NULL in the join: use coalesce(..., 0).",)
     return Finding(
         RULE.name,
         f"A subquery on {table} is executed again for each of {format_count(round(loops))} rows",
@@ -106,9 +113,9 @@ def _finding(one: Statement, node: PlanNode, loops: float, saved: float, seen: E
             Candidate(
                 "statement",
                 text,
-                against=("A count or sum without matching rows is NULL in the join: use coalesce(..., 0).",)
-                if aggregate
-                else ("A join repeats rows if several rows match.",),
+                sql=sql,
+                undo=one.sql if sql else "",
+                against=against,
                 same_answers=aggregate,
             ),
         ),
