@@ -36,8 +36,8 @@ _ORDERED: Final = 0.5
 """Correlation between the order of the index and that of the table, from which on neighbouring entries lead
 to the same blocks."""
 _CHANGED: Final = 0.01
-"""Fraction of the table's rows that may change during a watch: changed blocks must be read as before, until
-VACUUM marks them again."""
+"""Fraction of the table's rows that may change or be new after a watch: their blocks must be read as before,
+until VACUUM marks them."""
 _SCANS: Final = frozenset({"Index Scan", "Bitmap Heap Scan"})
 
 
@@ -62,7 +62,7 @@ def _index(use: Use, one: Statement, blocks: float, seen: Evidence) -> tuple[Ind
     scans = [node for node in nodes_of(one, use.table.name, seen) if node.kind != "Bitmap Index Scan"]
     if len(scans) != 1 or scans[0].kind not in _SCANS or scans[0].parallel:
         return None
-    changed = use.table.updated + use.table.deleted
+    changed = use.table.inserted + use.table.updated + use.table.deleted
     if changed > _CHANGED * seen.rows(use.table.name) or use.table.kind == "partitioned table":
         return None
     names = {node.index for node in scans[0].walk() if node.index}
