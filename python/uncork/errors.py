@@ -10,6 +10,7 @@ Each class names a problem that a caller can handle. The number is the exit stat
     ├── RunError                2  something failed while measuring; everything measured so far is kept
     │   ├── LoadError           2  the load engine could not run a trial
     │   │   └── VersionError    2  a service speaks only HTTP/2, and h2 is not installed
+    │   ├── NodeLost            2  a node of a cluster has ended, or does not answer any more
     │   ├── ServerCrash         2  the server went away during a trial
     │   │   └── ServiceCrash    2  a service beside the database went away during a trial
     │   └── StoreError          2  results could not be written or read
@@ -25,6 +26,7 @@ __all__ = [
     "CoreMismatch",
     "ExpectationError",
     "LoadError",
+    "NodeLost",
     "RunError",
     "ServerCrash",
     "ServiceCrash",
@@ -80,6 +82,10 @@ class LoadError(RunError):
 
 class VersionError(LoadError):
     """A service speaks only HTTP/2, and h2, which uncork needs to compare its answers, is not installed."""
+
+
+class NodeLost(RunError):
+    """A node of a cluster has ended, or does not answer any more."""
 
 
 class ServerCrash(RunError):

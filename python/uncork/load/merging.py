@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,19 +17,27 @@ from uncork.model.load import (
     LoadInterval,
     LoadMeasurement,
     LoadOutcome,
+    LoadProgress,
     LoadTimes,
     LoadTotals,
     RequestTotals,
     Stalls,
 )
 
-__all__ = ["MeasuredPart", "merged_measurement", "quantiles_by_interval", "unfinished_measurement"]
+__all__ = [
+    "MeasuredPart",
+    "merged_measurement",
+    "merged_progress",
+    "quantiles_by_interval",
+    "unfinished_measurement",
+]
 
 _SUMMED: Final = (
     *("started", "succeeded", "failed", "skipped", "unsent", "late", "retried", "rows", "statements"),
     *("round_trips", "client_user_ns", "client_system_ns", "sent_bytes", "received_bytes"),
     *("connections_opened", "connections_lost", "connections_most", "connect_sum_ns"),
 )
+_PROGRESS_SUMMED: Final = ("succeeded", "failed", "skipped", "retries")
 _QUANTILES: Final = {
     "p50_ns": 0.5,
     "p90_ns": 0.9,
@@ -56,7 +65,7 @@ def merged_measurement(parts: Sequence[MeasuredPart]) -> LoadMeasurement:
     """Add up the parts. The figures of two machines are never subtracted, only added or compared.
 
     Only parts that could see the server have its processor time. Stolen time counts once for each machine.
-    If a part did not complete, its outcome is the outcome of all.
+    If a part did not complete, its outcome is the outcome of all: of a lost part, if there is one.
     """
     return LoadMeasurement(
         _totals(parts),
@@ -66,8 +75,10 @@ def merged_measurement(parts: Sequence[MeasuredPart]) -> LoadMeasurement:
     )
 
 
-def unfinished_measurement(series: Sequence[LoadInterval], message: str) -> LoadMeasurement:
-    """Return what is known of a part that was killed, from the intervals that it had stored.
+def unfinished_measurement(
+    series: Sequence[LoadInterval], message: str, outcome: LoadOutcome = LoadOutcome.INTERRUPTED
+) -> LoadMeasurement:
+    """Return what is known of a part that was killed or lost, from the intervals that it had stored.
 
     Means and deviations come from the histograms, to their precision of three digits.
     """
@@ -81,7 +92,7 @@ def unfinished_measurement(series: Sequence[LoadInterval], message: str) -> Load
     ended = [replace(one, started=one.succeeded + one.failed) for one in series]
     return LoadMeasurement(
         LoadTotals(
-            outcome=LoadOutcome.INTERRUPTED,
+            outcome=outcome,
             message=message,
             started=succeeded + failed,
             succeeded=succeeded,
@@ -93,6 +104,34 @@ def unfinished_measurement(series: Sequence[LoadInterval], message: str) -> Load
         ),
         tuple(rows) if series else (),
         tuple(ended),
+    )
+
+
+def merged_progress(several: Sequence[LoadProgress]) -> LoadProgress:
+    """Add up snapshots of parts over the same time: the progress of the whole.
+
+    There may be several snapshots of a part, in order; its backlog and clients are those of the last one.
+    Quantiles come from the series, all others from the parts' own figures.
+    """
+    succeeded = sum(one.succeeded for one in several)
+    mean = sum(one.mean_ns * one.succeeded for one in several) / succeeded if succeeded else 0.0
+    squares = sum((one.stddev_ns**2 + one.mean_ns**2) * one.succeeded for one in several)
+    histograms = [row.histogram for one in several for row in one.series if row.histogram]
+    _, quantiles = _native.add_histograms(histograms, [0.5, 0.99]) if histograms else (b"", (0, 0))
+    latest = max(one.elapsed_ns for one in several)
+    last = [one for one in several if one.elapsed_ns > latest - INTERVAL_NS // 2]
+    return LoadProgress(
+        elapsed_ns=latest,
+        seconds=sum(one.seconds for one in several) / max(1, len(last)),
+        **{name: sum(getattr(one, name) for one in several) for name in _PROGRESS_SUMMED},
+        backlog=sum(one.backlog for one in last),
+        clients=sum(one.clients for one in last),
+        mean_ns=mean,
+        stddev_ns=math.sqrt(max(0.0, squares / succeeded - mean**2)) if succeeded else 0.0,
+        p50_ns=quantiles[0],
+        p99_ns=quantiles[1],
+        max_ns=max(one.max_ns for one in several),
+        lateness_p99_ns=max(one.lateness_p99_ns for one in several),
     )
 
 
@@ -118,7 +157,10 @@ def quantiles_by_interval(
 
 def _totals(parts: Sequence[MeasuredPart]) -> LoadTotals:
     totals = [part.measured.totals for part in parts]
-    failed = next((part for part in parts if part.measured.totals.outcome is not LoadOutcome.COMPLETE), None)
+    failed = next(
+        (part for part in parts if part.measured.totals.outcome is LoadOutcome.NODE_LOST),
+        next((part for part in parts if part.measured.totals.outcome is not LoadOutcome.COMPLETE), None),
+    )
     message = None
     if failed is not None:
         cause = failed.measured.totals

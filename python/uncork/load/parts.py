@@ -6,15 +6,24 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from uncork import _native
 from uncork.model.load import LoadPart
 
-__all__ = ["LEASE_NS", "Lease", "held_lease", "part_deadline_ns", "part_plan", "planned_operations"]
+__all__ = [
+    "LEASE_NS",
+    "Lease",
+    "PartControl",
+    "held_lease",
+    "part_deadline_ns",
+    "part_plan",
+    "planned_operations",
+]
 
 LEASE_NS: Final = 5_000_000_000
 """A load ends this long after the last renewal of its lease."""
@@ -23,6 +32,18 @@ _LOOK_S: Final = 0.1
 
 Lease = _native.Lease
 """A lease: `renew` lets the load go on for another `LEASE_NS`. Any thread may call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartControl:
+    """How a coordinator steers a part that this process sends.
+
+    `await_start` is called when the part is prepared. It waits for the start time, and returns it in Unix
+    nanoseconds. `lease` is renewed by whoever hears from the coordinator.
+    """
+
+    lease: Lease
+    await_start: Callable[[], int]
 
 
 def part_plan(part: LoadPart | None) -> dict[str, Any]:
@@ -53,14 +74,14 @@ def part_deadline_ns(part: LoadPart | None, deadline_ns: int) -> int:
 
 
 @contextmanager
-def held_lease(source: str | None) -> Iterator[Lease | None]:
+def held_lease(source: str | None, control: PartControl | None = None) -> Iterator[Lease | None]:
     """Yield a lease that a thread renews whenever its source does; None without a source.
 
     The source is a file, of which each change counts, or ``-``: each input from standard input. The core ends
-    the load if this thread, or this process, stops renewing.
+    the load if this thread, or this process, stops renewing. With `control`, its lease is used instead.
     """
-    if source is None:
-        yield None
+    if control is not None or source is None:
+        yield None if control is None else control.lease
         return
     lease, ended = _native.Lease(), threading.Event()
     target = _renew_by_input if source == "-" else _renew_by_file

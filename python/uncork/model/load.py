@@ -18,6 +18,7 @@ from uncork.model.system import SystemSeries
 __all__ = [
     "ArrivalKind",
     "Arrivals",
+    "ClusterRequest",
     "HttpTotals",
     "IntervalStatus",
     "LoadInterval",
@@ -30,6 +31,8 @@ __all__ = [
     "LoadSpec",
     "LoadTimes",
     "LoadTotals",
+    "OnLost",
+    "PartNode",
     "Protocol",
     "RequestTotals",
     "Stalls",
@@ -39,6 +42,8 @@ __all__ = [
 
 Protocol = Literal["simple", "extended", "prepared"]
 ArrivalKind = Literal["poisson", "constant", "bursts", "trace"]
+OnLost = Literal["stop", "continue"]
+"""What to do when a node of a cluster is lost."""
 
 
 # ---- what is asked for ----
@@ -104,6 +109,44 @@ class LoadPart:
     def name(self) -> str:
         """The part as on the command line, such as ``2/4``."""
         return f"{self.number}/{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRequest:
+    """Nodes that send a load together.
+
+    `place` is ``local`` for a cluster of its own on this machine, ``auto`` for the cluster to which this
+    machine belongs, or an address. `uncapped` allows more than the usual rate, connections and nodes.
+    """
+
+    nodes: int
+    place: str = "local"
+    on_lost: OnLost = "stop"
+    uncapped: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Whether the cluster is started for this load, on this machine."""
+        return self.place == "local"
+
+
+@dataclass(frozen=True, slots=True)
+class PartNode:
+    """What the coordinator of a load knows about the node that sends a part.
+
+    The node's wall clock was ahead of the coordinator's by `offset_ns`, within ±`bound_ns`; `drift_ns` is by
+    how much more at the end, None if it could not be measured again. A lost node has the reason in `lost`,
+    and in `lost_ns` when this was noticed, from the start of the load. Its part may have sent until
+    `sent_until_ns`, from the start; None means that its own counts are known.
+    """
+
+    host: str
+    offset_ns: int = 0
+    bound_ns: int = 0
+    drift_ns: int | None = None
+    lost: str | None = None
+    lost_ns: int = 0
+    sent_until_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +227,8 @@ class LoadOutcome(StrEnum):
     """Every operation failed, so the load ended early."""
     LEASE_ENDED = "lease ended"
     """A part of a load whose lease was not renewed."""
+    NODE_LOST = "node lost"
+    """A part of a load whose node no longer answered."""
 
 
 TimesKind = Literal[

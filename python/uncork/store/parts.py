@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import StoreError
-from uncork.model.load import LoadInterval
+from uncork.model.load import LoadInterval, LoadProgress
 from uncork.store.layout import PARTS, write_atomically
 from uncork.store.snapshots import read_snapshots
 
@@ -22,6 +22,7 @@ __all__ = [
     "read_merged",
     "reserved_operations",
     "seen_intervals",
+    "stored_progress",
     "write_merged",
 ]
 
@@ -45,6 +46,15 @@ def reserved_operations(folder: Path) -> int:
 def seen_intervals(folder: Path) -> tuple[LoadInterval, ...]:
     """Return the intervals that a part stored while it ran."""
     rows = [row for snapshot in read_snapshots(folder) for row in snapshot.get("series", ())]
+    return _intervals(rows)
+
+
+def stored_progress(snapshot: Mapping[str, Any]) -> LoadProgress:
+    """Return a snapshot that a part stored while it ran."""
+    return LoadProgress(**{**snapshot, "series": _intervals(snapshot.get("series", ()))})
+
+
+def _intervals(rows: Iterable[Mapping[str, Any]]) -> tuple[LoadInterval, ...]:
     return tuple(
         LoadInterval(**{**row, "histogram": row["histogram"] and base64.b64decode(row["histogram"])})
         for row in rows

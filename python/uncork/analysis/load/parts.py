@@ -51,16 +51,17 @@ def _measured(folder: Path) -> LoadMeasurement:
 def _part(
     account: Mapping[str, Any], result: LoadResult | None, factors: Mapping[int, dict[str, float]]
 ) -> PartFacts:
-    number = account["number"]
+    number, node = account["number"], account.get("node")
+    lost = None if node is None else node["lost"]
     if result is None:
-        ended, seconds = "missing", 0.0
+        ended, seconds = "missing" if lost is None else "lost", 0.0
     else:
-        ended = str(result.run.outcome) if account["finished"] else "killed"
+        ended = str(result.run.outcome) if account["finished"] else "killed" if lost is None else "lost"
         seconds = (account["shift"] * INTERVAL_NS + result.run.elapsed_ns) / 1e9
     return PartFacts(
         number=number,
         run=account.get("run"),
-        host=account.get("host", ""),
+        host=account.get("host") or ("" if node is None else node["host"]),
         ended=ended,
         seconds=seconds,
         planned=account["planned"],
@@ -75,7 +76,21 @@ def _part(
         p50_ns=None if result is None else result.operation.p50_ns,
         p99_ns=None if result is None else result.operation.p99_ns,
         disagrees=factors.get(number, {}),
+        **_node_facts(node),
     )
+
+
+def _node_facts(node: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the coordinator knew about a part's node."""
+    if node is None:
+        return {}
+    return {
+        "clock_offset_ns": node["offset_ns"],
+        "clock_bound_ns": node["bound_ns"],
+        "clock_drift_ns": node["drift_ns"],
+        "lost": node["lost"],
+        "lost_s": None if node["lost"] is None else node["lost_ns"] / 1e9,
+    }
 
 
 def _factors(parts: Mapping[int, tuple[LoadMeasurement, int]]) -> dict[int, dict[str, float]]:

@@ -267,10 +267,14 @@ class PartFacts:
     """One part of a load that several processes sent; None where it is not known.
 
     Identity: ``planned = started + not_started + unknown`` if `planned` is known. `unknown` operations were
-    perhaps begun, by a part that was killed or is missing. `ended` says how the part ended, `seconds` after
-    how many seconds. `start_late_ns` is how long after the start time it started, `began_after_ns` how long
-    after the first part, by the wall clocks. `limit` says whether its generator was the bottleneck.
+    perhaps begun, by a part that was killed, lost or is missing. `ended` says how the part ended, `seconds`
+    after how many seconds. `start_late_ns` is how long after the start time it started, `began_after_ns` how
+    long after the first part, by the wall clocks. `limit` says whether its generator was the bottleneck.
     `disagrees` has the factors by which its quantiles differ from those of the other parts, if they do.
+
+    Only a part from a node of a cluster has what follows. The node's clock was ahead by `clock_offset_ns`,
+    within ±`clock_bound_ns`, and at the end by `clock_drift_ns` more. If the node was lost, `lost` is the
+    reason, and `lost_s` the second at which this was noticed.
     """
 
     number: int
@@ -289,6 +293,11 @@ class PartFacts:
     p50_ns: int | None
     p99_ns: int | None
     disagrees: dict[str, float]
+    clock_offset_ns: int | None = None
+    clock_bound_ns: int | None = None
+    clock_drift_ns: int | None = None
+    lost: str | None = None
+    lost_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,8 @@ LOAD_TOTALS = Table(
             "outcome",
             "text",
             "",
-            "complete, deadline, connection lost, refused, interrupted, nothing succeeded or lease ended",
+            "complete, deadline, connection lost, refused, interrupted, nothing succeeded, lease ended or "
+            "node lost",
         ),
         Column("message", "text", "", "what went wrong"),
         Column("started", "integer", "", "operations begun: succeeded + failed"),

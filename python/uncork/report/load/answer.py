@@ -55,6 +55,7 @@ def _compose_load_answer(result: LoadResult) -> str:
         LoadOutcome.DEADLINE: "Stopped at its deadline: ",
         LoadOutcome.NOTHING_SUCCEEDED: f"Ended early, after {format_duration(elapsed)}: ",
         LoadOutcome.LEASE_ENDED: f"Lease ended after {format_duration(elapsed)}: ",
+        LoadOutcome.NODE_LOST: f"Node lost after {format_duration(elapsed)}: ",
     }.get(outcome, "")
     if result.parts is not None:
         lacking = [part for part in result.parts.parts if part.ended != "complete"]

@@ -15,6 +15,8 @@ __all__ = ["parts_reasons", "parts_table"]
 
 _LATE_NS: Final = 50_000_000
 """A part that starts later than this after its start time is named: a twentieth of an interval."""
+_STEP_NS: Final = 10_000_000
+"""A clock whose offset changes by more than this was set; quartz drifts by 3 ms a minute at most."""
 _APART_NS: Final = 1_000_000_000
 """Parts without a start time that begin farther apart than this are named: their seconds do not coincide."""
 
@@ -34,6 +36,7 @@ def parts_reasons(result: LoadResult) -> Iterator[str]:
         if part.start_late_ns is not None and part.start_late_ns > _LATE_NS:
             late = format_duration(part.start_late_ns)
             yield f"{_name(part)} started {late} after its start time: it was not ready before."
+    yield from _clocks(found)
     apart = max((part.began_after_ns or 0 for part in found.parts if part.start_late_ns is None), default=0)
     if apart > _APART_NS:
         yield (
@@ -45,7 +48,9 @@ def parts_reasons(result: LoadResult) -> Iterator[str]:
 def _lost(result: LoadResult, found: PartsFacts) -> Iterator[str]:
     word = operation_word(result)
     for part in found.parts:
-        if part.ended == "missing":
+        if part.lost is not None:
+            yield _lost_sentence(part, found, word)
+        elif part.ended == "missing":
             unknown = (
                 "" if part.unknown is None else f": up to {_many(part.unknown, word)} may have been sent"
             )
@@ -58,6 +63,32 @@ def _lost(result: LoadResult, found: PartsFacts) -> Iterator[str]:
             )
         elif part.ended != "complete":
             yield f"{_name(part)} ended early, at second {part.seconds:.0f}: {part.ended}."
+
+
+def _lost_sentence(part: PartFacts, found: PartsFacts, word: str) -> str:
+    """Return what is known about a part whose node was lost: the sentence names the second."""
+    second = part.lost_s or 0.0
+    left = found.count - sum(one.lost_s is not None and one.lost_s <= second for one in found.parts)
+    unknown = (
+        "how many more were sent is not known"
+        if part.unknown is None
+        else f"up to {format_count(part.unknown)} more may have been sent"
+    )
+    return (
+        f"{_name(part)} was lost at second {second:.0f} ({part.lost}): {_many(part.started, word)} are "
+        f"counted, {unknown}. From then on, the load came from {left} of {found.count} nodes."
+    )
+
+
+def _clocks(found: PartsFacts) -> Iterator[str]:
+    """Yield the nodes whose clocks were set while the load ran."""
+    for part in found.parts:
+        drift, bound = part.clock_drift_ns, part.clock_bound_ns
+        if drift is not None and bound is not None and abs(drift) > _STEP_NS + bound:
+            yield (
+                f"{_name(part)} had its clock set by {format_duration(abs(drift))} during the load: its "
+                "seconds may not coincide with those of the others."
+            )
 
 
 def _limits(found: PartsFacts) -> Iterator[str]:
@@ -83,12 +114,14 @@ def parts_table(result: LoadResult) -> Table | None:
     if found is None:
         return None
     numbers = ("planned", "started", "not started", "unknown", "per second", "p50", "p99")
+    clocks = any(part.clock_bound_ns is not None for part in found.parts)
     columns = (
         *(Column("part", header=True), Column("machine"), Column("ended")),
         *(Column(name, number=True) for name in numbers),
+        *((Column("clock", number=True),) if clocks else ()),
         *(Column("generator"), Column("run")),
     )
-    rows = [_row(part, found) for part in found.parts]
+    rows = [_row(part, found, clocks=clocks) for part in found.parts]
     total = (
         *(Value("all"), Value(""), Value("")),
         *(
@@ -96,14 +129,14 @@ def parts_table(result: LoadResult) -> Table | None:
             for name in ("planned", "started", "not_started", "unknown")
         ),
         *(Value(rate_text(result.operations_per_second)), Value(_time(result.operation.p50_ns))),
-        *(Value(_time(result.operation.p99_ns)), Value(""), Value("")),
+        *(Value(_time(result.operation.p99_ns)), *((Value(""),) if clocks else ()), Value(""), Value("")),
     )
     word = operation_word(result)
     caption = f"Parts: planned {word}s are started, not started or unknown"
     return Table(caption, columns, (*rows, total))
 
 
-def _row(part: PartFacts, found: PartsFacts) -> tuple[Value, ...]:
+def _row(part: PartFacts, found: PartsFacts, *, clocks: bool) -> tuple[Value, ...]:
     limits = {"yes": "the limit", "perhaps": "perhaps the limit", "no": "not the limit", None: ""}
     ended = (
         part.ended if part.ended in ("complete", "missing") else f"{part.ended}, second {part.seconds:.0f}"
@@ -113,12 +146,22 @@ def _row(part: PartFacts, found: PartsFacts) -> tuple[Value, ...]:
         *(Value(_count(one)) for one in (part.planned, part.started, part.not_started, part.unknown)),
         Value(rate_text(part.operations_per_second)),
         *(Value(_time(part.p50_ns)), Value(_time(part.p99_ns))),
+        *((Value(_clock(part)),) if clocks else ()),
         *(Value(limits[part.limit]), Value(part.run or "")),
     )
 
 
 def _name(part: PartFacts) -> str:
     return f"Part {part.number} on {part.host}" if part.host else f"Part {part.number}"
+
+
+def _clock(part: PartFacts) -> str:
+    """Return how far the node's clock was ahead of the coordinator's, with the bound of that."""
+    if part.clock_offset_ns is None or part.clock_bound_ns is None:
+        return ""
+    offset_ms, bound_ms = part.clock_offset_ns / 1e6, part.clock_bound_ns / 1e6
+    sign = "−" if offset_ms < 0 else "+"
+    return f"{sign}{abs(offset_ms):.1f} ± {bound_ms:.1f} ms"
 
 
 def _factor(by: float) -> str:

@@ -13,7 +13,7 @@ from uncork.engines.services.running_program import listening_program
 from uncork.engines.watch.connection import check_conninfo
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.http import check_http, http_plan, run_http, without_secrets
-from uncork.load.parts import held_lease
+from uncork.load.parts import PartControl, held_lease
 from uncork.load.sql import build_facts
 from uncork.model.http import HttpSpec
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadProgress
@@ -26,7 +26,7 @@ from uncork.store.seen import Pressed, write_pressed
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.load.advising import watch_again
 from uncork.workbench.load.monitor import Components, Monitor, find_components
-from uncork.workbench.load.part import check_start, kept_part, part_facts
+from uncork.workbench.load.part import check_start, kept_part, part_facts, started_part
 from uncork.workbench.load.progress_log import logged
 from uncork.workbench.load.sql import Notify, load_ending, place_of, with_time
 from uncork.workbench.load.stress import seen_of
@@ -34,7 +34,14 @@ from uncork.workbench.load.targets import HttpTarget
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["HttpSession", "check_http_job", "http_manifest", "new_http_load", "start_http_load"]
+__all__ = [
+    "HttpSession",
+    "check_http_job",
+    "http_manifest",
+    "http_question",
+    "new_http_load",
+    "start_http_load",
+]
 
 
 def new_http_load(root: Path, job: HttpJob) -> HttpSession:
@@ -44,7 +51,7 @@ def new_http_load(root: Path, job: HttpJob) -> HttpSession:
         SetupError: if its folder cannot be written.
         UsageError: if a request cannot be sent, or certificates cannot be read.
     """
-    return start_http_load(root, job, "load", _question(job.spec))
+    return start_http_load(root, job, "load", http_question(job.spec))
 
 
 def start_http_load(root: Path, job: HttpJob, kind: RunKind, question: str) -> HttpSession:
@@ -123,11 +130,16 @@ class HttpSession:
         write_service(self.folder, LoadedService(program, postgres))
         return components
 
-    def run(self, progress: Callable[[LoadProgress], None] | None, notify: Notify) -> LoadOutcome:
+    def run(
+        self,
+        progress: Callable[[LoadProgress], None] | None,
+        notify: Notify,
+        control: PartControl | None = None,
+    ) -> LoadOutcome:
         """Load the service, and store the result. A service that refuses connections is an outcome too.
 
         Each second is also stored as a snapshot, so that others can follow the load and a killed load is not
-        lost. If the load cannot start, its folder is deleted.
+        lost. If the load cannot start, its folder is deleted. `control` steers a part of a load.
 
         Raises:
             StoreError: if the result cannot be written.
@@ -135,11 +147,13 @@ class HttpSession:
         with self.record as record:
             write_environment(self.folder, {"machine": machine_facts(), "core": build_facts()})
             components = self._components(notify)
-            spec = replace(self.job.spec, part=kept_part(self.job.spec.part, self.folder))
-            record.change(options=with_time(record.manifest.options, spec.warmup_ns, spec.part))
+            part = started_part(self.job.spec.part, control)
+            spec = replace(self.job.spec, part=kept_part(part, self.folder))
+            options = {**record.manifest.options, **part_facts(spec.part)}
+            record.change(options=with_time(options, spec.warmup_ns, spec.part))
             write_plan(self.folder, without_secrets(http_plan(spec, components.watches())))
             lease_source = None if spec.part is None else spec.part.lease
-            with held_lease(lease_source) as lease, Monitor(components) as monitor:
+            with held_lease(lease_source, control) as lease, Monitor(components) as monitor:
                 measured = run_http(
                     spec,
                     watch=components.watches(),
@@ -164,7 +178,8 @@ def _without_password(conninfo: str | None) -> str | None:
     return conninfo if conninfo is not None and redact(conninfo) == conninfo else None
 
 
-def _question(spec: HttpSpec) -> str:
+def http_question(spec: HttpSpec) -> str:
+    """Return in a few words what a load does."""
     clients = f"{spec.clients} connection{'' if spec.clients == 1 else 's'}"
     many = f" × {spec.streams}" if spec.streams > 1 else ""
     return f"load: {spec.server.place} by {clients}{many}" + (", open loop" if spec.arrivals else "")

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from uncork.engines import process
 from uncork.errors import UsageError
+from uncork.load.parts import PartControl
 from uncork.model.load import LoadPart
 from uncork.store.parts import RESERVATIONS
 
-__all__ = ["check_start", "kept_part", "part_facts"]
+__all__ = ["check_start", "kept_part", "part_facts", "started_part"]
 
 _LEAST_AHEAD_NS: Final = 1_000_000_000
 """Time to connect, and to start the threads that wait for the start."""
@@ -33,6 +34,13 @@ def check_start(part: LoadPart | None) -> None:
         raise UsageError(
             f"--start-at is {when}: it is {now} by the clock of this machine; give a time at least 1 s ahead"
         )
+
+
+def started_part(part: LoadPart | None, control: PartControl | None) -> LoadPart | None:
+    """Return a part with its start: with `control`, wait until the coordinator gives it."""
+    if part is None or control is None:
+        return part
+    return replace(part, start_at_ns=control.await_start())
 
 
 def kept_part(part: LoadPart | None, folder: Path) -> LoadPart | None:

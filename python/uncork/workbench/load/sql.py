@@ -17,7 +17,7 @@ from uncork.engines.postmaster import postmaster_of
 from uncork.engines.tpcb import Initialised, Progress, initialise, scale_of
 from uncork.engines.watch.visit import describe, vacuum
 from uncork.errors import ConnectError, LoadError, UsageError
-from uncork.load.parts import Lease, held_lease
+from uncork.load.parts import Lease, PartControl, held_lease
 from uncork.load.run import INTERVAL_NS, check_load, hdr_log, load_plan, run_load, without_password
 from uncork.load.sql import build_facts
 from uncork.model.load import (
@@ -36,7 +36,7 @@ from uncork.store.layout import Manifest, RunKind, write_atomically
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.clock import now_text
-from uncork.workbench.load.part import check_start, kept_part, part_facts
+from uncork.workbench.load.part import check_start, kept_part, part_facts, started_part
 from uncork.workbench.load.progress_log import logged
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
@@ -53,6 +53,8 @@ __all__ = [
     "new_load",
     "place_of",
     "sql_files",
+    "sql_name",
+    "sql_question",
     "start_load",
     "with_time",
     "write_hdr_log",
@@ -94,7 +96,7 @@ def new_load(root: Path, job: LoadJob) -> LoadSession:
         SetupError: if its folder cannot be written.
         ConnectError, UsageError: if a script or the connection string is wrong.
     """
-    return start_load(root, job, "load", _question(job.spec))
+    return start_load(root, job, "load", sql_question(job.spec))
 
 
 def start_load(root: Path, job: LoadJob, kind: RunKind, question: str) -> LoadSession:
@@ -105,7 +107,7 @@ def start_load(root: Path, job: LoadJob, kind: RunKind, question: str) -> LoadSe
     """
     address = checked(job)
     check_start(job.spec.part)
-    name = f"{kind}-{_file_word(job.spec.scripts[0].name)}"
+    name = sql_name(job.spec, kind)
     return LoadSession(start_run(root, load_manifest(job, address, kind, name, question)), job, address)
 
 
@@ -145,11 +147,17 @@ class LoadSession:
         self._address = address
         self._sent = job.spec
 
-    def run(self, progress: Callable[[LoadProgress], None] | None, notify: Notify) -> LoadOutcome:
+    def run(
+        self,
+        progress: Callable[[LoadProgress], None] | None,
+        notify: Notify,
+        control: PartControl | None = None,
+    ) -> LoadOutcome:
         """Load the server, and store the result. A server that refuses connections is an outcome too.
 
         Each second is also stored as a snapshot, so that others can follow the load and a killed load is not
-        lost. If the load cannot start (no tables, a statement refused), its folder is deleted.
+        lost. If the load cannot start (no tables, a statement refused), its folder is deleted. `control`
+        steers a part of a load.
 
         Raises:
             SetupError: if tables are missing or cannot be created, or the server cannot be started.
@@ -159,10 +167,10 @@ class LoadSession:
         part = self.job.spec.part
         with (
             self.record,
-            held_lease(None if part is None else part.lease) as lease,
+            held_lease(None if part is None else part.lease, control) as lease,
             self.served(notify) as (address, pid),
         ):
-            measured = self._measure(address, pid, progress, notify, lease)
+            measured = self._measure(address, pid, progress, notify, lease, control)
             with uninterrupted():
                 write_measurement(self.folder, measured)
                 delete_snapshots(self.folder)
@@ -220,14 +228,15 @@ class LoadSession:
         progress: Callable[[LoadProgress], None] | None,
         notify: Notify,
         lease: Lease | None,
+        control: PartControl | None,
     ) -> LoadMeasurement:
         spec, connection = self.job.spec, asdict(address)
         try:
             spec = self.prepared(address, notify)
         except ConnectError as error:
             return self._refusal(error, connection)
-        self._sent = spec = replace(spec, part=kept_part(spec.part, self.folder))
-        options = with_time(self.record.manifest.options, part=spec.part)
+        self._sent = spec = replace(spec, part=kept_part(started_part(spec.part, control), self.folder))
+        options = with_time({**self.record.manifest.options, **part_facts(spec.part)}, part=spec.part)
         self.record.change(started_at=now_text(), options=options)
         write_plan(self.folder, without_password(load_plan(spec, connection, pid=pid)))
         try:
@@ -329,7 +338,8 @@ def _scaled(spec: LoadSpec, scale: int | None) -> LoadSpec:
     return replace(spec, variables={"scale": str(scale or 1), **spec.variables})
 
 
-def _question(spec: LoadSpec) -> str:
+def sql_question(spec: LoadSpec) -> str:
+    """Return in a few words what a load does."""
     names = ", ".join(script.name for script in spec.scripts)
     clients = f"{spec.clients} client{'' if spec.clients == 1 else 's'}"
     return f"load: {names} by {clients}, {spec.protocol}" + ("" if spec.arrivals is None else ", open loop")
@@ -347,6 +357,11 @@ def _again(job: LoadJob, address: Address | None) -> dict[str, object]:
         "variables": dict(job.spec.variables),
         "vacuum": job.vacuum,
     }
+
+
+def sql_name(spec: LoadSpec, kind: RunKind) -> str:
+    """Return the name of a load's run: its kind, and its first script."""
+    return f"{kind}-{_file_word(spec.scripts[0].name)}"
 
 
 def _file_word(name: str) -> str:
