@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
 from uncork.api.runs import LoadRun, Run, SweepRun, open_folder
 from uncork.api.signature import documented
 from uncork.api.words import Place, Progress, Quantity, call_text, calling, runs_folder, teller
 from uncork.errors import ConnectError, RunError, UsageError
-from uncork.model.load import LoadOutcome, LoadProgress
-from uncork.requests.http import read_http, sweep_of_http
+from uncork.model.load import ClusterRequest, LoadOutcome, LoadProgress
+from uncork.requests.http import cluster_of_http, read_http, sweep_of_http
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import HttpJob, LoadJob
 from uncork.requests.option import from_values
-from uncork.requests.sql import read_request, sweep_of_sql
+from uncork.requests.sql import cluster_of_sql, read_request, sweep_of_sql
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, sweep_request
 from uncork.workbench.event_words import load_step_line, progress_line
@@ -28,6 +28,9 @@ from uncork.workbench.load.http import HttpSession, new_http_load
 from uncork.workbench.load.merging import merge_runs
 from uncork.workbench.load.sql import LoadSession, new_load, sql_files
 from uncork.workbench.load.sweeps import new_sweep
+
+if TYPE_CHECKING:
+    from uncork.cluster.loads import ClusterLoad
 
 __all__ = ["HttpKeywords", "SqlKeywords", "load_http", "load_sql", "merge", "sweep_http", "sweep_sql"]
 
@@ -60,6 +63,10 @@ class SqlKeywords(TypedDict, total=False):
     start_at: str | datetime | None
     end_after: Quantity | None
     lease: Place | None
+    nodes: int | None
+    cluster: str | None
+    on_lost: Literal["stop", "continue"] | None
+    uncapped: bool
 
 
 class HttpKeywords(TypedDict, total=False):
@@ -98,6 +105,10 @@ class HttpKeywords(TypedDict, total=False):
     start_at: str | datetime | None
     end_after: Quantity | None
     lease: Place | None
+    nodes: int | None
+    cluster: str | None
+    on_lost: Literal["stop", "continue"] | None
+    uncapped: bool
     service_pid: Sequence[int] | None
     postgres: str | None
 
@@ -130,7 +141,9 @@ def load_sql(
         read, texts = _sql_options(database, options, progress)
         job = _sql_job(read, texts, "load_sql", options)
         open_loop = read.rate is not None or read.arrivals is not None
-        return _loaded(new_load(runs_folder(runs), job), progress, open_loop=open_loop)
+        request, folder = cluster_of_sql(read, job.spec), runs_folder(runs)
+        session = new_load(folder, job) if request is None else _from_nodes(folder, job, request)
+        return _loaded(session, progress, open_loop=open_loop)
 
 
 @documented(SqlOptions, SqlKeywords)
@@ -183,7 +196,9 @@ def load_http(
     with calling():
         read = _http_options(urls, options, progress)
         job = _http_job(read, call_text("load_http", options, urls))
-        return _loaded(new_http_load(runs_folder(runs), job), progress, open_loop=read.rate is not None)
+        request, folder = cluster_of_http(read, job.spec), runs_folder(runs)
+        session = new_http_load(folder, job) if request is None else _from_nodes(folder, job, request)
+        return _loaded(session, progress, open_loop=read.rate is not None)
 
 
 @documented(HttpOptions, HttpKeywords)
@@ -296,10 +311,19 @@ def _text_of(name: str) -> str:
 # ---- running ----
 
 
-def _loaded(session: LoadSession | HttpSession, progress: Progress, *, open_loop: bool) -> LoadRun:
+def _from_nodes(root: Path, job: LoadJob | HttpJob, request: ClusterRequest) -> ClusterLoad:
+    """Return a load from the nodes of a cluster. The call itself confirms it."""
+    from uncork.cluster.loads import new_cluster_load, planned_load  # noqa: PLC0415 -- only with nodes
+
+    return new_cluster_load(root, planned_load(job, request))
+
+
+def _loaded(
+    session: LoadSession | HttpSession | ClusterLoad, progress: Progress, *, open_loop: bool
+) -> LoadRun:
     """Load and return the run; raise an error if it did not complete."""
     tell = teller(progress)
-    http = isinstance(session, HttpSession)
+    http = isinstance(session.job, HttpJob)
 
     def show(current: LoadProgress) -> None:
         tell(progress_line(current, open_loop=open_loop, http=http))

@@ -14,14 +14,14 @@ from urllib.parse import SplitResult, urlsplit
 
 from uncork.errors import UsageError
 from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, Request, Variable
-from uncork.model.load import Arrivals
+from uncork.model.load import Arrivals, ClusterRequest
 from uncork.requests.http_file import described_requests, file_and_urls, missing_server
 from uncork.requests.http_options import HttpOptions
-from uncork.requests.part import part_given, read_part
+from uncork.requests.part import cluster_given, part_given, read_cluster, read_part
 from uncork.requests.sweep import SweepOptions
 from uncork.requests.words import advise_contradictions, read_arrivals, refuse
 
-__all__ = ["read_http", "sweep_of_http"]
+__all__ = ["cluster_of_http", "read_http", "sweep_of_http"]
 
 ReadFile = Callable[[str], bytes]
 
@@ -366,7 +366,7 @@ def sweep_of_http(options: HttpOptions, spec: HttpSpec) -> SweepOptions:
         ("--hdr-log", options.hdr_log is not None),
         ("--go-bench", options.go_bench),
         ("-P/--progress", options.progress is not None),
-        *((name, True) for name in part_given(options)),
+        *((name, True) for name in (*part_given(options), *cluster_given(options))),
         ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
     )
     return SweepOptions(
@@ -380,4 +380,30 @@ def sweep_of_http(options: HttpOptions, spec: HttpSpec) -> SweepOptions:
         step_option="-D",
         excluded=tuple(option for option, wrong in excluded if wrong),
         seed=spec.seed,
+    )
+
+
+# ---- a cluster ----
+
+
+def cluster_of_http(options: HttpOptions, spec: HttpSpec) -> ClusterRequest | None:
+    """Return the nodes that send the load; None if this machine sends it.
+
+    Raises:
+        UsageError: if a load from nodes cannot be as the options ask.
+    """
+    watched = "nodes watch only themselves; run `uncork profile db` beside the load"
+    return read_cluster(
+        options,
+        clients=spec.clients,
+        arrivals=spec.arrivals,
+        operations=spec.operations,
+        excluded=(
+            f"{option}: {remedy}"
+            for option, given, remedy in (
+                ("--service-pid", bool(options.service_pid), "its processes run on one machine only"),
+                ("--postgres", options.postgres is not None, watched),
+            )
+            if given
+        ),
     )

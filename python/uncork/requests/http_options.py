@@ -29,7 +29,17 @@ from uncork.requests.load_options import (
     SweepBudget,
 )
 from uncork.requests.option import Kind, choice, duration, number, opt, pair, whole
-from uncork.requests.part import EndAfter, LeaseFrom, Shard, StartAt
+from uncork.requests.part import (
+    ClusterAt,
+    EndAfter,
+    LeaseFrom,
+    LostNode,
+    NodeCount,
+    Shard,
+    StartAt,
+    Uncapped,
+    Yes,
+)
 
 __all__ = ["HEADER", "VARIABLE", "HttpOptions"]
 
@@ -234,6 +244,11 @@ class HttpOptions:
     start_at: StartAt = None
     end_after: EndAfter = None
     lease: LeaseFrom = None
+    nodes: NodeCount = None
+    cluster: ClusterAt = None
+    on_lost: LostNode = None
+    uncapped: Uncapped = False
+    yes: Yes = False
     service_pid: list[int] | None = _watch(
         "--service-pid PID",
         "A process of the service, with its children. Default: local processes that listen on the port.",

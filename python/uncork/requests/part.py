@@ -1,4 +1,4 @@
-"""Options of one part of a load from several machines: `--shard`, its start, its end and its lease. Pure."""
+"""Options of a load from several machines: one part (`--shard`), or all parts at once (`--nodes`). Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,30 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from uncork.errors import UsageError
-from uncork.model.load import Arrivals, LoadPart
-from uncork.requests.option import Kind, Opt, duration
+from uncork.model.load import Arrivals, ClusterRequest, LoadPart, OnLost
+from uncork.requests.option import Kind, Opt, choice, duration, whole
 
 if TYPE_CHECKING:
     from uncork.requests.http_options import HttpOptions
     from uncork.requests.sql_options import SqlOptions
 
-__all__ = ["PART", "EndAfter", "LeaseFrom", "Shard", "StartAt", "part_given", "read_part"]
+__all__ = [
+    "CLUSTER",
+    "PART",
+    "ClusterAt",
+    "EndAfter",
+    "LeaseFrom",
+    "LostNode",
+    "NodeCount",
+    "Shard",
+    "StartAt",
+    "Uncapped",
+    "Yes",
+    "cluster_given",
+    "part_given",
+    "read_cluster",
+    "read_part",
+]
 
 PART: Final = "Part of a load from several machines"
 _MOST: Final = 100_000
@@ -145,3 +161,116 @@ def read_part(
             f"--shard {number}/{count}: {operations} operations are too few, each part needs one"
         )
     return LoadPart(number, count, options.start_at, options.end_after, options.lease)
+
+
+# ---- all parts, from the nodes of a cluster ----
+
+CLUSTER: Final = "Load from the nodes of a Ray cluster"
+_PLACES: Final = ("local", "auto")
+
+NodeCount = Annotated[
+    int | None,
+    Opt(
+        "--nodes NUM",
+        "Send the load from NUM nodes at once, each on a machine of its own: -c, -R and counts are of the "
+        "whole load, threads of each node. The result is one run.",
+        whole(1, 10_000),
+        CLUSTER,
+        python="Send the load from this many nodes at once, each on a machine of its own.",
+    ),
+]
+ClusterAt = Annotated[
+    str | None,
+    Opt(
+        "--cluster local|auto|ADDRESS",
+        "The Ray cluster: local starts one on this machine, auto is the one to which this machine belongs, "
+        "else HOST:PORT or ray://HOST:PORT. Default: local.",
+        None,
+        CLUSTER,
+        python="The Ray cluster: ``local``, ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``. Default: local.",
+    ),
+]
+LostNode = Annotated[
+    OnLost | None,
+    Opt(
+        "--on-lost stop|continue",
+        "What to do when a node is lost: stop the load, or continue without the node. Default: stop.",
+        choice("stop", "continue"),
+        CLUSTER,
+    ),
+]
+Uncapped = Annotated[
+    bool,
+    Opt(
+        "--uncapped",
+        "Allow a cluster more than 100000 operations a second, 20000 connections or 100 nodes.",
+        None,
+        CLUSTER,
+    ),
+]
+Yes = Annotated[bool, Opt("--yes", "Start the load on a cluster without asking first.", None, CLUSTER)]
+
+
+def cluster_given(options: SqlOptions | HttpOptions) -> Iterator[str]:
+    """Yield the given options that only make sense with a cluster."""
+    for name, given in (
+        ("--nodes", options.nodes is not None),
+        ("--cluster", options.cluster is not None),
+        ("--on-lost", options.on_lost is not None),
+        ("--uncapped", options.uncapped),
+        ("--yes", options.yes),
+    ):
+        if given:
+            yield name
+
+
+def read_cluster(
+    options: SqlOptions | HttpOptions,
+    *,
+    clients: int,
+    arrivals: Arrivals | None,
+    operations: int | None,
+    excluded: Iterator[str],
+) -> ClusterRequest | None:
+    """Return the nodes that the options ask for; None for a load from this machine.
+
+    `operations` is how many operations of all clients together end the load, None if something else does.
+    `excluded` are given options that a load from nodes cannot have.
+
+    Raises:
+        UsageError: if the load cannot be sent like that.
+    """
+    if options.nodes is None:
+        for name in cluster_given(options):
+            raise UsageError(f"{name} requires --nodes NUM, the number of nodes that send the load")
+        return None
+    for name in excluded:
+        raise UsageError(f"--nodes cannot be combined with {name}")
+    for name, value in (
+        ("--shard", options.shard),
+        ("--start-at", options.start_at),
+        ("--lease", options.lease),
+    ):
+        if value is not None:
+            raise UsageError(f"--nodes sends all parts, and starts them together: leave out {name}")
+    if clients < options.nodes:
+        raise UsageError(
+            f"--nodes {options.nodes}: -c {clients} is too few, each node needs a client of its own"
+        )
+    if operations is not None and arrivals is None and operations < options.nodes:
+        raise UsageError(f"--nodes {options.nodes}: {operations} operations are too few, each node needs one")
+    return ClusterRequest(
+        nodes=options.nodes,
+        place=_place(options.cluster or "local"),
+        on_lost=options.on_lost or "stop",
+        uncapped=options.uncapped,
+    )
+
+
+def _place(text: str) -> str:
+    if text in _PLACES:
+        return text
+    host, colon, port = text.removeprefix("ray://").rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536 or "/" in host:
+        raise UsageError(f'--cluster "{text}": write local, auto, HOST:PORT or ray://HOST:PORT')
+    return text

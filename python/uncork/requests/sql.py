@@ -14,16 +14,16 @@ from typing import Final
 
 from uncork.errors import UsageError
 from uncork.load import builtin
-from uncork.model.load import Arrivals, LoadLog, LoadScript, LoadSpec
+from uncork.model.load import Arrivals, ClusterRequest, LoadLog, LoadScript, LoadSpec
 from uncork.requests.jobs import LoadJob, ServerOptions, TablesJob, TablesOptions, Vacuum
 from uncork.requests.load_options import CONNECT, HOW, INITIALIZE, OUTPUT, SWEEP, WATCH, WHAT, WHEN
 from uncork.requests.option import names_given
-from uncork.requests.part import PART, part_given, read_part
+from uncork.requests.part import PART, cluster_given, part_given, read_cluster, read_part
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions
 from uncork.requests.words import advise_contradictions, read_arrivals, refuse
 
-__all__ = ["read_request", "sweep_of_sql"]
+__all__ = ["cluster_of_sql", "read_request", "sweep_of_sql"]
 
 ReadFile = Callable[[str], str]
 ListFolder = Callable[[str], Sequence[str] | None]
@@ -334,7 +334,7 @@ def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:
         ("--hdr-log", options.hdr_log is not None),
         ("--go-bench", options.go_bench),
         ("-P/--progress", options.progress is not None),
-        *((name, True) for name in part_given(options)),
+        *((name, True) for name in (*part_given(options), *cluster_given(options))),
         ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
     )
     return SweepOptions(
@@ -348,4 +348,26 @@ def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:
         step_option="-T",
         excluded=tuple(option for option, wrong in excluded if wrong),
         seed=spec.seed,
+    )
+
+
+def cluster_of_sql(options: SqlOptions, spec: LoadSpec) -> ClusterRequest | None:
+    """Return the nodes that send the load; None if this machine sends it.
+
+    Raises:
+        UsageError: if a load from nodes cannot be as the options ask.
+    """
+    return read_cluster(
+        options,
+        clients=spec.clients,
+        arrivals=spec.arrivals,
+        operations=None,
+        excluded=(
+            f"{option}: {remedy}"
+            for option, given, remedy in (
+                ("--embedded", options.embedded, "name a server that all nodes can reach"),
+                ("-l/--log", options.log, "the nodes would each write their own log"),
+            )
+            if given
+        ),
     )

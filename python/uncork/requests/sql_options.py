@@ -28,7 +28,17 @@ from uncork.requests.load_options import (
     SweepBudget,
 )
 from uncork.requests.option import MOST, choice, number, opt, pair, whole
-from uncork.requests.part import EndAfter, LeaseFrom, Shard, StartAt
+from uncork.requests.part import (
+    ClusterAt,
+    EndAfter,
+    LeaseFrom,
+    LostNode,
+    NodeCount,
+    Shard,
+    StartAt,
+    Uncapped,
+    Yes,
+)
 
 __all__ = ["SqlOptions"]
 
@@ -195,6 +205,11 @@ class SqlOptions:
     start_at: StartAt = None
     end_after: EndAfter = None
     lease: LeaseFrom = None
+    nodes: NodeCount = None
+    cluster: ClusterAt = None
+    on_lost: LostNode = None
+    uncapped: Uncapped = False
+    yes: Yes = False
     progress: ProgressEvery = None
     progress_timestamp: bool = _output(
         "--progress-timestamp", "With -P: show Unix time instead of elapsed time.", default=False

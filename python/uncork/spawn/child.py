@@ -23,7 +23,15 @@ from uncork.errors import SetupError
 from uncork.spawn import reaper
 from uncork.spawn.reaper import TOKEN, start_of
 
-__all__ = ["Child", "Done", "remove_at_death", "run", "scratch_folder", "start"]
+__all__ = [
+    "Child",
+    "Done",
+    "owned_environment",
+    "remove_at_death",
+    "run",
+    "scratch_folder",
+    "start",
+]
 
 Child = subprocess.Popen[Any]
 """A running child process."""
@@ -173,6 +181,15 @@ def run(
                 os.killpg(child.pid, signal.SIGKILL)
             raise
         return Done(child.args, child.returncode, output, errors)
+
+
+def owned_environment() -> dict[str, str]:
+    """Return variables for processes that a library starts: with them, they end when this process has ended.
+
+    Raises:
+        SetupError: if the reaper cannot be started.
+    """
+    return {TOKEN: _REAPER.ready()}
 
 
 def remove_at_death(folder: Path) -> None:

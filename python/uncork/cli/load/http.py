@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,12 +17,15 @@ from uncork.cli.load.finish import check_outputs, finish_load
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
-from uncork.requests.http import read_http, sweep_of_http
+from uncork.requests.http import cluster_of_http, read_http, sweep_of_http
 from uncork.requests.http_file import converted_traffic
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import HttpJob
 from uncork.requests.sweep import sweep_request
-from uncork.workbench.load.http import new_http_load
+from uncork.workbench.load.http import HttpSession, new_http_load
+
+if TYPE_CHECKING:
+    from uncork.cluster.loads import ClusterLoad
 
 __all__ = ["load_http"]
 
@@ -41,7 +45,14 @@ def load_http(options: HttpOptions) -> None:
 
         sweep_load(job, sweep, options)
         return
-    session = new_http_load(options.runs, job)
+    request = cluster_of_http(options, spec)
+    session: HttpSession | ClusterLoad
+    if request is None:
+        session = new_http_load(options.runs, job)
+    else:
+        from uncork.cli.load.cluster import cluster_load  # noqa: PLC0415 -- only with --nodes
+
+        session = cluster_load(job, request, options)
     console.note(f"run {session.folder.name}")
     progress = _progress(open_loop=spec.arrivals is not None) if spec.progress_s else None
     outcome = session.run(progress, console.note)

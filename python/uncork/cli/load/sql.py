@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -20,10 +21,13 @@ from uncork.errors import UsageError
 from uncork.load import builtin
 from uncork.model.load import LoadProgress
 from uncork.requests.jobs import LoadJob, TablesJob
-from uncork.requests.sql import read_request, sweep_of_sql
+from uncork.requests.sql import cluster_of_sql, read_request, sweep_of_sql
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import sweep_request
-from uncork.workbench.load.sql import make_tables, new_load, sql_files
+from uncork.workbench.load.sql import LoadSession, make_tables, new_load, sql_files
+
+if TYPE_CHECKING:
+    from uncork.cluster.loads import ClusterLoad
 
 __all__ = ["load_sql"]
 
@@ -58,7 +62,14 @@ def load_sql(options: SqlOptions) -> None:
 
 
 def _load(job: LoadJob, options: SqlOptions) -> None:
-    session = new_load(options.runs, job)
+    request = cluster_of_sql(options, job.spec)
+    session: LoadSession | ClusterLoad
+    if request is None:
+        session = new_load(options.runs, job)
+    else:
+        from uncork.cli.load.cluster import cluster_load  # noqa: PLC0415 -- only with --nodes
+
+        session = cluster_load(job, request, options)
     console.note(f"run {session.folder.name}")
     progress = _progress(options) if job.spec.progress_s else None
     outcome = session.run(progress, console.note)

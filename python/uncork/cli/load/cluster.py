@@ -1,0 +1,44 @@
+"""Load from the nodes of a cluster: say what will be sent, ask, and start."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from uncork.cli import console
+from uncork.errors import UsageError
+from uncork.model.load import ClusterRequest
+from uncork.requests.http_options import HttpOptions
+from uncork.requests.jobs import HttpJob, LoadJob
+from uncork.requests.sql_options import SqlOptions
+
+if TYPE_CHECKING:
+    from uncork.cluster.loads import ClusterLoad
+
+__all__ = ["cluster_load"]
+
+
+def cluster_load(
+    job: LoadJob | HttpJob, request: ClusterRequest, options: SqlOptions | HttpOptions
+) -> ClusterLoad:
+    """Return a load from nodes that may start. A cluster that others use too requires a confirmation.
+
+    Raises:
+        UsageError: if the load cannot be sent like that, or nobody can be asked.
+        typer.Exit: if the person declines.
+    """
+    from uncork.cluster.limits import statement  # noqa: PLC0415 -- only with --nodes
+    from uncork.cluster.loads import new_cluster_load, planned_load  # noqa: PLC0415
+    from uncork.cluster.ray_nodes import check_installed  # noqa: PLC0415
+
+    check_installed()
+    plan = planned_load(job, request)
+    console.note(statement(plan.size, request))
+    if not request.own and not options.yes:
+        if not sys.stdin.isatty():
+            raise UsageError("a load from a cluster must be confirmed: add --yes")
+        if not typer.confirm("Start it?", err=True):
+            raise typer.Exit
+    return new_cluster_load(options.runs, plan)

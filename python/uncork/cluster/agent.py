@@ -1,0 +1,203 @@
+"""What runs on a node for a load: it starts the node's part as a process, steers it, and reports on it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from uncork import __version__
+from uncork.cluster.ports import News, NodeFacts
+from uncork.engines import process
+from uncork.errors import RunError
+from uncork.load.sql import build_facts
+from uncork.spawn.child import Child, remove_at_death, start
+from uncork.store.parts import RESERVATIONS
+from uncork.store.snapshots import SNAPSHOTS
+
+__all__ = ["STALE_NS", "NodeAgent", "unpacked"]
+
+STALE_NS: Final = 2_000_000_000
+"""A renewal that is older than this when it arrives does not count: its node was suspended meanwhile."""
+_PORTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_COMMAND: Final = (sys.executable, "-m", "uncork.cluster.part_process")
+_SAID_MOST: Final = 1 << 16
+
+
+class NodeAgent:
+    """The agent of a node. Its methods return at once, and take and return plain values.
+
+    The part is a child process. It ends with this process, however that ends: its reaper kills it, and nobody
+    renews its lease.
+    """
+
+    def __init__(self, command: Sequence[str] = _COMMAND) -> None:
+        self._command = list(command)
+        self._scratch: Path | None = None
+        self._child: Child | None = None
+        self._run: Path | None = None
+        self._read = 0
+        self._text = b""
+        self._sent_files = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return the node's `NodeFacts`."""
+        machine = (process.identity(os.getpid()) or {}).get("machine", 0)
+        built = build_facts()
+        core = f"{built.get('version', '')} {built.get('profile', '')}"
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return asdict(NodeFacts(platform.node(), machine, __version__, core, files, _ports()))
+
+    def clock(self) -> int:
+        """Return the time of the node's wall clock, in Unix nanoseconds."""
+        return time.time_ns()
+
+    def begin(self, job: bytes) -> None:
+        """Start the process of a part, a pickled `PartJob`; it prepares itself and then awaits its start."""
+        self._scratch = Path(tempfile.mkdtemp(prefix="uncork-part-"))
+        remove_at_death(self._scratch)
+        with (self._scratch / "errors").open("wb") as errors:
+            self._child = start(
+                self._command,
+                cwd=self._scratch,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                bufsize=0,
+            )
+        if self._child.stdout is not None:
+            os.set_blocking(self._child.stdout.fileno(), False)
+        self._write(b"%d\n%b" % (len(job), job))
+
+    def start(self, at_ns: int) -> None:
+        """Tell the part when to start, by this node's wall clock."""
+        self._write(b"start %d\n" % at_ns)
+
+    def watch(self, sent_ns: int) -> dict[str, Any]:
+        """Renew the part's lease, and return the `News` since the last call.
+
+        `sent_ns` is when the coordinator asked, by this node's wall clock. If that is long ago, this node was
+        suspended, and the coordinator may have given it up: the lease is not renewed.
+        """
+        if time.time_ns() - sent_ns < STALE_NS:
+            self._write(b"\n")
+        status = None if self._child is None else self._child.poll()
+        news = News(
+            said=tuple(self._said(status)),
+            snapshots=zlib.compress(self._new_snapshots()),
+            reserved=self._reserved(),
+            files=self._first_files(),
+            status=status,
+        )
+        return asdict(news)
+
+    def stop(self) -> None:
+        """Ask the part to end early, and to keep what it has measured."""
+        if self._child is not None and self._child.poll() is None:
+            self._child.send_signal(signal.SIGINT)
+
+    def files(self) -> dict[str, bytes]:
+        """Return all files of the part's run, compressed, by their paths in its folder."""
+        return {} if self._run is None else _packed(self._run)
+
+    def end(self) -> None:
+        """End the part if it still runs, and remove its folder."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            for pipe in (self._child.stdin, self._child.stdout):
+                if pipe is not None:
+                    pipe.close()
+            self._child = None
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    # ---- pipes and files of the part ----
+
+    def _write(self, data: bytes) -> None:
+        if self._child is None or self._child.stdin is None:
+            raise RunError("the node has no part to steer")
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which its status says
+            self._child.stdin.write(data)
+
+    def _said(self, status: int | None) -> Iterator[dict[str, Any]]:
+        """Yield the part's new messages. A part that crashed has none at its end: then its last words."""
+        ended = False
+        if self._child is not None and self._child.stdout is not None:
+            while data := self._child.stdout.read(_SAID_MOST):  # None if there is nothing to read now
+                self._text += data
+        *lines, self._text = self._text.split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if "folder" in message:
+                self._run = Path(message["folder"])
+            ended = ended or "error" in message or "outcome" in message
+            yield message
+        if status is not None and status != 0 and not ended and self._scratch is not None:
+            words = (self._scratch / "errors").read_text(errors="replace").strip().splitlines()
+            yield {"last": words[-1] if words else ""}
+
+    def _new_snapshots(self) -> bytes:
+        """Return the whole lines that the part has added to its progress."""
+        if self._run is None:
+            return b""
+        try:
+            with (self._run / SNAPSHOTS).open("rb") as file:
+                file.seek(self._read)
+                data = file.read()
+        except OSError:
+            return b""
+        data = data[: data.rfind(b"\n") + 1]
+        self._read += len(data)
+        return data
+
+    def _reserved(self) -> bytes:
+        if self._run is None:
+            return b""
+        try:
+            return (self._run / RESERVATIONS).read_bytes()
+        except OSError:
+            return b""
+
+    def _first_files(self) -> dict[str, bytes]:
+        """Return what the part has written by its start, once: a lost part is counted with its help."""
+        if self._sent_files or self._run is None or not (self._run / "plan.json").is_file():
+            return {}
+        self._sent_files = True
+        return _packed(self._run, leave_out=(SNAPSHOTS, RESERVATIONS))
+
+
+def unpacked(files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and content of each packed file."""
+    for path, data in files.items():
+        yield path, zlib.decompress(data)
+
+
+def _packed(folder: Path, leave_out: Sequence[str] = ()) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): zlib.compress(path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in leave_out
+    }
+
+
+def _ports() -> int:
+    """Return how many connections this machine can open to one address."""
+    try:
+        first, last = map(int, _PORTS.read_text().split())
+    except (OSError, ValueError):
+        return 28_232
+    return last - first + 1

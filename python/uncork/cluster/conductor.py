@@ -1,0 +1,270 @@
+"""Conduct the nodes of a load: ask them in turns, notice who is lost, and stop them if need be.
+
+While nodes measure, they are asked every two seconds, which renews the lease of each. No request, sample or
+histogram waits for that: see `uncork.cluster.agent`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from uncork.cluster.agent import STALE_NS
+from uncork.cluster.clocks import PROBES, NodeClock, Probe, clock_of
+from uncork.cluster.ports import News, Nodes
+from uncork.cluster.roll import Roll
+from uncork.errors import NodeLost, RunError, UsageError
+from uncork.load.parts import LEASE_NS
+
+__all__ = ["Conductor", "Lost", "wall_ns"]
+
+QUIET_S: Final = 2.0
+"""How often a node is asked while it measures. Two missed answers in a row do not end its lease."""
+_PREPARING_S: Final = 0.2
+_ENDING_S: Final = 0.25
+_ANSWER_S: Final = 20.0
+"""How long to wait for an answer outside of the load, when nothing is measured."""
+_AGAIN_S: Final = 0.5
+_LOOK_S: Final = 0.5
+_LEAST_AHEAD_S: Final = 2.0
+_CONNECT_S: Final = 0.002
+"""Time that a part is given to open one connection before the start: ten times what a busy server takes."""
+
+_WALL_NS, _MONOTONIC_NS = time.time_ns(), time.monotonic_ns()
+
+
+def wall_ns() -> int:
+    """Return the coordinator's time: its wall clock at its start, and from then on its monotonic clock."""
+    return _WALL_NS + time.monotonic_ns() - _MONOTONIC_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A lost node: why, when this was noticed, and until when its part may have sent (coordinator's time).
+
+    `until_ns` is None if the part's own counts are known: then only its process ended.
+    """
+
+    reason: str
+    noticed_ns: int
+    until_ns: int | None
+
+
+@dataclass(slots=True)
+class Conductor:
+    """Asks nodes, and calls `heard` with the news of each."""
+
+    nodes: Nodes
+    heard: Callable[[int, News], None]
+    names: dict[int, str] = field(default_factory=dict)
+    clocks: dict[int, NodeClock] = field(default_factory=dict)
+    lost: dict[int, Lost] = field(default_factory=dict)
+    _roll: Roll = field(init=False)
+    _renewed_ns: dict[int, int] = field(default_factory=dict)
+    _pending: dict[Future[Any], int] = field(default_factory=dict)
+    _said: dict[int, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        self._roll = Roll(self.numbers, time.monotonic())
+
+    @property
+    def numbers(self) -> list[int]:
+        """All nodes."""
+        return list(range(1, self.nodes.count + 1))
+
+    @property
+    def sending(self) -> list[int]:
+        """The nodes whose parts have neither ended nor been lost."""
+        return self._roll.open
+
+    def name(self, number: int) -> str:
+        """Return what messages call a node."""
+        host = self.names.get(number, "")
+        return f"node {number} ({host})" if host else f"node {number}"
+
+    # ---- outside of the load ----
+
+    def everyone(self, method: str, *arguments: Any) -> dict[int, Any]:
+        """Ask all nodes, and return their answers.
+
+        Raises:
+            RunError: if a node does not answer.
+        """
+        asked = {number: self.nodes.ask(number, method, *arguments) for number in self.numbers}
+        return {number: self._answer(number, future) for number, future in asked.items()}
+
+    def each(self, method: str, of: Callable[[int], Any]) -> None:
+        """Call a method of all nodes, each with an argument of its own.
+
+        Raises:
+            RunError: if a node does not answer.
+        """
+        asked = {number: self.nodes.ask(number, method, of(number)) for number in self.numbers}
+        for number, future in asked.items():
+            self._answer(number, future)
+
+    def probe_clocks(self) -> dict[int, NodeClock]:
+        """Return the clocks of the nodes that answer."""
+        found = {}
+        for number in self.numbers:
+            if number in self.lost:
+                continue
+            try:
+                found[number] = clock_of([self._probe(number) for _ in range(PROBES)])
+            except RunError:
+                continue
+        return found
+
+    def _probe(self, number: int) -> Probe:
+        sent_ns = wall_ns()
+        node_ns = self._answer(number, self.nodes.ask(number, "clock"))
+        return Probe(sent_ns, node_ns, wall_ns())
+
+    def _answer(self, number: int, future: Future[Any]) -> Any:
+        try:
+            return future.result(timeout=_ANSWER_S)
+        except TimeoutError as error:
+            raise RunError(f"{self.name(number)} does not answer for {_ANSWER_S:.0f} s") from error
+        except (NodeLost, ConnectionError) as error:
+            raise RunError(f"{self.name(number)} is lost: {error}") from error
+
+    # ---- a load ----
+
+    def prepare(self) -> None:
+        """Wait until all parts are ready to start.
+
+        Raises:
+            UsageError: if a part cannot be prepared; the message is the part's.
+            RunError: if a node is lost, or its part ends.
+        """
+        waiting = set(self.numbers)
+        for number, news in self._turns(lambda: _PREPARING_S if waiting else None):
+            if news is None:
+                reason = self.lost[number].reason
+                raise RunError(f"{self.name(number)} was lost before the load began: {reason}")
+            for message in news.said:
+                if "error" in message:
+                    raise UsageError(f"{self.name(number)}: {message['error']}")
+                if message.get("ready"):
+                    waiting.discard(number)
+            if news.status is not None:
+                why = self._outcome(number) or self._last_words(number, news.status)
+                raise RunError(f"{self.name(number)}: its part ended before the start: {why}")
+
+    def start(self, connections: int, warm_up_ns: int) -> int:
+        """Give all parts their start, each by its own clock; return it in the coordinator's time.
+
+        Raises:
+            RunError: if a node does not answer.
+        """
+        ahead_s = _LEAST_AHEAD_S + connections * _CONNECT_S / self.nodes.count + warm_up_ns / 1e9
+        start_ns = wall_ns() + round(ahead_s * 1e9)
+        self.each("start", lambda number: self.clocks[number].of_node(start_ns))
+        return start_ns
+
+    def watch(
+        self, end_ns: int | None, lose: Callable[[int, Lost], None], follow: Callable[[], None]
+    ) -> None:
+        """Watch until all parts have ended or are lost.
+
+        `lose` is called for each lost node, and `follow` after each report. From `end_ns` on, when the load
+        should end, nodes are asked more often.
+        """
+
+        def pace() -> float:
+            return _ENDING_S if end_ns is not None and wall_ns() > end_ns else QUIET_S
+
+        for number, news in self._turns(pace):
+            if news is not None and news.status is not None:
+                self._roll.end(number)
+                if self._outcome(number) is None:  # its process was killed, but its files are there
+                    words = self._last_words(number, news.status)
+                    self.lost[number] = Lost(f"the process of its part ended: {words}", wall_ns(), None)
+            if number in self.lost:
+                lose(number, self.lost[number])
+            follow()
+
+    def stop(self) -> None:
+        """Ask all parts that still send to end, without waiting."""
+        for number in self.sending:
+            self.nodes.ask(number, "stop")
+        self._roll.resume(time.monotonic())
+
+    def collect(self, take: Callable[[int, dict[str, bytes]], None]) -> None:
+        """Fetch the files of all parts whose nodes answer; the others are lost now."""
+        known = [one for one in self.numbers if one not in self.lost or self.lost[one].until_ns is None]
+        asked = {number: self.nodes.ask(number, "files") for number in known}
+        for number, future in asked.items():
+            try:
+                take(number, self._answer(number, future))
+            except RunError as error:
+                self.lost[number] = Lost(f"its results could not be fetched: {error}", wall_ns(), wall_ns())
+
+    def await_leases(self) -> None:
+        """Wait until no lost part can send any more."""
+        until_ns = max((one.until_ns or 0 for one in self.lost.values()), default=0)
+        time.sleep(max(0, until_ns - wall_ns()) / 1e9)
+
+    def _turns(self, pace: Callable[[], float | None]) -> Iterator[tuple[int, News | None]]:
+        """Ask the open nodes, and yield their news as they come, or None for a node that is lost.
+
+        End when no node is open, or the pace is None. An interrupted turn can be continued by another call.
+        """
+        self._roll.resume(time.monotonic())
+        while self._roll.open and (every_s := pace()) is not None:
+            now = time.monotonic()
+            for number in self._roll.due(now):
+                sent_ns = wall_ns()
+                clock = self.clocks.get(number)
+                node_ns = sent_ns if clock is None else clock.of_node(sent_ns)
+                self._pending[self.nodes.ask(number, "watch", node_ns)] = number
+                self._renewed_ns[number] = sent_ns
+                self._roll.asked(number, now)
+            done, _ = wait(self._pending, timeout=min(_LOOK_S, every_s), return_when=FIRST_COMPLETED)
+            if not done and not self._pending:
+                time.sleep(min(_LOOK_S, every_s) / 4)
+            for future in done:
+                number = self._pending.pop(future)
+                if number in self._roll.open:
+                    yield from self._heard(number, future, every_s)
+            for number in self._roll.overdue(time.monotonic()):
+                self._lose(number, "it does not answer any more")
+                yield number, None
+
+    def _heard(self, number: int, future: Future[Any], every_s: float) -> Iterator[tuple[int, News | None]]:
+        """Yield what a node answered; nothing if it could not be reached this time."""
+        try:
+            news = News(**future.result())
+        except NodeLost as error:
+            self._lose(number, str(error))
+            yield number, None
+            return
+        except ConnectionError:
+            self._roll.failed(number, time.monotonic(), _AGAIN_S)
+            return
+        self._roll.answered(number, time.monotonic(), every_s)
+        self._said[number] += news.said
+        self.heard(number, news)
+        yield number, news
+
+    def _lose(self, number: int, reason: str) -> None:
+        """Give up a node. Its last renewal counts for `LEASE_NS` from when it arrived, if it did in time."""
+        self._roll.lose(number, reason)
+        until_ns = self._renewed_ns.get(number, wall_ns()) + STALE_NS + LEASE_NS
+        self.lost[number] = Lost(reason, wall_ns(), until_ns)
+
+    def _outcome(self, number: int) -> str | None:
+        """Return how a part ended by its own words, well or not; None if it had none."""
+        words = [one.get("outcome") or one.get("error") for one in self._said[number]]
+        return next((word for word in reversed(words) if word is not None), None)
+
+    def _last_words(self, number: int, status: int) -> str:
+        """Return what is known about the end of a part that said nothing itself."""
+        if status < 0:
+            return f"signal {-status}"
+        words = [one["last"] for one in self._said[number] if one.get("last")]
+        return words[-1] if words else f"status {status}"

@@ -1,0 +1,238 @@
+"""A load from the nodes of a cluster, as one run.
+
+The story: reserve the nodes, check them, prepare the parts, compare clocks, start together, watch, collect,
+merge. The nodes measure; this process only conducts (`uncork.cluster.conductor`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from concurrent.futures import wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uncork.cluster import ray_nodes
+from uncork.cluster.agent import NodeAgent
+from uncork.cluster.clocks import NodeClock
+from uncork.cluster.conductor import Conductor, Lost
+from uncork.cluster.kept_parts import KeptPart
+from uncork.cluster.limits import LoadSize, check_cap, refusals, size_of
+from uncork.cluster.part_job import PartJob
+from uncork.cluster.portable import portable_http, portable_sql
+from uncork.cluster.ports import News, NodeFacts, Reserve
+from uncork.cluster.whole_progress import WholeProgress
+from uncork.errors import UsageError
+from uncork.model.load import ClusterRequest, LoadOutcome, LoadProgress, LoadTotals, PartNode
+from uncork.model.units import count_words
+from uncork.requests.jobs import HttpJob, LoadJob
+from uncork.store.snapshots import delete_snapshots
+from uncork.workbench.clock import now_text
+from uncork.workbench.load.http import check_http_job, http_question
+from uncork.workbench.load.merging import merge_nodes
+from uncork.workbench.load.progress_log import logged
+from uncork.workbench.load.sql import Notify, checked, place_of, sql_name, sql_question
+from uncork.workbench.run_record import RunRecord, draft, start_run
+from uncork.workbench.signals import uninterrupted
+
+__all__ = ["ClusterLoad", "PlannedLoad", "new_cluster_load", "planned_load"]
+
+_END_S: Final = 5.0
+"""How long to wait until nodes have removed what they stored; what is left, their reapers remove."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLoad:
+    """A load from nodes that was checked, but not started: `size` says how large it is."""
+
+    job: LoadJob | HttpJob
+    request: ClusterRequest
+    size: LoadSize
+    place: str
+
+
+def planned_load(job: LoadJob | HttpJob, request: ClusterRequest) -> PlannedLoad:
+    """Check a load without contacting anything, and take the secrets out of it.
+
+    Raises:
+        UsageError, ConnectError: if it cannot be sent, is too large, or holds a secret in plain text.
+    """
+    if isinstance(job, HttpJob):
+        check_http_job(job)
+        server = job.spec.server
+        size = size_of(job, server.place, server.host)
+        job, place = portable_http(job, request), server.place
+    else:
+        address = checked(job)
+        if address is None:
+            raise UsageError("--nodes needs a server that all nodes can reach: name one")
+        size = size_of(job, place_of(address), address.hostaddr or address.host)
+        job, place = portable_sql(job, address, request), f"existing: {place_of(address)}"
+    check_cap(size, request)
+    return PlannedLoad(job, request, size, place)
+
+
+def new_cluster_load(root: Path, plan: PlannedLoad, reserve: Reserve | None = None) -> ClusterLoad:
+    """Start the run of a load from nodes. `reserve` provides the nodes; Ray by default.
+
+    Raises:
+        UsageError: if Ray is not installed.
+        SetupError: if its folder cannot be written.
+    """
+    if reserve is None:
+        ray_nodes.check_installed()
+    job, nodes = plan.job, count_words(plan.request.nodes, "node")
+    if isinstance(job, HttpJob):
+        name, question = f"load-{job.spec.server.host}", http_question(job.spec)
+    else:
+        name, question = sql_name(job.spec, "load"), sql_question(job.spec)
+    manifest = draft(
+        kind="load",
+        name=name,
+        question=f"{question}, from {nodes}",
+        seed=job.spec.seed,
+        server=plan.place,
+        options={"command": job.command, "nodes": plan.request.nodes},
+    )
+    return ClusterLoad(start_run(root, manifest), plan, reserve or ray_nodes.reserved)
+
+
+class ClusterLoad:
+    """One load from nodes. `run` carries it out; the run's folder exists from the start.
+
+    Afterwards, `start_ns` is when it started, in the coordinator's time; None if it did not.
+    """
+
+    def __init__(self, record: RunRecord, plan: PlannedLoad, reserve: Reserve) -> None:
+        self.record = record
+        self.folder = record.folder
+        self.job = plan.job
+        self.start_ns: int | None = None
+        self._plan = plan
+        self._reserve = reserve
+        self._facts: dict[int, NodeFacts] = {}
+        self._parts: dict[int, KeptPart] = {}
+        self._whole = WholeProgress(logged(self.folder, None), None)
+        self._told: set[str] = set()
+
+    def run(self, progress: Callable[[LoadProgress], None] | None, notify: Notify) -> LoadOutcome:
+        """Send the load, and store the result of the whole, with its parts.
+
+        The run gets snapshots of the whole each second, as any load. If the load cannot start, its folder is
+        deleted. If this process is killed, the nodes stop, and the run keeps what they have reported.
+
+        Raises:
+            UsageError: if the nodes cannot send the load, or a part cannot be prepared.
+            RunError: if a node is lost before the start, or all nodes before they sent anything.
+            StoreError: if the result cannot be written.
+        """
+        request = self._plan.request
+        with self.record, self._reserve(request, notify) as nodes:
+            conductor = Conductor(nodes, lambda number, news: self._keep(number, news, notify))
+            try:
+                self._check(conductor)
+                self._begin(conductor)
+                conductor.prepare()
+                conductor.clocks = before = conductor.probe_clocks()  # a load may have been long in preparing
+                self._start(conductor)
+                interrupted = self._watch(conductor, progress, notify)
+                with uninterrupted():
+                    conductor.collect(lambda number, files: self._parts[number].finish(files))
+                    after = conductor.probe_clocks()
+                    totals = merge_nodes(self.record, self._known(conductor, before, after))
+                    delete_snapshots(self.folder)
+                conductor.await_leases()
+            finally:
+                wait([nodes.ask(number, "end") for number in conductor.numbers], timeout=_END_S)
+        return LoadOutcome.INTERRUPTED if interrupted else _outcome(totals)
+
+    def _check(self, conductor: Conductor) -> None:
+        """Ask the nodes about themselves; raise UsageError if they cannot send the load."""
+        self._facts = {number: NodeFacts(**one) for number, one in conductor.everyone("facts").items()}
+        conductor.names = {number: one.host for number, one in self._facts.items()}
+        own = NodeFacts(**NodeAgent().facts())
+        for problem in refusals(self._facts, own, self._plan.size, self._plan.request):
+            raise UsageError(problem)
+        conductor.clocks = conductor.probe_clocks()
+
+    def _begin(self, conductor: Conductor) -> None:
+        """Start the processes of all parts."""
+        self._parts = {number: KeptPart(self.folder, number) for number in conductor.numbers}
+        count = len(self._parts)
+        conductor.each("begin", lambda number: pickle.dumps(PartJob(self._plan.job, number, count)))
+
+    def _start(self, conductor: Conductor) -> None:
+        """Give all parts their start. From now on, the run is kept whatever happens."""
+        job = self._plan.job
+        warm_up_ns = job.spec.warmup_ns if isinstance(job, HttpJob) else 0
+        self.start_ns = conductor.start(self._plan.size.connections, warm_up_ns)
+        self.record.keep = True
+        options = {**self.record.manifest.options, "measured_us": self.start_ns // 1000}
+        self.record.change(started_at=now_text(), options=options)
+
+    def _watch(
+        self, conductor: Conductor, progress: Callable[[LoadProgress], None] | None, notify: Notify
+    ) -> bool:
+        """Watch until all parts have ended; return whether a person interrupted the load."""
+        self._whole = whole = WholeProgress(
+            logged(self.folder, None), progress, self._plan.job.spec.progress_s or 1
+        )
+        duration_ns = self._plan.job.spec.duration_ns
+        end_ns = None if duration_ns is None or self.start_ns is None else self.start_ns + duration_ns
+
+        def lose(number: int, lost: Lost) -> None:
+            second = max(0, lost.noticed_ns - (self.start_ns or 0)) / 1e9
+            stopping = self._plan.request.on_lost == "stop"
+            left = len(conductor.sending)
+            rest = "the load stops" if stopping else f"{count_words(left, 'node')} continue"
+            notify(f"{conductor.name(number)} is lost at second {second:.0f} ({lost.reason}): {rest}")
+            if stopping:
+                conductor.stop()
+
+        def follow() -> None:
+            whole.follow(conductor.sending)
+
+        try:
+            conductor.watch(end_ns, lose, follow)
+        except KeyboardInterrupt:
+            notify("stopping the nodes; interrupt once more to leave at once")
+            conductor.stop()
+            conductor.watch(end_ns, lose, follow)
+            return True
+        return False
+
+    def _keep(self, number: int, news: News, notify: Notify) -> None:
+        """Keep what a node reports. The same message from several nodes is shown once."""
+        part = self._parts[number]
+        part.begin(news.files)
+        self._whole.add(number, part.add(news.snapshots, news.reserved))
+        for text in (one["note"] for one in news.said if "note" in one):
+            if text not in self._told:
+                self._told.add(text)
+                notify(text)
+
+    def _known(
+        self, conductor: Conductor, before: Mapping[int, NodeClock], after: Mapping[int, NodeClock]
+    ) -> dict[int, PartNode]:
+        """Return what is known about each node, for the accounts of its part."""
+        start_ns = self.start_ns or 0
+        found = {}
+        for number, facts in self._facts.items():
+            clock, later, lost = before[number], after.get(number), conductor.lost.get(number)
+            until_ns = None if lost is None or lost.until_ns is None else lost.until_ns - start_ns
+            found[number] = PartNode(
+                host=facts.host,
+                offset_ns=clock.offset_ns,
+                bound_ns=clock.bound_ns,
+                drift_ns=None if later is None else later.offset_ns - clock.offset_ns,
+                lost=None if lost is None else lost.reason,
+                lost_ns=0 if lost is None else max(0, lost.noticed_ns - start_ns),
+                sent_until_ns=until_ns,
+            )
+        return found
+
+
+def _outcome(totals: LoadTotals) -> LoadOutcome:
+    """Return the outcome for the caller: nobody has interrupted this load."""
+    return LoadOutcome.NODE_LOST if totals.outcome is LoadOutcome.INTERRUPTED else totals.outcome

@@ -1,0 +1,62 @@
+"""Take the secrets out of a job before it goes to a cluster: nodes have their own, by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from uncork.engines.conninfo import Address
+from uncork.errors import UsageError
+from uncork.model.load import ClusterRequest
+from uncork.model.redaction import NOT_STORED, redact, without_header_secret
+from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions
+
+__all__ = ["portable_http", "portable_sql"]
+
+
+def portable_sql(job: LoadJob, address: Address, request: ClusterRequest) -> LoadJob:
+    """Return a job that names its server completely, except for the password and certificates.
+
+    Nodes look these up in their own PGPASSWORD, password file and ~/.postgresql. On this machine, the
+    password stays.
+
+    Raises:
+        UsageError: if the connection string has a password, and the cluster is another.
+    """
+    given = job.server.dsn or job.server.database or ""
+    if not request.own and redact(given) != given:
+        raise UsageError(
+            "the connection string has a password, which would be sent to the cluster: leave it out, and set "
+            "PGPASSWORD where Ray is started on each node, or write a password file (.pgpass) there"
+        )
+    usual = str(Path.home() / ".postgresql")
+
+    def named(path: str | None) -> str | None:
+        return None if path is None or path.startswith(usual) else path
+
+    portable = replace(
+        address,
+        password=address.password if request.own else None,
+        sslrootcert=named(address.sslrootcert),
+        sslcert=named(address.sslcert),
+        sslkey=named(address.sslkey),
+    )
+    return replace(job, server=ServerOptions(dsn=portable.conninfo()))
+
+
+def portable_http(job: HttpJob, request: ClusterRequest) -> HttpJob:
+    """Return a job without the values of ``${NAME}``, which nodes take from their own environment.
+
+    Raises:
+        UsageError: if a header holds a secret in plain text, and the cluster is another.
+    """
+    for one in () if request.own else (*job.spec.login, *job.spec.requests):
+        for name, value in one.headers:
+            if without_header_secret(name, value) == NOT_STORED:
+                raise UsageError(
+                    f"the header {name} holds a secret, which would be sent to the cluster: write a requests "
+                    f'file (-f) with {name} = "${{NAME}}", and set the variable NAME where Ray is started on '
+                    "each node"
+                )
+    names = tuple((name, "") for name, _ in job.spec.environment)
+    return replace(job, spec=replace(job.spec, environment=names))

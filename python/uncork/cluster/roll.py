@@ -1,0 +1,87 @@
+"""Who takes part in a load: which nodes to ask next, which have ended, and which are lost. Pure.
+
+A node is *open* until it ends or is lost. At most one question to it is under way. Times are seconds of the
+coordinator's monotonic clock::
+
+    open --(ended)--> ended
+      |
+      +--(its agent has ended, or an answer is overdue)--> lost
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["OVERDUE_S", "Roll"]
+
+OVERDUE_S: Final = 8.0
+"""A node that has not answered for so long is lost. Its lease is over by then."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    heard_s: float
+    asked_s: float | None = None
+    due_s: float = 0.0
+    ended: bool = False
+    lost: str | None = None
+
+
+class Roll:
+    """The nodes of a load, and what is known about each."""
+
+    def __init__(self, numbers: Iterable[int], now_s: float) -> None:
+        self._entries = {number: _Entry(now_s) for number in numbers}
+
+    @property
+    def open(self) -> list[int]:
+        """The nodes that have neither ended nor been lost."""
+        return [number for number, one in self._entries.items() if not one.ended and one.lost is None]
+
+    @property
+    def lost(self) -> dict[int, str]:
+        """The lost nodes, and why."""
+        return {number: one.lost for number, one in self._entries.items() if one.lost is not None}
+
+    def due(self, now_s: float) -> list[int]:
+        """Return the open nodes to ask now."""
+        return [
+            number
+            for number in self.open
+            if self._entries[number].asked_s is None and self._entries[number].due_s <= now_s
+        ]
+
+    def asked(self, number: int, now_s: float) -> None:
+        """Note that a node was asked."""
+        self._entries[number].asked_s = now_s
+
+    def answered(self, number: int, now_s: float, next_s: float) -> None:
+        """Note that a node answered; it is asked again after `next_s` seconds, counted from the question."""
+        entry = self._entries[number]
+        entry.heard_s = now_s
+        entry.due_s = (now_s if entry.asked_s is None else entry.asked_s) + next_s
+        entry.asked_s = None
+
+    def failed(self, number: int, now_s: float, next_s: float) -> None:
+        """Note that a node could not be reached this time; it is asked again after `next_s` seconds."""
+        self._entries[number].asked_s = None
+        self._entries[number].due_s = now_s + next_s
+
+    def end(self, number: int) -> None:
+        """Note that the part of a node has ended."""
+        self._entries[number].ended = True
+
+    def lose(self, number: int, reason: str) -> None:
+        """Note that a node is lost."""
+        self._entries[number].lost = reason
+
+    def overdue(self, now_s: float) -> list[int]:
+        """Return the open nodes from which nothing was heard for `OVERDUE_S`."""
+        return [number for number in self.open if now_s - self._entries[number].heard_s > OVERDUE_S]
+
+    def resume(self, now_s: float) -> None:
+        """Begin to ask, or continue after a while: all open nodes are due now, and none is overdue."""
+        for number in self.open:
+            self._entries[number].due_s = self._entries[number].heard_s = now_s

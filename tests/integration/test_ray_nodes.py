@@ -1,0 +1,157 @@
+"""Loads from the nodes of real Ray clusters on this machine: attached, refused, killed, and its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray")
+
+from fakes.http_servers import nginx
+from fakes.ray_cluster import ray_cluster
+from uncork.spawn.reaper import processes
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with nginx(tmp_path_factory.mktemp("nginx")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with ray_cluster([{}, {}], client=True) as running:
+        yield running
+
+
+@pytest.fixture
+def words(server, tmp_path):
+    url = f"http://127.0.0.1:{server.ports['plain']}/small.txt"
+    load = ("load", "http", "-c", "6", "-R", "300", "--arrivals", "poisson", "--runs", str(tmp_path / "runs"))
+    return (sys.executable, "-m", "uncork", *load, url)
+
+
+def run(words, environment):
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+def parts_of(done):
+    parts = json.loads(done.stdout)["parts"]["parts"]
+    for part in parts:
+        assert part["planned"] == part["started"] + part["not_started"] + part["unknown"]
+    return parts
+
+
+def commands():
+    """Return the command line of each process, by pid."""
+    found = {}
+    for one in processes():
+        try:
+            found[one.pid] = Path(f"/proc/{one.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("place", ["address", "client"])
+def test_two_nodes_send_one_load(cluster, server, words, place):
+    before = len(server.requests("plain"))
+    at = getattr(cluster, place)
+    done = run((*words, "-D", "2", "--nodes", "2", "--cluster", at, "--yes", "--json"), cluster.environment)
+    assert done.returncode == 0, done.stderr
+    parts = parts_of(done)
+    assert [(part["ended"], part["unknown"]) for part in parts] == [("complete", 0)] * 2
+    assert sum(part["started"] for part in parts) == len(server.requests("plain")) - before > 300
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith(f"uncork: 2 nodes of {at} will send 300 requests a second over 6 connections")
+    assert len(lines) == 2 and lines[1].startswith("uncork: run "), done.stderr
+
+
+def test_a_killed_agent_is_noticed_and_its_part_ends(cluster, server, words):
+    before = len(server.requests("plain"))
+    asked = ("-D", "8", "--nodes", "2", "--cluster", cluster.address, "--yes", "--json")
+    with subprocess.Popen(
+        (*words, *asked, "--on-lost", "continue", "-P", "1"),
+        env=cluster.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as load:
+        for line in load.stderr:
+            if line.startswith("progress: "):
+                break
+        (agent,) = (
+            one.pid
+            for one in processes()
+            if one.parent == cluster.raylets[1] and "RayAgent" in commands().get(one.pid, "")
+        )
+        os.kill(agent, 9)
+        killed = time.monotonic()
+        for line in load.stderr:
+            if "is lost" in line:
+                break
+        assert time.monotonic() - killed < 3
+        output, errors = load.communicate(timeout=60)
+    parts = parts_of(subprocess.CompletedProcess((), load.returncode, output, errors))
+    assert load.returncode == 2
+    assert sorted(part["ended"] for part in parts) == ["complete", "lost"]
+    assert "1 node continue" in line or "nodes continue" in line
+    started, unknown = (sum(part[name] for part in parts) for name in ("started", "unknown"))
+    assert started <= len(server.requests("plain")) - before <= started + unknown
+
+
+def test_more_nodes_than_the_cluster_has_are_refused(cluster, words):
+    done = run(
+        (*words, "-D", "2", "--nodes", "3", "--cluster", cluster.address, "--yes"), cluster.environment
+    )
+    assert done.returncode == 1
+    assert "the cluster has 2 nodes with a processor for Ray, but --nodes asks for 3" in done.stderr
+
+
+def test_a_cluster_that_requires_no_token_gets_no_load(server, words):
+    before = len(server.requests("plain"))
+    with ray_cluster([{}], token=None) as open_to_all:
+        environment = {**open_to_all.environment, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "t" * 64}
+        asked = ("-D", "2", "--nodes", "1", "--cluster", open_to_all.address, "--yes")
+        done = run((*words, *asked), environment)
+    assert done.returncode == 1
+    assert "requires no token" in done.stderr and "RAY_AUTH_MODE=token" in done.stderr
+    assert len(server.requests("plain")) == before
+
+
+def test_a_cluster_of_its_own_asks_nobody_is_on_loopback_and_leaves_nothing(words, tmp_path):
+    environment = {**os.environ, "TMPDIR": tempfile.mkdtemp(dir="/tmp", prefix="t-")}
+    before = set(commands())
+    with subprocess.Popen(
+        (*words, "-D", "2", "--nodes", "2", "--json", "-P", "1"),
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as load:
+        for line in load.stderr:
+            if line.startswith("progress: "):
+                break
+        listening = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
+        output, errors = load.communicate(timeout=60)
+    own = [
+        one.split()[3] for one in listening.splitlines() if "ray::" in one or "raylet" in one or "gcs" in one
+    ]
+    assert own and all("127.0.0.1" in place for place in own), own
+    parts = parts_of(subprocess.CompletedProcess((), 0, output, errors))
+    assert load.returncode == 0, errors
+    assert [part["ended"] for part in parts] == ["complete", "complete"]
+    time.sleep(1.0)
+    left = {pid: words for pid, words in commands().items() if pid not in before and "ray" in words}
+    assert left == {}
+    assert list(Path(environment["TMPDIR"]).iterdir()) == []
