@@ -1,4 +1,4 @@
-"""The example of a Kubernetes job is valid YAML, and its command is one that uncork understands."""
+"""The examples for Kubernetes are valid YAML, and their commands are ones that uncork understands."""
 
 import shlex
 from pathlib import Path
@@ -7,7 +7,8 @@ import pytest
 
 yaml = pytest.importorskip("yaml")
 
-JOB = Path(__file__).parents[2] / "examples" / "kubernetes" / "load-job.yaml"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kubernetes"
+JOB, RAY_JOB = EXAMPLES / "load-job.yaml", EXAMPLES / "load-rayjob.yaml"
 
 
 class Strict(yaml.SafeLoader):
@@ -44,3 +45,28 @@ def test_each_pod_sends_its_own_part_once(monkeypatch):
     assert done.exit_code == 0, done.output
     assert seen[0].shard == (3, 4)
     assert seen[0].start_at is not None and seen[0].end_after == 90 * 10**9
+
+
+def test_the_cluster_has_a_token_and_the_nodes_that_the_load_asks_for(monkeypatch):
+    from typer.testing import CliRunner
+
+    from uncork.cli.app import app
+    from uncork.cli.load import http as verbs
+
+    job = yaml.load(RAY_JOB.read_text(), Strict)
+    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
+    cluster = job["spec"]["rayClusterSpec"]
+    assert cluster["authOptions"] == {"mode": "token"} and job["spec"]["backoffLimit"] == 0
+    assert cluster["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0"}
+    (group,) = cluster["workerGroupSpecs"]
+    spread = group["template"]["spec"]["topologySpreadConstraints"][0]
+    assert spread["labelSelector"]["matchLabels"].items() <= group["template"]["metadata"]["labels"].items()
+    seen = []
+    monkeypatch.setattr(verbs, "load_http", seen.append)
+    words = shlex.split(job["spec"]["entrypoint"])
+    assert words[0] == "uncork"
+    done = CliRunner().invoke(app, words[1:], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    (options,) = seen
+    assert (options.nodes, options.cluster, options.yes) == (group["replicas"], "auto", True)
+    assert group["minReplicas"] == group["maxReplicas"] == options.nodes
