@@ -9,7 +9,7 @@ Needs Ray (`make engines`) and nginx. Kinds of rounds:
 - ``starts``: loads of four nodes, two of which have clocks that are wrong by 250 ms; shows how far the starts
   lie apart, and that each percentile is the percentile of one histogram of all parts;
 - ``kill``: at a random moment, in turn an agent or a raylet is killed (SIGKILL), a raylet is suspended
-  (SIGSTOP), or the coordinator killed. When is that noticed, when is the last request sent, do accounts close?
+  (SIGSTOP), or the coordinator is killed. When is that noticed, when does the load end, do accounts close?
 - ``traffic``: what crosses the loopback interface while nodes load a server over a Unix socket;
 - ``p99``: two parts in turn from ``--shard`` and from nodes.
 """

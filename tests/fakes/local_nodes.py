@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -39,6 +40,11 @@ class ShiftedAgent(NodeAgent):
         return super().watch(sent_ns - self._shift_ns)
 
 
+def _block_interrupts() -> None:
+    """Block SIGINT in a thread, as in the workers of Ray: processes that it starts inherit that."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+
+
 class LocalNodes:
     """Agents by number. `kill` and `freeze` do to an agent what happens to processes of machines."""
 
@@ -46,7 +52,7 @@ class LocalNodes:
         self.agents = agents
         self.calls: list[tuple[int, str]] = []
         self.traffic = 0
-        self._threads = [ThreadPoolExecutor(1) for _ in agents]
+        self._threads = [ThreadPoolExecutor(1, initializer=_block_interrupts) for _ in agents]
         self._gone: set[int] = set()
         self._frozen: set[int] = set()
 

@@ -20,7 +20,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from uncork.cluster.part_job import part_of_job
 from uncork.errors import UncorkError, UsageError
@@ -30,13 +30,16 @@ from uncork.requests.jobs import LoadJob
 
 __all__ = ["main"]
 
-_RUN_ERROR = 2
+_RUN_ERROR: Final = 2
+_ASKS: Final = (signal.SIGINT, signal.SIGTERM)
+"""Signals that ask a part to end, and to keep what it has measured."""
 
 
 def main() -> None:
     """Send the part that standard input describes."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # a parent may have ignored them
+    for number in _ASKS:  # Ray's processes block or ignore them, which their children inherit
         signal.signal(number, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKS)
     # Whatever else is printed must not come between the messages.
     with os.fdopen(os.dup(1), "wb", buffering=0) as output:
         os.dup2(2, 1)

@@ -14,15 +14,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["OVERDUE_S", "Roll"]
+__all__ = ["OVERDUE_S", "UNREACHABLE_S", "Roll"]
 
 OVERDUE_S: Final = 8.0
 """A node that has not answered for so long is lost. Its lease is over by then."""
+UNREACHABLE_S: Final = 2.0
+"""A node that refuses every connection for so long is lost, long before its lease ends."""
 
 
 @dataclass(slots=True)
 class _Entry:
     heard_s: float
+    failing_s: float | None = None
     asked_s: float | None = None
     due_s: float = 0.0
     ended: bool = False
@@ -60,14 +63,15 @@ class Roll:
     def answered(self, number: int, now_s: float, next_s: float) -> None:
         """Note that a node answered; it is asked again after `next_s` seconds, counted from the question."""
         entry = self._entries[number]
-        entry.heard_s = now_s
+        entry.heard_s, entry.failing_s = now_s, None
         entry.due_s = (now_s if entry.asked_s is None else entry.asked_s) + next_s
         entry.asked_s = None
 
     def failed(self, number: int, now_s: float, next_s: float) -> None:
         """Note that a node could not be reached this time; it is asked again after `next_s` seconds."""
-        self._entries[number].asked_s = None
-        self._entries[number].due_s = now_s + next_s
+        entry = self._entries[number]
+        entry.asked_s, entry.due_s = None, now_s + next_s
+        entry.failing_s = now_s if entry.failing_s is None else entry.failing_s
 
     def end(self, number: int) -> None:
         """Note that the part of a node has ended."""
@@ -78,8 +82,13 @@ class Roll:
         self._entries[number].lost = reason
 
     def overdue(self, now_s: float) -> list[int]:
-        """Return the open nodes from which nothing was heard for `OVERDUE_S`."""
-        return [number for number in self.open if now_s - self._entries[number].heard_s > OVERDUE_S]
+        """Return the open nodes that were silent for `OVERDUE_S`, or not reached for `UNREACHABLE_S`."""
+        return [number for number in self.open if self._is_overdue(self._entries[number], now_s)]
+
+    @staticmethod
+    def _is_overdue(entry: _Entry, now_s: float) -> bool:
+        failing_s = 0.0 if entry.failing_s is None else now_s - entry.failing_s
+        return failing_s > UNREACHABLE_S or now_s - entry.heard_s > OVERDUE_S
 
     def resume(self, now_s: float) -> None:
         """Begin to ask, or continue after a while: all open nodes are due now, and none is overdue."""

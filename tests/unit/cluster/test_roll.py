@@ -1,6 +1,6 @@
 """Who is asked next, and who is given up."""
 
-from uncork.cluster.roll import OVERDUE_S, Roll
+from uncork.cluster.roll import OVERDUE_S, UNREACHABLE_S, Roll
 
 
 def test_a_node_is_asked_again_after_its_answer_and_the_pause():
@@ -26,6 +26,18 @@ def test_who_does_not_answer_is_overdue_but_not_who_could_not_be_asked_for_a_mom
     assert roll.overdue(OVERDUE_S + 0.1) == [1]
     roll.lose(1, "it does not answer any more")
     assert (roll.open, roll.overdue(100.0), roll.lost) == ([2], [2], {1: "it does not answer any more"})
+
+
+def test_who_refuses_connections_is_given_up_sooner_than_who_is_silent():
+    roll = Roll([1, 2], 0.0)
+    for number in (1, 2):
+        roll.asked(number, 2.0)
+        roll.failed(number, 3.0, 0.5)
+        roll.asked(number, 3.5)
+    roll.failed(1, 4.5, 0.5)
+    roll.answered(2, 4.5, 2.0)  # the network came back
+    assert roll.overdue(3.0 + UNREACHABLE_S) == []
+    assert roll.overdue(3.1 + UNREACHABLE_S) == [1]
 
 
 def test_after_a_pause_of_the_coordinator_nobody_is_overdue_at_once():
