@@ -179,14 +179,15 @@ def _killed(folder: Path, server: Nginx, cluster: RayCluster, victim: str, after
         pid = {"coordinator": coordinator.pid, "agent": _agent_of(raylet)}.get(victim, raylet)
         os.kill(pid, signal.SIGSTOP if victim.startswith("frozen") else signal.SIGKILL)
         began = time.monotonic()
-        noticed, last, count = None, began, len(server.requests())
+        noticed, reason, last, count = None, "", began, len(server.requests())
         os.set_blocking(errors.fileno(), False)
         while time.monotonic() < last + 8:
             time.sleep(0.05)
             now = len(server.requests())
             last, count = (time.monotonic(), now) if now > count else (last, count)
-            if noticed is None and "is lost" in (errors.readline() or ""):
-                noticed = time.monotonic() - began
+            line = errors.readline() or ""
+            if noticed is None and "is lost" in line:
+                noticed, reason = time.monotonic() - began, line.partition("(")[2].strip()
         if victim.startswith("frozen"):
             os.kill(raylet, signal.SIGCONT)
         output, _ = coordinator.communicate(timeout=120)
@@ -197,7 +198,7 @@ def _killed(folder: Path, server: Nginx, cluster: RayCluster, victim: str, after
     closed = all(one["planned"] == one["started"] + one["not_started"] + one["unknown"] for one in parts)
     least, unknown = (sum(one[name] for one in parts) for name in ("started", "unknown"))
     within = least <= len(server.requests()) <= least + unknown
-    when = "never" if noticed is None else f"after {noticed:.2f} s"
+    when = "never" if noticed is None else f"after {noticed:.2f} s ({reason})"
     counts = f"accounts close: {closed}, server's count within: {within} (unknown {unknown})"
     return f"noticed {when}, {told}, {counts}"
 

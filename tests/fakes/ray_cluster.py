@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,10 @@ def main() -> None:
     port = 21_000 + os.getpid() % 10_000 if client else None
     cluster = Cluster(initialize_head=True, head_node_args={**head, "ray_client_server_port": port})
     started = [cluster.add_node(**same, num_cpus=1, env_vars=dict(one)) for one in nodes]
-    raylets = [node.all_processes["raylet"][0].process.pid for node in started]
+    daemons = [node.all_processes["raylet"][0].process for node in started]
+    for one in daemons:  # a zombie would keep the workers of a killed raylet alive
+        threading.Thread(target=one.wait, daemon=True).start()
+    raylets = [one.pid for one in daemons]
     facts = {"address": cluster.address, "client": f"ray://127.0.0.1:{port}", "raylets": raylets}
     print(json.dumps(facts), file=output, flush=True)
     sys.stdin.read()

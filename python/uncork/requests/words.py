@@ -27,7 +27,7 @@ def advise_contradictions(
     """Yield what `--advise` cannot be combined with."""
     if not options.advise:
         return
-    part = next(iter(part_given(options)), None)
+    part = next(iter(part_given(options)), None if options.nodes is None else "--nodes")
     yield part is not None, f"--advise cannot be combined with {part}: watch with `uncork advise` meanwhile"
     yield (
         options.sweep is not None,

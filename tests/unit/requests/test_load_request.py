@@ -231,6 +231,7 @@ OURS = [
     ("--random-seed=-1", "unrecognized random seed option"),
     ("--advise --sweep clients", "which watches the database anyway"),
     ("--advise --shard 1/2 --random-seed 1 -c 2", "cannot be combined with --shard"),
+    ("--advise --nodes 2 -c 2", "cannot be combined with --nodes"),
     ("-i --advise", "--advise cannot be used in initialization"),
     ("-i --json", "--json cannot be used in initialization"),
 ]
