@@ -30,12 +30,13 @@ CREATE TABLE orders (
 );
 CREATE TABLE "Person" (
   id int PRIMARY KEY, "E-Mail" varchar(60), code text, born timestamp, payload jsonb, tags int[],
-  words jsonb
+  words jsonb, story text, during int4range, net inet
 );
 INSERT INTO "Person"
   SELECT n, 'Person' || n || '@Example.com', n::text, timestamp '2000-01-01' + n * interval '1 hour',
          jsonb_build_object('kind', n % 50), ARRAY[n % 30, 100 + n % 70],
-         jsonb_build_array('word' || n % 30)
+         jsonb_build_array('word' || n % 30), 'a tale' || n % 40,
+         int4range(n, n + 1 + n % 5), '10.0.0.0'::inet + n
     FROM generate_series(1, 20000) AS n;
 CREATE TABLE parcel AS SELECT n AS id, 'kind ' || n % 20 AS kind FROM generate_series(1, 2000) AS n;
 CREATE VIEW known_parcel AS SELECT id, kind AS sort FROM parcel WHERE kind IS NOT NULL;
@@ -76,10 +77,18 @@ COMPARED = {
     """SELECT id FROM "Person" WHERE code::int = %s::int""": r"\d+",
     """SELECT id FROM "Person" WHERE words @> %s::jsonb""": r'\["word\d\d?"\]',
     """SELECT id FROM "Person" WHERE words ? %s""": r"word\d\d?",
+    f"""SELECT id FROM "Person" WHERE {SLOW}
+        AND to_tsvector('simple', story) @@ plainto_tsquery('simple', %s)""": r"a|tale\d\d?",
+    """SELECT id FROM "Person" WHERE during @> %s::int""": r"\d+",
+    """SELECT id FROM "Person" WHERE during && %s::int4range""": r"\[\d+,\d+\)",
+    """SELECT id FROM "Person" WHERE net <<= %s::inet""": r"10\.0\.\d+\.\d+",
 }
 """Statements whose values are in no statistics, and what their values look like."""
 FORBIDDEN = """SELECT id FROM "Person" WHERE changed(code) = %s AND id < 2"""
-GIVEN = ("x", "7", '{"kind": 7}', "kind", 7, [7], 7, [7, 107], "2000-01-05", 7, '["word7"]', "word7")
+GIVEN = (
+    *("x", "7", '{"kind": 7}', "kind", 7, [7], 7, [7, 107], "2000-01-05", 7, '["word7"]', "word7"),
+    *("tale7", 7, "[7,9)", "10.0.1.0/24"),
+)
 SENT = (
     "SELECT id FROM orders WHERE state = 'open' AND customer IN ({0}, 7, 9) ORDER BY made DESC LIMIT 5",
     "SELECT date_trunc('day', made), count(*) FROM orders WHERE customer = {0} GROUP BY 1 -- {0}",

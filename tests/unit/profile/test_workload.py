@@ -324,6 +324,15 @@ def sampling(sql, *values, seen=(), reason=""):
         ("tags && ARRAY[$1::text]", "tags", "element"),
         ("$1 = ANY (tags)", "tags", "element"),
         ("tags ? $1", "tags", "key"),
+        (
+            "to_tsvector('simple', note) @@ plainto_tsquery('simple', $1)",
+            "to_tsvector('simple', note)",
+            "word",
+        ),
+        ("to_tsquery($1) @@ tags", "tags", "word"),
+        ("tags @> $1::date", "tags", "element"),
+        ("$1::bigint <@ tags", "tags", "element"),
+        ("$1 <<= lower(note)::inet", "lower(note)::inet", "value"),
     ],
 )
 def test_values_of_expressions_arrays_and_documents_are_read_from_rows(condition, expression, shape):

@@ -33,6 +33,11 @@ _PARTS: Final = (
     ", LATERAL (SELECT o.key, o.value FROM pg_catalog.jsonb_each({object}) AS o (key, value) UNION ALL "
     "SELECT NULL, a.value FROM pg_catalog.jsonb_array_elements({array}) AS a (value)) AS e (key, value)"
 )
+_UNNESTED: Final = {
+    "array": ("{}", {"element": "e.element::text", "part": "ARRAY[e.element]::text"}),
+    "tsvector": ("pg_catalog.tsvector_to_array({})", {"word": "e.element"}),
+}
+"""The SQL of an array, by the category of an expression, and of a value, by what it is to the array."""
 
 
 def read_sample(session: WatchSession, wanted: SampledExpression) -> Sample:
@@ -159,10 +164,15 @@ def _shaped(wanted: SampledExpression, category: str) -> tuple[str, str] | None:
     """Return the SQL of a value, and what follows the rows in FROM; None if the type has no such parts."""
     if wanted.shape == "value":
         return f"({wanted.sql})::text", ""
-    if category == "array":
-        unnested = f", pg_catalog.unnest({wanted.sql}) AS e (element)"
-        value = {"element": "e.element::text", "part": "ARRAY[e.element]::text"}.get(wanted.shape)
-        return None if value is None else (value, unnested)
+    if category == "range" and wanted.shape == "element":
+        return f"coalesce(pg_catalog.lower({wanted.sql}), pg_catalog.upper({wanted.sql}))::text", ""
+    if category in ("range", "network") and wanted.shape == "part":
+        return f"({wanted.sql})::text", ""
+    if category in _UNNESTED:
+        elements, values = _UNNESTED[category]
+        value = values.get(wanted.shape)
+        following = f", pg_catalog.unnest({elements.format(wanted.sql)}) AS e (element)"
+        return None if value is None else (value, following)
     if category not in _JSON or wanted.shape == "element":
         return None
     whole = f"({wanted.sql})::jsonb"

@@ -22,7 +22,8 @@ SELECT {MARK}
 """Blocks and rows of a table with its partitions; its rows are below 1 if nothing counted them."""
 
 CATEGORY: Final = f"""
-SELECT {MARK} CASE WHEN t.typcategory = 'A' THEN 'array' ELSE pg_catalog.format_type(t.oid, NULL) END
+SELECT {MARK} CASE t.typcategory WHEN 'A' THEN 'array' WHEN 'R' THEN 'range' WHEN 'I' THEN 'network'
+            ELSE pg_catalog.format_type(t.oid, NULL) END
   FROM pg_catalog.pg_type AS t WHERE t.oid = %(type)s::oid
 """
 

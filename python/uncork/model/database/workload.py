@@ -24,10 +24,10 @@ ValueOrigin = Literal["none", "executed", "seen", "drawn", "rows"]
 that were seen, the statistics of the columns, or rows of a table that give the values of several columns
 together."""
 
-SampleShape = Literal["value", "element", "part", "key"]
-"""What a parameter is to the expression that it is compared with: a value of it; an element of an array; an
-array with one element, or an object with one key and its value; a key of an object, or a string in an array
-of a document."""
+SampleShape = Literal["value", "element", "part", "key", "word"]
+"""What a parameter is to the expression that it is compared with: a value of it; an element of an array or a
+range; a range, an array with one element, or an object with one key and its value; a key of an object, or a
+string in an array of a document; a word of a text that is searched."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,21 @@ from uncork.profile.shapes.nodes import (
 
 __all__ = ["Compared", "compared", "sampled", "shifts"]
 
-_SWAPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "@>": "<@", "<@": "@>"}
-_ARRAYS: Final = frozenset({"@>", "&&"})
+_SWAPPED: Final = {
+    **{"<": ">", "<=": ">=", ">": "<", ">=": "<="},
+    **{"@>": "<@", "<@": "@>", ">>=": "<<=", "<<=": ">>="},
+}
+_CONTAINERS: Final = frozenset({"@>", "&&"})
+_SAME_WORDS: Final = frozenset({"lower", "upper"})
+_SEARCHES: Final = frozenset({"plainto_tsquery", "phraseto_tsquery", "to_tsquery", "websearch_to_tsquery"})
+_SCALARS: Final = frozenset(
+    {"date", "int4", "int8", "numeric", "timestamp", "timestamptz"}  # as the grammar names them
+)
 _BETWEEN: Final = frozenset({"AEXPR_BETWEEN", "AEXPR_NOT_BETWEEN"})
 _PLAIN: Final = frozenset(
     {"AEXPR_OP", "AEXPR_IN", "AEXPR_LIKE", "AEXPR_ILIKE", "AEXPR_DISTINCT", "AEXPR_NOT_DISTINCT", *_BETWEEN}
 )
+_SHAPES: Final[Mapping[str, SampleShape]] = {"?": "key", "@@": "word"}
 _Part = tuple[list[CalledOperation], list[Any]]
 """What a part of an expression calls, and the parts below it."""
 _ANY: Final = frozenset({"AEXPR_OP_ANY", "AEXPR_OP_ALL"})
@@ -95,9 +104,12 @@ def _either(left: Any, right: Any, operator: str, place: int) -> Iterator[tuple[
 
 
 def _shape(operator: str, value: Any) -> SampleShape:
-    if operator in _ARRAYS:
-        return "element" if kind_of(value) == "a_array_expr" else "part"
-    return "key" if operator == "?" else "value"
+    if operator in _CONTAINERS:
+        kind = kind_of(value)
+        scalar = kind == "type_cast" and chained(value.type_cast.type_name.names)[-1] in _SCALARS
+        scalar = scalar and not value.type_cast.type_name.array_bounds
+        return "element" if kind == "a_array_expr" or scalar else "part"
+    return _SHAPES.get(operator, "value")
 
 
 def _pairs(
@@ -130,8 +142,10 @@ def _parameters(node: Any) -> list[int]:
         items = node.list.items
     elif kind == "a_array_expr":
         items = node.a_array_expr.elements
-    elif kind == "func_call" and function_name(node.func_call) in ("lower", "upper"):
+    elif kind == "func_call" and function_name(node.func_call) in _SAME_WORDS:
         items = node.func_call.args
+    elif kind == "func_call" and function_name(node.func_call) in _SEARCHES:
+        items = node.func_call.args[-1:]  # the text; the configuration may stand before it
     return [number for one in items for number in _parameters(one)]
 
 

@@ -41,7 +41,7 @@ _ROLES: Final[dict[str, Role]] = {
     **dict.fromkeys(("~~", "~~*", "!~~", "!~~*", "LIKE", "ILIKE"), "pattern"),
     **dict.fromkeys(("+", "-"), "added"),
 }
-_CONTAINS: Final = frozenset({"@>", "<@", "&&", "?"})
+_CONTAINS: Final = frozenset({"@>", "<@", "&&", "?", "@@", ">>=", "<<="})
 _LISTS: Final = frozenset({"ANY", "ALL", "SOME"})
 _STATEMENTS: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 _DIFFERENT: Final = frozenset({"FuncCall", "SQLValueFunction", "SetToDefault", "SubLink", "ColumnRef"})
