@@ -211,9 +211,6 @@ def test_a_table_that_cannot_be_read_is_named_and_the_rest_is_copied(server):
     missing = {one.what: one.why for one in facts.missing}
     assert missing["rows of table public.secret"] == "the role may not read it"
     assert missing["rows of table public.customers"] == "the role may not read it"
-    assert (
-        "violates foreign key" in missing.get("foreign key notes_event_id_fkey of public.notes", "") or True
-    )
     assert {table.name for table in facts.tables} == {
         f"public.{name}" for name in ("seen", "e1a", "e1b", "e2", "base")
     }

@@ -67,16 +67,19 @@ def shop(embedded):
         connection.execute("DROP DATABASE cure_shop WITH (FORCE)")
 
 
-def test_an_index_is_measured_over_statements_until_there_is_a_verdict(shop, tmp_path):
+def test_an_index_is_measured_until_there_is_a_verdict_and_a_text_with_other_rows_is_refused(
+    shop, tmp_path
+):
     arms, reason = arms_of(FINDING, WORKLOAD)
     assert reason == ""
+    fewer = Arm("fewer", "statement", "", "", "", statements={1: f"{READ.sql} AND id < 20000"})
     text = experiment_of_arms(
-        "cure", "Does the index help?", shop, WORKLOAD.statements, arms, budget_s=1, precision=0.2
+        "cure", "Does it help?", shop, WORKLOAD.statements, [*arms, fewer], budget_s=1, precision=0.2
     )  # set-up takes longer than the budget
     told: list[str] = []
     found = measure_arms(tmp_path, text, shop, WORKLOAD.statements, 1, told.append)
     assert any("too few trials" in line for line in told)
-    assert found.refused == {}
+    assert list(found.refused) == ["fewer"] and "answer" in found.refused["fewer"], found.refused
     read, write, delete = sorted(found.effects["orders_customer_idx"], key=lambda one: one.template)
     assert any(one.low is not None for one in (read, write, delete))
     assert read.ratio < 0.8 and 0.2 < write.ratio < 5.0
@@ -90,6 +93,12 @@ def test_a_change_that_does_not_end_is_refused_in_words_and_nothing_is_left(shop
     with psycopg.connect(shop) as connection:
         rows = connection.execute("SELECT datname FROM pg_database WHERE datname LIKE 'uncork%'")
         assert rows.fetchall() == []
+
+
+def test_a_change_that_fails_is_refused_with_the_message_of_the_server(shop):
+    arm = Arm("unique", "index", "", "", "", setup="CREATE UNIQUE INDEX ON orders (customer)")
+    found = rehearse(shop, [arm], [READ], 5)
+    assert found["unique"].error.startswith('could not create unique index "orders_customer_idx"')
 
 
 def test_a_fillfactor_rewrites_a_table_in_the_order_of_its_rows(shop):
