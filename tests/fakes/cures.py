@@ -146,6 +146,29 @@ def _control() -> Change:
     )
 
 
+def _usual() -> tuple[Change, ...]:
+    memory = replace(
+        _control(),
+        name="more-memory",
+        kind="usual",
+        text="More memory for each sort and hash (work_mem = 256MB).",
+        sql="SET work_mem = '256MB';",
+        undo="RESET work_mem;",
+        reason="It saves less than 3% of the time.",
+    )
+    indexes = replace(
+        index_change(),
+        name="index-on-each-column",
+        kind="usual",
+        text="An index on each of the 5 columns of orders.",
+        sql="CREATE INDEX ON orders (id);\nCREATE INDEX ON orders (customer_id);",
+        undo="",
+        net=Net(1490.0, 1390.0, 1590.0, 2564.0),
+        size=107_000_000,
+    )
+    return memory, indexes
+
+
 def proven_cure() -> CureResult:
     """Return one finding that an index cures, and one that only the client can cure."""
     change = index_change()
@@ -167,6 +190,7 @@ def proven_cure() -> CureResult:
                 ),
             ),
             chosen=chosen,
+            usual=_usual(),
             copy=CopyFacts(
                 how="by COPY from one snapshot",
                 tables=(

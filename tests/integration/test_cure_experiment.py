@@ -67,9 +67,7 @@ def shop(embedded):
         connection.execute("DROP DATABASE cure_shop WITH (FORCE)")
 
 
-def test_an_index_is_measured_until_there_is_a_verdict_and_a_text_with_other_rows_is_refused(
-    shop, tmp_path
-):
+def test_an_index_is_measured_until_there_is_a_verdict_and_a_text_with_other_rows_is_refused(shop, tmp_path):
     arms, reason = arms_of(FINDING, WORKLOAD)
     assert reason == ""
     fewer = Arm("fewer", "statement", "", "", "", statements={1: f"{READ.sql} AND id < 20000"})

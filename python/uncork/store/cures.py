@@ -59,6 +59,7 @@ def _result(data: Mapping[str, Any]) -> CureResult:
             **data,
             "reasons": tuple(data["reasons"]),
             "tried": tuple(map(_tried, data["tried"])),
+            "usual": tuple(map(_change, data.get("usual", ()))),
             "chosen": None if chosen is None else _change(chosen),
             "copy": None if copy is None else _copy(copy),
             "bill_before": _bill(data["bill_before"]),

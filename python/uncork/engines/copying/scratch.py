@@ -21,6 +21,17 @@ from uncork.model.units import format_duration
 __all__ = ["ScratchDatabase", "count_statements"]
 
 _NAME: Final = "uncork_rehearsal"
+_INDEXABLE: Final = """
+SELECT pg_catalog.quote_ident(a.attname)
+  FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+ WHERE a.attrelid = pg_catalog.to_regclass(%(table)s::text) AND a.attnum > 0 AND NOT a.attisdropped
+   AND (t.typtype = 'e' OR EXISTS (
+          SELECT FROM pg_catalog.pg_opclass AS o JOIN pg_catalog.pg_am AS m ON m.oid = o.opcmethod
+           WHERE m.amname = 'btree' AND o.opcdefault
+             AND o.opcintype = CASE t.oid WHEN 1043 THEN 25 ELSE t.oid END))
+ ORDER BY a.attnum
+"""
+"""varchar (1043) uses the operators of text (25)."""
 
 
 def count_statements(conninfo: str) -> int:
@@ -111,6 +122,11 @@ class ScratchDatabase:
         """Return the bytes of the database."""
         row = self._own.execute("SELECT pg_database_size(current_database())").fetchone()
         return 0 if row is None else int(row[0])
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Return the columns of a table that can have a B-tree index, as SQL; none if there is no table."""
+        rows = self._own.execute(_INDEXABLE, {"table": table}).fetchall()
+        return tuple(str(name) for (name,) in rows)
 
     def plan(self, statement: str) -> str | None:
         """Return the plan of a statement with values as JSON, without executing it; None if it is refused."""

@@ -77,7 +77,8 @@ class Change:
     """A change that was tried, or a set of them: its statements, what reverts them, and what was found.
 
     `name` is the name of its variant in the experiment files. `kind` is that of the candidate, "set" for
-    several together, "control" for one that is expected to change nothing. `reason` says in one sentence why
+    several together, "control" for one that is expected to change nothing, "usual" for one that people often
+    try first. `reason` says in one sentence why
     it has its state. `build_ns` is how long it took to execute on the copy, `undo_ns` to revert; `size` is by
     how many bytes the database grew. `runs` are the folders of the runs that measured it, as typed from
     the working directory. For a change of the application (kind "client"), `sql` is what it sends afterwards,
@@ -133,7 +134,8 @@ class CureResult:
     of the run with the evidence, `covered` the part of its time that the captured statements are, 0 to 1.
     `id` is that of the run of the cure. `folder` is the folder of the files in `handed`, as typed from the
     working directory. `looked_at` and `sessions`, the average number of busy sessions, say how much evidence
-    the rules had; None if unknown.
+    the rules had; None if unknown. `usual` are changes that people often try first, whatever is wrong, as far
+    as there was time to measure them beside the chosen ones.
     """
 
     server: str
@@ -157,6 +159,7 @@ class CureResult:
     folder: str = ""
     looked_at: LookedAt | None = None
     sessions: float | None = None
+    usual: tuple[Change, ...] = ()
 
 
 def application_changes(result: CureResult) -> tuple[Change, ...]:

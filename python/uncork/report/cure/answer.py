@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.results.cure import Change, CureResult, Tried, application_changes
-from uncork.model.units import count_words, format_count, series_words, share_text
+from uncork.model.results.cure import Change, CureResult, Net, Tried, application_changes
+from uncork.model.units import count_words, format_bytes, format_count, series_words, share_text
 from uncork.report.blocks import Step
 from uncork.report.cure.words import (
     effect_sentence,
+    gain_cell,
     gain_sentence,
     less_time,
     named_changes,
@@ -112,6 +113,9 @@ def _reasons(result: CureResult) -> Iterator[str]:
             yield f"It harms one statement most, number {effect_sentence(worst)}."
         if price_words(chosen):
             yield f"The change takes {price_words(chosen)}."
+        usual = [_usual(change, change.net) for change in result.usual if change.net is not None]
+        if usual:
+            yield " ".join(("uncork also measured what people often try first.", *usual))
     application = application_changes(result)
     for change in application:
         yield from _application(change)
@@ -132,6 +136,12 @@ def _reasons(result: CureResult) -> Iterator[str]:
         yield f"The captured statements take {share_text(result.covered)} of the time of all statements."
     if result.copy is not None:
         yield _copy_sentence(result)
+
+
+def _usual(change: Change, net: Net) -> str:
+    """Return what a usual remedy brings, and the disk that it takes, as a sentence."""
+    size = f" and takes {format_bytes(change.size)} of disk" if change.size and change.size > 0 else ""
+    return f"{change.text.rstrip('. ')} changes the workload's time by {gain_cell(net)}{size}."
 
 
 def _application(change: Change) -> Iterator[str]:

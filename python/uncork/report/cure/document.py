@@ -93,6 +93,8 @@ def _sections(result: CureResult) -> Iterator[Section]:
         yield Section("proven", "What was proven", proven)
     if any(True for _ in named_changes(result)):
         yield Section("changes", "All changes that were tried", tuple(_changes(result)))
+    if result.usual and proven_change(result) is not None:
+        yield Section("usual", "What people often try first", tuple(_usual(result)))
     for number, one in enumerate(result.tried, 1):
         yield Section(f"finding-{number}", finding_title(number, one), tuple(_finding(result, one)))
     if result.copy is not None:
@@ -167,6 +169,22 @@ def changes_table(result: CureResult) -> Table:
     return Table(
         "Change of the workload's time with its 95 % interval; negative is better", columns, tuple(rows)
     )
+
+
+def _usual(result: CureResult) -> Iterator[Block]:
+    """Yield the usual remedies beside the proven changes, and the statements of each."""
+    yield Paragraph("uncork measured these too, with the same copy and statements, to show what they bring.")
+    columns = (
+        Column("change", header=True),
+        Column("workload's time", whole=True),
+        Column("worst statement", whole=True),
+        Column("size", number=True),
+    )
+    chosen = [(f"{_TOGETHER}: {change_words(one)}", one) for one in [result.chosen] if one is not None]
+    rows = [_row(name, one) for name, one in (*chosen, *((change_words(one), one) for one in result.usual))]
+    yield Table("", columns, tuple((row[0], row[2], row[3], row[5]) for row in rows))
+    for change in result.usual:
+        yield Fold(change_words(change), tuple(_change_blocks(change, with_reason=True)))
 
 
 def _row(name: str, change: Change) -> tuple[Value, ...]:

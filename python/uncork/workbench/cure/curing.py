@@ -50,6 +50,8 @@ _CONFIRMING: Final = 0.5
 _LEAST_S: Final = 15.0
 _MOST_S: Final = 90.0
 """The shortest and the longest experiment about one finding."""
+_LEAST_USUAL_S: Final = 30.0
+"""Time of the budget that must be left to measure what people often try first."""
 _LEAST_BUILD_S: Final = 60.0
 """How long a change may take to execute on the copy, even if the budget ends earlier."""
 
@@ -63,6 +65,7 @@ class _State:
     tried: list[Tried] = field(default_factory=list)
     left_out: tuple[Missing, ...] = ()
     chosen: Change | None = None
+    usual: tuple[Change, ...] = ()
     copied: CopiedDatabase | None = None
     status: RunStatus = "running"
     reason: str = ""
@@ -172,10 +175,14 @@ def _work(
         if not provable:
             return
         differing = _differing(job, copied, provable, steps)
-        left = job.budget_s - (time.monotonic() - begun)
         trials = Prover(parts, copied.conninfo, state.workload, steps)
         loops = LoopProver(parts, copied.conninfo, state.workload, steps)
-        share = max(0.0, left) * (1 - _CONFIRMING) / len(provable)
+
+        def left_s() -> float:
+            """Return the seconds of the budget that are left."""
+            return job.budget_s - (time.monotonic() - begun)
+
+        share = max(0.0, left_s()) * (1 - _CONFIRMING) / len(provable)
         for place, one in enumerate(provable):
             name = f"finding {place + 1} of {len(provable)}: {one.finding.headline}"
             steps.begin(f"measuring {name}", name)
@@ -187,24 +194,46 @@ def _work(
             if one.finding.templates and (reason := differing.get(one.finding.templates[0])):
                 state.tried.append(Tried(one.finding, "unclear", reason))
                 continue
-            given_s = min(_MOST_S, max(_LEAST_S, share))
-            try:
-                if one.loop is not None:
-                    state.tried.append(loops.of_finding(one.loop, given_s))
-                else:
-                    left = job.budget_s - (time.monotonic() - begun)
-                    state.tried.append(trials.of_finding(one, given_s, max(_LEAST_BUILD_S, left)))
-            except ServerCrash:
-                raise
-            except UncorkError as error:
-                copied.check_disk(error)
-                state.tried.append(Tried(one.finding, "unclear", f"it could not be measured: {error}"))
+            state.tried.append(_tried(one, trials, loops, copied, share, left_s()))
             steps.note(f"{state.tried[-1].state}: {state.tried[-1].reason}")
             keep()
-        left = job.budget_s - (time.monotonic() - begun)
         steps.begin("confirming the changes that help")
-        state.chosen = trials.confirm(state.tried, max(2 * _LEAST_S, left))
+        state.chosen = trials.confirm(state.tried, max(2 * _LEAST_S, left_s()))
         state.tried = [_confirmed(one, state.chosen) for one in state.tried]
+        if state.chosen is not None and state.chosen.state == "cured" and left_s() >= _LEAST_USUAL_S:
+            keep()
+            state.usual = _usual(trials, min(_MOST_S, left_s() / 2), steps)
+
+
+def _tried(
+    one: Plan, trials: Prover, loops: LoopProver, copied: CopiedDatabase, share_s: float, left_s: float
+) -> Tried:
+    """Try the changes of a finding; `share_s` is its part of the budget, of which `left_s` are left.
+
+    Raises:
+        ServerCrash: if the server of the copy is gone.
+        SetupError: if its disk is full.
+    """
+    given_s = min(_MOST_S, max(_LEAST_S, share_s))
+    try:
+        if one.loop is not None:
+            return loops.of_finding(one.loop, given_s)
+        return trials.of_finding(one, given_s, max(_LEAST_BUILD_S, left_s))
+    except ServerCrash:
+        raise
+    except UncorkError as error:
+        copied.check_disk(error)
+        return Tried(one.finding, "unclear", f"it could not be measured: {error}")
+
+
+def _usual(trials: Prover, budget_s: float, steps: CureSteps) -> tuple[Change, ...]:
+    """Return what usual remedies bring; none if that cannot be measured, which the steps then say."""
+    steps.begin("measuring what people often try first")
+    try:
+        return trials.usual(budget_s)
+    except UncorkError as error:
+        steps(f"what people often try first could not be measured: {error}")
+        return ()
 
 
 def _provable(wanted: Sequence[Finding], keeps: CopyKeeps, state: _State) -> list[Plan]:
@@ -324,6 +353,7 @@ def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureRe
         folder=str(folder),
         looked_at=state.advice.looked_at,
         sessions=state.advice.sessions,
+        usual=state.usual,
     )
 
 

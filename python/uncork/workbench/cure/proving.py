@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from uncork.engines.copying.scratch import ScratchDatabase
 from uncork.experiment.cure.arms import CONTROL, Arm, as_sent, control, unique_names
 from uncork.experiment.cure.bill import account_of
 from uncork.experiment.cure.enough import needless
@@ -15,6 +16,7 @@ from uncork.experiment.cure.judge import choose, doubt, judge, kept, state_of
 from uncork.experiment.cure.sets import combine, joined, leave_one_out, replaceable
 from uncork.experiment.cure.setups import gathers_statistics
 from uncork.experiment.cure.text import experiment_of_arms
+from uncork.experiment.cure.usual import usual_arms
 from uncork.model.database.finding import Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Tried
@@ -58,6 +60,7 @@ class Prover:
         self._root, self._conninfo, self._workload, self._told = root, conninfo, workload, told
         self._arms: dict[str, tuple[Arm, Rehearsed, Plan]] = {}
         self._names: list[Arm] = []
+        self._confirmed: tuple[Arm, ...] = ()
 
     def of_finding(self, plan: Plan, budget_s: float, longest_s: float = _BUILD_S) -> Tried:
         """Try the changes of one finding, each alone; one that takes longer than `longest_s` is refused."""
@@ -117,6 +120,7 @@ class Prover:
 
     def _together(self, arms: tuple[Arm, ...], budget_s: float) -> Change:
         """Measure changes together, and without each that another may replace; leave out what is replaced."""
+        self._confirmed = arms
         whole = _whole(arms)
         doubtful = replaceable({one.name: self._arms[one.name][1].planned for one in arms})
         others = {name: one for name, one in leave_one_out(arms).items() if name in doubtful}
@@ -139,6 +143,21 @@ class Prover:
         if left:
             return self._together(tuple(one for one in arms if one.name not in left), budget_s)
         return change
+
+    def usual(self, budget_s: float) -> tuple[Change, ...]:
+        """Measure what people often try first, on the statements with which the changes were confirmed."""
+        chosen, statements = self._confirmed, self._union(self._confirmed)
+        with ScratchDatabase(self._conninfo) as scratch:
+            columns = {table: scratch.columns(table) for one in chosen for table in one.tables}
+        arms = usual_arms(chosen, self._workload, columns)
+        rehearsed = rehearse(self._conninfo, arms, statements, min(_BUILD_S, budget_s))
+        found = {one.name: _left_out(one, rehearsed[one.name], hidden=True) for one in arms}
+        wanted = [one for one in arms if found[one.name] is None]
+        if wanted:
+            self._told("measuring what people often try first")
+            measured = self._measure("What do usual remedies bring?", statements, wanted, budget_s, 1)
+            found.update({one.name: self._change(one, rehearsed[one.name], measured) for one in wanted})
+        return tuple(one for one in found.values() if one is not None)
 
     def _named(self, arms: Sequence[Arm]) -> list[Arm]:
         """Return the changes with names that no earlier change has."""
