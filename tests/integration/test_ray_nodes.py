@@ -41,7 +41,7 @@ def words(server, tmp_path):
 
 
 def run(words, environment):
-    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=240)
 
 
 def parts_of(done):
@@ -75,7 +75,7 @@ def test_two_nodes_send_one_load(cluster, server, words, place):
     assert sum(part["started"] for part in parts) == len(server.requests("plain")) - before > 300
     lines = done.stderr.splitlines()
     assert lines[0].startswith(f"uncork: 2 nodes of {at} will send 300 requests a second over 6 connections")
-    assert len(lines) == 2 and lines[1].startswith("uncork: run "), done.stderr
+    assert lines[-1].startswith("uncork: run "), done.stderr
 
 
 def test_a_killed_agent_is_noticed_and_all_parts_end(cluster, server, words):
