@@ -182,6 +182,15 @@ SCENARIOS: tuple[Scenario, ...] = (
         ("plan_cache_mode = force_custom_plan",),
     ),
     Scenario(
+        "the few values of a column",
+        (*ORDERS, "CREATE INDEX orders_shop ON orders (shop)"),
+        [("shop", sends("SELECT DISTINCT shop FROM orders ORDER BY shop"))] * 2,
+        "distinct-values",
+        ("orders", "shop"),
+        ("WITH RECURSIVE",),
+        seldom=True,
+    ),
+    Scenario(
         "a short statement that is compiled",
         ITEM,
         [

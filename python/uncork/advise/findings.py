@@ -43,6 +43,7 @@ from uncork.advise.rules.locks import (
 )
 from uncork.advise.rules.plans import (
     correlated_columns,
+    distinct_values,
     function_per_row,
     generic_plan,
     interval_lookup,
@@ -121,6 +122,7 @@ RULES: Final[tuple[Rule, ...]] = (
     subtransactions.RULE,
     table_lock.RULE,
     correlated_columns.RULE,
+    distinct_values.RULE,
     function_per_row.RULE,
     generic_plan.RULE,
     interval_lookup.RULE,

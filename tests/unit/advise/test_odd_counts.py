@@ -14,6 +14,7 @@ STATEMENTS = (
     "SELECT p.id, (SELECT count(*) FROM item i WHERE i.customer = p.id) FROM person p",
     "SELECT id FROM item WHERE customer = $1 OR note = $2",
     "SELECT count(*) FROM item",
+    "SELECT DISTINCT customer FROM item",
     "SELECT id FROM item ORDER BY random() LIMIT 1",
     "SELECT id FROM item ORDER BY at OFFSET $1 LIMIT 20",
     "SELECT sum(id) FROM pick",

@@ -1,0 +1,155 @@
+"""The few values of a column, for which each call reads all rows of a large table. Pure.
+
+PostgreSQL finds the distinct values of a column by reading all rows, or all entries of an index. With an
+index, a recursive query finds each value by one descent: the smallest, then the smallest above it, and so on
+(the PostgreSQL wiki calls this a loose index scan).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.plans.costs import LARGE_ROWS
+from uncork.advise.traffic import repeated
+from uncork.model.database.catalogue import ColumnFacts
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.names import quoted, sql_name
+from uncork.model.database.statement import StatementShape
+from uncork.model.units import count_words, format_count, format_duration
+
+__all__ = ["RULE"]
+
+_DESCENT_NS: Final = 30_000.0
+"""Time to find one value by a descent of the index, within a recursive query."""
+_MOST: Final = 0.2
+"""Part of a call's time that the descents may take at most."""
+_TYPES: Final = frozenset(
+    {"bigint", "boolean", "character varying", "date", "integer", "smallint", "text", "uuid"}
+)
+"""Types of which equal values are the same, so that it does not matter which row gives a value."""
+_NAME: Final = r'(?:"[^"]+"|\w+)'
+_PLAIN: Final = re.compile(
+    rf"\s*SELECT\s+(?:DISTINCT\s+)?(?:{_NAME}\.)?(?P<column>{_NAME})\s+FROM\s+(?:{_NAME}\.)?{_NAME}"
+    rf"(?:\s+(?:AS\s+)?(?!GROUP\b|ORDER\b){_NAME})?(?:\s+GROUP\s+BY\s+(?:{_NAME}\.)?(?P=column))?"
+    rf"(?P<order>\s+ORDER\s+BY\s+(?:{_NAME}\.)?(?:(?P=column)|1)(?P<way>\s+ASC|\s+DESC)?)?\s*;?\s*",
+    re.IGNORECASE,
+)
+
+
+def _find(seen: Evidence) -> Iterator[Finding]:
+    for one in seen.costliest():
+        named = None if one.shape is None else _column(one.shape)
+        text = _PLAIN.fullmatch(one.sql)
+        values = one.a_call(one.rows)
+        if named is None or text is None or values is None or not one.mean_ns or not repeated(one, seen):
+            continue
+        table, name = named
+        column = seen.column(table, name)
+        if column is None or column.type not in _TYPES or column.collation or seen.rows(table) < LARGE_ROWS:
+            continue
+        descents = (values + 2) * _DESCENT_NS
+        bill = seen.bill_of({one.number: 1 - descents / one.mean_ns})
+        if descents <= _MOST * one.mean_ns and worth(bill):
+            yield _finding(one, column, values, text, bill, seen)
+
+
+def _column(shape: StatementShape) -> tuple[str, str] | None:
+    """Return table and column of a query for nothing but the values of a column; None for other queries."""
+    if shape.kind != "select" or len(shape.tables) != 1 or len(shape.outputs) != 1 or shape.star:
+        return None
+    if shape.predicates or shape.aggregates or shape.windows or shape.subqueries or shape.common_tables:
+        return None
+    if shape.unions or shape.limit or shape.locking or shape.functions:
+        return None
+    grouped = [key.column for key in shape.grouping]
+    name = shape.outputs[0].column
+    if shape.tables[0].kind != "table" or (shape.distinct != "all" and grouped != [name]):
+        return None
+    return (shape.tables[0].name, name) if not grouped or grouped == [name] else None
+
+
+def _finding(
+    one: Statement,
+    column: ColumnFacts,
+    values: float,
+    text: re.Match[str],
+    bill: Bill,
+    seen: Evidence,
+) -> Finding:
+    table, rows = column.table, format_count(float(f"{seen.rows(column.table):.2g}"))
+    descents, takes = round(values) + 2, format_duration((values + 2) * _DESCENT_NS)
+    few = count_words(round(values), "value")
+    return Finding(
+        RULE.name,
+        f"Each call reads all {rows} rows of {table} for {few} of {column.name}",
+        objects=(table, column.name),
+        bill=bill,
+        templates=(one.number,),
+        statement=one.text,
+        evidence=(
+            f"It is called {(one.calls or 0) / seen.seconds:.2g} times a second.",
+            f"A call takes {format_duration(one.mean_ns or 0.0)}.",
+            f"{count_words(descents, 'descent')} of an index take about {takes}.",
+        ),
+        candidates=tuple(_candidates(one, column, text, seen)),
+        proof="Compare both statements with uncork run.",
+    )
+
+
+def _candidates(
+    one: Statement, column: ColumnFacts, text: re.Match[str], seen: Evidence
+) -> Iterator[Candidate]:
+    table, name = column.table, column.name
+    served = any(
+        index.shape is not None and index.shape.columns[:1] == (name,) and not index.shape.predicate
+        for index in seen.indexes.get(table, ())
+    )
+    index = quoted(f"{table.rpartition('.')[2]}_{name}_idx")
+    rewritten = Candidate(
+        "statement",
+        f"Find each value of {name} with one descent of the index: the least, then the least above it.",
+        sql=_loose(column, text),
+        undo=one.sql,
+        against=(f"It is slower once {name} has many values.",),
+        unprovable="" if served else f"Without an index on {name} it reads the table for each value.",
+    )
+    if not served:
+        yield Candidate(
+            "index",
+            f"Create an index on {name} of {table}.",
+            sql=f"CREATE INDEX CONCURRENTLY {index} ON {sql_name(table)} ({quoted(name)});",
+            undo=f"DROP INDEX CONCURRENTLY {index};",
+            against=(
+                "Alone, it lets each call read the index instead of the table, which is still all entries.",
+            ),
+        )
+    yield rewritten
+    yield Candidate(
+        "client",
+        f"Keep the values of {name} in a table of their own, which a foreign key refers to.",
+        same_answers=False,
+        against=("A value stays there when its last row is gone.",),
+    )
+
+
+def _loose(column: ColumnFacts, text: re.Match[str]) -> str:
+    """Return the recursive query for the values of a column, in the order of the query that it replaces."""
+    table, name = sql_name(column.table), quoted(column.name)
+    parts = [
+        f"WITH RECURSIVE each_value AS ((SELECT {name} FROM {table} ORDER BY {name} LIMIT 1) UNION ALL "  # noqa: S608
+        f"SELECT (SELECT above.{name} FROM {table} AS above WHERE above.{name} > each_value.{name} "
+        f"ORDER BY above.{name} LIMIT 1) FROM each_value WHERE each_value.{name} IS NOT NULL) "
+        f"SELECT {name} FROM each_value WHERE {name} IS NOT NULL"
+    ]
+    if not column.not_null:
+        parts.append(f"UNION ALL SELECT NULL WHERE EXISTS (SELECT FROM {table} WHERE {name} IS NULL)")  # noqa: S608
+    if text["order"]:
+        parts.append(f"ORDER BY 1{text['way'] or ''}")
+    return " ".join(parts)
+
+
+RULE: Final = Rule("distinct-values", _find)
