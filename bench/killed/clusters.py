@@ -7,7 +7,8 @@ Needs Ray (`make engines`) and nginx. Kinds of rounds:
 - ``same``: four nodes with one thread each send the requests of one process with four threads, with the same
   values of variables;
 - ``starts``: loads of four nodes, two of which have clocks that are wrong by 250 ms; shows how far the starts
-  lie apart, and that each percentile is the percentile of one histogram of all parts;
+  lie apart, and that each percentile is the percentile of one histogram of all parts, also as the package
+  ``hdrhistogram`` computes it where that is installed;
 - ``kill``: at a random moment, in turn an agent or a raylet is killed (SIGKILL), a raylet is suspended
   (SIGSTOP), or the coordinator is killed. When is that noticed, when does the load end, do accounts close?
 - ``traffic``: what crosses the loopback interface while nodes load a server over a Unix socket;
@@ -17,14 +18,17 @@ Needs Ray (`make engines`) and nginx. Kinds of rounds:
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 import random
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -38,6 +42,7 @@ from fakes.http_servers import Nginx, nginx
 from fakes.ray_cluster import RayCluster, ray_cluster
 from uncork.engines.embedded import EmbeddedServer
 from uncork.load.merging import MeasuredPart, merged_measurement
+from uncork.model.load import LoadMeasurement
 from uncork.spawn.reaper import processes
 from uncork.store.loads import LoadReader
 from uncork.store.parts import merged_parts
@@ -136,11 +141,34 @@ def starts(folder: Path, rounds: int, _: random.Random) -> Iterator[str]:
             bounds += [part["clock_bound_ns"] / 1e6 for part in found["parts"]["parts"]]
             whole = {row.kind: row for row in merged_measurement(measured).times if row.kind == "operation"}
             alike = whole["operation"].p99_ns == found["operation"]["p99_ns"]
-            yield f"starts {apart[-1]:.2f} ms apart; p99 is that of one histogram: {alike}"
+            others = _of_package([one.measured for one in measured])
+            package = "" if others is None else f", percentiles of hdrhistogram: {others == _own(found)}"
+            yield f"starts {apart[-1]:.2f} ms apart; p99 is that of one histogram: {alike}{package}"
     within = sum(one <= 5 for one in apart)
     median = statistics.median(apart)
     yield f"{within} of {rounds} starts within 5 ms: median {median:.2f}, most {max(apart):.2f} ms"
     yield f"bounds of clocks: median {statistics.median(bounds):.2f}, most {max(bounds):.2f} ms"
+
+
+_PERCENTILES: Final = {"p50_ns": 50.0, "p90_ns": 90.0, "p95_ns": 95.0, "p99_ns": 99.0}
+
+
+def _own(found: dict[str, Any]) -> list[int]:
+    return [found["operation"][name] for name in _PERCENTILES]
+
+
+def _of_package(parts: list[LoadMeasurement]) -> list[int] | None:
+    """Return the percentiles of all parts by another implementation; None if it is not installed."""
+    try:
+        from hdrh.histogram import HdrHistogram  # noqa: PLC0415
+    except ImportError:
+        return None
+    whole = HdrHistogram(1, 2**53, 3)
+    for part in parts:
+        plain = next(bytes(row.histogram) for row in part.times if row.kind == "operation" and row.histogram)
+        packed = zlib.compress(plain)
+        whole.add(HdrHistogram.decode(base64.b64encode(struct.pack(">II", 0x1C849304, len(packed)) + packed)))
+    return [whole.get_value_at_percentile(one) for one in _PERCENTILES.values()]
 
 
 def kill(folder: Path, rounds: int, dice: random.Random) -> Iterator[str]:
