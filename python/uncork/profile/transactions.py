@@ -38,6 +38,8 @@ _LEAST_GAP_US: Final = 50.0
 """The shortest time in which a client can receive an answer and send its next statement."""
 _BUSY: Final = 0.5
 """A session works continuously from this fraction of the watch on; a request that inserts a row does not."""
+_NOW_AND_THEN: Final = 0.05
+"""A session that does so for a smaller part of the watch does not count as one of a pool."""
 _ALONE: Final = 0.9
 """A template is all that a session does from this fraction of its time on."""
 
@@ -108,7 +110,10 @@ def _facts(
 
 
 def row_writers(sums: Sequence[Row], whole: float, texts: Mapping[int, str]) -> tuple[RowWriter, ...]:
-    """Return sessions that only write with one statement, each time in a transaction of its own or not.
+    """Return sessions that work continuously and only write with one statement.
+
+    The transaction of each is its own or not. All sessions that only do so count as `processes`, also those
+    that pause: the sessions of a pool take turns.
 
     For `sums`, see `in_transactions`. The time of BEGIN and COMMIT belongs to the statement.
     """
@@ -131,9 +136,11 @@ def row_writers(sums: Sequence[Row], whole: float, texts: Mapping[int, str]) -> 
         others = sum(of_template.values())
         if template is None or not _WRITES.match(texts.get(template, "")):
             continue
-        if others + control < _BUSY * whole or most < _ALONE * others:
+        if others + control < _NOW_AND_THEN * whole or most < _ALONE * others:
             continue
         processes[rows[0]["application"] or "", template] += 1
+        if others + control < _BUSY * whole:
+            continue
         for row in rows:
             key = (row["application"] or "", template)
             spent[key] += row["weight"]

@@ -71,6 +71,14 @@ def test_sessions_that_insert_beside_other_work_or_in_turn_are_left_out(sums):
     assert row_writers(sums, WHOLE, TEXTS) == ()
 
 
+def test_sessions_of_a_pool_count_whether_they_are_busy_for_more_or_less_than_half_of_the_time():
+    shares = (5.2e6, 5.1e6, 4.9e6, 4.8e6, 0.1e6)
+    sums = [spent(time, pid=pid, template=1, state="active") for pid, time in enumerate(shares)]
+    (found,) = row_writers(sums, WHOLE, TEXTS)
+    assert found.processes == 4
+    assert found.sessions == pytest.approx(1.03)
+
+
 def test_the_commits_of_a_writer_belong_to_it_and_its_long_pauses_show_that_it_seldom_commits():
     def writer(*, log, pauses):
         texts = {**TEXTS, 5: "commit", 6: "update item set n = ? where id = ?"}

@@ -61,9 +61,10 @@ class HorizonHolder:
 class RowWriter:
     """Sessions of an application that only execute one INSERT, UPDATE or DELETE again and again.
 
-    `sessions` is the average number that were busy, and `processes` how many sessions did so; the time of
-    BEGIN and COMMIT is part of it. `log_share` is the share of their time, 0 to 1, in which they waited for
-    the write-ahead log; half of their pauses within transactions counts, that after BEGIN does not.
+    `sessions` is the average number that were busy, of those that hardly pause; the time of BEGIN and COMMIT
+    is part of it. `processes` is how many sessions only did so, also those that pause. `log_share` is the
+    share of their time, 0 to 1, in which they waited for the write-ahead log; half of their pauses within
+    transactions counts, that after BEGIN does not.
     """
 
     application: str
