@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import math
 import os
 import random
 import signal
@@ -168,7 +169,9 @@ def _of_package(parts: list[LoadMeasurement]) -> list[int] | None:
         plain = next(bytes(row.histogram) for row in part.times if row.kind == "operation" and row.histogram)
         packed = zlib.compress(plain)
         whole.add(HdrHistogram.decode(base64.b64encode(struct.pack(">II", 0x1C849304, len(packed)) + packed)))
-    return [whole.get_value_at_percentile(one) for one in _PERCENTILES.values()]
+    # The package rounds the rank of a percentile, uncork takes the next one up.
+    ranks = [math.ceil(whole.total_count * one / 100) for one in _PERCENTILES.values()]
+    return [whole.get_value_at_percentile(100 * rank / whole.total_count) for rank in ranks]
 
 
 def kill(folder: Path, rounds: int, dice: random.Random) -> Iterator[str]:

@@ -25,9 +25,9 @@ from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, sweep_request
 from uncork.workbench.event_words import load_step_line, progress_line
 from uncork.workbench.load.http import HttpSession, new_http_load
-from uncork.workbench.load.merging import merge_runs
 from uncork.workbench.load.sql import LoadSession, new_load, sql_files
 from uncork.workbench.load.sweeps import new_sweep
+from uncork.workbench.merged import merge_stored
 
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
@@ -224,22 +224,22 @@ def sweep_http(
         return _swept(job, sweep_of_http(read, job.spec), progress, runs)
 
 
-def merge(*parts: Run | Place, runs: Place | None = None) -> LoadRun:
-    """Merge the runs of a load's parts (``shard="1/4"`` and so on) into one run, and return it.
+def merge(*parts: Run | Place, runs: Place | None = None) -> Run:
+    """Merge the runs of a load's parts (``shard="1/4"`` and so on), or of an experiment on several hosts.
 
     Args:
         parts: The runs: objects, ids, names, or paths of folders.
         runs: Where runs are stored.
 
     Raises:
-        UsageError: if the runs are not parts of one load, or one is still running.
+        UsageError: if the runs do not belong together, or one is still running.
         SetupError, StoreError: if there is no such run, or a run is damaged.
     """
     with calling():
         names = [str(part.folder) if isinstance(part, Run) else str(part) for part in parts]
         if not names:
             raise UsageError("merge requires the runs of a load's parts")
-        return cast("LoadRun", open_folder(merge_runs(runs_folder(runs), names)))
+        return open_folder(merge_stored(runs_folder(runs), names))
 
 
 # ---- options and jobs ----

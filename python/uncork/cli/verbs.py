@@ -174,7 +174,7 @@ VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
             "uncork.requests.stored_options:ReportOptions",
         ),
         "merge": Verb(
-            "Merge the runs of a load's parts (--shard) into one run, and show its report.",
+            "Merge the parts of a load, or the runs of an experiment on several hosts, and show the report.",
             "uncork.cli.runs.merge:merge",
             "uncork.requests.stored_options:MergeOptions",
         ),

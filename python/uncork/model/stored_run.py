@@ -8,7 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
-__all__ = ["BASELINE", "DEFAULT_RUNS", "RunFilter", "RunStatus", "StoredRun", "select"]
+__all__ = [
+    "BASELINE",
+    "DEFAULT_RUNS",
+    "HostRounds",
+    "RunFilter",
+    "RunHost",
+    "RunStatus",
+    "StoredRun",
+    "select",
+]
 
 DEFAULT_RUNS: Final = Path(".uncork/runs")
 """Where runs are stored by default."""
@@ -83,3 +92,24 @@ class RunFilter:
 def select(runs: Iterable[StoredRun], wanted: RunFilter) -> list[StoredRun]:
     """Return the selected runs, in their order."""
     return list(runs) if wanted == RunFilter() else [run for run in runs if wanted.holds(run)]
+
+
+@dataclass(frozen=True, slots=True)
+class RunHost:
+    """A host: its name, and a number that is the same for all processes of its machine, and for no other."""
+
+    name: str
+    machine: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostRounds:
+    """A host with the rounds that were measured on it, and the runs that they come from.
+
+    `number` counts the hosts of a merged run from 1.
+    """
+
+    number: int
+    name: str
+    rounds: tuple[int, ...]
+    runs: tuple[str, ...]

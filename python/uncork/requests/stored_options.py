@@ -76,14 +76,18 @@ class CompareOptions:
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """Merge the runs of a load's parts (--shard) into one run, and show its report.
+    """Merge the parts of a load, or the runs of an experiment on several hosts, and show the report.
 
-    Histograms are added without loss, counts and series second by second. The report names parts that are
-    missing, were killed, or disagree with the others, and counts what they may have sent.
+    Histograms of a load's parts (--shard) are added without loss, counts and series second by second. The
+    report names parts that are missing, were killed, or disagree with the others, and counts what they may
+    have sent. The rounds of an experiment are judged together: on these hosts, and from five hosts on, on
+    hosts like these.
     """
 
     merged: list[str] = opt(
-        "RUN...", "Runs of the parts: their ids, the beginnings of ids, names, or paths.", required=True
+        "RUN...",
+        "Runs of parts or hosts: their ids, the beginnings of ids, names, or paths.",
+        required=True,
     )
     as_json: AsJson = False
     html: Html = None

@@ -31,13 +31,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Observation", "UnitKind", "Units", "block_units", "noise_units", "round_units"]
+__all__ = ["Observation", "UnitKind", "Units", "block_units", "host_units", "noise_units", "round_units"]
 
-UnitKind = Literal["round", "block"]
+UnitKind = Literal["round", "block", "host"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class Observation:
 class Units:
     """The log ratios of one comparison, in the order of their rounds (or blocks).
 
-    `labels` holds each unit's (round, block); the block is 0 if the unit is a round.
+    `labels` holds each unit's (round, block); the block is 0 if the unit is a round. For hosts, it holds
+    (number of the host, 0).
     """
 
     values: tuple[float, ...]
@@ -83,6 +84,24 @@ def round_units(observations: Iterable[Observation], *, baseline: str, again: st
 def block_units(observations: Iterable[Observation], *, baseline: str, again: str, variant: str) -> Units:
     """Return one unit per block, for servers that cannot be restarted; otherwise like `round_units`."""
     return _by_block(_ratios(observations, above=variant, below=(baseline, again)))
+
+
+def host_units(units: Units, hosts: Mapping[int, int]) -> Units:
+    """Return one unit per host: the mean of its rounds. `hosts` maps each round to its host.
+
+    A variant may gain more on one kind of machine than on another. Rounds of one host share this difference,
+    so they say nothing about other hosts: about those, each host is one observation.
+    """
+    of_host: dict[int, list[float]] = defaultdict(list)
+    for value, (number, _) in zip(units.values, units.labels, strict=True):
+        of_host[hosts[number]].append(value)
+    return Units(
+        values=tuple(math.fsum(values) / len(values) for values in of_host.values()),
+        kind="host",
+        labels=tuple((host, 0) for host in of_host),
+        complete_blocks=units.complete_blocks,
+        dropped_blocks=units.dropped_blocks,
+    )
 
 
 def noise_units(

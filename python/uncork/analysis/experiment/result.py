@@ -13,6 +13,7 @@ from uncork.analysis.experiment.effect_numbers import beside_itself, effect_numb
 from uncork.analysis.experiment.engines import client_warnings, clients_in_doubt, engine_facts
 from uncork.analysis.experiment.evidence import evidence_facts
 from uncork.analysis.experiment.growth import growth_facts
+from uncork.analysis.experiment.hosts import host_facts, host_scopes
 from uncork.analysis.experiment.published import published_in_costs
 from uncork.analysis.experiment.services import (
     answer_differences,
@@ -142,6 +143,7 @@ class _Assembly:
             growth=growth_facts(spec, self.reader),
             data_checks=data_checks,
             slice_checks=tuple(self._slice_checks()),
+            hosts=tuple(host_facts(self.reader.folder, self.ledger, spec.stop.confidence)),
         )
 
     # ---- what was compared ----
@@ -161,6 +163,7 @@ class _Assembly:
             baseline_value=self.values.get((*key, baseline)),
             warnings=(*item.judgement.warnings, *self._overheads(item, key)),
             direction=item.judgement.direction,
+            scopes=host_scopes(self.ledger, item),
             **effect_numbers(effect),
             **self._published(*key, item.variant),
         )

@@ -6,6 +6,7 @@ from uncork.experiment.plan.order import cells
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.spec.schema import Spec
 from uncork.model.trial import Arm, Trial
+from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
 
 __all__ = ["stored_ledger"]
@@ -17,7 +18,8 @@ def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
     Raises:
         StoreError: if the run's files are damaged.
     """
-    ledger = Ledger(spec, "block" if reader.manifest.unit == "block" else "round")
+    hosts = {number: host.number for host in read_hosts(reader.folder) for number in host.rounds}
+    ledger = Ledger(spec, "block" if reader.manifest.unit == "block" else "round", hosts)
     known = {cell.name: cell for cell in cells(spec)}
     for row in reader.values():
         arm = Arm(row["variant"], row["again"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -17,9 +17,20 @@ from uncork.stats.effect import Effect, estimate
 from uncork.stats.lengths import is_disturbed, short_to_long
 from uncork.stats.noise import NoiseFloor, noise_floor
 from uncork.stats.proportion import Counted, ShareEffect, ShareUnits, estimate_share, share_units
-from uncork.stats.sample import Observation, UnitKind, Units, block_units, noise_units, round_units
+from uncork.stats.sample import (
+    Observation,
+    UnitKind,
+    Units,
+    block_units,
+    host_units,
+    noise_units,
+    round_units,
+)
 
-__all__ = ["Compared", "Judged", "Ledger", "SliceCheck"]
+__all__ = ["LEAST_HOSTS", "Compared", "Judged", "Ledger", "SliceCheck"]
+
+LEAST_HOSTS = MINIMUM_ROUNDS
+"""Hosts from which on something can be claimed about others."""
 
 Compared = tuple[Cell, str, str]
 """A comparison: a cell, a workload, and the variant that is compared with the baseline."""
@@ -63,17 +74,25 @@ class Ledger:
         spec: the experiment.
         unit: one independent observation: the round if the server restarts between rounds, otherwise the
             block.
+        hosts: the host of each round, if rounds were measured on several hosts. From `LEAST_HOSTS` hosts on,
+            an effect is that on hosts like these, if its interval is wider than that on these hosts.
     """
 
-    def __init__(self, spec: Spec, unit: UnitKind) -> None:
+    def __init__(self, spec: Spec, unit: UnitKind, hosts: Mapping[int, int] | None = None) -> None:
         self._spec = spec
         self._unit = unit
+        self._hosts = hosts or {}
         self._observations: dict[Pair, list[Observation]] = defaultdict(list)
         self._counts: dict[Pair, list[Counted]] = defaultdict(list)
         self._rounds: dict[Compared, set[int]] = defaultdict(set)
         self._lengths: dict[Pair, dict[int, bool]] = defaultdict(dict)
         self._needless: Callable[[Ledger], Collection[Compared]] = lambda _: ()
         self.refused: dict[tuple[Cell, str, str], str] = {}
+
+    @property
+    def has_hosts(self) -> bool:
+        """Return whether the rounds were measured on several hosts."""
+        return bool(self._hosts)
 
     def stop_early(self, needless: Callable[[Ledger], Collection[Compared]]) -> None:
         """Settle also the comparisons that a rule returns, given this ledger with the trials so far."""
@@ -176,7 +195,34 @@ class Ledger:
             counted = self._share_units((cell, workload), variant)
             return estimate_share(counted, confidence) if len(counted) else None
         units = self._units(cell, workload, variant)
-        return estimate(units, confidence) if len(units) else None
+        if not len(units):
+            return None
+        found = estimate(units, confidence)
+        others = self.like_hosts(cell, workload, variant)
+        return found if others is None or others.half_width <= found.half_width else others
+
+    def these_hosts(self, cell: Cell, workload: str, variant: str) -> Effect | None:
+        """Return a comparison's effect on the hosts that were measured; None without a complete block."""
+        units = self._units(cell, workload, variant)
+        return estimate(units, self._spec.stop.confidence) if len(units) else None
+
+    def like_hosts(self, cell: Cell, workload: str, variant: str) -> Effect | None:
+        """Return a comparison's effect on hosts like those that were measured; None with too few hosts."""
+        if not self._hosts or self._spec.workloads[workload].metric == "success":
+            return None
+        units = host_units(self._units(cell, workload, variant), self._hosts)
+        return estimate(units, self._spec.stop.confidence) if len(units) >= LEAST_HOSTS else None
+
+    def host_noise(self, host: int) -> list[tuple[Pair, Effect]]:
+        """Return the effect of the baseline on itself in the rounds of one host, by cell and workload."""
+        arm, again = Arm(self._spec.baseline), Arm(self._spec.baseline, again=True)
+        found = []
+        for pair in sorted(self._observations):
+            own = [one for one in self._counting(pair) if self._hosts.get(one.round) == host]
+            units = noise_units(own, baseline=arm.name, again=again.name, kind=self._unit)
+            if len(units):
+                found.append((pair, estimate(units, self._spec.stop.confidence)))
+        return found
 
     def mean(self, cell: Cell, workload: str, variant: str) -> float | None:
         """Return the mean of a variant's metric over its trials; None if it has none."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from uncork.model.evidence import EvidenceFacts, Levels
 from uncork.model.results.growth import GrowthFacts
+from uncork.model.results.hosts import HostFacts, HostScopes
 from uncork.model.stored_run import RunStatus
 from uncork.model.system import SystemUse
 from uncork.model.verdict import Direction, Verdict
@@ -149,6 +150,9 @@ class Comparison:
     Shares of success are compared by their `difference`, the variant's minus the baseline's (0.011 is 1.1
     percentage points more), with `difference_low` and `difference_high`; `ratio`, `low` and `high` are then
     None, and the values are the shares.
+
+    `scopes` is set in a run that was merged from several hosts; `rounds` counts hosts if the interval is the
+    one about hosts like these.
     """
 
     cell: Levels
@@ -171,6 +175,7 @@ class Comparison:
     difference_low: float | None = None
     difference_high: float | None = None
     direction: Direction | None = None
+    scopes: HostScopes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,4 +481,5 @@ class RunResult:
     growth: GrowthFacts | None = None
     data_checks: tuple[DataCheckFacts, ...] = ()
     slice_checks: tuple[SliceCheckFacts, ...] = ()
+    hosts: tuple[HostFacts, ...] = ()
     version: int = field(default=RESULT_VERSION)

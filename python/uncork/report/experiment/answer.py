@@ -19,6 +19,7 @@ from uncork.report.experiment.batches import atomicity_words
 from uncork.report.experiment.claims import claim_words, interval_words, metric_noun
 from uncork.report.experiment.data_checks import data_check_words
 from uncork.report.experiment.evidence import evidence_words
+from uncork.report.experiment.hosts import host_words
 from uncork.report.experiment.kernel import kernel_words
 from uncork.report.experiment.regions import Dimension, Region, dimensions
 from uncork.report.experiment.requests import answer_words
@@ -74,6 +75,7 @@ def answer_experiment(result: RunResult) -> RunResult:
         sentences += [_many(scene, measured), *_standing(measured)]
     reasons = (
         *answer_words(result),
+        *host_words(result),
         *_reasons(scene, measured, result.noise),
         # Stacks name the calls that the split of processor time only hints at.
         *(evidence_words(result) or kernel_words(result.costs, result.factors)),

@@ -18,6 +18,7 @@ from uncork.report.experiment.engines import engine_sections
 from uncork.report.experiment.evidence import evidence_sections
 from uncork.report.experiment.explanation import explanation_sections
 from uncork.report.experiment.growth import growth_sections
+from uncork.report.experiment.hosts import host_sections
 from uncork.report.experiment.machine import machine_sections
 from uncork.report.experiment.next_bottleneck import next_bottleneck_steps
 from uncork.report.experiment.request_charts import request_chart_sections
@@ -49,6 +50,7 @@ def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
         baseline=view.baseline,
         sections=(
             *effects_sections(view),
+            *host_sections(view),
             *request_chart_sections(view),
             *request_sections(view),
             *growth_sections(view),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import time
 from collections.abc import Callable, Collection, Generator
 from contextlib import closing
@@ -11,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from uncork.analysis.experiment.stored import stored_ledger
+from uncork.engines import process
 from uncork.engines.postgres import embedded_server, existing_server
 from uncork.engines.services.local import LocalServices
 from uncork.errors import SetupError, UsageError
@@ -20,8 +23,10 @@ from uncork.experiment.run.events import Event, Finished, RoundEnded
 from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.model.engine import POSTGRESQL
+from uncork.model.stored_run import RunHost
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source
+from uncork.store.hosts import HOST, host_text, read_hosts
 from uncork.store.layout import stored_file
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
@@ -166,6 +171,7 @@ def new_run(
         case=source.case,
     )
     files = {
+        HOST: host_text(RunHost(platform.node(), (process.identity(os.getpid()) or {}).get("machine", 0))),
         "experiment.toml": source.text,
         **{str(stored_file(Path(), name)): text for name, text in source.files.items()},
         "plan.json": json.dumps(asdict(plan_document(spec)), indent=2) + "\n",
@@ -209,6 +215,10 @@ def resume_run(
     if until is None:
         refuse_guard(folder)
     manifest = RunReader(folder).manifest
+    if read_hosts(folder):
+        raise UsageError(
+            f"{manifest.id} was merged from runs of several hosts: resume those runs there, and merge again"
+        )
     server, load = _engines(source, choice)
     unit = "round" if server.restartable else "block"
     if unit != manifest.unit:

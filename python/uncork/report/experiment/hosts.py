@@ -1,0 +1,92 @@
+"""Sentences and a table about the hosts of an experiment that was measured on several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from uncork.model.results.experiment import RunResult
+from uncork.model.results.hosts import HostFacts, ScopeEffect
+from uncork.report.blocks import Column, Paragraph, Section, Table, Value
+from uncork.report.experiment.view import View
+from uncork.report.words import count_words, effect_with_interval, series_words
+
+__all__ = ["host_sections", "host_words"]
+
+
+def host_words(result: RunResult) -> Iterator[str]:
+    """Yield about which hosts the verdicts are, and which hosts are odd; nothing for a run of one host."""
+    if not result.hosts:
+        return
+    many = count_words(len(result.hosts), "host")
+    if len(result.hosts) == 1:
+        yield f"All {count_words(len(result.hosts[0].runs), 'run')} were measured on {result.hosts[0].name}."
+        return
+    scopes = [one.scopes for one in result.comparisons if one.scopes is not None]
+    if any(one.hosts_like_these is not None for one in scopes):
+        yield (
+            f"Measured on {many}. The verdicts are about hosts like these: each interval is the wider of the "
+            "one from rounds and the one from the means of hosts."
+        )
+    else:
+        yield (
+            f"Measured on {many}. The verdicts are about these hosts only, because a claim about others "
+            "needs at least five."
+        )
+    odd = [one for one in result.hosts if one.odd]
+    if odd:
+        names = series_words([_odd(one) for one in odd])
+        yield f"The baseline differs from itself on {names}. The rounds of these hosts count like the others."
+
+
+def host_sections(view: View) -> Iterator[Section]:
+    """Yield the section about the hosts, if there are several."""
+    result = view.result
+    if not result.hosts:
+        return
+    columns = (
+        Column("host", header=True),
+        Column("processors"),
+        Column("rounds", number=True),
+        Column("baseline against itself"),
+    )
+    rows = tuple(
+        (
+            Value(one.name),
+            Value(one.processor),
+            Value(str(one.rounds), sort=one.rounds),
+            Value(f"{_effect(one.itself)}{' (odd)' if one.odd else ''}"),
+        )
+        for one in result.hosts
+    )
+    scopes = (
+        Column("comparison", header=True),
+        Column("on these hosts", whole=True),
+        Column("on hosts like these", whole=True),
+    )
+    compared = tuple(
+        (
+            Value(f"{one.variant} on {view.place((one.cell, one.workload))}"),
+            Value(_effect(one.scopes.these_hosts)),
+            Value(_effect(one.scopes.hosts_like_these) or "needs at least five hosts"),
+        )
+        for one in result.comparisons
+        if one.scopes is not None
+    )
+    blocks = [Table("", columns, rows)]
+    if compared:
+        blocks.append(Table("Effects with their intervals in two scopes", scopes, compared))
+    text = (
+        "A variant may gain more on one kind of machine than on another. Rounds of one host share this "
+        "difference, so the interval for other hosts has one observation per host."
+    )
+    yield Section("hosts", "Hosts", (Paragraph(text), *blocks))
+
+
+def _odd(host: HostFacts) -> str:
+    return f"{host.name} ({_effect(host.itself)})"
+
+
+def _effect(effect: ScopeEffect | None) -> str:
+    if effect is None or effect.ratio is None:
+        return ""
+    return effect_with_interval(effect.ratio, effect.low, effect.high)

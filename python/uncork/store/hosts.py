@@ -1,0 +1,60 @@
+"""The host of an experiment's run, and the hosts of a run that was merged from several."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from uncork.model.stored_run import HostRounds, RunHost
+from uncork.store.layout import unreadable, write_atomically
+
+__all__ = ["HOST", "host_text", "read_host", "read_hosts", "write_hosts"]
+
+HOST: Final = "host.json"
+"""The file of each run of an experiment that says where it was measured."""
+HOSTS: Final = "hosts.json"
+"""The file of a merged run that says which rounds were measured where."""
+
+
+def host_text(host: RunHost) -> str:
+    """Return the content of a run's `HOST`."""
+    return json.dumps(asdict(host)) + "\n"
+
+
+def read_host(folder: Path) -> RunHost | None:
+    """Return where a run was measured; None for runs of older versions.
+
+    Raises:
+        StoreError: if the file is damaged.
+    """
+    path = folder / HOST
+    try:
+        return RunHost(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise unreadable(path, error) from error
+
+
+def write_hosts(folder: Path, hosts: tuple[HostRounds, ...]) -> None:
+    """Write the hosts of a merged run. Raises StoreError if that fails."""
+    write_atomically(folder / HOSTS, json.dumps([asdict(one) for one in hosts], indent=2) + "\n")
+
+
+def read_hosts(folder: Path) -> tuple[HostRounds, ...]:
+    """Return the hosts of a run that was merged from several; none for other runs.
+
+    Raises:
+        StoreError: if the file is damaged.
+    """
+    path = folder / HOSTS
+    try:
+        found = json.loads(path.read_text())
+        lists = [{name: tuple(one[name]) for name in ("rounds", "runs")} for one in found]
+        return tuple(HostRounds(**{**one, **own}) for one, own in zip(found, lists, strict=True))
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise unreadable(path, error) from error

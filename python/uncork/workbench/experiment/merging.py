@@ -1,0 +1,199 @@
+"""Merge the runs of one experiment that were measured on several hosts into one run (`uncork merge`)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uncork.errors import StoreError, UsageError
+from uncork.model.stored_run import HostRounds, RunHost
+from uncork.model.tables.register import TABLES
+from uncork.model.units import count_words
+from uncork.store.append import append_table
+from uncork.store.hosts import read_host, read_hosts, write_hosts
+from uncork.store.layout import Manifest, read_manifest
+from uncork.store.parts import part_folder
+from uncork.store.query import RunReader
+from uncork.workbench.run_record import draft, start_run
+
+__all__ = ["merge_experiments"]
+
+_OWN: Final = frozenset({"budget_ns", "precision", "seed"})
+"""Options that the runs of hosts may have of their own: they decide how many rounds there are."""
+_FILES: Final = ("experiment.toml", "plan.json", "environment.json")
+_OF_TRIALS: Final = frozenset(
+    {
+        *("trials", "slices", "statements", "plans", "relations", "refusals", "answers", "data_checks"),
+        "overheads",
+    }
+)
+_TABLES: Final = tuple(name for name in TABLES if name in _OF_TRIALS or name.startswith("system_"))
+_NUMBERED: Final = {"round": 1, "sampling": 0}
+"""Columns whose numbers each run counts from this one on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    folder: Path
+    manifest: Manifest
+    host: RunHost
+    text: str
+
+
+def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
+    """Merge runs of one experiment into a new run with the rounds of all; return its folder.
+
+    Each run is of one host. Runs of the same machine count as one host. The new run keeps the runs as parts.
+
+    Raises:
+        UsageError: if the runs are not of the same experiment, or one is still running.
+        SetupError, StoreError: if a run is damaged, or the result cannot be written.
+    """
+    parts = [_read(folder) for folder in folders]
+    _check(parts)
+    first = parts[0]
+    hosts = _host_numbers([one.host for one in parts])
+    count = len(set(hosts))
+    manifest = draft(
+        kind="experiment",
+        name=f"{first.manifest.name}-merged",
+        question=first.manifest.question,
+        seed=first.manifest.seed,
+        server=f"{first.manifest.server}, on {count_words(count, 'host')}",
+        options=first.manifest.options,
+        unit=first.manifest.unit,
+        case=first.manifest.case,
+        started_at=min(one.manifest.started_at for one in parts),
+        commit=lambda: first.manifest.commit,
+    )
+    with start_run(root, manifest, undone="nothing was merged") as record:
+        _copy_files(first.folder, record.folder)
+        free = dict(_NUMBERED)
+        rounds = []
+        for number, one in enumerate(parts, 1):
+            rounds.append(_add(one.folder, record.folder, free))
+            _keep(one.folder, part_folder(record.folder, number))
+        write_hosts(record.folder, tuple(_hosts(parts, hosts, rounds)))
+        record.rounds = sum(map(len, rounds))
+        elapsed_ns = sum(attempt.elapsed_ns for one in parts for attempt in one.manifest.attempts)
+        record.end("complete", f"merged from {count_words(len(parts), 'run')}", elapsed_ns)
+    return record.folder
+
+
+def _read(folder: Path) -> _Part:
+    manifest = read_manifest(folder)
+    if manifest.status == "running":
+        raise UsageError(f"{manifest.id} is still running: wait until it has ended")
+    if read_hosts(folder):
+        raise UsageError(f"{manifest.id} was merged already: name the runs of the hosts instead")
+    host = read_host(folder)
+    if host is None:
+        raise UsageError(
+            f"{manifest.id} does not say on which host it was measured: an older uncork stored it"
+        )
+    if manifest.unit != "round":
+        raise UsageError(
+            f"{manifest.id} was measured on an existing server (--dsn), which is not restarted between "
+            "rounds: only runs whose servers uncork starts can be merged"
+        )
+    return _Part(folder, manifest, host, RunReader(folder).specification())
+
+
+def _check(parts: Sequence[_Part]) -> None:
+    """Raise UsageError unless the runs are of the same experiment, by the same build."""
+    if len(parts) < 2:
+        raise UsageError("merge requires the runs of at least two hosts")
+    first = parts[0]
+    for one in parts[1:]:
+        differing = _differing(first, one)
+        if differing:
+            raise UsageError(
+                f"{first.manifest.id} and {one.manifest.id} are not runs of one experiment: {differing}"
+            )
+    ids = [str(one.folder.resolve()) for one in parts]
+    if len(set(ids)) < len(ids):
+        raise UsageError("the same run is named twice")
+
+
+def _differing(one: _Part, other: _Part) -> str:
+    """Return in words how two runs differ that should be alike; empty if they do not."""
+    if one.text != other.text:
+        return "their experiment files differ"
+    if one.manifest.uncork_version != other.manifest.uncork_version:
+        return f"uncork {one.manifest.uncork_version} and {other.manifest.uncork_version} measured them"
+    for name in (*one.manifest.options, *other.manifest.options):
+        values = [part.manifest.options.get(name) for part in (one, other)]
+        if name not in _OWN and values[0] != values[1]:
+            return f"their options differ in {name} ({values[0]} and {values[1]})"
+    return ""
+
+
+def _host_numbers(hosts: Sequence[RunHost]) -> list[int]:
+    """Return a number from 1 on for each run. Runs of one machine, or of machines of one name, share it."""
+    numbers: list[int] = []
+    for place, one in enumerate(hosts):
+        same = (
+            numbers[earlier]
+            for earlier, other in enumerate(hosts[:place])
+            if one.name == other.name or (one.machine == other.machine and one.machine)
+        )
+        numbers.append(next(same, max(numbers, default=0) + 1))
+    return numbers
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    try:
+        for name in _FILES:
+            if (source / name).is_file():
+                shutil.copy(source / name, target / name)
+        if (source / "files").is_dir():
+            shutil.copytree(source / "files", target / "files")
+    except OSError as error:
+        raise StoreError(f"cannot copy {source}: {error}") from error
+
+
+def _add(source: Path, target: Path, free: dict[str, int]) -> list[int]:
+    """Append the tables of a run to the merged one, and return the numbers that its rounds have there.
+
+    `free` are the first numbers that no run has so far, by column; they grow.
+    """
+    import pyarrow as pa  # noqa: PLC0415 -- loading it takes a while
+    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    shift = {column: number - _NUMBERED[column] for column, number in free.items()}
+    rounds: set[int] = set()
+    for name in _TABLES:
+        for path in sorted((source / name).glob("*.parquet")):
+            try:
+                table = pq.read_table(path)
+            except (OSError, pa.ArrowException) as error:
+                raise StoreError(f"{path}: damaged: {error}") from error
+            for column in [one for one in _NUMBERED if one in table.column_names]:
+                numbers = pc.add(table[column], shift[column])
+                table = table.set_column(table.column_names.index(column), column, numbers)
+                free[column] = max(free[column], *(number + 1 for number in numbers.to_pylist()))
+            if name == "trials":
+                rounds.update(table["round"].to_pylist())
+            append_table(target, name, table)
+    return sorted(rounds)
+
+
+def _keep(source: Path, place: Path) -> None:
+    try:
+        shutil.copytree(source, place)
+    except OSError as error:
+        raise StoreError(f"cannot copy {source}: {error}") from error
+
+
+def _hosts(
+    parts: Sequence[_Part], hosts: Sequence[int], rounds: Sequence[Sequence[int]]
+) -> Iterator[HostRounds]:
+    for number in dict.fromkeys(hosts):
+        own = [place for place, one in enumerate(hosts) if one == number]
+        runs = tuple(parts[place].manifest.id for place in own)
+        numbers = tuple(one for place in own for one in rounds[place])
+        yield HostRounds(number, parts[own[0]].host.name, numbers, runs)

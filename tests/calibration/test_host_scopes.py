@@ -1,0 +1,77 @@
+"""Rounds on several hosts: a claim about hosts like these is wrong at most as often as stated.
+
+A variant gains more on one host than on another: its effect on a host is normal around the true one, which is
+none here. The rounds of a host share this difference. Simulated: hosts with a round each in every wave, and a
+look after each wave, until a verdict; the design of `uncork merge` for experiments.
+"""
+
+import numpy as np
+import pytest
+from simulation import at_most
+
+from uncork.experiment.run.ledger import LEAST_HOSTS
+from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.interval import log_e_value, radius
+
+ALPHA, ROUND_SD = 0.05, 0.02
+DESIGNS = [(5, 4), (8, 5), (20, 1)]
+"""Hosts, and rounds on each."""
+
+
+def simulated(generator, runs, hosts, rounds, between):
+    """Return the units of rounds without an effect: shape (runs, rounds of a host, hosts)."""
+    gains = between * generator.standard_normal((runs, 1, hosts))
+    return gains + ROUND_SD * generator.standard_normal((runs, rounds, hosts))
+
+
+def excludes(units, confidence=0.95):
+    """Return whether the interval from units (the last axis) excludes no effect, and its half-width."""
+    count = units.shape[-1]
+    mean, sd = units.mean(axis=-1), units.std(axis=-1, ddof=1)
+    half = radius(count, sd, confidence)
+    differs = (np.abs(mean) > half) & (log_e_value(count, mean, sd) >= np.log(1 / (1 - confidence)))
+    return differs, half
+
+
+def false_alarms(generator, runs, hosts, rounds, between, *, naive):
+    """Return the share of runs in which any look, from five rounds on, claims an effect."""
+    values = simulated(generator, runs, hosts, rounds, between)
+    ever = np.zeros(runs, dtype=bool)
+    for wave in range(1, rounds + 1):
+        seen = values[:, :wave]
+        by_round, half = excludes(seen.reshape(runs, -1))
+        by_host, wide = excludes(seen.mean(axis=1))
+        if hosts * wave < MINIMUM_ROUNDS:
+            continue
+        ever |= by_round if naive or hosts < LEAST_HOSTS else np.where(wide > half, by_host, by_round)
+    return ever.mean()
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("between", [0.0, 0.02, 0.04])
+def test_a_claim_about_hosts_like_these_is_wrong_at_most_as_often_as_stated(
+    design, between, runs, generator, figure
+):
+    share = false_alarms(generator, runs, *design, between, naive=False)
+    figure(f"hosts: {design[0]} x {design[1]} rounds, sd between hosts {between:.0%}, wider of both", share)
+    assert share <= at_most(ALPHA, runs)
+
+
+def test_the_interval_from_rounds_alone_errs_more_often(runs, generator, figure):
+    few = false_alarms(generator, runs, 2, 10, 0.04, naive=True)
+    more = false_alarms(generator, runs, 8, 5, 0.04, naive=True)
+    figure("hosts: 2 x 10 rounds, sd between hosts 4%, from rounds alone", few)
+    figure("hosts: 8 x 5 rounds, sd between hosts 4%, from rounds alone", more)
+    assert few > 0.2 and more > at_most(ALPHA, runs)
+
+
+def test_a_host_is_called_odd_at_most_as_often_as_stated(runs, generator, figure):
+    hosts, rounds = 8, 6
+    values = simulated(generator, runs, hosts, rounds, 0.0)
+    ever = np.zeros(runs, dtype=bool)
+    for count in range(2, rounds + 1):
+        seen = values[:, :count]
+        evidence = log_e_value(count, seen.mean(axis=1), seen.std(axis=1, ddof=1))
+        ever |= (evidence >= np.log(hosts / ALPHA)).any(axis=1)
+    figure("hosts: any of 8 is called odd without reason, at any look", ever.mean())
+    assert ever.mean() <= at_most(ALPHA, runs)
