@@ -10,7 +10,8 @@
         environment.json       facts about server and machine
         trials/000001.parquet  tables, append-only: each file is written under a temporary name, then renamed
         statements/ plans/ relations/ refusals/
-        host.json              where it was measured; hosts.json and parts/ if it was merged from several hosts
+        host.json              where it was measured
+        hosts.json, parts/     of a run that was merged: the hosts of its rounds, and their runs
         result.json            the report, when there is one
         tag.<tag>              an empty file for each tag
         glances.jsonl          during a load or a watch: one line per second; replaced by tables at the end

@@ -87,27 +87,9 @@ def next_steps(result: RunResult) -> Iterable[Step]:
             'answer = "may differ" in the workload.'
         )
     if Verdict.NOT_ENOUGH_EVIDENCE in found:
-        known = sum(known_so_far(comparison) is not None for comparison in result.comparisons)
-        unknown = found.count(Verdict.NOT_ENOUGH_EVIDENCE) - known
-        many = [f"there is not enough evidence in {count_words(unknown, 'comparison')}"] if unknown else []
-        if known:
-            many.append(f"only the direction is known in {count_words(known, 'comparison')}")
-        text = capitalised(" and ".join(many))
-        if all(_precise(c, result) for c in result.comparisons if c.verdict is Verdict.NOT_ENOUGH_EVIDENCE):
-            finer = f"{result.precision * 50:.2g}%"
-            yield Step(
-                f"{text}, although every interval has the requested precision "
-                f"({floor_text(result.precision)}). Request a higher precision:",
-                f"{resume} --precision {finer} --budget 30min",
-            )
-        else:
-            yield Step(f"{text}. Measure longer:", f"{resume} --budget 30min")
+        yield _more_evidence(result, resume)
     if result.noise.floor is not None and result.noise.floor > result.practical:
-        yield Step(
-            f"The noise floor ({floor_text(result.noise.floor)}) is above the difference that matters "
-            f"({floor_text(result.practical)}). Stop other programs on the machine, then measure again:",
-            run.reproduce,
-        )
+        yield _less_noise(result, floor_text(result.noise.floor))
     if not found:
         yield Step("Nothing was measured. Run the experiment:", run.reproduce)
     elif Verdict.FASTER in found:
@@ -115,6 +97,38 @@ def next_steps(result: RunResult) -> Iterable[Step]:
         yield Step("Before production, measure with your own data, and measure the cost of the migration.")
     elif set(found) <= {Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.SLOWER}:
         yield Step("Keep the baseline: no variant brings a gain that matters.")
+
+
+def _more_evidence(result: RunResult, resume: str) -> Step:
+    """Return the step towards verdicts for the comparisons that have none."""
+    open_ones = [one for one in result.comparisons if one.verdict is Verdict.NOT_ENOUGH_EVIDENCE]
+    known = sum(known_so_far(comparison) is not None for comparison in result.comparisons)
+    unknown = len(open_ones) - known
+    many = [f"there is not enough evidence in {count_words(unknown, 'comparison')}"] if unknown else []
+    if known:
+        many.append(f"only the direction is known in {count_words(known, 'comparison')}")
+    text = capitalised(" and ".join(many))
+    if result.hosts:
+        return Step(f"{text}. Measure longer on these hosts, or on more of them, and merge again.")
+    if all(_precise(one, result) for one in open_ones):
+        finer = f"{result.precision * 50:.2g}%"
+        return Step(
+            f"{text}, although every interval has the requested precision "
+            f"({floor_text(result.precision)}). Request a higher precision:",
+            f"{resume} --precision {finer} --budget 30min",
+        )
+    return Step(f"{text}. Measure longer:", f"{resume} --budget 30min")
+
+
+def _less_noise(result: RunResult, floor: str) -> Step:
+    """Return the step against a noise floor that hides differences that matter."""
+    text = (
+        f"The noise floor ({floor}) is above the difference that matters "
+        f"({floor_text(result.practical)}). Stop other programs on the "
+    )
+    if result.hosts:
+        return Step(f"{text}hosts, measure again there, and merge again.")
+    return Step(f"{text}machine, then measure again:", result.run.reproduce)
 
 
 def _precise(comparison: Comparison, result: RunResult) -> bool:
