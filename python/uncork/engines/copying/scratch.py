@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from types import TracebackType
 from typing import Final, Self
@@ -18,7 +18,7 @@ from uncork.engines.watch.observe import has_statements
 from uncork.errors import RunError, SetupError
 from uncork.model.units import format_duration
 
-__all__ = ["ScratchDatabase", "count_statements"]
+__all__ = ["ScratchDatabase", "count_statements", "indexable_columns"]
 
 _NAME: Final = "uncork_rehearsal"
 _INDEXABLE: Final = """
@@ -44,6 +44,22 @@ def count_statements(conninfo: str) -> int:
         with closing(connect_to_watch(conninfo)) as control:
             has_statements(control, may_create=True)
             return control.info.server_version // 10000
+    except psycopg.Error as error:
+        raise connect_error(error) from error
+
+
+def indexable_columns(conninfo: str, tables: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the columns of each table that can have a B-tree index, as SQL; none if there is no such table.
+
+    Raises:
+        ConnectError: if the server cannot be reached.
+    """
+    try:
+        with closing(connect_to_watch(conninfo)) as control:
+            return {
+                table: tuple(str(name) for (name,) in control.execute(_INDEXABLE, {"table": table}))
+                for table in tables
+            }
     except psycopg.Error as error:
         raise connect_error(error) from error
 
@@ -122,11 +138,6 @@ class ScratchDatabase:
         """Return the bytes of the database."""
         row = self._own.execute("SELECT pg_database_size(current_database())").fetchone()
         return 0 if row is None else int(row[0])
-
-    def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table that can have a B-tree index, as SQL; none if there is no table."""
-        rows = self._own.execute(_INDEXABLE, {"table": table}).fetchall()
-        return tuple(str(name) for (name,) in rows)
 
     def plan(self, statement: str) -> str | None:
         """Return the plan of a statement with values as JSON, without executing it; None if it is refused."""

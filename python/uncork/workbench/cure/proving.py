@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from uncork.engines.copying.scratch import ScratchDatabase
+from uncork.engines.copying.scratch import indexable_columns
 from uncork.experiment.cure.arms import CONTROL, Arm, as_sent, control, unique_names
 from uncork.experiment.cure.bill import account_of
 from uncork.experiment.cure.enough import needless
@@ -147,8 +147,7 @@ class Prover:
     def usual(self, budget_s: float) -> tuple[Change, ...]:
         """Measure what people often try first, on the statements with which the changes were confirmed."""
         chosen, statements = self._confirmed, self._union(self._confirmed)
-        with ScratchDatabase(self._conninfo) as scratch:
-            columns = {table: scratch.columns(table) for one in chosen for table in one.tables}
+        columns = indexable_columns(self._conninfo, {table for one in chosen for table in one.tables})
         arms = usual_arms(chosen, self._workload, columns)
         rehearsed = rehearse(self._conninfo, arms, statements, min(_BUILD_S, budget_s))
         found = {one.name: _left_out(one, rehearsed[one.name], hidden=True) for one in arms}
