@@ -207,7 +207,7 @@ class Ledger:
         return estimate(units, self._spec.stop.confidence) if len(units) else None
 
     def like_hosts(self, cell: Cell, workload: str, variant: str) -> Effect | None:
-        """Return a comparison's effect on hosts like those that were measured; None with too few hosts."""
+        """Return a comparison's effect on other hosts of this kind; None below `LEAST_HOSTS` hosts."""
         if not self._hosts or self._spec.workloads[workload].metric == "success":
             return None
         units = host_units(self._units(cell, workload, variant), self._hosts)

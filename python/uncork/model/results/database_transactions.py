@@ -61,10 +61,10 @@ class HorizonHolder:
 class RowWriter:
     """Sessions of an application that only execute one INSERT, UPDATE or DELETE again and again.
 
-    `sessions` is the average number that were busy, of those that hardly pause; the time of BEGIN and COMMIT
-    is part of it. `processes` is how many sessions only did so, also those that pause. `log_share` is the
-    share of their time, 0 to 1, in which they waited for the write-ahead log; half of their pauses within
-    transactions counts, that after BEGIN does not.
+    `processes` counts all these sessions. The other fields describe only the sessions that worked for at
+    least half of the watch. `sessions` is the average number of busy ones, including BEGIN and COMMIT.
+    `log_share` is the share of their time, 0 to 1, in which they waited for the write-ahead log. Half of
+    their pauses within transactions counts as time; the pause after BEGIN does not.
     """
 
     application: str

@@ -213,7 +213,7 @@ def accounts_of(
 ) -> Iterator[dict[str, Any]]:
     """Yield the account of each part, so that ``planned = started + not_started + unknown``.
 
-    `nodes` has what a coordinator knows about all parts, also about those that stored nothing.
+    `nodes` holds the coordinator's facts about each part, including parts that stored nothing.
     """
     given = {part.number: (part, shift) for part, shift in zip(parts, shifts, strict=True)}
     start_us = min(part.began_us for part in parts)
