@@ -253,7 +253,7 @@ class Conductor:
 
     def _lose(self, number: int, reason: str) -> None:
         """Give up a node. Its last renewal counts for `LEASE_NS` from when it arrived, if it did in time."""
-        self._roll.lose(number, reason)
+        self._roll.end(number)
         until_ns = self._renewed_ns.get(number, wall_ns()) + STALE_NS + LEASE_NS
         self.lost[number] = Lost(reason, wall_ns(), until_ns)
 

@@ -1,11 +1,7 @@
-"""Who takes part in a load: which nodes to ask next, which have ended, and which are lost. Pure.
+"""Who takes part in a load: which nodes to ask next, and which do not answer in time. Pure.
 
-A node is *open* until it ends or is lost. At most one question to it is under way. Times are seconds of the
-coordinator's monotonic clock::
-
-    open --(ended)--> ended
-      |
-      +--(its agent has ended, or an answer is overdue)--> lost
+A node is *open* until its part ends or the node is given up. At most one question to it is under way. Times
+are seconds of the coordinator's monotonic clock.
 """
 
 from __future__ import annotations
@@ -29,7 +25,6 @@ class _Entry:
     asked_s: float | None = None
     due_s: float = 0.0
     ended: bool = False
-    lost: str | None = None
 
 
 class Roll:
@@ -40,13 +35,8 @@ class Roll:
 
     @property
     def open(self) -> list[int]:
-        """The nodes that have neither ended nor been lost."""
-        return [number for number, one in self._entries.items() if not one.ended and one.lost is None]
-
-    @property
-    def lost(self) -> dict[int, str]:
-        """The lost nodes, and why."""
-        return {number: one.lost for number, one in self._entries.items() if one.lost is not None}
+        """The nodes that have not ended."""
+        return [number for number, one in self._entries.items() if not one.ended]
 
     def due(self, now_s: float) -> list[int]:
         """Return the open nodes to ask now."""
@@ -74,12 +64,8 @@ class Roll:
         entry.failing_s = now_s if entry.failing_s is None else entry.failing_s
 
     def end(self, number: int) -> None:
-        """Note that the part of a node has ended."""
+        """Note that the part of a node has ended, or that the node is given up: it is not asked again."""
         self._entries[number].ended = True
-
-    def lose(self, number: int, reason: str) -> None:
-        """Note that a node is lost."""
-        self._entries[number].lost = reason
 
     def overdue(self, now_s: float) -> list[int]:
         """Return the open nodes that were silent for `OVERDUE_S`, or not reached for `UNREACHABLE_S`."""

@@ -24,8 +24,8 @@ def test_who_does_not_answer_is_overdue_but_not_who_could_not_be_asked_for_a_mom
     roll.answered(2, 1.6, 2.0)
     assert roll.overdue(OVERDUE_S) == []
     assert roll.overdue(OVERDUE_S + 0.1) == [1]
-    roll.lose(1, "it does not answer any more")
-    assert (roll.open, roll.overdue(100.0), roll.lost) == ([2], [2], {1: "it does not answer any more"})
+    roll.end(1)
+    assert (roll.open, roll.overdue(100.0)) == ([2], [2])
 
 
 def test_who_refuses_connections_is_given_up_sooner_than_who_is_silent():
