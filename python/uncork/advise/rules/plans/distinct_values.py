@@ -7,13 +7,13 @@ index, a recursive query finds each value by one descent: the smallest, then the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.plans.costs import LARGE_ROWS
+from uncork.advise.rules.plans.rewrite import values_order
 from uncork.advise.traffic import repeated
 from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -31,21 +31,14 @@ _TYPES: Final = frozenset(
     {"bigint", "boolean", "character varying", "date", "integer", "smallint", "text", "uuid"}
 )
 """Types of which equal values are the same, so that it does not matter which row gives a value."""
-_NAME: Final = r'(?:"[^"]+"|\w+)'
-_PLAIN: Final = re.compile(
-    rf"\s*SELECT\s+(?:DISTINCT\s+)?(?:{_NAME}\.)?(?P<column>{_NAME})\s+FROM\s+(?:{_NAME}\.)?{_NAME}"
-    rf"(?:\s+(?:AS\s+)?(?!GROUP\b|ORDER\b){_NAME})?(?:\s+GROUP\s+BY\s+(?:{_NAME}\.)?(?P=column))?"
-    rf"(?P<order>\s+ORDER\s+BY\s+(?:{_NAME}\.)?(?:(?P=column)|1)(?P<way>\s+ASC|\s+DESC)?)?\s*;?\s*",
-    re.IGNORECASE,
-)
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     for one in seen.costliest():
         named = None if one.shape is None else _column(one.shape)
-        text = _PLAIN.fullmatch(one.sql)
+        order = values_order(one.sql)
         values = one.a_call(one.rows)
-        if named is None or text is None or values is None or not one.mean_ns or not repeated(one, seen):
+        if named is None or order is None or values is None or not one.mean_ns or not repeated(one, seen):
             continue
         table, name = named
         column = seen.column(table, name)
@@ -54,7 +47,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         descents = (values + 2) * _DESCENT_NS
         bill = seen.bill_of({one.number: 1 - descents / one.mean_ns})
         if descents <= _MOST * one.mean_ns and worth(bill):
-            yield _finding(one, column, values, text, bill, seen)
+            yield _finding(one, column, values, order, bill, seen)
 
 
 def _column(shape: StatementShape) -> tuple[str, str] | None:
@@ -76,7 +69,7 @@ def _finding(
     one: Statement,
     column: ColumnFacts,
     values: float,
-    text: re.Match[str],
+    order: str,
     bill: Bill,
     seen: Evidence,
 ) -> Finding:
@@ -95,14 +88,12 @@ def _finding(
             f"A call takes {format_duration(one.mean_ns or 0.0)}.",
             f"{count_words(descents, 'descent')} of an index take about {takes}.",
         ),
-        candidates=tuple(_candidates(one, column, text, seen)),
+        candidates=tuple(_candidates(one, column, order, seen)),
         proof="Compare both statements with uncork run.",
     )
 
 
-def _candidates(
-    one: Statement, column: ColumnFacts, text: re.Match[str], seen: Evidence
-) -> Iterator[Candidate]:
+def _candidates(one: Statement, column: ColumnFacts, order: str, seen: Evidence) -> Iterator[Candidate]:
     table, name = column.table, column.name
     served = any(
         index.shape is not None and index.shape.columns[:1] == (name,) and not index.shape.predicate
@@ -112,7 +103,7 @@ def _candidates(
     rewritten = Candidate(
         "statement",
         f"Find each value of {name} with one descent of the index: the least, then the least above it.",
-        sql=_loose(column, text),
+        sql=_loose(column, order),
         undo=one.sql,
         against=(f"It is slower once {name} has many values.",),
         unprovable="" if served else f"Without an index on {name} it reads the table for each value.",
@@ -136,7 +127,7 @@ def _candidates(
     )
 
 
-def _loose(column: ColumnFacts, text: re.Match[str]) -> str:
+def _loose(column: ColumnFacts, order: str) -> str:
     """Return the recursive query for the values of a column, in the order of the query that it replaces."""
     table, name = sql_name(column.table), quoted(column.name)
     parts = [
@@ -147,9 +138,7 @@ def _loose(column: ColumnFacts, text: re.Match[str]) -> str:
     ]
     if not column.not_null:
         parts.append(f"UNION ALL SELECT NULL WHERE EXISTS (SELECT FROM {table} WHERE {name} IS NULL)")  # noqa: S608
-    if text["order"]:
-        parts.append(f"ORDER BY 1{text['way'] or ''}")
-    return " ".join(parts)
+    return " ".join(parts) + order
 
 
 RULE: Final = Rule("distinct-values", _find)

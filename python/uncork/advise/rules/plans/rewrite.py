@@ -17,6 +17,7 @@ __all__ = [
     "not_exists",
     "not_materialized",
     "union_of_parts",
+    "values_order",
     "with_columns",
 ]
 
@@ -46,6 +47,13 @@ _COUNT: Final = re.compile(
 )
 
 
+_VALUES: Final = re.compile(
+    rf"\s*SELECT\s+(?:DISTINCT\s+)?(?:{_NAME}\s*\.\s*)?(?P<column>{_NAME})\s+FROM\s+{_QUALIFIED}"
+    rf"(?:\s+(?:AS\s+)?(?!(?:GROUP|ORDER)\b){_NAME})?(?:\s+GROUP\s+BY\s+(?:{_NAME}\s*\.\s*)?(?P=column))?"
+    rf"(?P<order>\s+ORDER\s+BY\s+(?:{_NAME}\s*\.\s*)?(?:(?P=column)|1)(?P<way>\s+ASC|\s+DESC)?)?\s*;?\s*",
+    re.IGNORECASE,
+)
+"""A query for nothing but the values of one column."""
 _OF_ROW: Final = re.compile(
     rf"\(\s*SELECT\s+(?P<aggregate>count|sum|min|max|avg)\s*\(\s*(?P<value>\*|[^()*]+?)\s*\)\s+FROM\s+"
     rf"(?P<table>{_QUALIFIED})(?:\s+(?:AS\s+)?(?P<alias>(?!WHERE\b){_NAME}))?\s+WHERE\s+"
@@ -242,3 +250,14 @@ def _split_at(word: str, condition: str) -> list[str]:
 def with_columns(sql: str, columns: Sequence[str]) -> str:
     """Return a statement that selects some columns in place of all."""
     return _STAR.sub(lambda found: found[1] + ", ".join(columns), sql, count=1) if _STAR.search(sql) else ""
+
+
+def values_order(sql: str) -> str | None:
+    """Return ``ORDER BY 1`` in the direction of a query for the values of one column; empty without an order.
+
+    None for any other query.
+    """
+    found = _VALUES.fullmatch(sql)
+    if found is None:
+        return None
+    return f" ORDER BY 1{found['way'] or ''}" if found["order"] else ""
