@@ -81,7 +81,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "runs prune": ("uncork runs prune --keep 20 --older-than 30d",),
     "runs push": ("uncork runs push s3://bench/team",),
     "runs pull": ("uncork runs pull s3://bench/team baseline",),
-    "merge": ("uncork merge part-1 part-2 part-3 part-4", "uncork merge parts/*/load-* --html load.html"),
+    "merge": (
+        "uncork merge part-1 part-2 part-3 part-4",
+        "uncork merge parts/*/load-* --html load.html",
+        "uncork merge hosts/*/question-*",
+    ),
     "import": (
         "uncork import wrk.txt --as checkout --at 2026-05-31T08:30 --commit v1.4",
         "uncork import pgbench_log.* --as nightly",

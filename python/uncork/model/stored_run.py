@@ -106,10 +106,11 @@ class RunHost:
 class HostRounds:
     """A host with the rounds that were measured on it, and the runs that they come from.
 
-    `number` counts the hosts of a merged run from 1.
+    `number` counts the hosts of a merged run from 1. `processor` describes its processors; empty if unknown.
     """
 
     number: int
     name: str
+    processor: str
     rounds: tuple[int, ...]
     runs: tuple[str, ...]

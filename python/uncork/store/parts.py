@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from uncork.store.snapshots import read_snapshots
 __all__ = [
     "MERGED",
     "RESERVATIONS",
+    "keep_part",
     "merged_parts",
     "part_folder",
     "read_merged",
@@ -62,8 +64,22 @@ def _intervals(rows: Iterable[Mapping[str, Any]]) -> tuple[LoadInterval, ...]:
 
 
 def part_folder(folder: Path, number: int) -> Path:
-    """Return where a merged load keeps a part."""
+    """Return where a merged run keeps a part."""
     return folder / PARTS / f"part-{number}"
+
+
+def keep_part(source: Path, folder: Path, number: int) -> Path:
+    """Copy a run into the merged run at `folder`, as a part of it; return where it is kept.
+
+    Raises:
+        StoreError: if it cannot be copied.
+    """
+    place = part_folder(folder, number)
+    try:
+        shutil.copytree(source, place)
+    except OSError as error:
+        raise StoreError(f"cannot copy {source}: {error}") from error
+    return place
 
 
 def write_merged(folder: Path, merged: Mapping[str, Any]) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
 from uncork.experiment.run.ledger import Judged, Ledger
 from uncork.model.results.hosts import HostFacts, HostScopes, ScopeEffect
-from uncork.model.stored_run import HostRounds
 from uncork.stats.effect import Effect
 from uncork.store.hosts import read_hosts
-from uncork.store.layout import PARTS
 
 __all__ = ["host_facts", "host_scopes"]
 
@@ -38,14 +35,13 @@ def host_facts(folder: Path, ledger: Ledger, confidence: float) -> Iterator[Host
     hosts = read_hosts(folder)
     noise = {host.number: [effect for _, effect in ledger.host_noise(host.number)] for host in hosts}
     needed = sum(map(len, noise.values())) / (1.0 - confidence)
-    processors = _processors(folder)
     for host in hosts:
         effects = noise[host.number]
         worst = max(effects, key=lambda one: (one.e_value, abs(math.log(one.ratio))), default=None)
         yield HostFacts(
             number=host.number,
             name=host.name,
-            processor=_first(host, processors),
+            processor=host.processor,
             rounds=len(host.rounds),
             runs=host.runs,
             itself=None if worst is None else _scope(worst),
@@ -58,20 +54,3 @@ def _scope(effect: Effect) -> ScopeEffect:
     return ScopeEffect(
         effect.rounds, effect.ratio, effect.low if bounded else None, effect.high if bounded else None
     )
-
-
-def _processors(folder: Path) -> dict[str, str]:
-    """Return the processors of the parts, by the ids of their runs; parts without a description have none."""
-    found = {}
-    for part in (folder / PARTS).glob("*"):
-        try:
-            machine = json.loads((part / "environment.json").read_text()).get("machine", {})
-            name = json.loads((part / "manifest.json").read_text())["id"]
-        except (OSError, ValueError, KeyError):
-            continue
-        found[name] = f"{machine.get('processors', '?')} × {machine.get('processor', 'unknown')}"
-    return found
-
-
-def _first(host: HostRounds, processors: dict[str, str]) -> str:
-    return next((processors[run] for run in host.runs if run in processors), "")

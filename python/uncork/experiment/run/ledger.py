@@ -194,12 +194,11 @@ class Ledger:
         if self._spec.workloads[workload].metric == "success":
             counted = self._share_units((cell, workload), variant)
             return estimate_share(counted, confidence) if len(counted) else None
-        units = self._units(cell, workload, variant)
-        if not len(units):
-            return None
-        found = estimate(units, confidence)
+        found = self.these_hosts(cell, workload, variant)
         others = self.like_hosts(cell, workload, variant)
-        return found if others is None or others.half_width <= found.half_width else others
+        if found is None or others is None:
+            return found
+        return max(found, others, key=lambda one: one.half_width)
 
     def these_hosts(self, cell: Cell, workload: str, variant: str) -> Effect | None:
         """Return a comparison's effect on the hosts that were measured; None without a complete block."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.hosts import HostFacts, ScopeEffect
 from uncork.report.blocks import Column, Paragraph, Section, Table, Value
 from uncork.report.experiment.view import View
-from uncork.report.words import count_words, effect_with_interval, series_words
+from uncork.report.words import MEASURED, count_words, effect_with_interval, series_words
 
 __all__ = ["host_sections", "host_words"]
+
+_NEEDED: Final = "a claim about others needs at least five hosts, and a metric other than success"
 
 
 def host_words(result: RunResult) -> Iterator[str]:
@@ -21,17 +24,18 @@ def host_words(result: RunResult) -> Iterator[str]:
     if len(result.hosts) == 1:
         yield f"All {count_words(len(result.hosts[0].runs), 'run')} were measured on {result.hosts[0].name}."
         return
-    scopes = [one.scopes for one in result.comparisons if one.scopes is not None]
-    if any(one.hosts_like_these is not None for one in scopes):
+    measured = [one for one in result.comparisons if one.verdict in MEASURED]
+    others = [one for one in measured if one.scopes is not None and one.scopes.hosts_like_these is not None]
+    if others:
         yield (
             f"Measured on {many}. The verdicts are about hosts like these: each interval is the wider of the "
             "one from rounds and the one from the means of hosts."
         )
+        if len(others) < len(measured):
+            rest = count_words(len(measured) - len(others), "comparison")
+            yield f"The verdicts of {rest} are about these hosts only, because {_NEEDED}."
     else:
-        yield (
-            f"Measured on {many}. The verdicts are about these hosts only, because a claim about others "
-            "needs at least five."
-        )
+        yield (f"Measured on {many}. The verdicts are about these hosts only, because {_NEEDED}.")
     odd = [one for one in result.hosts if one.odd]
     if odd:
         names = series_words([_odd(one) for one in odd])
@@ -67,7 +71,7 @@ def host_sections(view: View) -> Iterator[Section]:
         (
             Value(f"{one.variant} on {view.place((one.cell, one.workload))}"),
             Value(_effect(one.scopes.these_hosts)),
-            Value(_effect(one.scopes.hosts_like_these) or "needs at least five hosts"),
+            Value(_effect(one.scopes.hosts_like_these) or "unknown"),
         )
         for one in result.comparisons
         if one.scopes is not None

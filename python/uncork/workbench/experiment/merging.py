@@ -15,7 +15,7 @@ from uncork.model.units import count_words
 from uncork.store.append import append_table
 from uncork.store.hosts import read_host, read_hosts, write_hosts
 from uncork.store.layout import Manifest, read_manifest
-from uncork.store.parts import part_folder
+from uncork.store.parts import keep_part
 from uncork.store.query import RunReader
 from uncork.workbench.run_record import draft, start_run
 
@@ -41,6 +41,7 @@ class _Part:
     manifest: Manifest
     host: RunHost
     text: str
+    processor: str
 
 
 def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
@@ -75,7 +76,7 @@ def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
         rounds = []
         for number, one in enumerate(parts, 1):
             rounds.append(_add(one.folder, record.folder, free))
-            _keep(one.folder, part_folder(record.folder, number))
+            keep_part(one.folder, record.folder, number)
         write_hosts(record.folder, tuple(_hosts(parts, hosts, rounds)))
         record.rounds = sum(map(len, rounds))
         elapsed_ns = sum(attempt.elapsed_ns for one in parts for attempt in one.manifest.attempts)
@@ -99,7 +100,10 @@ def _read(folder: Path) -> _Part:
             f"{manifest.id} was measured on an existing server (--dsn), which is not restarted between "
             "rounds: only runs whose servers uncork starts can be merged"
         )
-    return _Part(folder, manifest, host, RunReader(folder).specification())
+    reader = RunReader(folder, manifest)
+    machine = reader.environment().get("machine", {})
+    processor = f"{machine.get('processors', '?')} × {machine['processor']}" if "processor" in machine else ""
+    return _Part(folder, manifest, host, reader.specification(), processor)
 
 
 def _check(parts: Sequence[_Part]) -> None:
@@ -182,13 +186,6 @@ def _add(source: Path, target: Path, free: dict[str, int]) -> list[int]:
     return sorted(rounds)
 
 
-def _keep(source: Path, place: Path) -> None:
-    try:
-        shutil.copytree(source, place)
-    except OSError as error:
-        raise StoreError(f"cannot copy {source}: {error}") from error
-
-
 def _hosts(
     parts: Sequence[_Part], hosts: Sequence[int], rounds: Sequence[Sequence[int]]
 ) -> Iterator[HostRounds]:
@@ -196,4 +193,5 @@ def _hosts(
         own = [place for place, one in enumerate(hosts) if one == number]
         runs = tuple(parts[place].manifest.id for place in own)
         numbers = tuple(one for place in own for one in rounds[place])
-        yield HostRounds(number, parts[own[0]].host.name, numbers, runs)
+        first = parts[own[0]]
+        yield HostRounds(number, first.host.name, first.processor, numbers, runs)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from uncork.errors import RunError, StoreError
+from uncork.errors import RunError
 from uncork.load.merging import MeasuredPart, merged_measurement
 from uncork.model.load import LoadTotals, PartNode
 from uncork.store.layout import find_run
 from uncork.store.loads import write_environment, write_measurement, write_plan
-from uncork.store.parts import part_folder, write_merged
+from uncork.store.parts import keep_part, part_folder, write_merged
 from uncork.workbench.load.sql import load_ending
 from uncork.workbench.load.stored_parts import (
     StoredPart,
@@ -51,7 +50,9 @@ def merge_runs(root: Path, runs: Sequence[str]) -> Path:
     )
     with start_run(root, manifest, undone="nothing was merged") as record:
         for part in parts:
-            _keep(record.folder, part)
+            place = keep_part(part.folder, record.folder, part.number)
+            if not part.finished:  # it was killed before it could write these
+                write_measurement(place, part.measured)
         _write(record, parts, {})
     return record.folder
 
@@ -109,14 +110,3 @@ def _write(record: RunRecord, parts: Sequence[StoredPart], nodes: Mapping[int, P
         status, reason = "failed", f"{missing} of {first.count} parts are missing"
     record.end(status, reason, measured.totals.elapsed_ns)
     return measured.totals
-
-
-def _keep(folder: Path, part: StoredPart) -> None:
-    """Copy a part into the merged run; a killed part gets the tables that it could not write."""
-    place = part_folder(folder, part.number)
-    try:
-        shutil.copytree(part.folder, place)
-    except OSError as error:
-        raise StoreError(f"cannot copy {part.folder}: {error}") from error
-    if not part.finished:
-        write_measurement(place, part.measured)
