@@ -95,19 +95,7 @@ def same(folder: Path, rounds: int, _: random.Random) -> Iterator[str]:
     """Compare the requests of nodes with those of one process."""
     with nginx(folder) as server, ray_cluster([{}] * NODES) as cluster:
         for number in range(rounds):
-            load = [
-                "http",
-                "-c",
-                "8",
-                "-R",
-                RATE,
-                "--arrivals",
-                "poisson",
-                "-D",
-                "3",
-                "--runs",
-                folder / "runs",
-            ]
+            load = ["http", *f"-c 8 -R {RATE} --arrivals poisson -D 3 --runs".split(), folder / "runs"]
             load += ["--random-seed", number, "--var", "id=1..1000000000", url(server, "/small.txt?{id}")]
             seen = []
             for command in (words(*load, "-t", NODES), words(*load, "-t", 1, *on(cluster))):
@@ -185,21 +173,7 @@ def kill(folder: Path, rounds: int, dice: random.Random) -> Iterator[str]:
 
 
 def _killed(folder: Path, server: Nginx, cluster: RayCluster, victim: str, after_s: float) -> str:
-    load = [
-        "http",
-        "-c",
-        "8",
-        "-R",
-        RATE,
-        "--arrivals",
-        "poisson",
-        "-D",
-        "40",
-        "-P",
-        "1",
-        "--runs",
-        folder / "runs",
-    ]
+    load = ["http", *f"-c 8 -R {RATE} --arrivals poisson -D 40 -P 1 --runs".split(), folder / "runs"]
     command = words(*load, url(server), *on(cluster))
     with subprocess.Popen(
         command, env=cluster.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,6 +1,5 @@
 """Profiles of other tools read and written, and what decides how processes are recorded."""
 
-import os
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -75,8 +74,8 @@ def test_what_is_written_is_read_again(form):
 
 def test_pprof_itself_reads_what_is_written(tmp_path):
     go = Path("/usr/local/go/bin/go")
-    if not go.is_file() or "CI" in os.environ:
-        pytest.skip("Go is not here, or a fresh machine would compile pprof first")
+    if not go.is_file():
+        pytest.skip("Go is not here")
     path = tmp_path / "x.pb"
     path.write_bytes(
         write_profile(stacks(**{"main;work": 7, "main": 1}), "pprof", name="x", measure="cpu", unit="samples")
