@@ -79,6 +79,9 @@ def test_runs_that_do_not_belong_together_are_refused(uncork, measured, tmp_path
     assert refused.returncode == 1 and "their experiment files differ" in refused.stderr
     assert "the same run is named twice" in uncork("merge", one, one).stderr
     assert "at least two hosts" in uncork("merge", one).stderr
+    (other / "experiment.toml").write_text(text)
+    (other / "trials" / "000001.parquet").write_text("damaged")
+    assert "000001.parquet: damaged" in uncork("merge", one, other).stderr
     (other / "host.json").unlink()
     assert "does not say on which host" in uncork("merge", one, other).stderr
     assert not list(uncork.folder.glob("runs/*"))

@@ -97,8 +97,13 @@ class RunRecord:
             if status == "complete" or self.keep or self.has_results():
                 self.end(status, reason)
             else:
-                shutil.rmtree(self.folder, ignore_errors=True)
-                self.ended = True
+                self.discard()
+
+    def discard(self) -> None:
+        """End the run by deleting its folder."""
+        with uninterrupted():
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.ended = True
 
     def end(self, status: RunStatus, reason: str, elapsed_ns: int | None = None) -> None:
         """Record in the manifest how the run ended; `elapsed_ns` defaults to the time since it was entered.

@@ -71,17 +71,27 @@ def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
         commit=lambda: first.manifest.commit,
     )
     with start_run(root, manifest, undone="nothing was merged") as record:
-        _copy_files(first.folder, record.folder)
-        free = dict(_NUMBERED)
-        rounds = []
-        for number, one in enumerate(parts, 1):
-            rounds.append(_add(one.folder, record.folder, free))
-            keep_part(one.folder, record.folder, number)
-        write_hosts(record.folder, tuple(_hosts(parts, hosts, rounds)))
+        try:
+            rounds = _join(record.folder, parts)
+            write_hosts(record.folder, tuple(_hosts(parts, hosts, rounds)))
+        except BaseException:
+            record.discard()  # half of a merged run is worth nothing: its parts are still there
+            raise
         record.rounds = sum(map(len, rounds))
         elapsed_ns = sum(attempt.elapsed_ns for one in parts for attempt in one.manifest.attempts)
         record.end("complete", f"merged from {count_words(len(parts), 'run')}", elapsed_ns)
     return record.folder
+
+
+def _join(folder: Path, parts: Sequence[_Part]) -> list[list[int]]:
+    """Write the files and tables of all parts into the merged run; return the rounds of each there."""
+    _copy_files(parts[0].folder, folder)
+    free = dict(_NUMBERED)
+    rounds = []
+    for number, one in enumerate(parts, 1):
+        rounds.append(_add(one.folder, folder, free))
+        keep_part(one.folder, folder, number)
+    return rounds
 
 
 def _read(folder: Path) -> _Part:
