@@ -140,8 +140,12 @@ def _reasons(result: CureResult) -> Iterator[str]:
 
 def _usual(change: Change, net: Net) -> str:
     """Return what a usual remedy brings, and the disk that it takes, as a sentence."""
-    size = f" and takes {format_bytes(change.size)} of disk" if change.size and change.size > 0 else ""
-    return f"{change.text.rstrip('. ')} changes the workload's time by {gain_cell(net)}{size}."
+    text, size = change.text.rstrip(". "), ""
+    if change.size and change.size > 0:
+        size = f", for {format_bytes(change.size)} of disk"
+    if net.low > 0:
+        return f"{text}: the captured workload takes {less_time(net)}{size}."
+    return f"{text}: the captured workload's time changes by {gain_cell(net)}{size}."
 
 
 def _application(change: Change) -> Iterator[str]:
