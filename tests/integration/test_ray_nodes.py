@@ -133,16 +133,20 @@ def test_a_cluster_that_requires_no_token_gets_no_load(server, words):
 def test_a_cluster_of_its_own_asks_nobody_is_on_loopback_and_leaves_nothing(words, tmp_path):
     environment = {**os.environ, "TMPDIR": tempfile.mkdtemp(dir="/tmp", prefix="t-")}
     with subprocess.Popen(
-        (*words, "-D", "2", "--nodes", "2", "--json", "-P", "1"),
+        (*words, "-D", "6", "--nodes", "2", "--json", "-P", "1"),
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as load:
+        said = []
         for line in load.stderr:
+            said.append(line)
             if line.startswith("progress: "):
                 break
+        else:
+            pytest.fail(f"the load ended early: {''.join(said)}")
         assert len(commands(environment["TMPDIR"])) > 5, "the processes of the cluster are known by it"
         listening = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
         output, errors = load.communicate(timeout=60)
