@@ -32,6 +32,7 @@ import psycopg
 
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.places import servers_folder
+from uncork.engines.ports import free_port
 
 HERE = Path(__file__).parent
 HEALTHY = "none"
@@ -68,13 +69,6 @@ class Outcome:
 
 
 # ---- set-up ----
-
-
-def free_port() -> int:
-    """Return a port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

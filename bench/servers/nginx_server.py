@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from uncork.engines.ports import free_port
+
 SIZES = {"small": 101, "large": 150_000}
 
 
@@ -35,7 +37,7 @@ def nginx(program: str, folder: Path) -> Iterator[Nginx]:
     folder.chmod(0o755)
     for name, size in SIZES.items():
         (folder / name).write_bytes(b"x" * size)
-    ports = {False: _free_port(), True: _free_port()}
+    ports = {False: free_port(), True: free_port()}
     (folder / "nginx.conf").write_text(
         f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;\n"
         "events { worker_connections 4096; }\n"
@@ -61,9 +63,3 @@ def nginx(program: str, folder: Path) -> Iterator[Nginx]:
     finally:
         running.terminate()
         running.wait(10)
-
-
-def _free_port() -> int:
-    with socket.socket() as it:
-        it.bind(("127.0.0.1", 0))
-        return int(it.getsockname()[1])

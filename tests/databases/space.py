@@ -75,9 +75,12 @@ CHANGE_OFTEN = (
     "DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() "
     "AND application_name = 'reports' AND backend_xmin IS NOT NULL) "
     "LOOP COMMIT; PERFORM pg_sleep(0.01); END LOOP; END $$",
-    "DO $$ BEGIN FOR i IN 1..20000 LOOP UPDATE ticket SET n = n + 1 WHERE id = 1 + i % 2000; COMMIT; "
+    "DO $$ BEGIN FOR i IN 1..12000 LOOP UPDATE ticket SET n = n + 1 WHERE id = 1 + i % 2000; COMMIT; "
     "END LOOP; END $$",
+    "VACUUM ticket",
 )
+"""Waits for the report, then makes more transactions than autovacuum_naptime usually sees, and cleans up in
+vain: autovacuum might come only after the watch."""
 COUNT_TICKETS = sends("SELECT sum(n) FROM ticket")
 
 

@@ -17,7 +17,8 @@ import jsonschema
 import pytest
 
 from fakes.http2_servers import Peer
-from fakes.http_servers import answer, free_port, nginx, scripted
+from fakes.http_servers import answer, nginx, scripted
+from uncork.engines.ports import free_port
 
 pytestmark = pytest.mark.xdist_group("http")
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "load-result.schema.json").read_text())

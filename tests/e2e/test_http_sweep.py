@@ -13,8 +13,9 @@ import jsonschema
 import psycopg
 import pytest
 
-from fakes.http_servers import free_port, nginx
+from fakes.http_servers import nginx
 from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.ports import free_port
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load")]
 ROOT = Path(__file__).parents[2]

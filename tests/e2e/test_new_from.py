@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from fakes.http_servers import free_port
 from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.ports import free_port
 
 pytestmark = pytest.mark.postgres
 

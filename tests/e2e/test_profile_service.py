@@ -14,9 +14,9 @@ import jsonschema
 import psycopg
 import pytest
 
-from fakes.http_servers import free_port
 from fakes.shop_service import fill
 from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.ports import free_port
 from uncork.report.write.schemas import result_schema
 
 TESTS = Path(__file__).parents[1]

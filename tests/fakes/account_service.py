@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psycopg
 
-from fakes.http_servers import free_port
+from uncork.engines.ports import free_port
 
 __all__ = ["SETUP", "account_service", "over_http2"]
 

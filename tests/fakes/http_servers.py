@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["OK", "Nginx", "answer", "free_port", "nginx", "proxy", "reset", "scripted"]
+from uncork.engines.ports import free_port
+
+__all__ = ["OK", "Nginx", "answer", "nginx", "proxy", "reset", "scripted"]
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -63,13 +65,6 @@ class Nginx:
         while len(self.requests(kind)) < before + count and time.monotonic() < until:
             time.sleep(0.02)
         return self.requests(kind)[before:]
-
-
-def free_port() -> int:
-    """Return a port on which nobody listens now."""
-    with socket.socket() as it:
-        it.bind(("127.0.0.1", 0))
-        return int(it.getsockname()[1])
 
 
 @contextmanager

@@ -19,10 +19,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from fakes.http_servers import free_port
 from fakes.needed import needs
 from uncork import cases
 from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.ports import free_port
 from uncork.load.http import run_http
 from uncork.load.http_answers import ask
 from uncork.load.http_trials import HttpLoad

@@ -13,7 +13,8 @@ from collections import Counter
 import pytest
 
 from fakes.http_loads import accounted, load, row_of, spec_for, went_well
-from fakes.http_servers import answer, free_port, nginx, proxy, reset, scripted
+from fakes.http_servers import answer, nginx, proxy, reset, scripted
+from uncork.engines.ports import free_port
 from uncork.errors import LoadError
 from uncork.load.http import check_http, run_http
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable

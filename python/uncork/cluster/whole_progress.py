@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from uncork.load.merging import merged_progress
 from uncork.model.load import LoadProgress
 
 __all__ = ["WholeProgress"]
+
+Snapshots = defaultdict[int, list[LoadProgress]]
+"""Each node's snapshots, in order."""
 
 
 class WholeProgress:
@@ -25,27 +30,48 @@ class WholeProgress:
         self._store = store
         self._show = show
         self._every = every
-        self._by_second: dict[int, dict[int, LoadProgress]] = {}
-        self._reached: dict[int, int] = {}
+        self._by_second: defaultdict[int, Snapshots] = defaultdict(_no_snapshots)
+        self._reached: dict[int, LoadProgress] = {}
+        self._followed: dict[int, LoadProgress] = {}
         self._last = 0
-        self._unshown: list[LoadProgress] = []
+        self._unshown = _no_snapshots()
 
     def add(self, number: int, snapshots: Sequence[LoadProgress]) -> None:
-        """Add the new snapshots of a node, one a second."""
+        """Add the new snapshots of a node, about one a second."""
         for one in snapshots:
-            second = max(1, round(one.elapsed_ns / 1e9))
-            self._reached[number] = second
-            if second > self._last:
-                self._by_second.setdefault(second, {})[number] = one
+            self._reached[number] = one
+            if _second(one) > self._last:
+                self._by_second[_second(one)][number].append(one)
 
     def follow(self, sending: Collection[int]) -> None:
         """Store and show the seconds that are complete now; `sending` are the nodes that still send."""
-        until = min((self._reached.get(number, 0) for number in sending), default=0)
+        reached = [self._reached.get(number) for number in sending]
+        until = min((0 if one is None else _second(one) for one in reached), default=0)
         for second in sorted(one for one in self._by_second if one <= until):
-            found = list(self._by_second.pop(second).values())
+            found = self._by_second.pop(second)
             self._last = second
-            self._store(merged_progress(found))
-            self._unshown += found
+            self._store(self._joined(found, sending))
+            for number, several in found.items():
+                self._unshown[number] += several
+                self._followed[number] = several[-1]
             if self._show is not None and second % self._every == 0:
-                self._show(merged_progress(self._unshown))
+                self._show(self._joined(self._unshown, sending))
                 self._unshown.clear()
+
+    def _joined(self, found: Snapshots, sending: Collection[int]) -> LoadProgress:
+        """Add up snapshots. A node that sends but has none, since its snapshot was late, has its clients."""
+        whole = merged_progress(list(found.values()))
+        late = [self._followed[one] for one in sending if one not in found and one in self._followed]
+        return replace(
+            whole,
+            clients=whole.clients + sum(one.clients for one in late),
+            backlog=whole.backlog + sum(one.backlog for one in late),
+        )
+
+
+def _second(one: LoadProgress) -> int:
+    return max(1, round(one.elapsed_ns / 1e9))
+
+
+def _no_snapshots() -> Snapshots:
+    return defaultdict(list)

@@ -36,8 +36,10 @@ from uncork.engines import process
 from uncork.engines.cluster import InitdbFailed, new_cluster
 from uncork.engines.connecting import connect_to_watch
 from uncork.engines.places import Account, cache_folder, server_account, servers_folder
+from uncork.engines.ports import free_port
 from uncork.engines.settings import DEFAULT_SETTINGS, configuration_text
 from uncork.errors import ServerCrash, SetupError
+from uncork.model.service import LOOPBACK
 from uncork.spawn.child import Child, Done, remove_at_death, run, start
 
 __all__ = ["EmbeddedServer", "other_runs", "remove_leftovers"]
@@ -232,16 +234,18 @@ class EmbeddedServer:
         return self._binaries
 
     def _choose_port(self) -> int:
+        if not self._wanted_port:
+            return free_port()
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind(("127.0.0.1", self._wanted_port or 0))
+                probe.bind((LOOPBACK, self._wanted_port))
             except OSError as error:
                 raise SetupError(
                     f"cannot listen on port {self._wanted_port}: {error.strerror}; choose another --port, or "
                     "leave it out to get a free one"
                 ) from error
-            return int(probe.getsockname()[1])
+        return self._wanted_port
 
     def _make_folder(self, path: Path) -> None:
         path.mkdir(mode=0o700)

@@ -107,25 +107,24 @@ def unfinished_measurement(
     )
 
 
-def merged_progress(several: Sequence[LoadProgress]) -> LoadProgress:
-    """Add up snapshots of parts over the same time: the progress of the whole.
+def merged_progress(parts: Sequence[Sequence[LoadProgress]]) -> LoadProgress:
+    """Add up each part's snapshots over the same time, in order: the progress of the whole.
 
-    There may be several snapshots of a part, in order; its backlog and clients are those of the last one.
-    Quantiles come from the series, all others from the parts' own figures.
+    A part's backlog and clients are those of its last snapshot. Quantiles come from the series, all others
+    from the parts' own figures.
     """
+    several = [one for part in parts for one in part]
     succeeded = sum(one.succeeded for one in several)
     mean = sum(one.mean_ns * one.succeeded for one in several) / succeeded if succeeded else 0.0
     squares = sum((one.stddev_ns**2 + one.mean_ns**2) * one.succeeded for one in several)
     histograms = [row.histogram for one in several for row in one.series if row.histogram]
     _, quantiles = _native.add_histograms(histograms, [0.5, 0.99]) if histograms else (b"", (0, 0))
-    latest = max(one.elapsed_ns for one in several)
-    last = [one for one in several if one.elapsed_ns > latest - INTERVAL_NS // 2]
     return LoadProgress(
-        elapsed_ns=latest,
-        seconds=sum(one.seconds for one in several) / max(1, len(last)),
+        elapsed_ns=max(one.elapsed_ns for one in several),
+        seconds=max(sum(one.seconds for one in part) for part in parts),
         **{name: sum(getattr(one, name) for one in several) for name in _PROGRESS_SUMMED},
-        backlog=sum(one.backlog for one in last),
-        clients=sum(one.clients for one in last),
+        backlog=sum(part[-1].backlog for part in parts),
+        clients=sum(part[-1].clients for part in parts),
         mean_ns=mean,
         stddev_ns=math.sqrt(max(0.0, squares / succeeded - mean**2)) if succeeded else 0.0,
         p50_ns=quantiles[0],

@@ -7,12 +7,12 @@ from uncork.model.load import LoadInterval, LoadProgress
 MS = 1_000_000
 
 
-def snapshot(second, succeeded, latency_ms):
+def snapshot(second, succeeded, latency_ms, elapsed=None):
     latency = latency_ms * MS
     counts = (succeeded, succeeded, 0, 0, 0, 1)
     row = LoadInterval(second - 1, 0, "s", *counts, histogram(latency, succeeded))
     figures = (float(latency), 0.0, latency, latency, latency, 5)
-    return LoadProgress(second * 10**9, 1.0, succeeded, 1, 0, 0, 2, 3, *figures, (row,))
+    return LoadProgress(round((elapsed or second) * 10**9), 1.0, succeeded, 1, 0, 0, 2, 3, *figures, (row,))
 
 
 def test_a_second_is_told_when_the_last_node_has_reported_it():
@@ -43,3 +43,13 @@ def test_with_a_longer_interval_the_seconds_between_are_stored_but_shown_togethe
     assert len(stored) == 3
     (one,) = shown
     assert (one.elapsed_ns, one.seconds, one.succeeded, one.clients) == (2 * 10**9, 2.0, 600, 6)
+
+
+def test_a_node_whose_snapshot_is_late_keeps_its_clients_and_loses_no_count():
+    stored = []
+    whole = WholeProgress(stored.append, None)
+    whole.add(1, [snapshot(second, 100, 2) for second in (1, 2, 3)])
+    late = [snapshot(1, 10, 2), snapshot(2, 20, 2, elapsed=2.6), snapshot(3, 30, 2, elapsed=3.1)]
+    whole.add(2, late)
+    whole.follow([1, 2])
+    assert [(one.succeeded, one.clients) for one in stored] == [(110, 6), (100, 6), (150, 6)]

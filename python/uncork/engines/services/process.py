@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
-import random
 import shutil
 import signal
 import socket
@@ -19,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from uncork.engines.ports import free_port
 from uncork.engines.process import identity
 from uncork.errors import ServiceCrash
 from uncork.model.service import LOOPBACK, ServiceJob
@@ -34,8 +34,6 @@ _LAST_LINES: Final = 5
 _LINE_BYTES: Final = 4096
 _LOOK_S: Final = 0.02
 _NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-_PORTS_FROM: Final = 20_000
-"""Services get ports from here up to the kernel's range for outgoing connections, to avoid collisions."""
 
 
 class ServiceProcess:
@@ -254,20 +252,6 @@ def end_together(services: Iterable[ServiceProcess]) -> None:
         service.kill()
 
 
-def free_port() -> int:
-    """Return a free port of this machine, outside the kernel's range for outgoing connections if possible."""
-    try:
-        ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    except (OSError, ValueError, IndexError):
-        ephemeral = 0
-    for port in random.sample(range(_PORTS_FROM, ephemeral), 50) if ephemeral > _PORTS_FROM + 50 else ():
-        if _is_free(port):
-            return port
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
-
-
 def session_of(leader: int) -> list[int]:
     """Return the living processes of the session that a process leads, without zombies."""
     return [pid for pid, fields in _session(leader) if fields[0] != "Z"]
@@ -322,15 +306,6 @@ def of_folder(folder: Path) -> list[int]:
             if mark in path.read_bytes():
                 found.append(int(path.parent.name))
     return found
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
 
 
 def _basic() -> dict[str, str]:
