@@ -16,6 +16,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,7 +50,8 @@ class NodeAgent:
         self._scratch: Path | None = None
         self._child: Child | None = None
         self._run: Path | None = None
-        self._read = 0
+        self._progress: FileIO | None = None
+        self._unfinished = b""
         self._text = b""
         self._sent_files = False
 
@@ -122,6 +124,9 @@ class NodeAgent:
                 if pipe is not None:
                     pipe.close()
             self._child = None
+        if self._progress is not None:
+            self._progress.close()
+            self._progress = None
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -151,18 +156,14 @@ class NodeAgent:
             yield {"last": words[-1] if words else ""}
 
     def _new_snapshots(self) -> bytes:
-        """Return the whole lines that the part has added to its progress."""
-        if self._run is None:
+        """Return the whole lines that the part has added to its progress, also after it deleted the file."""
+        if self._progress is None and self._run is not None:
+            with contextlib.suppress(OSError):
+                self._progress = (self._run / SNAPSHOTS).open("rb", buffering=0)
+        if self._progress is None:
             return b""
-        try:
-            with (self._run / SNAPSHOTS).open("rb") as file:
-                file.seek(self._read)
-                data = file.read()
-        except OSError:
-            return b""
-        data = data[: data.rfind(b"\n") + 1]
-        self._read += len(data)
-        return data
+        *lines, self._unfinished = (self._unfinished + self._progress.readall()).split(b"\n")
+        return b"".join(line + b"\n" for line in lines)
 
     def _reserved(self) -> bytes:
         if self._run is None:
