@@ -85,9 +85,7 @@ def test_nodes_with_wrong_clocks_start_together_and_seconds_coincide(begun, serv
         assert part.began_after_ns < 200 * MS
     # The seconds of the whole were told while it ran, and stored for the dashboard.
     assert [stored for _, stored in told] == list(range(1, len(told) + 1))
-    assert len(told) >= 2 and {one.clients for one, _ in told} == {6}, [
-        (one.elapsed_ns, one.clients) for one, _ in told
-    ]
+    assert len(told) >= 2 and {one.clients for one, _ in told} == {6}
     assert not list(Path(tempfile.gettempdir()).iterdir())
     # A node sends about 1 kB a second while it measures: less than a tenth of what it may.
     assert nodes.traffic < 3 * 4 * 10_000

@@ -10,13 +10,12 @@ from typing import Final
 
 from uncork.errors import StoreError, UsageError
 from uncork.model.stored_run import HostRounds, RunHost
-from uncork.model.tables.register import TABLES
 from uncork.model.units import count_words
-from uncork.store.append import append_table
 from uncork.store.hosts import read_host, read_hosts, write_hosts
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.parts import keep_part
 from uncork.store.query import RunReader
+from uncork.workbench.experiment.joining import Joining, host_numbers
 from uncork.workbench.run_record import draft, start_run
 
 __all__ = ["merge_experiments"]
@@ -24,15 +23,6 @@ __all__ = ["merge_experiments"]
 _OWN: Final = frozenset({"budget_ns", "precision", "seed"})
 """Options that the runs of hosts may have of their own: they decide how many rounds there are."""
 _FILES: Final = ("experiment.toml", "plan.json", "environment.json")
-_OF_TRIALS: Final = frozenset(
-    {
-        *("trials", "slices", "statements", "plans", "relations", "refusals", "answers", "data_checks"),
-        "overheads",
-    }
-)
-_TABLES: Final = tuple(name for name in TABLES if name in _OF_TRIALS or name.startswith("system_"))
-_NUMBERED: Final = {"round": 1, "sampling": 0}
-"""Columns whose numbers each run counts from this one on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +46,7 @@ def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
     parts = [_read(folder) for folder in folders]
     _check(parts)
     first = parts[0]
-    hosts = _host_numbers([one.host for one in parts])
+    hosts = host_numbers([one.host for one in parts])
     count = len(set(hosts))
     manifest = draft(
         kind="experiment",
@@ -86,10 +76,12 @@ def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
 def _join(folder: Path, parts: Sequence[_Part]) -> list[list[int]]:
     """Write the files and tables of all parts into the merged run; return the rounds of each there."""
     _copy_files(parts[0].folder, folder)
-    free = dict(_NUMBERED)
+    joining = Joining(folder)
     rounds = []
     for number, one in enumerate(parts, 1):
-        rounds.append(_add(one.folder, folder, free))
+        found = joining.read(number, one.folder)
+        joining.append(found)
+        rounds.append(found.rounds)
         keep_part(one.folder, folder, number)
     return rounds
 
@@ -145,19 +137,6 @@ def _differing(one: _Part, other: _Part) -> str:
     return ""
 
 
-def _host_numbers(hosts: Sequence[RunHost]) -> list[int]:
-    """Return a number from 1 on for each run. Runs of one machine, or of machines of one name, share it."""
-    numbers: list[int] = []
-    for place, one in enumerate(hosts):
-        same = (
-            numbers[earlier]
-            for earlier, other in enumerate(hosts[:place])
-            if one.name == other.name or (one.machine == other.machine and one.machine)
-        )
-        numbers.append(next(same, max(numbers, default=0) + 1))
-    return numbers
-
-
 def _copy_files(source: Path, target: Path) -> None:
     try:
         for name in _FILES:
@@ -167,33 +146,6 @@ def _copy_files(source: Path, target: Path) -> None:
             shutil.copytree(source / "files", target / "files")
     except OSError as error:
         raise StoreError(f"cannot copy {source}: {error}") from error
-
-
-def _add(source: Path, target: Path, free: dict[str, int]) -> list[int]:
-    """Append the tables of a run to the merged one, and return the numbers that its rounds have there.
-
-    `free` are the first numbers that no run has so far, by column; they grow.
-    """
-    import pyarrow as pa  # noqa: PLC0415 -- loading it takes a while
-    import pyarrow.compute as pc  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    shift = {column: number - _NUMBERED[column] for column, number in free.items()}
-    rounds: set[int] = set()
-    for name in _TABLES:
-        for path in sorted((source / name).glob("*.parquet")):
-            try:
-                table = pq.read_table(path)
-            except (OSError, pa.ArrowException) as error:
-                raise StoreError(f"{path}: damaged: {error}") from error
-            for column in [one for one in _NUMBERED if one in table.column_names]:
-                numbers = pc.add(table[column], shift[column])
-                table = table.set_column(table.column_names.index(column), column, numbers)
-                free[column] = max(free[column], *(number + 1 for number in numbers.to_pylist()))
-            if name == "trials":
-                rounds.update(table["round"].to_pylist())
-            append_table(target, name, table)
-    return sorted(rounds)
 
 
 def _hosts(
