@@ -58,7 +58,7 @@ def test_runs_of_five_hosts_say_something_about_others(uncork, measured, tmp_pat
     assert "on hosts like these" in (folder / "report.html").read_text()
     assert len(list((folder / "parts").iterdir())) == 6
     resumed = uncork("run", "--resume", folder.name)
-    assert resumed.returncode == 1 and "merged from runs of several hosts" in resumed.stderr
+    assert resumed.returncode == 1 and "has the rounds of several hosts" in resumed.stderr
 
 
 def test_few_hosts_say_nothing_about_others_and_an_odd_one_is_named(uncork, measured, tmp_path):

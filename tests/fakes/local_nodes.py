@@ -30,7 +30,7 @@ class ShiftedAgent(NodeAgent):
     """An agent on a machine whose wall clock is wrong by some nanoseconds."""
 
     def __init__(self, shift_ns: int) -> None:
-        super().__init__((sys.executable, "-c", _SHIFTED.format(shift=shift_ns)))
+        super().__init__({"load": (sys.executable, "-c", _SHIFTED.format(shift=shift_ns))})
         self._shift_ns = shift_ns
 
     def clock(self) -> int:

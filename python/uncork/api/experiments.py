@@ -12,6 +12,7 @@ from uncork.api.signature import documented
 from uncork.api.words import Place, Progress, Quantity, Tell, calling, runs_folder, teller
 from uncork.errors import RunError, UsageError
 from uncork.requests.experiment_options import DoctorOptions, PlanOptions, RunOptions
+from uncork.requests.hosts import host_request
 from uncork.requests.option import from_values
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import (
@@ -26,7 +27,7 @@ from uncork.requests.source import (
 from uncork.store.layout import find_run
 from uncork.store.query import RunReader
 from uncork.workbench.event_words import RunSteps
-from uncork.workbench.experiment.session import RunSession, choose_server, new_run, resume_run
+from uncork.workbench.experiment.session import ExperimentSession, choose_server, new_run, resume_run
 
 if TYPE_CHECKING:
     from uncork.experiment.plan.order import PlanDocument
@@ -51,6 +52,8 @@ class ExperimentKeywords(PlanKeywords, total=False):
     """Keywords of `run` and `run_case`, declared in `RunOptions`."""
 
     port: int | None
+    hosts: int | None
+    cluster: str | None
 
 
 class DoctorKeywords(TypedDict, total=False):
@@ -92,11 +95,13 @@ def run(
         if resume is None:
             if source is None:
                 raise UsageError("name an experiment file, give its text, or resume= a stored run")
-            return _measured(new_run(root, _source(source, _changes(read)), _server(read)), progress)
+            return _measured(_session(root, _source(source, _changes(read)), read, progress), progress)
         if source is not None or read.sets or read.workloads or read.seed is not None:
             raise UsageError(
                 "--resume continues a run unchanged: leave out the source, --set, --workload and --seed"
             )
+        if read.hosts is not None:
+            raise UsageError("--hosts starts a new run: leave out resume")
         folder = resume.folder if isinstance(resume, Run) else find_run(root, resume, failed=True)
         with closing(RunReader(folder)) as reader:
             stored = run_source(reader, _changes(read))
@@ -119,7 +124,7 @@ def run_case(
     with calling():
         read = from_values(RunOptions, options)
         source = case_source(name, _changes(read), full=full)
-        return _measured(new_run(runs_folder(runs), source, _server(read)), progress)
+        return _measured(_session(runs_folder(runs), source, read, progress), progress)
 
 
 @documented(PlanOptions, PlanKeywords)
@@ -181,6 +186,16 @@ def _server(options: RunOptions) -> ServerChoice:
     return choose_server(options.dsn, options.pg_bin, options.port)
 
 
+def _session(root: Path, source: Source, options: RunOptions, progress: Progress) -> ExperimentSession:
+    """Return a new run on this machine or on several hosts. The call itself confirms that."""
+    request, server = host_request(options, source.spec.experiment.seed), _server(options)
+    if request is None:
+        return new_run(root, source, server)
+    from uncork.cluster.experiments import new_host_session  # noqa: PLC0415 -- only with hosts
+
+    return new_host_session(root, source, request, options.pg_bin, teller(progress))
+
+
 def _is_text(source: Place) -> bool:
     return isinstance(source, str) and "\n" in source
 
@@ -191,7 +206,7 @@ def _source(source: Place, changes: Options) -> Source:
     return file_source(Path(source), changes)
 
 
-def measure(session: RunSession, tell: Tell, then: str) -> None:
+def measure(session: ExperimentSession, tell: Tell, then: str) -> None:
     """Measure and report progress; on any end, servers are stopped and what was measured is kept.
 
     `then` is the advice for a run that breaks off.
@@ -211,6 +226,6 @@ def measure(session: RunSession, tell: Tell, then: str) -> None:
         raise
 
 
-def _measured(session: RunSession, progress: Progress) -> ExperimentRun:
+def _measured(session: ExperimentSession, progress: Progress) -> ExperimentRun:
     measure(session, teller(progress), "continue with uncork.run(resume={id!r})")
     return cast("ExperimentRun", open_folder(session.folder))

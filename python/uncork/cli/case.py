@@ -11,14 +11,14 @@ from uncork import cases
 from uncork.analysis.log.half import log_half
 from uncork.cli import console
 from uncork.cli.pages import Form, check_page, chosen_form, write_forms, write_pages
-from uncork.cli.run import measure, parse_expectations
+from uncork.cli.run import measure, new_session, parse_expectations
 from uncork.cli.stored_command import redacted_command
 from uncork.report.log import case_logs as writers
 from uncork.requests.experiment_options import CaseListOptions, CaseLogsOptions, CaseOptions
 from uncork.requests.source import Options, case_source, changes_of
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.experiment.case_logs import CaseLogsRun, run_case_logs
-from uncork.workbench.experiment.session import choose_server, new_run
+from uncork.workbench.experiment.session import choose_server
 
 __all__ = ["case_logs", "list_cases", "run_case"]
 
@@ -42,7 +42,7 @@ def run_case(options: CaseOptions) -> None:
     source = case_source(options.case, changes, full=options.full)
     expectations = parse_expectations(options.expect, source)
     server = choose_server(options.dsn, options.pg_bin, options.port)
-    measure(new_run(options.runs, source, server), expectations)
+    measure(new_session(options, source, server), expectations)
 
 
 def case_logs(options: CaseLogsOptions) -> None:

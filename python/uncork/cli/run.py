@@ -10,21 +10,24 @@ import typer
 
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
+from uncork.cli.load.cluster import confirm_cluster
 from uncork.cli.next_step import say_next
 from uncork.cli.progress import progress_view
 from uncork.cli.report import write_reports
 from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import RunError, UsageError
 from uncork.experiment.plan.order import plan_warnings
-from uncork.requests.experiment_options import PlanOptions, RerunOptions, RunOptions
+from uncork.requests.experiment_options import CaseOptions, PlanOptions, RerunOptions, RunOptions
+from uncork.requests.hosts import host_request
+from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source, changes_of, file_source, run_source
 from uncork.store.layout import find_run
 from uncork.store.query import RunReader
 from uncork.workbench.experiment.checking import checked_plan
 from uncork.workbench.experiment.gate import Expectation, check, parse_expectation
-from uncork.workbench.experiment.session import RunSession, choose_server, new_run, resume_run
+from uncork.workbench.experiment.session import ExperimentSession, choose_server, new_run, resume_run
 
-__all__ = ["measure", "parse_expectations", "plan", "rerun", "run", "run_session"]
+__all__ = ["measure", "new_session", "parse_expectations", "plan", "rerun", "run", "run_session"]
 
 
 def run(options: RunOptions) -> None:
@@ -32,6 +35,8 @@ def run(options: RunOptions) -> None:
     changes = changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
     server = choose_server(options.dsn, options.pg_bin, options.port)
     if options.resume is not None:
+        if options.hosts is not None:
+            raise UsageError("--hosts starts a new run: leave out --resume")
         if options.file is not None or options.sets or options.workloads or options.seed is not None:
             raise UsageError(
                 "--resume continues a run unchanged: leave out FILE, --set, --workload and --seed"
@@ -45,9 +50,29 @@ def run(options: RunOptions) -> None:
     else:
         source = file_source(options.file, changes)
         expectations = parse_expectations(options.expect, source)
-        session = new_run(options.runs, source, server)
+        _warn(source)
+        measure(new_session(options, source, server), expectations)
+        return
     _warn(source)
     measure(session, expectations)
+
+
+def new_session(options: RunOptions | CaseOptions, source: Source, server: ServerChoice) -> ExperimentSession:
+    """Return a new run of an experiment: on this machine, or on the hosts that the options ask for.
+
+    Raises:
+        UsageError, SetupError: if it cannot be started like that.
+        typer.Exit: if a person declines to start it on a cluster.
+    """
+    request = host_request(options, source.spec.experiment.seed)
+    if request is None:
+        return new_run(options.runs, source, server)
+    from uncork.cluster.experiments import host_statement, new_host_session  # noqa: PLC0415 -- only with hosts
+    from uncork.cluster.ray_nodes import check_installed  # noqa: PLC0415
+
+    check_installed("--hosts")
+    confirm_cluster(host_statement(source.spec, request), request, yes=options.yes)
+    return new_host_session(options.runs, source, request, options.pg_bin, console.note)
 
 
 def rerun(options: RerunOptions) -> None:
@@ -88,7 +113,7 @@ def parse_expectations(expect: list[str] | None, source: Source) -> list[Expecta
     return [parse_expectation(text, list(spec.variants), spec.baseline) for text in expect or ()]
 
 
-def measure(session: RunSession, expectations: list[Expectation]) -> None:
+def measure(session: ExperimentSession, expectations: list[Expectation]) -> None:
     """Run a session with a progress view, write and show its report, and check expectations.
 
     A run that breaks off still gets a report if anything was measured; its error decides the exit status.
@@ -107,7 +132,7 @@ def measure(session: RunSession, expectations: list[Expectation]) -> None:
         raise typer.Exit(status or ExitStatus.USAGE)
 
 
-def run_session(session: RunSession, then: str = "continue with: uncork run --resume") -> None:
+def run_session(session: ExperimentSession, then: str = "continue with: uncork run --resume") -> None:
     """Measure with a progress view. If the run breaks off, results are kept; `then` is the advice to print.
 
     Raises:
@@ -122,5 +147,5 @@ def run_session(session: RunSession, then: str = "continue with: uncork run --re
                 view.show(event)
     except (RunError, KeyboardInterrupt):
         if session.measured():
-            console.note(f"kept what was measured; {then} {session.folder.name}")
+            console.note(f"kept what was measured; {session.then or then} {session.folder.name}")
         raise

@@ -1,4 +1,4 @@
-"""What runs on a node for a load: it starts the node's part as a process, steers it, and reports on it."""
+"""What runs on a node: it starts the node's part of a load or experiment, steers it, and reports on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork import __version__
-from uncork.cluster.ports import News, NodeFacts
+from uncork.cluster.ports import News, NodeFacts, Program
 from uncork.engines import process
 from uncork.errors import RunError
 from uncork.load.sql import build_facts
@@ -34,7 +34,10 @@ __all__ = ["STALE_NS", "NodeAgent", "unpacked"]
 STALE_NS: Final = 2_000_000_000
 """A renewal that is older than this when it arrives does not count: its node was suspended meanwhile."""
 _PORTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_COMMAND: Final = (sys.executable, "-m", "uncork.cluster.part_process")
+_COMMANDS: Final[Mapping[Program, Sequence[str]]] = {
+    "load": (sys.executable, "-m", "uncork.cluster.part_process"),
+    "experiment": (sys.executable, "-m", "uncork.cluster.host_process"),
+}
 _SAID_MOST: Final = 1 << 16
 
 
@@ -45,14 +48,15 @@ class NodeAgent:
     renews its lease.
     """
 
-    def __init__(self, command: Sequence[str] = _COMMAND) -> None:
-        self._command = list(command)
+    def __init__(self, commands: Mapping[Program, Sequence[str]] = _COMMANDS) -> None:
+        self._commands = commands
         self._scratch: Path | None = None
         self._child: Child | None = None
         self._run: Path | None = None
         self._progress: FileIO | None = None
         self._unfinished = b""
         self._text = b""
+        self._known: dict[Path, tuple[int, int]] = {}
         self._sent_files = False
 
     def facts(self) -> dict[str, Any]:
@@ -67,13 +71,13 @@ class NodeAgent:
         """Return the time of the node's wall clock, in Unix nanoseconds."""
         return time.time_ns()
 
-    def begin(self, job: bytes) -> None:
-        """Start the process of a part, a pickled `PartJob`; it prepares itself and then awaits its start."""
+    def begin(self, job: bytes, program: Program = "load") -> None:
+        """Start a part's process with its pickled job; it prepares itself, and then awaits a line."""
         self._scratch = Path(tempfile.mkdtemp(prefix="uncork-part-"))
         remove_at_death(self._scratch)
         with (self._scratch / "errors").open("wb") as errors:
             self._child = start(
-                self._command,
+                list(self._commands[program]),
                 cwd=self._scratch,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -84,9 +88,9 @@ class NodeAgent:
             os.set_blocking(self._child.stdout.fileno(), False)
         self._write(b"%d\n%b" % (len(job), job))
 
-    def start(self, at_ns: int) -> None:
-        """Tell the part when to start, by this node's wall clock."""
-        self._write(b"start %d\n" % at_ns)
+    def tell(self, line: str) -> None:
+        """Send the part a line."""
+        self._write(line.encode() + b"\n")
 
     def watch(self, sent_ns: int) -> dict[str, Any]:
         """Renew the part's lease, and return the `News` since the last call.
@@ -113,7 +117,17 @@ class NodeAgent:
 
     def files(self) -> dict[str, bytes]:
         """Return all files of the part's run, compressed, by their paths in its folder."""
-        return {} if self._run is None else _packed(self._run)
+        return {} if self._run is None else _packed(self._run, _files(self._run))
+
+    def new_files(self) -> dict[str, bytes]:
+        """Return the files of the part's run that this method has not returned yet, or that have changed."""
+        if self._run is None:
+            return {}
+        facts = {path: path.stat() for path in _files(self._run)}
+        marks = {path: (one.st_size, one.st_mtime_ns) for path, one in facts.items()}
+        new = [path for path, mark in marks.items() if self._known.get(path) != mark]
+        self._known |= marks
+        return _packed(self._run, new)
 
     def end(self) -> None:
         """End the part if it still runs, and remove its folder."""
@@ -178,7 +192,8 @@ class NodeAgent:
         if self._sent_files or self._run is None or not (self._run / "plan.json").is_file():
             return {}
         self._sent_files = True
-        return _packed(self._run, leave_out=(SNAPSHOTS, RESERVATIONS))
+        files = [path for path in _files(self._run) if path.name not in (SNAPSHOTS, RESERVATIONS)]
+        return _packed(self._run, files)
 
 
 def unpacked(files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
@@ -187,12 +202,12 @@ def unpacked(files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
         yield path, zlib.decompress(data)
 
 
-def _packed(folder: Path, leave_out: Sequence[str] = ()) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): zlib.compress(path.read_bytes())
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in leave_out
-    }
+def _files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+def _packed(folder: Path, files: Sequence[Path]) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): zlib.compress(path.read_bytes()) for path in files}
 
 
 def _ports() -> int:

@@ -1,6 +1,6 @@
-"""Conduct the nodes of a load: ask them in turns, notice who is lost, and stop them if need be.
+"""Conduct the nodes of a load or an experiment: ask them in turns, notice who is lost, stop them if need be.
 
-While nodes measure, they are asked every two seconds, which renews the lease of each. No request, sample or
+While nodes measure, they are asked every second or two, which renews the lease of each. No request, sample or
 histogram waits for that: see `uncork.cluster.agent`.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,6 +26,8 @@ QUIET_S: Final = 2.0
 """How often a node is asked while it measures. Two missed answers in a row do not end its lease."""
 _PREPARING_S: Final = 0.2
 _ENDING_S: Final = 0.25
+_ROUND_S: Final = 1.0
+"""How often a host is asked while it measures a round."""
 _ANSWER_S: Final = 20.0
 """How long to wait for an answer outside of the load, when nothing is measured."""
 _AGAIN_S: Final = 0.5
@@ -152,7 +154,7 @@ class Conductor:
                 if message.get("ready"):
                     waiting.discard(number)
             if news.status is not None:
-                why = self._outcome(number) or self._last_words(number, news.status)
+                why = self.outcome(number) or self._last_words(number, news.status)
                 raise RunError(f"{self.name(number)}: its part ended before the start: {why}")
 
     def start(self, connections: int, warm_up_ns: int) -> int:
@@ -163,7 +165,7 @@ class Conductor:
         """
         ahead_s = _LEAST_AHEAD_S + connections * _CONNECT_S / self.nodes.count + warm_up_ns / 1e9
         start_ns = wall_ns() + round(ahead_s * 1e9)
-        self.each("start", lambda number: self.clocks[number].of_node(start_ns))
+        self.each("tell", lambda number: f"start {self.clocks[number].of_node(start_ns)}")
         return start_ns
 
     def watch(
@@ -179,14 +181,29 @@ class Conductor:
             return _ENDING_S if end_ns is not None and wall_ns() > end_ns else QUIET_S
 
         for number, news in self._turns(pace):
-            if news is not None and news.status is not None:
-                self._roll.end(number)
-                if self._outcome(number) is None:  # its process was killed, but its files are there
-                    words = self._last_words(number, news.status)
-                    self.lost[number] = Lost(f"the process of its part ended: {words}", wall_ns(), None)
-            if number in self.lost:
-                lose(number, self.lost[number])
+            self._note_end(number, news, lose)
             follow()
+
+    def watch_round(self, lose: Callable[[int, Lost], None]) -> set[int]:
+        """Watch until each node that still measures has reported a round; return the nodes that reported one.
+
+        `lose` is called for each node that is lost meanwhile. Others have ended by themselves.
+        """
+        measured: set[int] = set()
+        for number, news in self._turns(lambda: None if measured.issuperset(self.sending) else _ROUND_S):
+            if news is not None and any("round" in one for one in news.said):
+                measured.add(number)
+            self._note_end(number, news, lose)
+        return measured
+
+    def _note_end(self, number: int, news: News | None, lose: Callable[[int, Lost], None]) -> None:
+        if news is not None and news.status is not None:
+            self._roll.end(number)
+            if self.outcome(number) is None:  # its process was killed, but its files are there
+                words = self._last_words(number, news.status)
+                self.lost[number] = Lost(f"the process of its part ended: {words}", wall_ns(), None)
+        if number in self.lost:
+            lose(number, self.lost[number])
 
     def stop(self) -> None:
         """Ask all parts that still send to end, without waiting."""
@@ -197,17 +214,32 @@ class Conductor:
     def collect(self, take: Callable[[int, dict[str, bytes]], None]) -> None:
         """Fetch the files of all parts whose nodes answer; the others are lost now."""
         known = [one for one in self.numbers if one not in self.lost or self.lost[one].until_ns is None]
-        asked = {number: self.nodes.ask(number, "files") for number in known}
+        self._fetch(known, "files", take)
+
+    def collect_new(self, numbers: Collection[int], take: Callable[[int, dict[str, bytes]], None]) -> None:
+        """Fetch from some nodes the files that were not fetched before; who does not answer is lost now."""
+        self._fetch(sorted(numbers), "new_files", take)
+
+    def _fetch(
+        self, numbers: Iterable[int], method: str, take: Callable[[int, dict[str, bytes]], None]
+    ) -> None:
+        asked = {number: self.nodes.ask(number, method) for number in numbers}
         for number, future in asked.items():
             try:
                 take(number, self._answer(number, future))
             except RunError as error:
+                self._roll.end(number)
                 self.lost[number] = Lost(f"its results could not be fetched: {error}", wall_ns(), wall_ns())
 
     def await_leases(self) -> None:
         """Wait until no lost part can send any more."""
         until_ns = max((one.until_ns or 0 for one in self.lost.values()), default=0)
         time.sleep(max(0, until_ns - wall_ns()) / 1e9)
+
+    def outcome(self, number: int) -> str | None:
+        """Return how a part ended by its own words, well or not; None if it had none."""
+        words = [one.get("outcome") or one.get("error") for one in self._said[number]]
+        return next((word for word in reversed(words) if word is not None), None)
 
     def _turns(self, pace: Callable[[], float | None]) -> Iterator[tuple[int, News | None]]:
         """Ask the open nodes, and yield their news as they come, or None for a node that is lost.
@@ -256,11 +288,6 @@ class Conductor:
         self._roll.end(number)
         until_ns = self._renewed_ns.get(number, wall_ns()) + STALE_NS + LEASE_NS
         self.lost[number] = Lost(reason, wall_ns(), until_ns)
-
-    def _outcome(self, number: int) -> str | None:
-        """Return how a part ended by its own words, well or not; None if it had none."""
-        words = [one.get("outcome") or one.get("error") for one in self._said[number]]
-        return next((word for word in reversed(words) if word is not None), None)
 
     def _last_words(self, number: int, status: int) -> str:
         """Return what is known about the end of a part that said nothing itself."""

@@ -13,7 +13,7 @@ from uncork.model.load import ClusterRequest
 from uncork.model.units import count_words, format_count, format_duration
 from uncork.requests.jobs import HttpJob, LoadJob
 
-__all__ = ["LoadSize", "check_cap", "refusals", "size_of", "statement"]
+__all__ = ["LoadSize", "check_cap", "refusals", "size_of", "statement", "unusable"]
 
 _MOST_RATE: Final = 100_000
 _MOST_CONNECTIONS: Final = 20_000
@@ -98,8 +98,28 @@ def refusals(
     facts: Mapping[int, NodeFacts], own: NodeFacts, size: LoadSize, request: ClusterRequest
 ) -> Iterator[str]:
     """Yield why nodes cannot send their parts, each with what to do; `own` are the coordinator's facts."""
+    yield from unusable(facts, own)
     each = -(-size.connections // request.nodes)
     beside = Counter(one.machine for one in facts.values())
+    for number, one in sorted(facts.items()):
+        name = f"node {number} ({one.host})"
+        if one.open_files < each + _OTHER_FILES:
+            yield (
+                f"{name} may open {format_count(one.open_files)} files, but its part needs "
+                f"{format_count(each + _OTHER_FILES)}: raise its limit (`ulimit -n`) where Ray is started, "
+                "or use more nodes"
+            )
+        elif size.over_tcp and one.ports < each * beside[one.machine]:
+            nodes = -(-size.connections // one.ports)
+            yield (
+                f"{name} has {format_count(one.ports)} ports for connections to one address, but its "
+                f"machine's parts need {format_count(each * beside[one.machine])}: use at least "
+                f"{count_words(nodes, 'machine')}, or widen net.ipv4.ip_local_port_range"
+            )
+
+
+def unusable(facts: Mapping[int, NodeFacts], own: NodeFacts) -> Iterator[str]:
+    """Yield which nodes cannot be used at all, each with what to do; `own` are the coordinator's facts."""
     for number, one in sorted(facts.items()):
         name = f"node {number} ({one.host})"
         if one.authenticated is False:
@@ -112,17 +132,4 @@ def refusals(
             yield (
                 f"{name} has uncork {one.version} (core {one.core}), this machine has {own.version} (core "
                 f"{own.core}): install the same build on all nodes"
-            )
-        elif one.open_files < each + _OTHER_FILES:
-            yield (
-                f"{name} may open {format_count(one.open_files)} files, but its part needs "
-                f"{format_count(each + _OTHER_FILES)}: raise its limit (`ulimit -n`) where Ray is started, "
-                "or use more nodes"
-            )
-        elif size.over_tcp and one.ports < each * beside[one.machine]:
-            nodes = -(-size.connections // one.ports)
-            yield (
-                f"{name} has {format_count(one.ports)} ports for connections to one address, but its "
-                f"machine's parts need {format_count(each * beside[one.machine])}: use at least "
-                f"{count_words(nodes, 'machine')}, or widen net.ipv4.ip_local_port_range"
             )

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from uncork.model.load import ClusterRequest
 
-__all__ = ["News", "NodeFacts", "Nodes", "Reserve"]
+__all__ = ["News", "NodeFacts", "Nodes", "Program", "Reserve"]
+
+Program = Literal["load", "experiment"]
+"""What a node does: it sends a part of a load, or measures rounds of an experiment."""
 
 
 class Nodes(Protocol):
-    """Nodes that are reserved for a load, numbered from 1. Each has a `uncork.cluster.agent.NodeAgent`."""
+    """Nodes that are reserved, numbered from 1. Each has a `uncork.cluster.agent.NodeAgent`."""
 
     @property
     def count(self) -> int:

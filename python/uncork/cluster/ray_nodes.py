@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Final
@@ -17,14 +18,16 @@ from uncork.model.units import count_words
 
 __all__ = ["RayNodes", "check_installed", "reserved"]
 
+_NODE_ID: Final = "ray.io/node-id"
+"""The label that Ray gives each machine."""
 _PLACE_S: Final = 60.0
-"""How long to wait for a free processor on each node."""
+"""How long to wait until processors are free."""
 
 
-def check_installed() -> None:
-    """Raise UsageError if Ray is not installed."""
+def check_installed(option: str = "--nodes") -> None:
+    """Raise UsageError if Ray, which an option needs, is not installed."""
     if importlib.util.find_spec("ray") is None:
-        raise UsageError(f"--nodes requires Ray: {install_extra('cluster')}")
+        raise UsageError(f"{option} requires Ray: {install_extra('cluster')}")
 
 
 @contextmanager
@@ -39,28 +42,29 @@ def reserved(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator
         from ray.util.placement_group import placement_group, remove_placement_group  # noqa: PLC0415
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: PLC0415
 
-        _check_number(request)
+        bundles, labels = _bundles(request, ray.nodes())
         # On this machine, all nodes share one raylet.
         spread = "PACK" if request.own else "STRICT_SPREAD"
-        group = placement_group([{"CPU": 1}] * request.nodes, strategy=spread)
+        group = placement_group(bundles, strategy=spread, bundle_label_selector=labels)
         agents: list[Any] = []
         try:
             if not group.wait(_PLACE_S):
+                needed = "all processors" if labels else "a processor"
                 raise UsageError(
-                    f"no processor became free on {count_words(request.nodes, 'node')} within "
-                    f"{_PLACE_S:.0f} s: wait until other work has ended, or use fewer nodes"
+                    f"{needed} of {count_words(request.nodes, 'machine')} did not become free within "
+                    f"{_PLACE_S:.0f} s: wait until other work has ended, or use fewer"
                 )
             remote = ray.remote(RayAgent)
             agents += [
                 remote.options(
-                    num_cpus=1,
+                    num_cpus=bundle["CPU"],
                     max_restarts=0,
                     max_task_retries=0,
                     scheduling_strategy=PlacementGroupSchedulingStrategy(
                         group, placement_group_bundle_index=place
                     ),
                 ).remote()
-                for place in range(request.nodes)
+                for place, bundle in enumerate(bundles)
             ]
             yield RayNodes(agents)
         finally:
@@ -69,16 +73,30 @@ def reserved(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator
             remove_placement_group(group)
 
 
-def _check_number(request: ClusterRequest) -> None:
-    import ray  # noqa: PLC0415
+def _bundles(
+    request: ClusterRequest, nodes: Sequence[Mapping[str, Any]]
+) -> tuple[list[dict[str, float]], list[dict[str, str]] | None]:
+    """Return what to reserve, and on which machines if these are drawn by lot.
 
-    usable = sum(one["Alive"] and one["Resources"].get("CPU", 0) >= 1 for one in ray.nodes())
-    if not request.own and usable < request.nodes:
+    Raises:
+        UsageError: if the cluster has too few machines.
+    """
+    if request.own:
+        return [{"CPU": 1}] * request.nodes, None
+    usable = {one["NodeID"]: one for one in nodes if one["Alive"] and one["Resources"].get("CPU", 0) >= 1}
+    if len(usable) < request.nodes:
+        option = "--nodes" if request.lot is None else "--hosts"
         raise UsageError(
-            f"the cluster has {count_words(usable, 'node')} with a processor for Ray, but --nodes asks for "
-            f"{request.nodes}: each part needs a machine of its own; start Ray on more machines (`ray start "
-            "--address=...`)"
+            f"the cluster has {count_words(len(usable), 'machine')} with a processor for Ray, but {option} "
+            f"asks for {request.nodes}: start Ray on more machines (`ray start --address=...`)"
         )
+    if request.lot is None:
+        return [{"CPU": 1}] * request.nodes, None
+    drawn = random.Random(request.lot).sample(sorted(usable), request.nodes)
+    return (
+        [{"CPU": usable[one]["Resources"]["CPU"]} for one in drawn],
+        [{_NODE_ID: one} for one in drawn],
+    )
 
 
 class RayAgent(NodeAgent):

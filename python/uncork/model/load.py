@@ -113,16 +113,18 @@ class LoadPart:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRequest:
-    """Nodes that send a load together.
+    """Nodes that send a load together, or hosts that measure an experiment.
 
     `place` is ``local`` for a cluster of its own on this machine, ``auto`` for the cluster to which this
-    machine belongs, or an address. `uncapped` allows more than the usual rate, connections and nodes.
+    machine belongs, or an address. `uncapped` allows more than the usual rate, connections and nodes. With
+    `lot`, a seed, the machines are drawn by lot, and each is reserved as a whole.
     """
 
     nodes: int
     place: str = "local"
     on_lost: OnLost = "stop"
     uncapped: bool = False
+    lot: int | None = None
 
     @property
     def own(self) -> bool:

@@ -107,6 +107,8 @@ class HostRounds:
     """A host with the rounds that were measured on it, and the runs that they come from.
 
     `number` counts the hosts of a merged run from 1. `processor` describes its processors; empty if unknown.
+    `waves` has the wave of each round; rounds of a wave were measured at the same time. It is empty for runs
+    that were merged afterwards. `lost` says why the host did not measure until the end; empty if it did.
     """
 
     number: int
@@ -114,3 +116,5 @@ class HostRounds:
     processor: str
     rounds: tuple[int, ...]
     runs: tuple[str, ...]
+    waves: tuple[int, ...] = ()
+    lost: str = ""

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from uncork.errors import UsageError
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import parse_share
+from uncork.requests.hosts import Confirmed, HostCluster, HostCount
 from uncork.requests.option import Kind, Opt, duration, opt, pair, whole, with_unit
 from uncork.requests.shared_options import AsJson, Html, Markdown, Quiet, Runs
 
@@ -156,6 +157,9 @@ class RunOptions:
     port: ServerPort = None
     resume: str | None = opt("--resume RUN", "Continue an interrupted run: its id, or last.")
     expect: Expect = None
+    hosts: HostCount = None
+    cluster: HostCluster = None
+    yes: Confirmed = False
     runs: Runs = DEFAULT_RUNS
 
 
@@ -277,6 +281,9 @@ class CaseOptions:
     pg_bin: ServerBinaries = None
     port: ServerPort = None
     expect: Expect = None
+    hosts: HostCount = None
+    cluster: HostCluster = None
+    yes: Confirmed = False
     runs: Runs = DEFAULT_RUNS
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "Uncapped",
     "Yes",
     "cluster_given",
+    "cluster_place",
     "part_given",
     "read_cluster",
     "read_part",
@@ -261,13 +262,14 @@ def read_cluster(
         raise UsageError(f"--nodes {options.nodes}: {operations} operations are too few, each node needs one")
     return ClusterRequest(
         nodes=options.nodes,
-        place=_place(options.cluster or "local"),
+        place=cluster_place(options.cluster or "local"),
         on_lost=options.on_lost or "stop",
         uncapped=options.uncapped,
     )
 
 
-def _place(text: str) -> str:
+def cluster_place(text: str) -> str:
+    """Return a cluster as an option names it. Raises UsageError if it is none."""
     if text in _PLACES:
         return text
     host, colon, port = text.removeprefix("ray://").rpartition(":")

@@ -52,7 +52,7 @@ def read_hosts(folder: Path) -> tuple[HostRounds, ...]:
     path = folder / HOSTS
     try:
         found = json.loads(path.read_text())
-        lists = [{name: tuple(one[name]) for name in ("rounds", "runs")} for one in found]
+        lists = [{name: tuple(one.get(name, ())) for name in ("rounds", "runs", "waves")} for one in found]
         return tuple(HostRounds(**{**one, **own}) for one, own in zip(found, lists, strict=True))
     except FileNotFoundError:
         return ()

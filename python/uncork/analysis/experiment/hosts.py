@@ -46,6 +46,7 @@ def host_facts(folder: Path, ledger: Ledger, confidence: float) -> Iterator[Host
             runs=host.runs,
             itself=None if worst is None else _scope(worst),
             odd=worst is not None and worst.e_value >= needed,
+            lost=host.lost,
         )
 
 

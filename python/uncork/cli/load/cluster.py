@@ -17,7 +17,7 @@ from uncork.requests.sql_options import SqlOptions
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
 
-__all__ = ["cluster_load"]
+__all__ = ["cluster_load", "confirm_cluster"]
 
 
 def cluster_load(
@@ -35,10 +35,20 @@ def cluster_load(
 
     check_installed()
     plan = planned_load(job, request)
-    console.note(statement(plan.size, request))
-    if not request.own and not options.yes:
+    confirm_cluster(statement(plan.size, request), request, yes=options.yes)
+    return new_cluster_load(options.runs, plan)
+
+
+def confirm_cluster(sentence: str, request: ClusterRequest, *, yes: bool) -> None:
+    """Say what will happen on a cluster. A cluster that others use too requires a confirmation.
+
+    Raises:
+        UsageError: if nobody can be asked.
+        typer.Exit: if the person declines.
+    """
+    console.note(sentence)
+    if not request.own and not yes:
         if not sys.stdin.isatty():
-            raise UsageError("a load from a cluster must be confirmed: add --yes")
+            raise UsageError("work on a cluster must be confirmed: add --yes")
         if not typer.confirm("Start it?", err=True):
             raise typer.Exit
-    return new_cluster_load(options.runs, plan)

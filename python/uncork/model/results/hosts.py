@@ -35,7 +35,8 @@ class HostFacts:
 
     `itself` is the effect of the baseline on itself in its rounds, in the cell and workload in which they
     differ most; None if nothing complete was measured. `odd` means that they differ by more than chance, at
-    the error rate of the experiment for all hosts together.
+    the error rate of the experiment for all hosts together. `lost` says why the host did not measure until
+    the end, with the round that it measured then; empty if it did.
     """
 
     number: int
@@ -45,3 +46,4 @@ class HostFacts:
     runs: tuple[str, ...]
     itself: ScopeEffect | None
     odd: bool
+    lost: str = ""

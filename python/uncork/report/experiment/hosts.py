@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from uncork.model.results.experiment import RunResult
@@ -20,6 +20,7 @@ def host_words(result: RunResult) -> Iterator[str]:
     """Yield about which hosts the verdicts are, and which hosts are odd; nothing for a run of one host."""
     if not result.hosts:
         return
+    yield from _lost(result.hosts)
     many = count_words(len(result.hosts), "host")
     if len(result.hosts) == 1:
         yield f"All {count_words(len(result.hosts[0].runs), 'run')} were measured on {result.hosts[0].name}."
@@ -84,6 +85,14 @@ def host_sections(view: View) -> Iterator[Section]:
         "difference, so the interval for other hosts has one observation per host."
     )
     yield Section("hosts", "Hosts", (Paragraph(text), *blocks))
+
+
+def _lost(hosts: Sequence[HostFacts]) -> Iterator[str]:
+    lost = [one for one in hosts if one.lost]
+    if lost:
+        rounds = count_words(len(lost), "round")
+        names = series_words([f"{one.name} ({one.lost})" for one in lost])
+        yield f"{rounds} {'was' if len(lost) == 1 else 'were'} lost with {names}."
 
 
 def _odd(host: HostFacts) -> str:

@@ -11,11 +11,12 @@ from uncork.errors import StoreError
 from uncork.model.stored_run import RunHost
 from uncork.model.tables.register import TABLES
 from uncork.store.append import append_table
+from uncork.store.query import RunReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Joined", "Joining", "host_numbers"]
+__all__ = ["Joined", "Joining", "host_numbers", "processor_words"]
 
 _OF_TRIALS: Final = frozenset(
     {
@@ -112,3 +113,9 @@ def host_numbers(hosts: Sequence[RunHost]) -> list[int]:
         )
         numbers.append(next(same, max(numbers, default=0) + 1))
     return numbers
+
+
+def processor_words(reader: RunReader) -> str:
+    """Return a run's processors in words, such as "8 × EPYC 7B13"; empty if it does not say."""
+    machine = reader.environment().get("machine", {})
+    return f"{machine.get('processors', '?')} × {machine['processor']}" if "processor" in machine else ""

@@ -15,7 +15,7 @@ from uncork.store.hosts import read_host, read_hosts, write_hosts
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.parts import keep_part
 from uncork.store.query import RunReader
-from uncork.workbench.experiment.joining import Joining, host_numbers
+from uncork.workbench.experiment.joining import Joining, host_numbers, processor_words
 from uncork.workbench.run_record import draft, start_run
 
 __all__ = ["merge_experiments"]
@@ -103,9 +103,7 @@ def _read(folder: Path) -> _Part:
             "rounds: only runs whose servers uncork starts can be merged"
         )
     reader = RunReader(folder, manifest)
-    machine = reader.environment().get("machine", {})
-    processor = f"{machine.get('processors', '?')} × {machine['processor']}" if "processor" in machine else ""
-    return _Part(folder, manifest, host, reader.specification(), processor)
+    return _Part(folder, manifest, host, reader.specification(), processor_words(reader))
 
 
 def _check(parts: Sequence[_Part]) -> None:

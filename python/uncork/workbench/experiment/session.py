@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from uncork.analysis.experiment.stored import stored_ledger
 from uncork.engines import process
@@ -37,7 +38,15 @@ from uncork.workbench.overhead.observers import LocalObservers
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["Needless", "RunSession", "choose_server", "new_run", "resume_run"]
+__all__ = [
+    "ExperimentSession",
+    "Needless",
+    "RunSession",
+    "choose_server",
+    "new_run",
+    "resume_run",
+    "source_files",
+]
 
 Needless = Callable[[Ledger], Collection[Compared]]
 """Returns comparisons that need no more trials, given the trials so far."""
@@ -66,6 +75,25 @@ class MonotonicClock:
         return time.monotonic_ns()
 
 
+class ExperimentSession(Protocol):
+    """A run of an experiment that measures while its events are taken: on this machine, or on several hosts.
+
+    `refused` says whether nothing was measured because every comparison was refused or skipped. `then` is
+    the advice for a run that breaks off; empty for a run that can be resumed.
+    """
+
+    folder: Path
+    source: Source
+    refused: bool
+    then: str
+
+    def events(self) -> Generator[Event]:
+        """Measure, and yield each step."""
+
+    def measured(self) -> bool:
+        """Say whether any trial is stored."""
+
+
 class RunSession:
     """One attempt at a run. `events()` measures; the run's folder exists from the start."""
 
@@ -91,6 +119,7 @@ class RunSession:
         self._services = LocalServices(run.folder / "services")
         self.refused = False
         """Whether nothing was measured, because every comparison was refused or skipped."""
+        self.then = ""
 
     def events(self) -> Generator[Event]:
         """Measure, and yield each step. Always stop the server, and record how the run ended.
@@ -170,15 +199,20 @@ def new_run(
         unit="round" if server.restartable else "block",
         case=source.case,
     )
-    files = {
-        HOST: host_text(RunHost(platform.node(), (process.identity(os.getpid()) or {}).get("machine", 0))),
-        "experiment.toml": source.text,
-        **{str(stored_file(Path(), name)): text for name, text in source.files.items()},
-        "plan.json": json.dumps(asdict(plan_document(spec)), indent=2) + "\n",
-    }
+    host = RunHost(platform.node(), (process.identity(os.getpid()) or {}).get("machine", 0))
+    files = {HOST: host_text(host), **source_files(source)}
     run = start_run(root, manifest, files=files)
     wanted = None if until is None else until(run.folder)
     return RunSession(run, source, server, load, until=wanted, needless=needless)
+
+
+def source_files(source: Source) -> dict[str, str]:
+    """Return what a run of an experiment keeps of it: the texts of its files, by their path in the run."""
+    return {
+        "experiment.toml": source.text,
+        **{str(stored_file(Path(), name)): text for name, text in source.files.items()},
+        "plan.json": json.dumps(asdict(plan_document(source.spec)), indent=2) + "\n",
+    }
 
 
 def _engines(source: Source, choice: ServerChoice) -> tuple[Server, Load]:
@@ -217,7 +251,8 @@ def resume_run(
     manifest = RunReader(folder).manifest
     if read_hosts(folder):
         raise UsageError(
-            f"{manifest.id} was merged from runs of several hosts: resume those runs there, and merge again"
+            f"{manifest.id} has the rounds of several hosts, so it cannot be resumed: resume the runs from "
+            "which it was merged and merge again, or run the experiment again with --hosts"
         )
     server, load = _engines(source, choice)
     unit = "round" if server.restartable else "block"

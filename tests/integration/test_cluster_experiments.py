@@ -1,0 +1,106 @@
+"""An experiment on several hosts, without Ray: agents in this process, whose servers are real."""
+
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+
+from fakes.local_nodes import LocalNodes
+from uncork.analysis.experiment.result import build_result
+from uncork.cluster.agent import NodeAgent
+from uncork.cluster.experiments import new_host_session
+from uncork.errors import UsageError
+from uncork.experiment.run.events import Finished, RoundEnded
+from uncork.model.load import ClusterRequest
+from uncork.report.experiment.answer import answer_experiment
+from uncork.requests.source import Options, file_source
+from uncork.store.hosts import read_hosts
+from uncork.store.layout import read_manifest
+
+pytestmark = pytest.mark.postgres
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pytest" / "orders.toml"
+
+
+class MachineAgent(NodeAgent):
+    """An agent on a machine of its own, as its run says."""
+
+    def __init__(self, number):
+        super().__init__()
+        self._number = number
+
+    def new_files(self):
+        files = super().new_files()
+        if "host.json" in files:
+            files["host.json"] = zlib.compress(
+                json.dumps({"name": f"db{self._number}", "machine": self._number}).encode()
+            )
+        return files
+
+
+@pytest.fixture
+def started(tmp_path):
+    notes = []
+
+    def start(nodes, budget_s=30.0, precision=0.6, file=EXAMPLE):
+        source = file_source(file, Options(budget_ns=int(budget_s * 1e9), precision=precision))
+        request = ClusterRequest(nodes.count, "auto", lot=1)
+        return new_host_session(tmp_path / "runs", source, request, None, notes.append, nodes.reserve), notes
+
+    return start
+
+
+def test_each_wave_has_a_round_of_every_host_and_all_decide_together(started):
+    nodes = LocalNodes([MachineAgent(1), MachineAgent(2)])
+    session, notes = started(nodes)
+    events = list(session.events())
+    result = build_result(session.folder)
+    hosts = read_hosts(session.folder)
+    assert [one.name for one in hosts] == ["db1", "db2"]
+    waves = [one.waves for one in hosts]
+    assert waves[0] == waves[1] == tuple(range(1, len(waves[0]) + 1))
+    assert sorted(sum((one.rounds for one in hosts), ())) == list(range(1, 2 * len(waves[0]) + 1))
+    assert [one.number for one in events if isinstance(one, RoundEnded)] == [2 * one for one in waves[0]]
+    assert isinstance(events[-1], Finished) and "precise as asked" in events[-1].reason
+    assert result.run.status == "complete" and result.run.rounds == 2 * len(waves[0]) >= 5
+    (comparison,) = result.comparisons
+    assert comparison.scopes.these_hosts.count == result.run.rounds
+    assert not notes
+
+
+def test_a_lost_host_is_named_and_the_others_continue(started):
+    nodes = LocalNodes([MachineAgent(1), MachineAgent(2), MachineAgent(3)])
+    session, notes = started(nodes, precision=0.5)
+    for event in session.events():
+        if isinstance(event, RoundEnded) and event.number == 3:
+            nodes.kill(3)
+    hosts = read_hosts(session.folder)
+    assert [len(one.rounds) for one in hosts][2] == 1
+    assert [one.lost for one in hosts] == ["", "", "the process of its agent has ended"]
+    assert any("node 3" in one and "2 hosts continue" in one for one in notes)
+    result = answer_experiment(build_result(session.folder))
+    assert result.run.status == "complete"
+    assert [one.lost for one in result.hosts] == ["", "", "the process of its agent has ended"]
+    assert "1 round was lost with db3 (the process of its agent has ended)." in " ".join(result.reasons)
+
+
+def test_an_interrupted_run_keeps_its_waves_and_leaves_no_server(started):
+    nodes = LocalNodes([MachineAgent(1), MachineAgent(2)])
+    session, _ = started(nodes, precision=0.01)
+    events = session.events()
+    with pytest.raises(KeyboardInterrupt):
+        for event in events:
+            if isinstance(event, RoundEnded):
+                events.throw(KeyboardInterrupt)
+    assert read_manifest(session.folder).status == "interrupted"
+    assert build_result(session.folder).run.rounds == 2
+    assert all(agent._child is None for agent in nodes.agents)
+
+
+def test_an_experiment_that_a_host_cannot_prepare_is_refused_and_leaves_nothing(started, tmp_path):
+    file = tmp_path / "broken.toml"
+    file.write_text(EXAMPLE.read_text().replace("INSERT INTO orders", "INSERT INTO ordres"))
+    session, _ = started(LocalNodes([MachineAgent(1), MachineAgent(2)]), file=file)
+    with pytest.raises(UsageError, match=r'node \d .*"ordres" does not exist'):
+        list(session.events())
+    assert not session.folder.exists()
