@@ -25,7 +25,7 @@ from uncork.experiment.spec.schema import Spec
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.tables.register import SCHEMA_VERSION, TABLES
 from uncork.report.write.schemas import RESULTS, result_schema
-from uncork.requests.requests_file import RequestsFile
+from uncork.requests.http_files.requests_file import RequestsFile
 from uncork.workbench.experiment.resolution import Resolution
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -104,3 +104,46 @@ def test_a_host_is_called_odd_at_most_as_often_as_stated(runs, generator, figure
         ever |= (evidence >= np.log(hosts / ALPHA)).any(axis=1)
     figure("hosts: any of 8 is called odd without reason, at any look", ever.mean())
     assert ever.mean() <= at_most(ALPHA, runs)
+
+
+def together(generator, runs, hosts, waves, between, wave_sd, *, naive):
+    """Return the share of runs that claim an effect at any look, if the rounds of a wave share a difference.
+
+    Each wave has one round on each host. `naive` leaves out the interval from the means of waves.
+    """
+    values = simulated(generator, runs, hosts, waves, between)
+    values = values + wave_sd * generator.standard_normal((runs, waves, 1))
+    ever = np.zeros(runs, dtype=bool)
+    for wave in range(1, waves + 1):
+        seen = values[:, :wave]
+        if hosts * wave < MINIMUM_ROUNDS:
+            continue
+        scopes = [excludes(seen.reshape(runs, -1))]
+        if hosts >= LEAST_HOSTS:
+            scopes.append(excludes(seen.mean(axis=1)))
+        if wave >= LEAST_HOSTS and not naive:
+            scopes.append(excludes(seen.mean(axis=2)))
+        widest = np.argmax([half for _, half in scopes], axis=0)
+        claims = np.choose(widest, [differs for differs, _ in scopes])
+        # Fewer waves say nothing about other times, so that is no claim about them.
+        ever |= claims & (wave >= LEAST_HOSTS)
+    return ever.mean()
+
+
+@pytest.mark.parametrize("design", [(5, 6), (8, 8), (20, 5)])
+@pytest.mark.parametrize("between", [0.0, 0.04])
+@pytest.mark.parametrize("wave_sd", [0.01, 0.03])
+def test_a_claim_about_other_times_is_wrong_at_most_as_often_as_stated(
+    design, between, wave_sd, runs, generator, figure
+):
+    share = together(generator, runs, *design, between, wave_sd, naive=False)
+    hosts, waves = design
+    words = f"hosts: {hosts} in {waves} waves, sd between hosts {between:.0%}, between waves {wave_sd:.0%}"
+    figure(f"{words}, widest of three", share)
+    assert share <= at_most(ALPHA, runs)
+
+
+def test_without_the_means_of_waves_claims_about_other_times_err_more_often(runs, generator, figure):
+    share = together(generator, runs, 8, 8, 0.0, 0.03, naive=True)
+    figure("hosts: 8 in 8 waves, sd between waves 3%, without the means of waves", share)
+    assert share > 0.2

@@ -18,6 +18,7 @@ from fakes.http_servers import nginx
 from fakes.ray_cluster import ray_cluster
 from uncork.spawn.reaper import processes
 
+EXPERIMENT = Path(__file__).parents[2] / "examples" / "pytest" / "orders.toml"
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
 
@@ -116,7 +117,25 @@ def test_more_nodes_than_the_cluster_has_are_refused(cluster, words):
         (*words, "-D", "2", "--nodes", "3", "--cluster", cluster.address, "--yes"), cluster.environment
     )
     assert done.returncode == 1
-    assert "the cluster has 2 nodes with a processor for Ray, but --nodes asks for 3" in done.stderr
+    assert "the cluster has 2 machines with a processor for Ray, but --nodes asks for 3" in done.stderr
+
+
+@pytest.mark.postgres
+def test_an_experiment_runs_on_two_hosts(cluster, tmp_path):
+    words = (sys.executable, "-m", "uncork", "run", str(EXPERIMENT), "--runs", str(tmp_path / "runs"))
+    asked = ("--budget", "40s", "--precision", "80%", "--hosts", "2", "--cluster", cluster.address)
+    unasked = run((*words, *asked), cluster.environment)
+    assert unasked.returncode == 1 and "must be confirmed: add --yes" in unasked.stderr
+    assert not (tmp_path / "runs").exists()
+    done = run((*words, *asked, "--yes"), cluster.environment)
+    assert done.returncode == 0, done.stderr
+    assert f"2 hosts of {cluster.address}, drawn by lot, will each start PostgreSQL" in done.stderr
+    assert "which counts as one host" in " ".join(done.stdout.split())
+    (folder,) = (tmp_path / "runs").iterdir()
+    (host,) = json.loads((folder / "hosts.json").read_text())
+    assert len(host["runs"]) == 2 and len(host["rounds"]) == 2 * max(host["waves"]) >= 5
+    too_many = run((*words, "--hosts", "3", "--cluster", cluster.address, "--yes"), cluster.environment)
+    assert too_many.returncode == 1 and "but --hosts asks for 3" in too_many.stderr
 
 
 def test_a_cluster_that_requires_no_token_gets_no_load(server, words):

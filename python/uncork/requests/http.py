@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from uncork.errors import UsageError
 from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, Request, Variable
 from uncork.model.load import Arrivals, ClusterRequest
-from uncork.requests.http_file import described_requests, file_and_urls, missing_server
+from uncork.requests.http_files.http_file import described_requests, file_and_urls, missing_server
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.part import cluster_given, part_given, read_cluster, read_part
 from uncork.requests.sweep import SweepOptions

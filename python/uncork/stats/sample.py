@@ -35,9 +35,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Observation", "UnitKind", "Units", "block_units", "host_units", "noise_units", "round_units"]
+__all__ = ["Observation", "UnitKind", "Units", "block_units", "grouped_units", "noise_units", "round_units"]
 
-UnitKind = Literal["round", "block", "host"]
+UnitKind = Literal["round", "block", "host", "wave"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class Observation:
 class Units:
     """The log ratios of one comparison, in the order of their rounds (or blocks).
 
-    `labels` holds each unit's (round, block); the block is 0 if the unit is a round. For hosts, it holds
-    (number of the host, 0).
+    `labels` holds each unit's (round, block); the block is 0 if the unit is a round. For hosts and
+    waves, it holds (number of the host or wave, 0).
     """
 
     values: tuple[float, ...]
@@ -86,19 +86,20 @@ def block_units(observations: Iterable[Observation], *, baseline: str, again: st
     return _by_block(_ratios(observations, above=variant, below=(baseline, again)))
 
 
-def host_units(units: Units, hosts: Mapping[int, int]) -> Units:
-    """Return one unit per host: the mean of its rounds. `hosts` maps each round to its host.
+def grouped_units(units: Units, groups: Mapping[int, int], kind: UnitKind) -> Units:
+    """Return one unit per group: the mean of its rounds. `groups` maps each round to its host or its wave.
 
     A variant may gain more on one kind of machine than on another. Rounds of one host share this difference,
-    so they say nothing about other hosts: about those, each host is one observation.
+    so they say nothing about other hosts: about those, each host is one observation. Rounds that several
+    hosts measure at the same time, a wave, likewise share what is peculiar to that time.
     """
-    of_host: dict[int, list[float]] = defaultdict(list)
+    of_group: dict[int, list[float]] = defaultdict(list)
     for value, (number, _) in zip(units.values, units.labels, strict=True):
-        of_host[hosts[number]].append(value)
+        of_group[groups[number]].append(value)
     return Units(
-        values=tuple(math.fsum(values) / len(values) for values in of_host.values()),
-        kind="host",
-        labels=tuple((host, 0) for host in of_host),
+        values=tuple(math.fsum(values) / len(values) for values in of_group.values()),
+        kind=kind,
+        labels=tuple((group, 0) for group in of_group),
         complete_blocks=units.complete_blocks,
         dropped_blocks=units.dropped_blocks,
     )

@@ -9,8 +9,8 @@ import pytest
 
 from uncork.errors import UsageError
 from uncork.load.http import check_http
-from uncork.requests.har import convert_har
 from uncork.requests.http import read_http
+from uncork.requests.http_files.har import convert_har
 from uncork.requests.http_options import HttpOptions
 
 UUID = "3f2b8a56-1c2d-4e5f-8a9b-0c1d2e3f4a5b"

@@ -1,4 +1,4 @@
-"""What the hosts of a merged experiment show: two scopes of each effect, and hosts that are odd."""
+"""What the hosts of an experiment show: the scopes of each effect, and hosts that are odd."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ __all__ = ["host_facts", "host_scopes"]
 
 
 def host_scopes(ledger: Ledger, item: Judged) -> HostScopes | None:
-    """Return the effect of a comparison on these hosts and on others like these; None for a single host."""
+    """Return the effect of a comparison on these hosts, on others, and at other times; None for one host."""
     these = ledger.these_hosts(item.cell, item.workload, item.variant) if ledger.has_hosts else None
     if these is None:
         return None
-    others = ledger.like_hosts(item.cell, item.workload, item.variant)
-    return HostScopes(_scope(these), None if others is None else _scope(others))
+    place = (item.cell, item.workload, item.variant)
+    others, times = ledger.like_hosts(*place), ledger.other_times(*place)
+    return HostScopes(
+        _scope(these),
+        None if others is None else _scope(others),
+        None if times is None else _scope(times),
+    )
 
 
 def host_facts(folder: Path, ledger: Ledger, confidence: float) -> Iterator[HostFacts]:
@@ -47,6 +52,7 @@ def host_facts(folder: Path, ledger: Ledger, confidence: float) -> Iterator[Host
             itself=None if worst is None else _scope(worst),
             odd=worst is not None and worst.e_value >= needed,
             lost=host.lost,
+            waves=len(set(host.waves)),
         )
 
 

@@ -18,8 +18,11 @@ def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
     Raises:
         StoreError: if the run's files are damaged.
     """
-    hosts = {number: host.number for host in read_hosts(reader.folder) for number in host.rounds}
-    ledger = Ledger(spec, "block" if reader.manifest.unit == "block" else "round", hosts)
+    measured = read_hosts(reader.folder)
+    hosts = {number: host.number for host in measured for number in host.rounds}
+    together = measured if len(measured) > 1 else ()
+    waves = {number: wave for host in together for number, wave in zip(host.rounds, host.waves, strict=False)}
+    ledger = Ledger(spec, "block" if reader.manifest.unit == "block" else "round", hosts, waves)
     known = {cell.name: cell for cell in cells(spec)}
     for row in reader.values():
         arm = Arm(row["variant"], row["again"])

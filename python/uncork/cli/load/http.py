@@ -18,7 +18,7 @@ from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
 from uncork.requests.http import cluster_of_http, read_http, sweep_of_http
-from uncork.requests.http_file import converted_traffic
+from uncork.requests.http_files.http_file import converted_traffic
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import HttpJob
 from uncork.requests.sweep import sweep_request

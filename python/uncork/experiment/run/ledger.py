@@ -22,7 +22,7 @@ from uncork.stats.sample import (
     UnitKind,
     Units,
     block_units,
-    host_units,
+    grouped_units,
     noise_units,
     round_units,
 )
@@ -30,7 +30,7 @@ from uncork.stats.sample import (
 __all__ = ["LEAST_HOSTS", "Compared", "Judged", "Ledger", "SliceCheck"]
 
 LEAST_HOSTS = MINIMUM_ROUNDS
-"""Hosts from which on something can be claimed about others."""
+"""Hosts from which on something can be claimed about others; for waves, about other times."""
 
 Compared = tuple[Cell, str, str]
 """A comparison: a cell, a workload, and the variant that is compared with the baseline."""
@@ -76,12 +76,21 @@ class Ledger:
             block.
         hosts: the host of each round, if rounds were measured on several hosts. From `LEAST_HOSTS` hosts on,
             an effect is that on hosts like these, if its interval is wider than that on these hosts.
+        waves: the wave of each round, if hosts measured rounds at the same time. From as many waves on, an
+            effect is that at other times, if its interval is the widest.
     """
 
-    def __init__(self, spec: Spec, unit: UnitKind, hosts: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        unit: UnitKind,
+        hosts: Mapping[int, int] | None = None,
+        waves: Mapping[int, int] | None = None,
+    ) -> None:
         self._spec = spec
         self._unit = unit
         self._hosts = hosts or {}
+        self._waves = waves or {}
         self._observations: dict[Pair, list[Observation]] = defaultdict(list)
         self._counts: dict[Pair, list[Counted]] = defaultdict(list)
         self._rounds: dict[Compared, set[int]] = defaultdict(set)
@@ -194,11 +203,9 @@ class Ledger:
         if self._spec.workloads[workload].metric == "success":
             counted = self._share_units((cell, workload), variant)
             return estimate_share(counted, confidence) if len(counted) else None
-        found = self.these_hosts(cell, workload, variant)
-        others = self.like_hosts(cell, workload, variant)
-        if found is None or others is None:
-            return found
-        return max(found, others, key=lambda one: one.half_width)
+        place = (cell, workload, variant)
+        scopes = (self.these_hosts(*place), self.like_hosts(*place), self.other_times(*place))
+        return max((one for one in scopes if one is not None), key=lambda one: one.half_width, default=None)
 
     def these_hosts(self, cell: Cell, workload: str, variant: str) -> Effect | None:
         """Return a comparison's effect on the hosts that were measured; None without a complete block."""
@@ -207,9 +214,18 @@ class Ledger:
 
     def like_hosts(self, cell: Cell, workload: str, variant: str) -> Effect | None:
         """Return a comparison's effect on other hosts of this kind; None below `LEAST_HOSTS` hosts."""
-        if not self._hosts or self._spec.workloads[workload].metric == "success":
+        return self._grouped(cell, workload, variant, self._hosts, "host")
+
+    def other_times(self, cell: Cell, workload: str, variant: str) -> Effect | None:
+        """Return a comparison's effect at other times; None below `LEAST_HOSTS` waves."""
+        return self._grouped(cell, workload, variant, self._waves, "wave")
+
+    def _grouped(
+        self, cell: Cell, workload: str, variant: str, groups: Mapping[int, int], kind: UnitKind
+    ) -> Effect | None:
+        if not groups or self._spec.workloads[workload].metric == "success":
             return None
-        units = host_units(self._units(cell, workload, variant), self._hosts)
+        units = grouped_units(self._units(cell, workload, variant), groups, kind)
         return estimate(units, self._spec.stop.confidence) if len(units) >= LEAST_HOSTS else None
 
     def host_noise(self, host: int) -> list[tuple[Pair, Effect]]:

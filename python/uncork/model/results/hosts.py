@@ -19,24 +19,27 @@ class ScopeEffect:
 
 @dataclass(frozen=True, slots=True)
 class HostScopes:
-    """What a comparison shows in two scopes; its own interval is the wider of both.
+    """What a comparison shows in two or three scopes; its own interval is the widest.
 
     `these_hosts` is the effect on the hosts that were measured, from their rounds. `hosts_like_these` is that
-    on other hosts of the same kind, from one mean per host; None with too few hosts.
+    on other hosts of the same kind, from one mean per host; None with too few hosts. `other_times` is that at
+    other times, from one mean per wave; None with too few waves, or if hosts did not measure together.
     """
 
     these_hosts: ScopeEffect
     hosts_like_these: ScopeEffect | None
+    other_times: ScopeEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """A host of a run that was merged from several, and its runs.
+    """A host of an experiment that several measured, and its runs.
 
     `itself` is the effect of the baseline on itself in its rounds, in the cell and workload in which they
     differ most; None if nothing complete was measured. `odd` means that they differ by more than chance, at
     the error rate of the experiment for all hosts together. `lost` says why the host did not measure until
-    the end, with the round that it measured then; empty if it did.
+    the end, with the round that it measured then; empty if it did. `waves` is in how many waves it measured;
+    0 if the runs were merged afterwards.
     """
 
     number: int
@@ -47,3 +50,4 @@ class HostFacts:
     itself: ScopeEffect | None
     odd: bool
     lost: str = ""
+    waves: int = 0

@@ -23,7 +23,7 @@ def host_words(result: RunResult) -> Iterator[str]:
     yield from _lost(result.hosts)
     many = count_words(len(result.hosts), "host")
     if len(result.hosts) == 1:
-        yield f"All {count_words(len(result.hosts[0].runs), 'run')} were measured on {result.hosts[0].name}."
+        yield f"All rounds were measured on {result.hosts[0].name}, which counts as one host."
         return
     measured = [one for one in result.comparisons if one.verdict in MEASURED]
     others = [one for one in measured if one.scopes is not None and one.scopes.hosts_like_these is not None]
@@ -37,6 +37,7 @@ def host_words(result: RunResult) -> Iterator[str]:
             yield f"The verdicts of {rest} are about these hosts only, because {_NEEDED}."
     else:
         yield (f"Measured on {many}. The verdicts are about these hosts only, because {_NEEDED}.")
+    yield from _waves(result)
     odd = [one for one in result.hosts if one.odd]
     if odd:
         names = series_words([_odd(one) for one in odd])
@@ -63,28 +64,48 @@ def host_sections(view: View) -> Iterator[Section]:
         )
         for one in result.hosts
     )
+    waves = any(one.waves for one in result.hosts)
     scopes = (
         Column("comparison", header=True),
         Column("on these hosts", whole=True),
         Column("on hosts like these", whole=True),
+        *((Column("at other times", whole=True),) if waves else ()),
     )
     compared = tuple(
         (
             Value(f"{one.variant} on {view.place((one.cell, one.workload))}"),
             Value(_effect(one.scopes.these_hosts)),
             Value(_effect(one.scopes.hosts_like_these) or "unknown"),
+            *((Value(_effect(one.scopes.other_times) or "unknown"),) if waves else ()),
         )
         for one in result.comparisons
         if one.scopes is not None
     )
     blocks = [Table("", columns, rows)]
     if compared:
-        blocks.append(Table("Effects with their intervals in two scopes", scopes, compared))
+        blocks.append(Table("Effects with their intervals by scope", scopes, compared))
     text = (
         "A variant may gain more on one kind of machine than on another. Rounds of one host share this "
         "difference, so the interval for other hosts has one observation per host."
     )
     yield Section("hosts", "Hosts", (Paragraph(text), *blocks))
+
+
+def _waves(result: RunResult) -> Iterator[str]:
+    """Say what rounds at the same time mean for the verdicts; nothing for runs merged afterwards."""
+    waves = max(one.waves for one in result.hosts)
+    if waves == 0:
+        return
+    if any(one.scopes is not None and one.scopes.other_times is not None for one in result.comparisons):
+        yield (
+            f"The hosts measured at the same time, in {waves} waves. Where the interval from the means of "
+            "waves is wider still, it decides."
+        )
+    else:
+        yield (
+            f"The hosts measured at the same time, in {count_words(waves, 'wave')}: fewer than five say "
+            "nothing about other times."
+        )
 
 
 def _lost(hosts: Sequence[HostFacts]) -> Iterator[str]:

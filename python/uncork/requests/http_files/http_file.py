@@ -10,11 +10,11 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from uncork.errors import UsageError
-from uncork.requests.har import Converted, convert_har, is_har
+from uncork.requests.http_files.har import Converted, convert_har, is_har
 from uncork.requests.http_options import HttpOptions
 
 if TYPE_CHECKING:
-    from uncork.requests.requests_file import SentRequests
+    from uncork.requests.http_files.requests_file import SentRequests
 
 __all__ = ["converted_traffic", "described_requests", "file_and_urls", "missing_server"]
 
@@ -64,7 +64,7 @@ def described_requests(
         SpecError: with all problems of the file.
     """
     # Plain addresses start without the library that validates files.
-    from uncork.requests.requests_file import parse_requests  # noqa: PLC0415
+    from uncork.requests.http_files.requests_file import parse_requests  # noqa: PLC0415
 
     _refuse_own(options)
     name = str(file)

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 from uncork.errors import UsageError
 from uncork.model.redaction import SECRET_HEADERS, is_secret
 from uncork.model.units import count_words
-from uncork.requests.requests_text import Group, requests_text
+from uncork.requests.http_files.requests_text import Group, requests_text
 
 __all__ = ["Converted", "convert_har", "is_har"]
 

@@ -1,0 +1,1 @@
+"""Read the requests of an HTTP load from files of several kinds."""
