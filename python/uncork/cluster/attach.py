@@ -6,8 +6,10 @@ import contextlib
 import logging
 import os
 import secrets
+import signal
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -74,7 +76,7 @@ def attached(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator
             yield
             return
         try:
-            with _quiet(), _silent():
+            with _quiet(), _silent(), _own_signals():
                 ray.init(address=request.place, log_to_driver=False, logging_level=logging.CRITICAL)
         except Exception as error:  # Ray raises many kinds: no connection, another version, a wrong token
             raise UsageError(
@@ -133,7 +135,7 @@ def _own_cluster(request: ClusterRequest, notify: Callable[[str], None]) -> Iter
                 'this process uses a Ray cluster already: leave out cluster="local", or use auto'
             )
         try:
-            with _quiet():
+            with _quiet(), _own_signals():
                 ray.init(
                     address="local",
                     num_cpus=request.nodes,
@@ -167,6 +169,20 @@ def _short_folder() -> Iterator[Path]:
             yield folder
     finally:
         tempfile.tempdir = before
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep what this process does on SIGTERM: Ray's core would print its stack instead."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
