@@ -20,7 +20,6 @@ def host_words(result: RunResult) -> Iterator[str]:
     """Yield about which hosts the verdicts are, and which hosts are odd; nothing for a run of one host."""
     if not result.hosts:
         return
-    yield from _lost(result.hosts)
     many = count_words(len(result.hosts), "host")
     if len(result.hosts) == 1:
         yield f"All rounds were measured on {result.hosts[0].name}, which counts as one host."
@@ -38,6 +37,7 @@ def host_words(result: RunResult) -> Iterator[str]:
     else:
         yield (f"Measured on {many}. The verdicts are about these hosts only, because {_NEEDED}.")
     yield from _waves(result)
+    yield from _lost(result.hosts)
     odd = [one for one in result.hosts if one.odd]
     if odd:
         names = series_words([_odd(one) for one in odd])
@@ -87,6 +87,7 @@ def host_sections(view: View) -> Iterator[Section]:
     text = (
         "A variant may gain more on one kind of machine than on another. Rounds of one host share this "
         "difference, so the interval for other hosts has one observation per host."
+        + (" Rounds of one wave likewise share what is peculiar to that time." if waves else "")
     )
     yield Section("hosts", "Hosts", (Paragraph(text), *blocks))
 
