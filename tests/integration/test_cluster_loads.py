@@ -17,11 +17,14 @@ from fakes.http_servers import nginx
 from fakes.local_nodes import LocalNodes, ShiftedAgent
 from uncork.cluster.agent import NodeAgent
 from uncork.cluster.loads import new_cluster_load, planned_load
+from uncork.cluster.sweeps import new_cluster_sweep
 from uncork.errors import RunError, UsageError
 from uncork.model.load import Arrivals, ClusterRequest, LoadOutcome
+from uncork.model.sweep import SweepSpec
 from uncork.report.load.parts import parts_reasons
-from uncork.requests.jobs import HttpJob
+from uncork.requests.jobs import HttpJob, SweepRequest
 from uncork.store.snapshots import read_snapshots
+from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.documents.loads import read_load
 
 pytestmark = pytest.mark.xdist_group("http")
@@ -169,3 +172,24 @@ def test_a_node_that_is_lost_before_the_start_ends_the_load(begun):
     with pytest.raises(RunError, match="node 2 is lost: the process of its agent has ended"):
         load.run(None, lambda _: None)
     assert not load.folder.exists()
+
+
+def test_a_sweep_sends_each_step_from_all_nodes(server, tmp_path):
+    before = len(server.requests("plain"))
+    spec = spec_for(server.ports["plain"], clients=2, arrivals=Arrivals("constant", 100.0), duration_ns=10**9)
+    job = HttpJob(spec, "uncork load http --sweep rate --nodes 2")
+    wanted = SweepRequest(SweepSpec("rate", 100.0, 200.0, 10**9, 9 * 10**9, (), seed=1), 100.0)
+    nodes = agents(0, 0)
+    sweep = new_cluster_sweep(tmp_path / "runs", job, wanted, ClusterRequest(2), nodes.reserve)
+    steps, notes = [], []
+    assert sweep.sweep(steps.append, notes.append) == "complete"
+    assert [step.level for step in steps[:2]] == [100.0, 200.0]
+    for step in steps:
+        assert step.complete and step.succeeded == pytest.approx(step.level, rel=0.1)
+    assert sum(step.started for step in steps) == len(server.requests("plain")) - before
+    result = kind_named("sweep").read(sweep.folder)
+    assert [level.level for level in result.levels] == [100.0, 200.0] and result.bottlenecks == ()
+    assert any("machines of the nodes are not watched" in one for one in result.missing)
+    few = SweepRequest(SweepSpec("clients", 1.0, 8.0, 10**9, 20 * 10**9, (), seed=1), 1.0)
+    with pytest.raises(UsageError, match="begin with at least -c 2"):
+        new_cluster_sweep(tmp_path / "runs", job, few, ClusterRequest(2), nodes.reserve)

@@ -18,7 +18,7 @@ from uncork.errors import ConnectError, RunError, UsageError
 from uncork.model.load import ClusterRequest, LoadOutcome, LoadProgress
 from uncork.requests.http import cluster_of_http, read_http, sweep_of_http
 from uncork.requests.http_options import HttpOptions
-from uncork.requests.jobs import HttpJob, LoadJob
+from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
 from uncork.requests.option import from_values
 from uncork.requests.sql import cluster_of_sql, read_request, sweep_of_sql
 from uncork.requests.sql_options import SqlOptions
@@ -169,11 +169,11 @@ def sweep_sql(
     with calling():
         read, texts = _sql_options(database, options, False, steps)
         job = _sql_job(read, texts, "sweep_sql", {**options, **steps})
-        wanted = sweep_of_sql(read, job.spec)
+        wanted = _wanted(sweep_of_sql(read, job.spec))
+        nodes = cluster_of_sql(read, job.spec, wanted)
         if sweep == "clients":  # an embedded server has room for the highest level
-            found = sweep_request(wanted)
-            job = job if found is None else replace(job, spec=replace(job.spec, clients=int(found.spec.end)))
-        return _swept(job, wanted, progress, runs)
+            job = replace(job, spec=replace(job.spec, clients=int(wanted.spec.end)))
+        return _swept(job, wanted, nodes, progress, runs)
 
 
 @documented(HttpOptions, HttpKeywords)
@@ -221,7 +221,8 @@ def sweep_http(
     with calling():
         read = _http_options(urls, options, False, steps)
         job = _http_job(read, call_text("sweep_http", {**options, **steps}, urls))
-        return _swept(job, sweep_of_http(read, job.spec), progress, runs)
+        wanted = _wanted(sweep_of_http(read, job.spec))
+        return _swept(job, wanted, cluster_of_http(read, job.spec, wanted), progress, runs)
 
 
 def merge(*parts: Run | Place, runs: Place | None = None) -> Run:
@@ -340,12 +341,27 @@ def _loaded(
     return loaded
 
 
-def _swept(job: LoadJob | HttpJob, options: SweepOptions, progress: Progress, runs: Place | None) -> SweepRun:
+def _wanted(options: SweepOptions) -> SweepRequest:
     request = sweep_request(options)
     if request is None:
         raise UsageError("sweep=None is not a sweep; use load_sql or load_http for a single level")
-    tell = teller(progress)
-    session = new_sweep(runs_folder(runs), job, request)
+    return request
+
+
+def _swept(
+    job: LoadJob | HttpJob,
+    request: SweepRequest,
+    nodes: ClusterRequest | None,
+    progress: Progress,
+    runs: Place | None,
+) -> SweepRun:
+    tell, root = teller(progress), runs_folder(runs)
+    if nodes is None:
+        session = new_sweep(root, job, request)
+    else:
+        from uncork.cluster.sweeps import new_cluster_sweep  # noqa: PLC0415 -- only with nodes
+
+        session = new_cluster_sweep(root, job, request, nodes)
     tell(f"run {session.folder.name}")
     status = session.sweep(lambda step: tell(load_step_line(step, request.spec, session.unit)), tell)
     if not (session.folder / "sweep_visits").is_dir():

@@ -73,6 +73,7 @@ class NodeAgent:
 
     def begin(self, job: bytes, program: Program = "load") -> None:
         """Start a part's process with its pickled job; it prepares itself, and then awaits a line."""
+        self._run, self._text, self._unfinished, self._sent_files = None, b"", b"", False
         self._scratch = Path(tempfile.mkdtemp(prefix="uncork-part-"))
         remove_at_death(self._scratch)
         with (self._scratch / "errors").open("wb") as errors:

@@ -17,8 +17,9 @@ from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, Request
 from uncork.model.load import Arrivals, ClusterRequest
 from uncork.requests.http_files.http_file import described_requests, file_and_urls, missing_server
 from uncork.requests.http_options import HttpOptions
-from uncork.requests.part import cluster_given, part_given, read_cluster, read_part
-from uncork.requests.sweep import SweepOptions
+from uncork.requests.jobs import SweepRequest
+from uncork.requests.part import part_given, read_cluster, read_part
+from uncork.requests.sweep import SweepOptions, most_clients
 from uncork.requests.words import advise_contradictions, read_arrivals, refuse
 
 __all__ = ["cluster_of_http", "read_http", "sweep_of_http"]
@@ -366,7 +367,8 @@ def sweep_of_http(options: HttpOptions, spec: HttpSpec) -> SweepOptions:
         ("--hdr-log", options.hdr_log is not None),
         ("--go-bench", options.go_bench),
         ("-P/--progress", options.progress is not None),
-        *((name, True) for name in (*part_given(options), *cluster_given(options))),
+        *((name, True) for name in part_given(options)),
+        ("--on-lost", options.on_lost is not None),
         ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
     )
     return SweepOptions(
@@ -386,8 +388,10 @@ def sweep_of_http(options: HttpOptions, spec: HttpSpec) -> SweepOptions:
 # ---- a cluster ----
 
 
-def cluster_of_http(options: HttpOptions, spec: HttpSpec) -> ClusterRequest | None:
-    """Return the nodes that send the load; None if this machine sends it.
+def cluster_of_http(
+    options: HttpOptions, spec: HttpSpec, sweep: SweepRequest | None = None
+) -> ClusterRequest | None:
+    """Return the nodes that send the load, or the steps of a sweep; None if this machine sends it.
 
     Raises:
         UsageError: if a load from nodes cannot be as the options ask.
@@ -395,9 +399,9 @@ def cluster_of_http(options: HttpOptions, spec: HttpSpec) -> ClusterRequest | No
     watched = "nodes watch only themselves; run `uncork profile db` beside the load"
     return read_cluster(
         options,
-        clients=spec.clients,
+        clients=spec.clients if sweep is None else most_clients(sweep, spec.clients),
         arrivals=spec.arrivals,
-        operations=spec.operations,
+        operations=spec.operations if sweep is None else None,
         excluded=(
             f"{option}: {remedy}"
             for option, given, remedy in (

@@ -15,12 +15,12 @@ from typing import Final
 from uncork.errors import UsageError
 from uncork.load import builtin
 from uncork.model.load import Arrivals, ClusterRequest, LoadLog, LoadScript, LoadSpec
-from uncork.requests.jobs import LoadJob, ServerOptions, TablesJob, TablesOptions, Vacuum
+from uncork.requests.jobs import LoadJob, ServerOptions, SweepRequest, TablesJob, TablesOptions, Vacuum
 from uncork.requests.load_options import CONNECT, HOW, INITIALIZE, OUTPUT, SWEEP, WATCH, WHAT, WHEN
 from uncork.requests.option import names_given
-from uncork.requests.part import PART, cluster_given, part_given, read_cluster, read_part
+from uncork.requests.part import PART, part_given, read_cluster, read_part
 from uncork.requests.sql_options import SqlOptions
-from uncork.requests.sweep import SweepOptions
+from uncork.requests.sweep import SweepOptions, most_clients
 from uncork.requests.words import advise_contradictions, read_arrivals, refuse
 
 __all__ = ["cluster_of_sql", "read_request", "sweep_of_sql"]
@@ -334,7 +334,8 @@ def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:
         ("--hdr-log", options.hdr_log is not None),
         ("--go-bench", options.go_bench),
         ("-P/--progress", options.progress is not None),
-        *((name, True) for name in (*part_given(options), *cluster_given(options))),
+        *((name, True) for name in part_given(options)),
+        ("--on-lost", options.on_lost is not None),
         ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
     )
     return SweepOptions(
@@ -351,15 +352,17 @@ def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:
     )
 
 
-def cluster_of_sql(options: SqlOptions, spec: LoadSpec) -> ClusterRequest | None:
-    """Return the nodes that send the load; None if this machine sends it.
+def cluster_of_sql(
+    options: SqlOptions, spec: LoadSpec, sweep: SweepRequest | None = None
+) -> ClusterRequest | None:
+    """Return the nodes that send the load, or the steps of a sweep; None if this machine sends it.
 
     Raises:
         UsageError: if a load from nodes cannot be as the options ask.
     """
     return read_cluster(
         options,
-        clients=spec.clients,
+        clients=spec.clients if sweep is None else most_clients(sweep, spec.clients),
         arrivals=spec.arrivals,
         operations=None,
         excluded=(

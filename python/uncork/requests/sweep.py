@@ -10,7 +10,7 @@ from uncork.model.sweep import SweepAxis, SweepSpec, parse_objectives
 from uncork.model.units import format_duration
 from uncork.requests.jobs import SweepRequest
 
-__all__ = ["SweepOptions", "sweep_request"]
+__all__ = ["SweepOptions", "most_clients", "sweep_request"]
 
 _STEP_NS: Final = 2_000_000_000
 _SHORTEST_NS: Final = 200_000_000
@@ -78,6 +78,11 @@ def sweep_request(options: SweepOptions) -> SweepRequest | None:
         )
     sweep = SweepSpec(axis, start or 1.0, end, step, budget, objectives, seed=options.seed)
     return SweepRequest(sweep, start)
+
+
+def most_clients(sweep: SweepRequest, clients: int) -> int:
+    """Return how many clients the largest step of a sweep has; `clients` are those of the load."""
+    return int(sweep.spec.end) if sweep.spec.axis == "clients" else clients
 
 
 def _end(to: float | None, axis: SweepAxis) -> float:

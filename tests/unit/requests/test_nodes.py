@@ -61,7 +61,12 @@ def test_a_load_of_sql_from_nodes_needs_a_server_of_all_and_no_log():
         cluster_of_sql(*sql(nodes=2, log=True))
 
 
-def test_a_sweep_cannot_come_from_nodes():
-    options, spec = http(nodes=2, sweep="clients", requests=None)
-    with pytest.raises(UsageError, match="--nodes cannot be combined with --sweep clients"):
-        sweep_request(sweep_of_http(options, spec))
+def test_the_largest_step_of_a_sweep_has_a_client_for_each_node():
+    options, spec = http(nodes=16, sweep="clients", to=32.0, clients=16, requests=None)
+    sweep = sweep_request(sweep_of_http(options, spec))
+    assert cluster_of_http(options, spec, sweep) == ClusterRequest(16)
+    options, spec = http(nodes=16, sweep="clients", to=12.0, requests=None)
+    with pytest.raises(UsageError, match="-c 12 is too few"):
+        cluster_of_http(options, spec, sweep_request(sweep_of_http(options, spec)))
+    with pytest.raises(UsageError, match="--on-lost cannot be combined with --sweep clients"):
+        sweep_request(sweep_of_http(*http(nodes=2, on_lost="stop", sweep="clients", requests=None)))

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from uncork.store.seen import Pressed, read_pressed
 from uncork.store.sweeps import SweepReader
 
 __all__ = ["build_sweep_result", "sweep_result"]
+
+_UNWATCHED: Final = "The machines of the nodes are not watched, so no bottleneck is named."
 
 
 def build_sweep_result(folder: Path) -> SweepResult:
@@ -101,7 +103,10 @@ def sweep_result(
         processors=int(environment.get("machine", {}).get("processors", "1")),
         environment=environment,
         operation="request" if "http" in plan else "transaction",
-        missing=tuple(dict.fromkeys(lacking for one in pressed for lacking in one.missing)),
+        missing=(
+            *(() if "nodes" not in manifest.options else (_UNWATCHED,)),
+            *dict.fromkeys(lacking for one in pressed for lacking in one.missing),
+        ),
     )
 
 

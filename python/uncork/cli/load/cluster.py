@@ -11,13 +11,14 @@ from uncork.cli import console
 from uncork.errors import UsageError
 from uncork.model.load import ClusterRequest
 from uncork.requests.http_options import HttpOptions
-from uncork.requests.jobs import HttpJob, LoadJob
+from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
 from uncork.requests.sql_options import SqlOptions
 
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
+    from uncork.workbench.load.sweeps import SweepSession
 
-__all__ = ["cluster_load", "confirm_cluster"]
+__all__ = ["cluster_load", "cluster_sweep", "confirm_cluster"]
 
 
 def cluster_load(
@@ -37,6 +38,24 @@ def cluster_load(
     plan = planned_load(job, request)
     confirm_cluster(statement(plan.size, request), request, yes=options.yes)
     return new_cluster_load(options.runs, plan)
+
+
+def cluster_sweep(
+    job: LoadJob | HttpJob, sweep: SweepRequest, request: ClusterRequest, options: SqlOptions | HttpOptions
+) -> SweepSession:
+    """Return a sweep from nodes that may start.
+
+    Raises:
+        UsageError, typer.Exit: see `cluster_load`.
+    """
+    from uncork.cluster.limits import statement  # noqa: PLC0415 -- only with --nodes
+    from uncork.cluster.ray_nodes import check_installed  # noqa: PLC0415
+    from uncork.cluster.sweeps import largest_step, new_cluster_sweep  # noqa: PLC0415
+
+    check_installed()
+    size = largest_step(job, sweep, request).size
+    confirm_cluster(f"at the highest level, {statement(size, request)}", request, yes=options.yes)
+    return new_cluster_sweep(options.runs, job, sweep, request)
 
 
 def confirm_cluster(sentence: str, request: ClusterRequest, *, yes: bool) -> None:

@@ -40,12 +40,12 @@ def load_http(options: HttpOptions) -> None:
     pids = tuple(dict.fromkeys(options.service_pid or ()))
     job = HttpJob(spec, redacted_command(sys.argv[1:]), pids, options.postgres, options.advise)
     check_outputs(options)
+    request = cluster_of_http(options, spec, sweep)
     if sweep is not None:
         from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415 -- only for sweeps
 
-        sweep_load(job, sweep, options)
+        sweep_load(job, sweep, options, request)
         return
-    request = cluster_of_http(options, spec)
     session: HttpSession | ClusterLoad
     if request is None:
         session = new_http_load(options.runs, job)

@@ -58,7 +58,7 @@ def load_sql(options: SqlOptions) -> None:
         job = replace(job, spec=replace(job.spec, clients=int(sweep.spec.end)))
     from uncork.cli.load.sweep import sweep_load  # noqa: PLC0415 -- only for sweeps
 
-    sweep_load(job, sweep, options)
+    sweep_load(job, sweep, options, cluster_of_sql(options, job.spec, sweep))
 
 
 def _load(job: LoadJob, options: SqlOptions) -> None:

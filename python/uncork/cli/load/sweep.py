@@ -7,6 +7,7 @@ import typer
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import report
+from uncork.model.load import ClusterRequest
 from uncork.model.results.sweep import SweepResult
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
@@ -18,9 +19,19 @@ from uncork.workbench.load.sweeps import new_sweep
 __all__ = ["sweep_load"]
 
 
-def sweep_load(job: LoadJob | HttpJob, sweep: SweepRequest, options: SqlOptions | HttpOptions) -> None:
-    """Sweep, show the result, and raise typer.Exit unless all went well."""
-    session = new_sweep(options.runs, job, sweep)
+def sweep_load(
+    job: LoadJob | HttpJob,
+    sweep: SweepRequest,
+    options: SqlOptions | HttpOptions,
+    request: ClusterRequest | None,
+) -> None:
+    """Sweep, from the nodes of `request` if any; show the result; raise typer.Exit unless all went well."""
+    if request is None:
+        session = new_sweep(options.runs, job, sweep)
+    else:
+        from uncork.cli.load.cluster import cluster_sweep  # noqa: PLC0415 -- only with --nodes
+
+        session = cluster_sweep(job, sweep, request, options)
     console.note(f"run {session.folder.name}")
     unit = session.unit
     status = session.sweep(

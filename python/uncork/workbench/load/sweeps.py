@@ -24,14 +24,14 @@ from uncork.store.seen import Pressed, write_pressed
 from uncork.store.sweeps import append_load_step, write_sweep
 from uncork.store.system import SystemWriter, system_tables
 from uncork.workbench.load.http import HttpSession, start_http_load
-from uncork.workbench.load.sql import Notify, place_of, start_load
+from uncork.workbench.load.sql import LoadSession, Notify, place_of, start_load
 from uncork.workbench.load.stress import stress
-from uncork.workbench.load.targets import LoadTarget
+from uncork.workbench.load.targets import SweepTarget
 from uncork.workbench.profile.database_part import watched_part
 from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["SweepSession", "new_sweep"]
+__all__ = ["SweepSession", "new_sweep", "started_sweep"]
 
 _STRESS_NS: Final = 4_000_000_000
 """The minimum time for which all components are watched: eighty samples of the sessions."""
@@ -43,9 +43,17 @@ _RAISED: Final = {"clients": "clients", "rate": "arrivals a second", "streams": 
 class Swept(Protocol):
     """A load that can be swept. Its run has been started, and `driven` prepares the server."""
 
-    record: RunRecord
+    @property
+    def record(self) -> RunRecord:
+        """The run."""
+        ...
 
-    def driven(self, notify: Notify) -> AbstractContextManager[LoadTarget]:
+    @property
+    def job(self) -> LoadJob | HttpJob:
+        """The load."""
+        ...
+
+    def driven(self, notify: Notify) -> AbstractContextManager[SweepTarget]:
         """Find or start the server, prepare it, and yield a target that sends the load; then clean up."""
         ...
 
@@ -57,13 +65,21 @@ def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> Sweep
         SetupError: if its folder cannot be written.
         ConnectError, UsageError: if the load or the connection string is wrong.
     """
+    return SweepSession(wanted, started_sweep(root, job, wanted))
+
+
+def started_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> LoadSession | HttpSession:
+    """Start the run of a sweep, and return the load that it sweeps.
+
+    Raises:
+        SetupError, ConnectError, UsageError: see `new_sweep`.
+    """
     question = f"sweep of {_RAISED[wanted.spec.axis]}: "
     if isinstance(job, HttpJob):
         names = ", ".join(request.name for request in job.spec.requests)
-        http = start_http_load(root, job, "sweep", f"{question}{names} of {job.spec.server.place}")
-        return SweepSession(wanted, http)
+        return start_http_load(root, job, "sweep", f"{question}{names} of {job.spec.server.place}")
     names = ", ".join(script.name for script in job.spec.scripts)
-    return SweepSession(wanted, start_load(root, job, "sweep", f"{question}{names}"))
+    return start_load(root, job, "sweep", f"{question}{names}")
 
 
 class SweepSession:
@@ -73,7 +89,7 @@ class SweepSession:
         self._wanted = wanted
         self._swept = swept
         self.folder = swept.record.folder
-        self.unit = "requests/s" if isinstance(swept, HttpSession) else "tps"
+        self.unit = "requests/s" if isinstance(swept.job, HttpJob) else "tps"
 
     def sweep(self, show: Callable[[LoadStep], None], notify: Notify) -> RunStatus:
         """Carry out load steps until the sweep is finished or the budget is used; call `show` after each.
@@ -98,7 +114,7 @@ class SweepSession:
                 status = "interrupted"  # the run has ended: its result is still shown
         return status
 
-    def _send_all(self, target: LoadTarget, show: Callable[[LoadStep], None], notify: Notify) -> RunStatus:
+    def _send_all(self, target: SweepTarget, show: Callable[[LoadStep], None], notify: Notify) -> RunStatus:
         write_plan(self.folder, target.plan())
         spec = self._wanted.spec
         if self._wanted.start is None:
@@ -124,11 +140,13 @@ class SweepSession:
                 append_load_step(self.folder, step)
             steps.append(step)
             show(step)
-        status = self._stress(target, spec, steps, notify)
+        status: RunStatus = "complete"
+        if target.watched:
+            status = self._stress(target, spec, steps, notify)
         return status if status != "complete" or any(step.succeeded for step in steps) else "failed"
 
     def _stress(
-        self, target: LoadTarget, spec: SweepSpec, steps: Sequence[LoadStep], notify: Notify
+        self, target: SweepTarget, spec: SweepSpec, steps: Sequence[LoadStep], notify: Notify
     ) -> RunStatus:
         """Watch all components past the knee and where the load breaks, apart from the timed load steps."""
         working = sorted({step.level for step in steps if step.works})
@@ -159,7 +177,7 @@ class SweepSession:
         return "complete"
 
     def _watch(
-        self, target: LoadTarget, spec: SweepSpec, steps: Sequence[LoadStep], level: float
+        self, target: SweepTarget, spec: SweepSpec, steps: Sequence[LoadStep], level: float
     ) -> list[str] | None:
         """Watch the database for findings, as a part of the run; return what is missing, None if interrupted.
 
@@ -174,7 +192,7 @@ class SweepSession:
         return None if seen is None else missing
 
     def _stressed(
-        self, target: LoadTarget, spec: SweepSpec, steps: Sequence[LoadStep], level: float
+        self, target: SweepTarget, spec: SweepSpec, steps: Sequence[LoadStep], level: float
     ) -> Pressed | None:
         """Watch all components at a level; return None if it was interrupted."""
         lowest = [step for step in steps if step.works and step.mean_ns is not None]

@@ -14,7 +14,7 @@ from uncork.model.load import ArrivalKind, Arrivals, LoadMeasurement, LoadSpec
 from uncork.model.sweep import SweepAxis
 from uncork.workbench.load.monitor import Components
 
-__all__ = ["HttpTarget", "LoadTarget", "SqlTarget"]
+__all__ = ["AnySpec", "HttpTarget", "LoadTarget", "SqlTarget", "SweepTarget", "first_rate", "probe", "raised"]
 
 _PROBE_CLIENTS: Final = 8
 _PROBE_NS: Final = 2_000_000_000
@@ -24,7 +24,7 @@ _FIRST_PART: Final = 1 / 8
 AnySpec = TypeVar("AnySpec", LoadSpec, HttpSpec)
 
 
-class LoadTarget(Protocol):
+class SweepTarget(Protocol):
     """A load on a server that is running, at any level."""
 
     @property
@@ -35,6 +35,11 @@ class LoadTarget(Protocol):
     @property
     def threads(self) -> int:
         """The number of threads that send."""
+        ...
+
+    @property
+    def watched(self) -> bool:
+        """Whether the machine that sends can be watched for a bottleneck: whether it is this one."""
         ...
 
     def plan(self) -> dict[str, Any]:
@@ -49,6 +54,18 @@ class LoadTarget(Protocol):
         """
         ...
 
+    def first_rate(self) -> float:
+        """Find the first rate of a sweep: a fraction of what a few clients reach in a closed loop.
+
+        Raises:
+            UsageError: if no operation succeeds.
+        """
+        ...
+
+
+class LoadTarget(SweepTarget, Protocol):
+    """A load that can also be sent unchanged, or for another time: what guards repeat."""
+
     def turn(self, number: int, duration_ns: int) -> Self:
         """Return the same load, limited to `duration_ns` unless it is a trace. For `number`, see `send`."""
         ...
@@ -61,14 +78,6 @@ class LoadTarget(Protocol):
         """
         ...
 
-    def first_rate(self) -> float:
-        """Find the first rate of a sweep: a fraction of what a few clients reach in a closed loop.
-
-        Raises:
-            UsageError: if no operation succeeds.
-        """
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class SqlTarget:
@@ -78,6 +87,7 @@ class SqlTarget:
     connection: Mapping[str, Any]
     pid: int | None
     components: Components
+    watched: bool = True
 
     @property
     def threads(self) -> int:
@@ -90,8 +100,7 @@ class SqlTarget:
 
     def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
         """See `LoadTarget`."""
-        base = replace(self.load, operations_each=None, log=None)
-        return self._run(_raised(base, axis, level, number, duration_ns, "poisson"))
+        return self._run(raised(self.load, axis, level, number, duration_ns))
 
     def turn(self, number: int, duration_ns: int) -> Self:
         """See `LoadTarget`."""
@@ -104,7 +113,7 @@ class SqlTarget:
 
     def first_rate(self) -> float:
         """See `LoadTarget`."""
-        return _first_rate(self._run(_probe(replace(self.load, operations_each=None, log=None))))
+        return first_rate(self._run(probe(replace(self.load, operations_each=None, log=None))))
 
     def _run(self, load: LoadSpec) -> LoadMeasurement:
         try:
@@ -119,6 +128,7 @@ class HttpTarget:
 
     spec: HttpSpec
     components: Components
+    watched: bool = True
 
     @property
     def threads(self) -> int:
@@ -131,10 +141,7 @@ class HttpTarget:
 
     def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
         """See `LoadTarget`."""
-        base = replace(self.spec, operations=None)
-        if axis == "streams":
-            base = replace(base, streams=int(level))
-        return self._run(_raised(base, axis, level, number, duration_ns, "constant"))
+        return self._run(raised(self.spec, axis, level, number, duration_ns))
 
     def turn(self, number: int, duration_ns: int) -> Self:
         """See `LoadTarget`."""
@@ -146,7 +153,7 @@ class HttpTarget:
 
     def first_rate(self) -> float:
         """See `LoadTarget`."""
-        return _first_rate(self._run(_probe(replace(self.spec, operations=None))))
+        return first_rate(self._run(probe(replace(self.spec, operations=None))))
 
     def _run(self, spec: HttpSpec) -> LoadMeasurement:
         try:
@@ -155,11 +162,17 @@ class HttpTarget:
             raise UsageError(str(error)) from error
 
 
-def _raised(
-    load: AnySpec, axis: SweepAxis, level: float, number: int, duration_ns: int, kind: ArrivalKind
-) -> AnySpec:
-    """Return the load of one load step. Rates use the arrivals of the load, or else those of `kind`."""
+def raised(load: AnySpec, axis: SweepAxis, level: float, number: int, duration_ns: int) -> AnySpec:
+    """Return the load of one load step. Rates use the arrivals of the load, or else the kind's usual ones."""
+    kind: ArrivalKind = "poisson"
     changed = replace(load, duration_ns=duration_ns, seed=load.seed + number, progress_s=None)
+    if isinstance(changed, HttpSpec):
+        kind = "constant"
+        changed = replace(changed, operations=None)
+        if axis == "streams":
+            changed = replace(changed, streams=int(level))
+    else:
+        changed = replace(changed, operations_each=None, log=None)
     if axis == "rate":
         if load.arrivals is not None:
             return replace(changed, arrivals=Arrivals(load.arrivals.kind, level, load.arrivals.size))
@@ -179,19 +192,22 @@ def _turn(load: AnySpec, count: str, number: int, duration_ns: int) -> AnySpec:
     return replace(changed, **ended)
 
 
-def _probe(load: AnySpec) -> AnySpec:
+def probe(load: AnySpec, least: int = 1) -> AnySpec:
+    """Return a short closed loop of a few clients, at least `least`; see `first_rate`."""
+    clients = max(_PROBE_CLIENTS, least)
     return replace(
         load,
-        clients=_PROBE_CLIENTS,
+        clients=clients,
         max_clients=None,
-        threads=min(load.threads, _PROBE_CLIENTS),
+        threads=max(1, min(load.threads, clients // least)),
         arrivals=None,
         duration_ns=_PROBE_NS,
         progress_s=None,
     )
 
 
-def _first_rate(measured: LoadMeasurement) -> float:
+def first_rate(measured: LoadMeasurement) -> float:
+    """Return the first rate of a sweep from what `probe` measured. Raises UsageError if nothing succeeded."""
     totals = measured.totals
     if not totals.succeeded:
         reason = totals.first_error or totals.message or str(totals.outcome)
