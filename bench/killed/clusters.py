@@ -12,6 +12,8 @@ Needs Ray (`make engines`) and nginx. Kinds of rounds:
 - ``kill``: at a random moment, in turn an agent or a raylet is killed (SIGKILL), a raylet is suspended
   (SIGSTOP), or the coordinator is killed. When is that noticed, when does the load end, do accounts close?
 - ``traffic``: what crosses the loopback interface while nodes load a server over a Unix socket;
+- ``slow``: in turn, all parts have their processors, or one gets 20 % of a processor (stopped for 80 of each
+  100 ms), in an open loop and in a closed loop. Is that one named as the one that disagrees, and no other?
 - ``p99``: two parts in turn from ``--shard`` and from nodes.
 """
 
@@ -264,6 +266,63 @@ def _loopback(seconds: float) -> float:
     return (received() - before) / (time.monotonic() - began)
 
 
+def slow(folder: Path, rounds: int, dice: random.Random) -> Iterator[str]:
+    """Slow one part down, and see whether it is named, and no other."""
+    right: Counter[str] = Counter()
+    with nginx(folder) as server, ray_cluster([{}] * NODES) as cluster:
+        for number in range(rounds):
+            loop = ("open", "closed")[number % 2]
+            rate = ["-R", RATE, "--arrivals", "poisson"] if loop == "open" else []
+            load = ["http", "-c", "8", *rate, "-D", "20", "--runs", folder / "runs", url(server), "-P", "1"]
+            for victim in (0, dice.randint(1, NODES)):
+                found = _slowed(words(*load, *on(cluster)), cluster, victim)
+                named = {one["number"] for one in found["parts"]["parts"] if one["disagrees"]}
+                kind = f"{loop} loop, {'one slow' if victim else 'all alike'}"
+                right[kind] += named == ({victim} if victim else set())
+                yield f"{kind}: slow {victim or 'none'}, named {sorted(named) or 'none'}"
+    for kind, count in sorted(right.items()):
+        yield f"{kind}: {count} right"
+
+
+def _slowed(command: list[str], cluster: RayCluster, victim: int) -> dict[str, Any]:
+    """Carry out a load while one of its parts gets a fifth of its time; none if the number is 0."""
+    with subprocess.Popen(
+        command, env=cluster.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as load:
+        if load.stderr is None or load.stdout is None:
+            raise AssertionError
+        for line in load.stderr:
+            if line.startswith("progress: "):
+                break
+        part = _part(victim) if victim else None
+        until = time.monotonic() + 30
+        while part is not None and time.monotonic() < until:
+            try:
+                os.kill(part, signal.SIGSTOP)
+                time.sleep(0.08)
+                os.kill(part, signal.SIGCONT)
+            except ProcessLookupError:
+                break
+            time.sleep(0.02)
+        output, _ = load.communicate()
+    return dict(json.loads(output))
+
+
+def _part(number: int) -> int:
+    """Return the process that sends a part: its run says which one it is."""
+    for one in processes():
+        place = Path(f"/proc/{one.pid}")
+        try:
+            if b"uncork.cluster.part_process" not in (place / "cmdline").read_bytes():
+                continue
+            for manifest in (place / "cwd").resolve().glob("runs/*/manifest.json"):
+                if json.loads(manifest.read_text())["options"]["part"]["number"] == number:
+                    return one.pid
+        except (OSError, KeyError, ValueError):
+            continue
+    raise SystemExit(f"part {number} is not running")
+
+
 def p99(folder: Path, rounds: int, _: random.Random) -> Iterator[str]:
     """Compare two parts with and without Ray."""
     ratios = []
@@ -305,7 +364,7 @@ def p99(folder: Path, rounds: int, _: random.Random) -> Iterator[str]:
 
 
 KINDS: Final[dict[str, Callable[[Path, int, random.Random], Iterator[str]]]] = {
-    one.__name__: one for one in (same, starts, kill, traffic, p99)
+    one.__name__: one for one in (same, starts, kill, slow, traffic, p99)
 }
 
 

@@ -66,6 +66,23 @@ def test_a_part_that_differs_is_named(odd, seconds, runs, generator, figure):
     assert wrong <= 0.02
 
 
+@pytest.mark.parametrize(("odd", "seconds", "begins"), [(10.0, 12, 2), (3.0, 60, 15)])
+def test_a_part_that_is_slow_for_most_of_the_time_is_named(odd, seconds, begins, runs, generator, figure):
+    loads, named = runs // 20, 0
+    for _ in range(loads):
+        load = _load(generator, 4, seconds, 1.0, 0.5)
+        for values in load.values():
+            values[1] = [
+                None if one is None else one * (odd if place >= begins else 1.0)
+                for place, one in enumerate(values[1])
+            ]
+        named += [one.part for one in disagreements(load)][:1] == [1]
+    figure(
+        f"parts: one that is {odd} times as slow from second {begins} of {seconds} on is named", named / loads
+    )
+    assert named >= 0.95 * loads
+
+
 def test_a_small_difference_is_no_fault_and_a_short_load_no_evidence(generator):
     assert not disagreements(_load(generator, 4, 600, 1.1, 0.0))
     assert not disagreements(_load(generator, 4, LEAST_INTERVALS - 1, 10.0, 0.0))

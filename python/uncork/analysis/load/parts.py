@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -32,7 +33,9 @@ def parts_facts(folder: Path, build: Callable[[Path], LoadResult]) -> PartsFacts
     stored = {one["number"]: one for one in merged["parts"] if one["stored"]}
     results = {number: build(part_folder(folder, number)) for number in stored}
     measured = {number: _measured(part_folder(folder, number)) for number in stored}
-    factors = _factors({number: (measured[number], one["shift"]) for number, one in stored.items()})
+    with closing(LoadReader(folder)) as reader:
+        alike = _equal_clients(reader.plan(), merged["count"])
+    factors = _factors({number: (measured[number], one["shift"]) for number, one in stored.items()}, alike)
     parts = tuple(_part(one, results.get(one["number"]), factors) for one in merged["parts"])
     others = [
         MeasuredPart(part.number, measured[part.number], stored[part.number]["shift"])
@@ -93,9 +96,17 @@ def _node_facts(node: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _factors(parts: Mapping[int, tuple[LoadMeasurement, int]]) -> dict[int, dict[str, float]]:
-    """Return the parts that disagree, and by which factors their quantiles differ from the other parts'.
+def _equal_clients(plan: Mapping[str, Any], parts: int) -> bool:
+    """Return whether each part of a closed loop has as many clients, so that their throughputs are alike."""
+    return plan.get("arrivals") is None and plan["clients"] % max(parts, plan["threads"]) == 0
 
+
+def _factors(
+    parts: Mapping[int, tuple[LoadMeasurement, int]], equal_clients: bool
+) -> dict[int, dict[str, float]]:
+    """Return the parts that disagree, and by which factors they differ from the others.
+
+    Their quantiles are compared, and their throughputs if all have `equal_clients` in a closed loop.
     Only whole intervals are compared: the last one of a part is usually shorter. Nothing is compared if every
     part left arrivals unsent: then latencies grow with each part's queue, and queues differ by chance.
     """
@@ -107,14 +118,26 @@ def _factors(parts: Mapping[int, tuple[LoadMeasurement, int]]) -> dict[int, dict
         number: quantiles_by_interval(measured, intervals, shift, list(_COMPARED.values()))
         for number, (measured, shift) in parts.items()
     }
-    by_name = {
+    by_name: dict[str, dict[int, list[int | None]]] = {
         name: {number: several[place] for number, several in values.items()}
         for place, name in enumerate(_COMPARED)
     }
+    if equal_clients:
+        by_name["throughput"] = {
+            number: _throughputs(measured, intervals, shift) for number, (measured, shift) in parts.items()
+        }
     found: dict[int, dict[str, float]] = {}
     for one in disagreements(by_name):
         found.setdefault(one.part, {})[one.quantile] = one.factor
     return found
+
+
+def _throughputs(measured: LoadMeasurement, intervals: int, shift: int) -> list[int | None]:
+    """Return how many operations succeeded in each interval of the load; None if none did."""
+    found = Counter[int]()
+    for row in measured.series:
+        found[row.interval + shift] += row.succeeded
+    return [found[interval] or None for interval in range(intervals)]
 
 
 def _figures(parts: list[MeasuredPart]) -> tuple[float, int | None, int | None]:

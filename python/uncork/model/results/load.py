@@ -270,7 +270,8 @@ class PartFacts:
     perhaps begun, by a part that was killed, lost or is missing. `ended` says how the part ended, `seconds`
     after how many seconds. `start_late_ns` is how long after the start time it started, `began_after_ns` how
     long after the first part, by the wall clocks. `limit` says whether its generator was the bottleneck.
-    `disagrees` has the factors by which its quantiles differ from those of the other parts, if they do.
+    `disagrees` has the factors by which its quantiles and throughput differ from those of the other parts, if
+    they do.
 
     Only a part from a node of a cluster has what follows. The node's clock was ahead by `clock_offset_ns`,
     within ±`clock_bound_ns`, and at the end by `clock_drift_ns` more. If the node was lost, `lost` is the

@@ -5,9 +5,11 @@ interval, a part's quantile is compared with the median of the others' (in logar
 factor). The mean difference gets an interval from batches of intervals, widened for batches that depend on
 each other, and for the number of comparisons (Bonferroni). A part disagrees if the difference is certain and
 larger than `MATTERS`: machines at different distances from the server differ a little, and that is no fault.
-The part that differs most is named first; then the rest is compared without it, because it would also shift
-the median that the others are compared with. ``tests/calibration/test_parts.py`` simulates the false alarms
-and the power.
+A part that is slow for most of the time differs so unevenly that its interval is wide. So a part also
+disagrees if it is the farthest from the others, by more than `MATTERS`, in more intervals than chance allows:
+of k parts that are alike, each is the largest in one of k intervals. The part that differs most is named
+first; then the rest is compared without it, because it would also shift the median that the others are
+compared with. ``tests/calibration/test_parts.py`` simulates the false alarms and the power.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ LEAST_INTERVALS: Final = 5
 _MOST_BATCHES: Final = 20
 _CORRELATED: Final = 3.0
 """How much larger the variance of a mean is if batches have a correlation of 0.5 with the next one."""
+_AGAIN: Final = 0.25
+"""The least chance that a part is the farthest: who was it in one interval is likely to be it again."""
 _WRONG: Final = 0.01
 """The probability that any part of a load is named although all are alike."""
 
@@ -84,7 +88,25 @@ def _certain_factor(part: int, parts: Mapping[int, Sequence[float | None]], wron
         for start in range(0, len(differences) - size + 1, size)
     ]
     mean = math.fsum(batches) / len(batches)
+    if abs(mean) <= math.log(MATTERS):
+        return None
     variance = math.fsum((one - mean) ** 2 for one in batches) / (len(batches) - 1)
     error = math.sqrt(_CORRELATED * variance / len(batches))
-    half = student_quantile(1 - wrong / 2, len(batches) - 1) * error
-    return math.exp(mean) if abs(mean) - half > 0 and abs(mean) > math.log(MATTERS) else None
+    half = student_quantile(1 - wrong / 4, len(batches) - 1) * error
+    certain = abs(mean) > half or _is_farthest(part, parts, math.copysign(1.0, mean), wrong / 4)
+    return math.exp(mean) if certain else None
+
+
+def _is_farthest(part: int, parts: Mapping[int, Sequence[float | None]], side: float, wrong: float) -> bool:
+    """Return whether a part is the largest (`side` 1) or smallest (-1) more often than chance allows."""
+    times = many = 0
+    for place, value in enumerate(parts[part]):
+        beside = [values[place] for number, values in parts.items() if number != part]
+        known = [side * math.log(one) for one in beside if one]
+        if value and len(known) == len(beside):
+            many += 1
+            own = side * math.log(value)
+            times += own > max(known) and own > median(known) + math.log(MATTERS)
+    chance = max(1 / len(parts), _AGAIN)
+    tail = (math.comb(many, k) * chance**k * (1 - chance) ** (many - k) for k in range(times, many + 1))
+    return math.fsum(tail) < wrong
