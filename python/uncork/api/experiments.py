@@ -100,7 +100,7 @@ def run(
             raise UsageError(
                 "--resume continues a run unchanged: leave out the source, --set, --workload and --seed"
             )
-        if read.hosts is not None:
+        if host_request(read, seed=0) is not None:
             raise UsageError("--hosts starts a new run: leave out resume")
         folder = resume.folder if isinstance(resume, Run) else find_run(root, resume, failed=True)
         with closing(RunReader(folder)) as reader:

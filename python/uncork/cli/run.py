@@ -35,7 +35,7 @@ def run(options: RunOptions) -> None:
     changes = changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
     server = choose_server(options.dsn, options.pg_bin, options.port)
     if options.resume is not None:
-        if options.hosts is not None:
+        if host_request(options, seed=0) is not None:
             raise UsageError("--hosts starts a new run: leave out --resume")
         if options.file is not None or options.sets or options.workloads or options.seed is not None:
             raise UsageError(
@@ -43,21 +43,19 @@ def run(options: RunOptions) -> None:
             )
         folder = find_run(options.runs, options.resume, failed=True)
         source = run_source(RunReader(folder), changes)
-        expectations = parse_expectations(options.expect, source)
-        session = resume_run(folder, source, server)
     elif options.file is None:
         raise UsageError("name an experiment file (`uncork new` writes one), or --resume a stored run")
     else:
-        source = file_source(options.file, changes)
-        expectations = parse_expectations(options.expect, source)
-        _warn(source)
-        measure(new_session(options, source, server), expectations)
-        return
+        folder, source = None, file_source(options.file, changes)
+    expectations = parse_expectations(options.expect, source)
     _warn(source)
+    session = new_session(options, source, server) if folder is None else resume_run(folder, source, server)
     measure(session, expectations)
 
 
-def new_session(options: RunOptions | CaseOptions, source: Source, server: ServerChoice) -> ExperimentSession:
+def new_session(
+    options: RunOptions | RerunOptions | CaseOptions, source: Source, server: ServerChoice
+) -> ExperimentSession:
     """Return a new run of an experiment: on this machine, or on the hosts that the options ask for.
 
     Raises:
@@ -85,9 +83,9 @@ def rerun(options: RerunOptions) -> None:
             f"run {reader.manifest.id} was measured on {reader.manifest.server}; name that server with --dsn"
         )
     expectations = parse_expectations(options.expect, source)
-    session = new_run(options.runs, source, choose_server(options.dsn, options.pg_bin, options.port))
+    server = choose_server(options.dsn, options.pg_bin, options.port)
     _warn(source)
-    measure(session, expectations)
+    measure(new_session(options, source, server), expectations)
 
 
 def _warn(source: Source) -> None:

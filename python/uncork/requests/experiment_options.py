@@ -175,6 +175,9 @@ class RerunOptions:
     pg_bin: ServerBinaries = None
     port: ServerPort = None
     expect: Expect = None
+    hosts: HostCount = None
+    cluster: HostCluster = None
+    yes: Confirmed = False
     runs: Runs = DEFAULT_RUNS
 
 

@@ -22,7 +22,7 @@ from uncork.analysis.experiment.services import (
     request_counts,
     shares_of_success,
 )
-from uncork.analysis.experiment.stored import stored_ledger
+from uncork.analysis.experiment.stored import judged_ledger
 from uncork.experiment.plan.order import cells
 from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.experiment.run.ledger import Judged
@@ -55,6 +55,7 @@ from uncork.profile.system import system_use
 from uncork.requests.source import Published, published_figures, run_source
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
+from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
 from uncork.store.system import read_system
 
@@ -83,9 +84,7 @@ class _Assembly:
         self.spec: Spec = run_source(reader).spec
         self.cells = {cell.name: cell for cell in cells(self.spec)}
         self.published, self.source = published_figures(reader.manifest.case)
-        self.ledger = stored_ledger(reader, self.spec)
-        for row in reader.refusals():
-            self.ledger.refused[(self.cells[row["cell"]], row["workload"], row["variant"])] = row["reason"]
+        self.ledger = judged_ledger(reader, self.spec)
         self.metrics = [self._metric(row) for row in reader.metrics()]
         self.requests = tuple(request_counts(reader, self.spec, self.cells))
         self.values = _combined_values(self.metrics) | shares_of_success(self.requests, self.spec)
@@ -390,7 +389,7 @@ class _Assembly:
             trials=totals["trials"],
             failed_trials=totals["failed"],
             stopped_because=last.reason if last else "still running, or killed",
-            reproduce=f"uncork rerun {manifest.id}",
+            reproduce=_reproduce(self.reader),
             uncork_version=manifest.uncork_version,
         )
 
@@ -412,6 +411,12 @@ class _Assembly:
         elapsed = self.reader.manifest.attempts
         if self.reader.manifest.status != "complete" and elapsed and self.reader.totals()["trials"]:
             yield f"the run did not reach its own stopping rule: {elapsed[-1].reason}"
+
+
+def _reproduce(reader: RunReader) -> str:
+    """Return the command that measures a run again, on as many hosts if they measured together."""
+    nodes = sum(len(host.runs) for host in read_hosts(reader.folder) if host.waves)
+    return f"uncork rerun {reader.manifest.id}" + (f" --hosts {nodes}" if nodes else "")
 
 
 def _combined_values(metrics: Sequence[ArmMetric]) -> dict[tuple[str, str, str], float]:

@@ -9,7 +9,7 @@ from uncork.model.trial import Arm, Trial
 from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
 
-__all__ = ["stored_ledger"]
+__all__ = ["judged_ledger", "stored_ledger"]
 
 
 def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
@@ -20,8 +20,8 @@ def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
     """
     measured = read_hosts(reader.folder)
     hosts = {number: host.number for host in measured for number in host.rounds}
-    together = measured if len(measured) > 1 else ()
-    waves = {number: wave for host in together for number, wave in zip(host.rounds, host.waves, strict=False)}
+    together = [host for host in measured if host.waves] if len(measured) > 1 else []
+    waves = {number: wave for host in together for number, wave in zip(host.rounds, host.waves, strict=True)}
     ledger = Ledger(spec, "block" if reader.manifest.unit == "block" else "round", hosts, waves)
     known = {cell.name: cell for cell in cells(spec)}
     for row in reader.values():
@@ -34,4 +34,17 @@ def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
             row["started"],
             long_slices=row["long_slices"],
         )
+    return ledger
+
+
+def judged_ledger(reader: RunReader, spec: Spec) -> Ledger:
+    """Return a ledger with every trial and refusal of a stored run.
+
+    Raises:
+        StoreError: if the run's files are damaged.
+    """
+    ledger = stored_ledger(reader, spec)
+    known = {cell.name: cell for cell in cells(spec)}
+    for row in reader.refusals():
+        ledger.refused[known[row["cell"]], row["workload"], row["variant"]] = row["reason"]
     return ledger
