@@ -1,6 +1,7 @@
 """An experiment on several hosts, without Ray: agents in this process, whose servers are real."""
 
 import json
+import sys
 import zlib
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pytest
 
 from fakes.local_nodes import LocalNodes
 from uncork.analysis.experiment.result import build_result
+from uncork.cluster import conductor
 from uncork.cluster.agent import NodeAgent
 from uncork.cluster.experiments import new_host_session
-from uncork.errors import UsageError
+from uncork.errors import RunError, UsageError
 from uncork.experiment.run.events import Finished, RoundEnded
 from uncork.model.load import ClusterRequest
 from uncork.report.experiment.answer import answer_experiment
@@ -38,6 +40,40 @@ class MachineAgent(NodeAgent):
         return files
 
 
+FAILING = """
+import sys
+from uncork.cluster import host_process
+from uncork.errors import ServerCrash
+
+def fail(self, left=[{rounds}]):
+    left[0] -= 1
+    if left[0] < 0:
+        raise ServerCrash("the server does not come back")
+    self._open = None
+
+host_process.Granted.end_round = fail
+host_process.main()
+"""
+"""A program of a host that fails after some rounds: the last one is stored, but not reported."""
+
+
+class FailingAgent(MachineAgent):
+    """An agent of a host whose program fails after some rounds."""
+
+    def __init__(self, number, rounds):
+        super().__init__(number)
+        self._commands = {"experiment": (sys.executable, "-c", FAILING.format(rounds=rounds))}
+
+
+class KeepingNodes(LocalNodes):
+    """Nodes of which the second does not hand over its first round."""
+
+    def ask(self, number, method, *arguments):
+        if number == 2 and (2, method) in self.calls and method == "new_files":
+            self.freeze(2)
+        return super().ask(number, method, *arguments)
+
+
 @pytest.fixture
 def started(tmp_path):
     notes = []
@@ -63,8 +99,10 @@ def test_each_wave_has_a_round_of_every_host_and_all_decide_together(started):
     assert [one.number for one in events if isinstance(one, RoundEnded)] == [2 * one for one in waves[0]]
     assert isinstance(events[-1], Finished) and "precise as asked" in events[-1].reason
     assert result.run.status == "complete" and result.run.rounds == 2 * len(waves[0]) >= 5
+    assert result.run.reproduce == f"uncork rerun {session.folder.name} --hosts 2"
     (comparison,) = result.comparisons
     assert comparison.scopes.these_hosts.count == result.run.rounds
+    assert f"in {len(waves[0])} waves" in " ".join(answer_experiment(result).reasons)
     assert not notes
 
 
@@ -102,5 +140,31 @@ def test_an_experiment_that_a_host_cannot_prepare_is_refused_and_leaves_nothing(
     file.write_text(EXAMPLE.read_text().replace("INSERT INTO orders", "INSERT INTO ordres"))
     session, _ = started(LocalNodes([MachineAgent(1), MachineAgent(2)]), file=file)
     with pytest.raises(UsageError, match=r'node \d .*"ordres" does not exist'):
+        list(session.events())
+    assert not session.folder.exists()
+
+
+def test_a_host_whose_program_fails_is_lost_with_its_unreported_round(started):
+    session, notes = started(LocalNodes([MachineAgent(1), FailingAgent(2, rounds=1)]))
+    list(session.events())
+    hosts = read_hosts(session.folder)
+    assert [one.lost for one in hosts] == ["", "the server does not come back"]
+    assert hosts[1].waves == (1,) and len(hosts[0].waves) >= 4
+    assert build_result(session.folder).run.rounds == len(hosts[0].rounds) + 1
+    assert any("the server does not come back" in one for one in notes)
+
+
+def test_a_host_that_keeps_its_round_is_lost_and_the_others_continue(started, monkeypatch):
+    monkeypatch.setattr(conductor, "_ANSWER_S", 3.0)
+    session, notes = started(KeepingNodes([MachineAgent(1), MachineAgent(2)]))
+    list(session.events())
+    hosts = read_hosts(session.folder)
+    assert "could not be fetched" in hosts[1].lost and not hosts[1].rounds and len(hosts[0].rounds) >= 5
+    assert any("node 2" in one and "1 host continues" in one for one in notes)
+
+
+def test_without_a_host_that_measured_the_run_is_gone_and_the_reason_told(started):
+    session, _ = started(LocalNodes([FailingAgent(1, rounds=0), FailingAgent(2, rounds=0)]))
+    with pytest.raises(RunError, match=r"no host has measured a round: .* the server does not come back"):
         list(session.events())
     assert not session.folder.exists()

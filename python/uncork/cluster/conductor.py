@@ -154,7 +154,7 @@ class Conductor:
                 if message.get("ready"):
                     waiting.discard(number)
             if news.status is not None:
-                why = self.outcome(number) or self._last_words(number, news.status)
+                why = self._outcome(number) or self._last_words(number, news.status)
                 raise RunError(f"{self.name(number)}: its part ended before the start: {why}")
 
     def start(self, connections: int, warm_up_ns: int) -> int:
@@ -187,19 +187,23 @@ class Conductor:
     def watch_round(self, lose: Callable[[int, Lost], None]) -> set[int]:
         """Watch until each node that still measures has reported a round; return the nodes that reported one.
 
-        `lose` is called for each node that is lost meanwhile. Others have ended by themselves.
+        `lose` is called for each node that is lost meanwhile, or whose program fails. Others have ended by
+        themselves.
         """
         measured: set[int] = set()
         for number, news in self._turns(lambda: None if measured.issuperset(self.sending) else _ROUND_S):
             if news is not None and any("round" in one for one in news.said):
                 measured.add(number)
+            if news is not None and news.status:
+                words = self._outcome(number) or self._last_words(number, news.status)
+                self.lost[number] = Lost(words, wall_ns(), None)
             self._note_end(number, news, lose)
-        return measured
+        return measured - self.lost.keys()
 
     def _note_end(self, number: int, news: News | None, lose: Callable[[int, Lost], None]) -> None:
         if news is not None and news.status is not None:
             self._roll.end(number)
-            if self.outcome(number) is None:  # its process was killed, but its files are there
+            if self._outcome(number) is None:  # its process was killed, but its files are there
                 words = self._last_words(number, news.status)
                 self.lost[number] = Lost(f"the process of its part ended: {words}", wall_ns(), None)
         if number in self.lost:
@@ -216,9 +220,15 @@ class Conductor:
         known = [one for one in self.numbers if one not in self.lost or self.lost[one].until_ns is None]
         self._fetch(known, "files", take)
 
-    def collect_new(self, numbers: Collection[int], take: Callable[[int, dict[str, bytes]], None]) -> None:
-        """Fetch from some nodes the files that were not fetched before; who does not answer is lost now."""
+    def collect_new(
+        self, numbers: Collection[int], take: Callable[[int, dict[str, bytes]], None]
+    ) -> set[int]:
+        """Fetch from some nodes the files that were not fetched before; who does not answer is lost now.
+
+        Return the nodes that answered.
+        """
         self._fetch(sorted(numbers), "new_files", take)
+        return set(numbers) - self.lost.keys()
 
     def _fetch(
         self, numbers: Iterable[int], method: str, take: Callable[[int, dict[str, bytes]], None]
@@ -235,11 +245,6 @@ class Conductor:
         """Wait until no lost part can send any more."""
         until_ns = max((one.until_ns or 0 for one in self.lost.values()), default=0)
         time.sleep(max(0, until_ns - wall_ns()) / 1e9)
-
-    def outcome(self, number: int) -> str | None:
-        """Return how a part ended by its own words, well or not; None if it had none."""
-        words = [one.get("outcome") or one.get("error") for one in self._said[number]]
-        return next((word for word in reversed(words) if word is not None), None)
 
     def _turns(self, pace: Callable[[], float | None]) -> Iterator[tuple[int, News | None]]:
         """Ask the open nodes, and yield their news as they come, or None for a node that is lost.
@@ -288,6 +293,11 @@ class Conductor:
         self._roll.end(number)
         until_ns = self._renewed_ns.get(number, wall_ns()) + STALE_NS + LEASE_NS
         self.lost[number] = Lost(reason, wall_ns(), until_ns)
+
+    def _outcome(self, number: int) -> str | None:
+        """Return how a part ended by its own words, well or not; None if it had none."""
+        words = [one.get("outcome") or one.get("error") for one in self._said[number]]
+        return next((word for word in reversed(words) if word is not None), None)
 
     def _last_words(self, number: int, status: int) -> str:
         """Return what is known about the end of a part that said nothing itself."""

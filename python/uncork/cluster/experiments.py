@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import wait
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from uncork.analysis.experiment.stored import stored_ledger
+from uncork.analysis.experiment.stored import judged_ledger
 from uncork.cluster import ray_nodes
 from uncork.cluster.agent import NodeAgent
 from uncork.cluster.conductor import Conductor, Lost
@@ -26,7 +26,6 @@ from uncork.cluster.kept_parts import KeptPart
 from uncork.cluster.limits import unusable
 from uncork.cluster.ports import News, NodeFacts, Reserve
 from uncork.errors import RunError, UsageError
-from uncork.experiment.plan.order import cells
 from uncork.experiment.run.events import Event, Finished, Preparing, RoundEnded
 from uncork.experiment.run.ledger import Ledger, Pair
 from uncork.experiment.spec.schema import Spec
@@ -39,8 +38,8 @@ from uncork.store.loads import write_environment
 from uncork.store.parts import part_folder
 from uncork.store.query import RunReader
 from uncork.workbench.experiment.joining import Joining, host_numbers, processor_words
-from uncork.workbench.experiment.session import source_files
-from uncork.workbench.run_record import RunRecord, draft, start_run
+from uncork.workbench.experiment.session import note_finished, start_experiment
+from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 
 __all__ = ["HostSession", "host_statement", "new_host_session"]
@@ -80,19 +79,20 @@ def new_host_session(
     """
     if reserve is None:
         ray_nodes.check_installed("--hosts")
-    spec = source.spec
-    manifest = draft(
-        kind="experiment",
-        name=spec.experiment.name,
-        question=spec.experiment.question,
-        server=f"embedded, on {count_words(request.nodes, 'host')}",
-        options=source.options.stored(),
-        seed=spec.experiment.seed,
-        unit="round",
-        case=source.case,
-    )
-    record = start_run(root, manifest, files=source_files(source))
+    server = f"embedded, on {count_words(request.nodes, 'host')}"
+    record = start_experiment(root, source, server, "round")
     return HostSession(record, source, request, binaries, notify, reserve or ray_nodes.reserved)
+
+
+@dataclass(slots=True)
+class _Host:
+    """A node: what its run says about it, the numbers of its rounds in the whole, and why it was lost."""
+
+    facts: RunHost
+    processor: str
+    run: str
+    rounds: list[int] = field(default_factory=list)
+    lost: str = ""
 
 
 class HostSession:
@@ -117,9 +117,8 @@ class HostSession:
         self._notify = notify
         self._reserve = reserve
         self._joining = Joining(record.folder)
-        self._rounds: dict[int, list[int]] = defaultdict(list)
+        self._hosts: dict[int, _Host] = {}
         self._waves: dict[int, int] = {}
-        self._lost: dict[int, str] = {}
         self._told: set[str] = set()
         self._begun_ns = time.monotonic_ns()
 
@@ -142,8 +141,7 @@ class HostSession:
             try:
                 yield from self._prepare(conductor)
                 finished = yield from self._measure(conductor)
-                record.status, record.reason = "failed" if finished.is_empty else "complete", finished.reason
-                record.keep |= finished.is_empty
+                note_finished(record, finished)
                 self.refused = finished.is_empty
                 yield finished
             finally:
@@ -162,9 +160,15 @@ class HostSession:
         yield Preparing(f"preparing {hosts}: servers, data and answers", 0, 1)
         conductor.everyone("begin", pickle.dumps(self._job), "experiment")
         conductor.prepare()
-        conductor.collect_new(conductor.sending, self._keep)
-        self._join(conductor.sending, 0)
-        write_environment(self.folder, RunReader(part_folder(self.folder, 1)).environment())
+        prepared = conductor.collect_new(conductor.numbers, self._keep)
+        for number in prepared:
+            self._hosts[number] = _host(part_folder(self.folder, number))
+        self._note_lost(conductor)
+        if not prepared:
+            raise RunError(self._nothing(conductor))
+        self._join(prepared, 0)
+        first = RunReader(part_folder(self.folder, min(prepared)))
+        write_environment(self.folder, first.environment())
 
     def _hear(self, number: int, news: News) -> None:
         """Show a host's messages; the same one from several hosts once."""
@@ -181,43 +185,46 @@ class HostSession:
     def _measure(self, conductor: Conductor) -> Generator[Event, None, Finished]:
         """Measure waves of rounds until enough is known, or no host has budget left."""
 
-        def lose(number: int, why: Lost) -> None:
-            self._lost[number] = why.reason
-            left = count_words(len(conductor.sending), "host")
-            name = conductor.name(number)
-            self._notify(f"{name} is lost with the round that it measured ({why.reason}): {left} continue")
+        def lose(_: int, __: Lost) -> None:
+            self._note_lost(conductor)
 
-        wave, reason = 0, ""
-        while conductor.sending:
-            ledger = self._ledger()
-            nothing = ledger.nothing_left()
-            if nothing is not None:
-                return self._finished(nothing, is_empty=True)
-            open_pairs = ledger.open_pairs()
-            if not open_pairs:
-                reason = "every comparison is decided, or as precise as asked"
-                break
+        ledger, wave = self._ledger(), 0
+        nothing = ledger.nothing_left()
+        if nothing is not None:
+            return self._finished(nothing, is_empty=True)
+        while conductor.sending and (open_pairs := ledger.open_pairs()):
             wave += 1
             self._grant(conductor, open_pairs)
-            measured = conductor.watch_round(lose)
-            conductor.collect_new(measured, self._keep)
-            self._join(measured - conductor.lost.keys(), wave)
+            measured = conductor.collect_new(conductor.watch_round(lose), self._keep)
+            self._note_lost(conductor)
             if measured:
-                yield self._round_ended()
-        if not self._rounds:
+                self._join(measured, wave)
+                ledger = self._ledger()
+                yield self._round_ended(ledger)
+        if not self._record.rounds:
             raise RunError(self._nothing(conductor))
-        yield from self._end(conductor, lose)
-        return self._finished(reason or "the budget of the hosts is spent")
+        yield Preparing("collecting evidence on the hosts", 0, 1)
+        self._grant(conductor, ())
+        conductor.watch(None, lose, lambda: None)
+        self._join(conductor.collect_new(self._hosts.keys() - conductor.lost.keys(), self._keep), 0)
+        decided = "every comparison is decided, or as precise as asked"
+        return self._finished("the budget of the hosts is spent" if ledger.open_pairs() else decided)
+
+    def _note_lost(self, conductor: Conductor) -> None:
+        """Say who is lost, each once."""
+        for number, why in conductor.lost.items():
+            host = self._hosts.setdefault(number, _Host(RunHost(conductor.names[number], 0), "", ""))
+            if not host.lost:
+                host.lost = why.reason
+                left = len(conductor.sending)
+                continues = f"{count_words(left, 'host')} {'continues' if left == 1 else 'continue'}"
+                name = conductor.name(number)
+                self._notify(f"{name} is lost with the round that it measured ({why.reason}): {continues}")
 
     def _ledger(self) -> Ledger:
         """Return what is known now, from the tables of all hosts."""
-        spec = self.source.spec
         with closing(RunReader(self.folder)) as reader:
-            ledger = stored_ledger(reader, spec)
-            known = {cell.name: cell for cell in cells(spec)}
-            for row in reader.refusals():
-                ledger.refused[known[row["cell"]], row["workload"], row["variant"]] = row["reason"]
-        return ledger
+            return judged_ledger(reader, self.source.spec)
 
     def _grant(self, conductor: Conductor, open_pairs: Collection[Pair]) -> None:
         """Let each host measure a round of these cells and workloads."""
@@ -225,59 +232,41 @@ class HostSession:
         for number in conductor.sending:
             conductor.nodes.ask(number, "tell", f"round {json.dumps(names)}")
 
-    def _join(self, numbers: Collection[int], wave: int) -> None:
+    def _join(self, numbers: Iterable[int], wave: int) -> None:
         """Append what hosts have stored to the tables of the whole, and note who measured which round."""
         found = {number: self._joining.read(number, part_folder(self.folder, number)) for number in numbers}
         for number, joined in found.items():
-            self._rounds[number] += joined.rounds
+            self._hosts[number].rounds += joined.rounds
             self._waves |= dict.fromkeys(joined.rounds, wave)
-        write_hosts(self.folder, tuple(self._hosts()))
+        write_hosts(self.folder, tuple(self._host_rounds()))
         for joined in found.values():
             self._joining.append(joined)
-        self._record.rounds = sum(map(len, self._rounds.values()))
+        self._record.rounds = len(self._waves)
 
-    def _hosts(self) -> Iterator[HostRounds]:
+    def _host_rounds(self) -> Iterator[HostRounds]:
         """Yield the hosts with their rounds; nodes of one machine are one host."""
-        kept = {number: part_folder(self.folder, number) for number in sorted(self._rounds)}
-        facts = {number: read_host(folder) or RunHost(str(number), 0) for number, folder in kept.items()}
-        hosts = dict(zip(kept, host_numbers(list(facts.values())), strict=True))
-        for host in dict.fromkeys(hosts.values()):
-            own = [number for number in kept if hosts[number] == host]
-            rounds = tuple(one for number in own for one in self._rounds[number])
-            readers = [RunReader(kept[number]) for number in own]
+        known = [self._hosts[number] for number in sorted(self._hosts)]
+        numbers = host_numbers([one.facts for one in known])
+        for number in dict.fromkeys(numbers):
+            own = [one for one, host in zip(known, numbers, strict=True) if host == number]
+            rounds = tuple(round_ for one in own for round_ in one.rounds)
             yield HostRounds(
-                number=host,
-                name=facts[own[0]].name,
-                processor=processor_words(readers[0]),
+                number=number,
+                name=own[0].facts.name,
+                processor=own[0].processor,
                 rounds=rounds,
-                runs=tuple(reader.manifest.id for reader in readers),
+                runs=tuple(one.run for one in own if one.run),
                 waves=tuple(self._waves[one] for one in rounds),
-                lost="; ".join(self._lost[number] for number in own if number in self._lost),
+                lost="; ".join(one.lost for one in own if one.lost),
             )
 
-    def _round_ended(self) -> RoundEnded:
-        ledger = self._ledger()
+    def _round_ended(self, ledger: Ledger) -> RoundEnded:
         compared, settled = ledger.compared(), ledger.settled()
         widest, name = ledger.widest([one for one in compared if one not in settled])
-        return RoundEnded(
-            self._record.rounds,
-            len(settled),
-            len(compared),
-            widest,
-            name,
-            time.monotonic_ns() - self._begun_ns,
-        )
+        rounds, elapsed_ns = self._record.rounds, time.monotonic_ns() - self._begun_ns
+        return RoundEnded(rounds, len(settled), len(compared), widest, name, elapsed_ns)
 
     # ---- the end ----
-
-    def _end(self, conductor: Conductor, lose: Callable[[int, Lost], None]) -> Iterator[Event]:
-        """Let the hosts collect evidence and end; fetch the rest of their runs."""
-        yield Preparing("collecting evidence on the hosts", 0, 1)
-        self._grant(conductor, ())
-        conductor.watch(None, lose, lambda: None)
-        ended = [number for number in conductor.numbers if number not in conductor.lost]
-        conductor.collect_new(ended, self._keep)
-        self._join([number for number in ended if number not in conductor.lost], 0)
 
     def _finished(self, reason: str, *, is_empty: bool = False) -> Finished:
         with closing(RunReader(self.folder)) as reader:
@@ -293,6 +282,11 @@ class HostSession:
 
     def _nothing(self, conductor: Conductor) -> str:
         """Return why no host has measured a round."""
-        for number, why in conductor.lost.items():
-            return f"no host has measured a round: {conductor.name(number)} is lost: {why.reason}"
-        return f"no host has measured a round: {conductor.outcome(1)}"
+        reasons = (f"{conductor.name(number)}: {why.reason}" for number, why in conductor.lost.items())
+        return "no host has measured a round: " + next(reasons, "the budget is too short for one")
+
+
+def _host(folder: Path) -> _Host:
+    """Return what a host's own run says about it."""
+    reader = RunReader(folder)
+    return _Host(read_host(folder) or RunHost("", 0), processor_words(reader), reader.manifest.id)

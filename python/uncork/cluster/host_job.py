@@ -15,7 +15,8 @@ __all__ = ["HostJob", "host_job", "source_of"]
 class HostJob:
     """An experiment as plain values: its text, its SQL files, and its `Options` as a manifest stores them.
 
-    `binaries` is the folder of PostgreSQL's programs on the host; None for those that come with uncork.
+    `binaries` is the folder on the host that contains PostgreSQL's programs. If it is None, the host uses the
+    programs that uncork brings along.
     """
 
     text: str

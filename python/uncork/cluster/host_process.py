@@ -29,8 +29,9 @@ from uncork.workbench.experiment.session import choose_server, new_run
 
 __all__ = ["LEASE_S", "main"]
 
-LEASE_S: Final = 10.0
-"""How long a host measures without a sign of its coordinator, which asks every second."""
+LEASE_S: Final = 60.0
+"""How long a host measures without a sign of its coordinator. This asks every second, except while it waits
+for a host that does not hand over its round."""
 
 Grants = queue.SimpleQueue[list[list[str]]]
 

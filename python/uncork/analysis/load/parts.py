@@ -34,7 +34,7 @@ def parts_facts(folder: Path, build: Callable[[Path], LoadResult]) -> PartsFacts
     results = {number: build(part_folder(folder, number)) for number in stored}
     measured = {number: _measured(part_folder(folder, number)) for number in stored}
     with closing(LoadReader(folder)) as reader:
-        alike = _equal_clients(reader.plan(), merged["count"])
+        alike = _equal_clients(reader.plan())
     factors = _factors({number: (measured[number], one["shift"]) for number, one in stored.items()}, alike)
     parts = tuple(_part(one, results.get(one["number"]), factors) for one in merged["parts"])
     others = [
@@ -96,9 +96,9 @@ def _node_facts(node: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _equal_clients(plan: Mapping[str, Any], parts: int) -> bool:
+def _equal_clients(plan: Mapping[str, Any]) -> bool:
     """Return whether each part of a closed loop has as many clients, so that their throughputs are alike."""
-    return plan.get("arrivals") is None and plan["clients"] % max(parts, plan["threads"]) == 0
+    return plan.get("arrivals") is None and plan["clients"] % plan["threads"] == 0
 
 
 def _factors(

@@ -40,7 +40,7 @@ class Joined:
 class Joining:
     """Appends what runs have stored to the tables of the run at `target`, with rounds numbered anew.
 
-    Runs are told apart by numbers of the caller.
+    The caller gives each run a number, by which later calls recognise it.
     """
 
     def __init__(self, target: Path) -> None:

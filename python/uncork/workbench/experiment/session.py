@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
@@ -27,6 +27,7 @@ from uncork.model.engine import POSTGRESQL
 from uncork.model.stored_run import RunHost
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source
+from uncork.stats.sample import UnitKind
 from uncork.store.hosts import HOST, host_text, read_hosts
 from uncork.store.layout import stored_file
 from uncork.store.query import RunReader
@@ -44,8 +45,9 @@ __all__ = [
     "RunSession",
     "choose_server",
     "new_run",
+    "note_finished",
     "resume_run",
-    "source_files",
+    "start_experiment",
 ]
 
 Needless = Callable[[Ledger], Collection[Compared]]
@@ -133,8 +135,7 @@ class RunSession:
                     if isinstance(event, RoundEnded):
                         run.rounds += 1
                     if isinstance(event, Finished):
-                        run.status, run.reason = "failed" if event.is_empty else "complete", event.reason
-                        run.keep |= event.is_empty
+                        note_finished(run, event)
                         self.refused = event.is_empty
                     yield event
             finally:
@@ -188,31 +189,45 @@ def new_run(
         UsageError: if the experiment cannot run on the chosen server.
     """
     server, load = _engines(source, choice)
+    unit: UnitKind = "round" if server.restartable else "block"
+    host = RunHost(platform.node(), (process.identity(os.getpid()) or {}).get("machine", 0))
+    run = start_experiment(root, source, choice.description(), unit, {HOST: host_text(host)})
+    wanted = None if until is None else until(run.folder)
+    return RunSession(run, source, server, load, until=wanted, needless=needless)
+
+
+def start_experiment(
+    root: Path, source: Source, server: str, unit: UnitKind, files: Mapping[str, str] | None = None
+) -> RunRecord:
+    """Start the run of an experiment, which keeps the texts of its files; `files` are others to keep.
+
+    Raises:
+        SetupError: if the run's folder cannot be written.
+    """
     spec = source.spec
     manifest = draft(
         kind="experiment",
         name=spec.experiment.name,
         question=spec.experiment.question,
-        server=choice.description(),
+        server=server,
         options=source.options.stored(),
         seed=spec.experiment.seed,
-        unit="round" if server.restartable else "block",
+        unit=unit,
         case=source.case,
     )
-    host = RunHost(platform.node(), (process.identity(os.getpid()) or {}).get("machine", 0))
-    files = {HOST: host_text(host), **source_files(source)}
-    run = start_run(root, manifest, files=files)
-    wanted = None if until is None else until(run.folder)
-    return RunSession(run, source, server, load, until=wanted, needless=needless)
-
-
-def source_files(source: Source) -> dict[str, str]:
-    """Return what a run of an experiment keeps of it: the texts of its files, by their path in the run."""
-    return {
+    kept = {
+        **(files or {}),
         "experiment.toml": source.text,
         **{str(stored_file(Path(), name)): text for name, text in source.files.items()},
-        "plan.json": json.dumps(asdict(plan_document(source.spec)), indent=2) + "\n",
+        "plan.json": json.dumps(asdict(plan_document(spec)), indent=2) + "\n",
     }
+    return start_run(root, manifest, files=kept)
+
+
+def note_finished(run: RunRecord, event: Finished) -> None:
+    """Record how an experiment ended. One whose comparisons were all refused or skipped is kept as failed."""
+    run.status, run.reason = "failed" if event.is_empty else "complete", event.reason
+    run.keep |= event.is_empty
 
 
 def _engines(source: Source, choice: ServerChoice) -> tuple[Server, Load]:
