@@ -56,8 +56,8 @@ def host_statement(spec: Spec, request: ClusterRequest) -> str:
     budget = format_duration(spec.stop.budget)
     if request.own:
         return (
-            f"this machine plays {hosts} for at most {budget}. Their rounds disturb each other: use that to "
-            "try it out"
+            f"this machine plays {hosts} for at most {budget}. That is good for a try only, because their "
+            "rounds disturb each other"
         )
     place = "this machine's cluster" if request.place == "auto" else request.place
     return f"{hosts} of {place}, drawn by lot, will each start PostgreSQL and measure for at most {budget}"

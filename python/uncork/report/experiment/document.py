@@ -109,7 +109,10 @@ def _more_evidence(result: RunResult, resume: str) -> Step:
         many.append(f"only the direction is known in {count_words(known, 'comparison')}")
     text = capitalised(" and ".join(many))
     if result.hosts:
-        return Step(f"{text}. Measure longer on these hosts, or on more of them{_again(result)}.")
+        text = f"{text}. Measure longer on these hosts, or on more of them"
+        if _together(result):
+            return Step(f"{text}:", f"{result.run.reproduce} --budget 30min")
+        return Step(f"{text}, and merge again.")
     if all(_precise(one, result) for one in open_ones):
         finer = f"{result.precision * 50:.2g}%"
         return Step(
@@ -127,13 +130,15 @@ def _less_noise(result: RunResult, floor: str) -> Step:
         f"({floor_text(result.practical)}). Stop other programs on the "
     )
     if result.hosts:
-        return Step(f"{text}hosts, and measure again there{_again(result)}.")
+        if _together(result):
+            return Step(f"{text}hosts, then measure again:", result.run.reproduce)
+        return Step(f"{text}hosts, measure again there, and merge again.")
     return Step(f"{text}machine, then measure again:", result.run.reproduce)
 
 
-def _again(result: RunResult) -> str:
-    """Return what follows on measuring again on hosts: nothing if they measured together (`--hosts`)."""
-    return "" if any(one.waves for one in result.hosts) else ", and merge again"
+def _together(result: RunResult) -> bool:
+    """Return whether several hosts measured at the same time (`--hosts`), and were not merged afterwards."""
+    return any(one.waves for one in result.hosts)
 
 
 def _precise(comparison: Comparison, result: RunResult) -> bool:
