@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-import pyarrow.compute as pc
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,16 +21,27 @@ def measured(tmp_path_factory):
 
 
 def on_host(measured, folder, number, *, machine=None, slower=1.0):
-    """Store the run as if another host had measured it, on which the second baseline is slower."""
+    """Store the run as if another host had measured it, on which the second baseline is slower.
+
+    Else the second baseline differs from the first by 1 % in turns: what was measured could differ by chance,
+    and the copies would all differ alike.
+    """
     place = folder / f"host{number}"
     shutil.copytree(measured, place)
     machine = number if machine is None else machine
     (place / "host.json").write_text(json.dumps({"name": f"db{number}", "machine": machine}))
+    rows = [row for path in (place / "trials").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    first = {(row["round"], row["block"], row["variant"]): row["value"] for row in rows if not row["again"]}
     for path in (place / "trials").glob("*.parquet"):
         table = pq.read_table(path)
-        again = pc.if_else(table["again"], slower, 1.0)
-        value = pc.multiply(table["value"], again)
-        pq.write_table(table.set_column(table.column_names.index("value"), "value", value), path)
+        values = [
+            first[row["round"], row["block"], row["variant"]] * slower * (1 + 0.01 * (-1) ** row["round"])
+            if row["again"]
+            else row["value"]
+            for row in table.to_pylist()
+        ]
+        column = pa.array(values, table.schema.field("value").type)
+        pq.write_table(table.set_column(table.column_names.index("value"), "value", column), path)
     return place
 
 
