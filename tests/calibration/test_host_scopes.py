@@ -5,15 +5,20 @@ none here. The rounds of a host share this difference. Simulated in two ways: ho
 wave, and a look after each wave; and hosts that end by their own rule, whose runs `uncork merge` then joins.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from simulation import at_most
+from guards import BROKEN, KEPT, decisions
+from simulation import at_most, looks
 
 from uncork.experiment.run.ledger import LEAST_HOSTS
 from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.gates.decision import CONFIRMATION
 from uncork.stats.interval import log_e_value, radius
 
 ALPHA, ROUND_SD = 0.05, 0.02
+LIMIT = np.log1p(0.03)
 DESIGNS = [(5, 4), (8, 5), (20, 1)]
 """Hosts, and rounds on each."""
 
@@ -147,3 +152,64 @@ def test_without_the_means_of_waves_claims_about_other_times_err_more_often(runs
     share = together(generator, runs, 8, 8, 0.0, 0.03, naive=True)
     figure("hosts: 8 in 8 waves, sd between waves 3%, without the means of waves", share)
     assert share > 0.2
+
+
+def gate_outcome(units, limit, allowed, confidence):
+    """Return how the gate of each run is decided from units (the last axis), and the half-width."""
+    state = looks(units, confidence)
+    counts = np.full((len(units), 1), units.shape[-1])
+    alone = replace(
+        state, **{one: getattr(state, one)[:, None] for one in ("mean", "half", "std_dev", "inflation")}
+    )
+    return decisions(alone, counts, limit, allowed, 1 - confidence)[:, 0], state.half[:, -1]
+
+
+def gates_together(generator, runs, hosts, waves, between, wave_sd, confidence, effect=0.0, *, naive=False):
+    """Return how a gate is decided that is measured in waves until it is; `naive` knows rounds only.
+
+    The gate allows 3 % more. All hosts measure in each wave.
+    """
+    values = simulated(generator, runs, hosts, waves, between) + effect
+    values = values + wave_sd * generator.standard_normal((runs, waves, 1))
+    outcome = np.zeros(runs, dtype=int)
+    for wave in range(1, waves + 1):
+        seen = values[:, :wave]
+        if hosts * wave < MINIMUM_ROUNDS:
+            continue
+        scopes = [gate_outcome(seen.reshape(runs, -1), LIMIT, LIMIT, confidence)]
+        if hosts >= LEAST_HOSTS and not naive:
+            scopes.append(gate_outcome(seen.mean(axis=1), LIMIT, LIMIT, confidence))
+        if wave >= LEAST_HOSTS and not naive:
+            scopes.append(gate_outcome(seen.mean(axis=2), LIMIT, LIMIT, confidence))
+        widest = np.argmax([half for _, half in scopes], axis=0)
+        outcome = np.where(outcome == 0, np.choose(widest, [found for found, _ in scopes]), outcome)
+    return outcome
+
+
+@pytest.mark.parametrize("design", [(5, 6), (8, 8), (20, 5)])
+@pytest.mark.parametrize("between", [0.02, 0.04])
+@pytest.mark.parametrize("wave_sd", [0.0, 0.01])
+def test_a_guard_on_hosts_alarms_at_most_as_often_as_stated(
+    design, between, wave_sd, runs, generator, figure
+):
+    guards = runs // 4
+    facts = (generator, guards, *design, between, wave_sd)
+    first = gates_together(*facts, 0.95) == BROKEN
+    second = gates_together(*facts, CONFIRMATION) == BROKEN
+    kept = gates_together(*facts, 0.95, effect=LIMIT) == KEPT
+    hosts, waves = design
+    words = f"guard on {hosts} hosts, {waves} waves, sd between hosts {between:.0%}, waves {wave_sd:.0%}"
+    figure(f"{words}: looks broken at first", first.mean())
+    figure(f"{words}: alarm after the second", (first & second).mean())
+    figure(f"{words}: kept though exactly at the bound", kept.mean())
+    assert first.mean() <= at_most(ALPHA, guards) and kept.mean() <= at_most(ALPHA, guards)
+    assert (first & second).mean() <= at_most(0.005, guards)
+
+
+def test_a_guard_that_knows_rounds_only_keeps_what_other_hosts_would_not(runs, generator, figure):
+    guards = runs // 4
+    kept = gates_together(generator, guards, 8, 8, 0.04, 0.0, 0.95, effect=LIMIT, naive=True) == KEPT
+    figure(
+        "guard on 8 hosts, 8 waves, sd between hosts 4%, from rounds alone: kept at the bound", kept.mean()
+    )
+    assert kept.mean() > at_most(ALPHA, guards)

@@ -12,13 +12,20 @@ from uncork.analysis.experiment.result import build_result
 from uncork.cluster import conductor
 from uncork.cluster.agent import NodeAgent
 from uncork.cluster.experiments import new_host_session
+from uncork.engines.embedded import EmbeddedServer
 from uncork.errors import RunError, UsageError
+from uncork.experiment.guard.sides import parse_side
 from uncork.experiment.run.events import Finished, RoundEnded
 from uncork.model.load import ClusterRequest
+from uncork.model.results.guard import GateOutcome
 from uncork.report.experiment.answer import answer_experiment
+from uncork.requests.guard import GuardRequest
+from uncork.requests.hosts import HostRequest
+from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, file_source
 from uncork.store.hosts import read_hosts
 from uncork.store.layout import read_manifest
+from uncork.workbench.guard.experiment import guard_experiment
 
 pytestmark = pytest.mark.postgres
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pytest" / "orders.toml"
@@ -78,10 +85,13 @@ class KeepingNodes(LocalNodes):
 def started(tmp_path):
     notes = []
 
-    def start(nodes, budget_s=30.0, precision=0.6, file=EXAMPLE):
+    def start(nodes, budget_s=30.0, precision=0.6, file=EXAMPLE, dsns=()):
         source = file_source(file, Options(budget_ns=int(budget_s * 1e9), precision=precision))
-        request = ClusterRequest(nodes.count, "auto", lot=1)
-        return new_host_session(tmp_path / "runs", source, request, None, notes.append, nodes.reserve), notes
+        request = HostRequest(ClusterRequest(nodes.count, "auto"), dsns)
+        session = new_host_session(
+            tmp_path / "runs", source, request, ServerChoice(), notes.append, nodes.reserve
+        )
+        return session, notes
 
     return start
 
@@ -168,3 +178,52 @@ def test_without_a_host_that_measured_the_run_is_gone_and_the_reason_told(starte
     with pytest.raises(RunError, match=r"no host has measured a round: .* the server does not come back"):
         list(session.events())
     assert not session.folder.exists()
+
+
+def test_a_guard_measures_both_sides_on_each_host_and_confirms_on_hosts_drawn_anew(tmp_path):
+    drawn = []
+
+    def start(root, source, choice, until=None):
+        nodes = LocalNodes([MachineAgent(1), MachineAgent(2)])
+        drawn.append(source.spec.experiment.seed)
+        request = HostRequest(ClusterRequest(nodes.count, "auto"))
+        return new_host_session(root, source, request, choice, str, nodes.reserve, until)
+
+    wanted = GuardRequest(
+        target=str(EXAMPLE),
+        baseline=parse_side("baseline", ["variant=index"]),
+        candidate=parse_side("candidate", ["variant=without"]),
+        gates=("latency_p50 < +20%",),
+        options=Options(budget_ns=40 * 10**9),
+        on_hosts=True,
+    )
+    result = guard_experiment(tmp_path, wanted, lambda session: list(session.events()), str, start)
+    (check,) = result.checks
+    assert check.outcome is GateOutcome.BROKEN and check.confirmed and check.rounds >= 5
+    assert len(set(drawn)) == len(result.runs) == 2
+    for run in result.runs:
+        assert [len(one.waves) for one in read_hosts(tmp_path / run)] == [check.rounds // 2] * 2
+    assert result.hosts == 2 and "side by side on 2 hosts in 3 waves." in " ".join(result.reasons)
+
+
+def test_each_host_can_measure_on_a_running_server(started):
+    server = EmbeddedServer({})
+    server.start()
+    try:
+        dsns = (server.conninfo("postgres"), f"{server.conninfo('postgres')} application_name=other")
+        session, _ = started(LocalNodes([MachineAgent(1), MachineAgent(2)]), dsns=dsns)
+        list(session.events())
+    finally:
+        server.stop()
+    manifest = read_manifest(session.folder)
+    assert manifest.unit == "block" and manifest.server.startswith("existing, on 2 hosts: ")
+    result = build_result(session.folder)
+    assert result.run.status == "complete" and len(result.hosts) == 2
+    parts = sorted((session.folder / "parts").iterdir())
+    assert [read_manifest(one).server for one in parts] == [f"existing: {one}" for one in dsns]
+
+
+def test_a_password_is_not_sent_to_a_cluster(started, tmp_path):
+    with pytest.raises(UsageError, match="has a password, which would be sent to the cluster"):
+        started(LocalNodes([MachineAgent(1)]), dsns=("host=db1 password=secret",))
+    assert not (tmp_path / "runs").exists()

@@ -12,7 +12,7 @@ from uncork.api.signature import documented
 from uncork.api.words import Place, Progress, Quantity, Tell, calling, runs_folder, teller
 from uncork.errors import RunError, UsageError
 from uncork.requests.experiment_options import DoctorOptions, PlanOptions, RunOptions
-from uncork.requests.hosts import host_request
+from uncork.requests.hosts import HostOptions, host_request
 from uncork.requests.option import from_values
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import (
@@ -27,13 +27,23 @@ from uncork.requests.source import (
 from uncork.store.layout import find_run
 from uncork.store.query import RunReader
 from uncork.workbench.event_words import RunSteps
-from uncork.workbench.experiment.session import ExperimentSession, choose_server, new_run, resume_run
+from uncork.workbench.experiment.session import ExperimentSession, Start, choose_server, new_run, resume_run
 
 if TYPE_CHECKING:
     from uncork.experiment.plan.order import PlanDocument
     from uncork.workbench.experiment.doctor import Diagnosis
 
-__all__ = ["DoctorRun", "ExperimentKeywords", "PlanKeywords", "doctor", "measure", "plan", "run", "run_case"]
+__all__ = [
+    "DoctorRun",
+    "ExperimentKeywords",
+    "PlanKeywords",
+    "doctor",
+    "measure",
+    "plan",
+    "run",
+    "run_case",
+    "start_of",
+]
 
 
 class PlanKeywords(TypedDict, total=False):
@@ -54,6 +64,7 @@ class ExperimentKeywords(PlanKeywords, total=False):
     port: int | None
     hosts: int | None
     cluster: str | None
+    host_dsn: Sequence[str] | None
 
 
 class DoctorKeywords(TypedDict, total=False):
@@ -100,7 +111,7 @@ def run(
             raise UsageError(
                 "--resume continues a run unchanged: leave out the source, --set, --workload and --seed"
             )
-        if host_request(read, seed=0) is not None:
+        if host_request(read) is not None:
             raise UsageError("--hosts starts a new run: leave out resume")
         folder = resume.folder if isinstance(resume, Run) else find_run(root, resume, failed=True)
         with closing(RunReader(folder)) as reader:
@@ -187,13 +198,22 @@ def _server(options: RunOptions) -> ServerChoice:
 
 
 def _session(root: Path, source: Source, options: RunOptions, progress: Progress) -> ExperimentSession:
-    """Return a new run on this machine or on several hosts. The call itself confirms that."""
-    request, server = host_request(options, source.spec.experiment.seed), _server(options)
-    if request is None:
-        return new_run(root, source, server)
-    from uncork.cluster.experiments import new_host_session  # noqa: PLC0415 -- only with hosts
+    """Return a new run on this machine or on several hosts."""
+    return start_of(options, teller(progress))(root, source, _server(options))
 
-    return new_host_session(root, source, request, options.pg_bin, teller(progress))
+
+def start_of(options: HostOptions, tell: Tell) -> Start:
+    """Return what starts runs on this machine or on several hosts. The call itself confirms that.
+
+    Raises:
+        UsageError: if the options do not fit together, or Ray is missing.
+    """
+    request = host_request(options)
+    if request is None:
+        return new_run
+    from uncork.cluster.experiments import start_on_hosts  # noqa: PLC0415 -- only with hosts
+
+    return start_on_hosts(request, tell)
 
 
 def _is_text(source: Place) -> bool:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TypedDict, Unpack
 
-from uncork.api.experiments import measure
+from uncork.api.experiments import measure, start_of
 from uncork.api.runs import GuardRun, Run
 from uncork.api.signature import documented
 from uncork.api.words import Place, Progress, Quantity, calling, runs_folder, teller
 from uncork.requests.guard import guard_request
 from uncork.requests.guard_options import GuardOptions
 from uncork.requests.option import from_values, options_of
-from uncork.workbench.experiment.session import RunSession, choose_server
+from uncork.workbench.experiment.session import ExperimentSession, choose_server
 from uncork.workbench.guard.guards import carry_out_guard, guard_target
 
 __all__ = ["GuardKeywords", "guard"]
@@ -45,6 +45,9 @@ class GuardKeywords(TypedDict, total=False):
     everything: bool
     url: str | None
     header: Mapping[str, str] | None
+    hosts: int | None
+    cluster: str | None
+    host_dsn: Sequence[str] | None
 
 
 @documented(GuardOptions, GuardKeywords)
@@ -82,10 +85,10 @@ def guard(
         )
         tell = teller(progress)
 
-        def measured(session: RunSession) -> None:
+        def measured(session: ExperimentSession) -> None:
             measure(session, tell, "see it with uncork.open({id!r})")
 
-        _, folder = carry_out_guard(runs_folder(runs), request, measured, tell)
+        _, folder = carry_out_guard(runs_folder(runs), request, measured, tell, start_of(read, tell))
     return GuardRun(folder)
 
 

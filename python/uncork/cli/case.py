@@ -11,7 +11,7 @@ from uncork import cases
 from uncork.analysis.log.half import log_half
 from uncork.cli import console
 from uncork.cli.pages import Form, check_page, chosen_form, write_forms, write_pages
-from uncork.cli.run import measure, new_session, parse_expectations
+from uncork.cli.run import measure, parse_expectations, start_of
 from uncork.cli.stored_command import redacted_command
 from uncork.report.log import case_logs as writers
 from uncork.requests.experiment_options import CaseListOptions, CaseLogsOptions, CaseOptions
@@ -42,7 +42,7 @@ def run_case(options: CaseOptions) -> None:
     source = case_source(options.case, changes, full=options.full)
     expectations = parse_expectations(options.expect, source)
     server = choose_server(options.dsn, options.pg_bin, options.port)
-    measure(new_session(options, source, server), expectations)
+    measure(start_of(options)(options.runs, source, server), expectations)
 
 
 def case_logs(options: CaseLogsOptions) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from uncork.cli import console
 from uncork.cli.pages import check_page, chosen_form, report
-from uncork.cli.run import run_session
+from uncork.cli.run import run_session, start_of
 from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import StoreError
 from uncork.model.results.guard import GuardResult
@@ -42,7 +42,7 @@ def guard(options: GuardOptions) -> None:
     )
     note_skipped(options.runs, options.target)
     measure = partial(run_session, then="see it with: uncork report")
-    result, folder = carry_out_guard(options.runs, request, measure, console.note)
+    result, folder = carry_out_guard(options.runs, request, measure, console.note, start_of(options))
     report(kind_named("guard"), folder, result, form, options.html)
     _write(folder, result, options)
     if result.status:

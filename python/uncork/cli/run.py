@@ -17,17 +17,16 @@ from uncork.cli.report import write_reports
 from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import RunError, UsageError
 from uncork.experiment.plan.order import plan_warnings
-from uncork.requests.experiment_options import CaseOptions, PlanOptions, RerunOptions, RunOptions
-from uncork.requests.hosts import host_request
-from uncork.requests.server import ServerChoice
+from uncork.requests.experiment_options import PlanOptions, RerunOptions, RunOptions
+from uncork.requests.hosts import HostOptions, host_request
 from uncork.requests.source import Source, changes_of, file_source, run_source
 from uncork.store.layout import find_run
 from uncork.store.query import RunReader
 from uncork.workbench.experiment.checking import checked_plan
 from uncork.workbench.experiment.gate import Expectation, check, parse_expectation
-from uncork.workbench.experiment.session import ExperimentSession, choose_server, new_run, resume_run
+from uncork.workbench.experiment.session import ExperimentSession, Start, choose_server, new_run, resume_run
 
-__all__ = ["measure", "new_session", "parse_expectations", "plan", "rerun", "run", "run_session"]
+__all__ = ["measure", "parse_expectations", "plan", "rerun", "run", "run_session", "start_of"]
 
 
 def run(options: RunOptions) -> None:
@@ -35,7 +34,7 @@ def run(options: RunOptions) -> None:
     changes = changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
     server = choose_server(options.dsn, options.pg_bin, options.port)
     if options.resume is not None:
-        if host_request(options, seed=0) is not None:
+        if host_request(options) is not None:
             raise UsageError("--hosts starts a new run: leave out --resume")
         if options.file is not None or options.sets or options.workloads or options.seed is not None:
             raise UsageError(
@@ -49,28 +48,31 @@ def run(options: RunOptions) -> None:
         folder, source = None, file_source(options.file, changes)
     expectations = parse_expectations(options.expect, source)
     _warn(source)
-    session = new_session(options, source, server) if folder is None else resume_run(folder, source, server)
-    measure(session, expectations)
+    start = start_of(options)
+    measure(
+        start(options.runs, source, server) if folder is None else resume_run(folder, source, server),
+        expectations,
+    )
 
 
-def new_session(
-    options: RunOptions | RerunOptions | CaseOptions, source: Source, server: ServerChoice
-) -> ExperimentSession:
-    """Return a new run of an experiment: on this machine, or on the hosts that the options ask for.
+def start_of(options: HostOptions) -> Start:
+    """Return what starts the runs of experiments that the options ask for.
+
+    On a cluster, the first start says what will happen, and asks if nobody has confirmed it.
 
     Raises:
-        UsageError, SetupError: if it cannot be started like that.
-        typer.Exit: if a person declines to start it on a cluster.
+        UsageError: if the options do not fit together, or Ray is missing. A start raises it too, and
+            typer.Exit if a person declines.
     """
-    request = host_request(options, source.spec.experiment.seed)
+    request = host_request(options)
     if request is None:
-        return new_run(options.runs, source, server)
-    from uncork.cluster.experiments import host_statement, new_host_session  # noqa: PLC0415 -- only with hosts
-    from uncork.cluster.ray_nodes import check_installed  # noqa: PLC0415
+        return new_run
+    from uncork.cluster.experiments import start_on_hosts  # noqa: PLC0415 -- only with hosts
 
-    check_installed("--hosts")
-    confirm_cluster(host_statement(source.spec, request), request, yes=options.yes)
-    return new_host_session(options.runs, source, request, options.pg_bin, console.note)
+    def confirm(sentence: str) -> None:
+        confirm_cluster(sentence, request.cluster, yes=options.yes)
+
+    return start_on_hosts(request, console.note, confirm)
 
 
 def rerun(options: RerunOptions) -> None:
@@ -78,14 +80,16 @@ def rerun(options: RerunOptions) -> None:
     reader = RunReader(find_run(options.runs, options.run))
     note_skipped(options.runs, options.run)
     source = run_source(reader, changes_of(None, None, options.budget, options.precision, options.seed))
-    if reader.manifest.server.startswith("existing") and options.dsn is None:
-        raise UsageError(
-            f"run {reader.manifest.id} was measured on {reader.manifest.server}; name that server with --dsn"
+    existing = reader.manifest.server.startswith("existing")
+    if existing and options.dsn is None and options.host_dsn is None:
+        naming = (
+            "that server with --dsn" if options.hosts is None else "a server for each host with --host-dsn"
         )
+        raise UsageError(f"run {reader.manifest.id} was measured on {reader.manifest.server}; name {naming}")
     expectations = parse_expectations(options.expect, source)
     server = choose_server(options.dsn, options.pg_bin, options.port)
     _warn(source)
-    measure(new_session(options, source, server), expectations)
+    measure(start_of(options)(options.runs, source, server), expectations)
 
 
 def _warn(source: Source) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -99,13 +99,13 @@ class Conductor:
         asked = {number: self.nodes.ask(number, method, *arguments) for number in self.numbers}
         return {number: self._answer(number, future) for number, future in asked.items()}
 
-    def each(self, method: str, of: Callable[[int], Any]) -> None:
-        """Call a method of all nodes, each with an argument of its own.
+    def each(self, method: str, of: Callable[[int], Sequence[Any]]) -> None:
+        """Call a method of all nodes, each with arguments of its own.
 
         Raises:
             RunError: if a node does not answer.
         """
-        asked = {number: self.nodes.ask(number, method, of(number)) for number in self.numbers}
+        asked = {number: self.nodes.ask(number, method, *of(number)) for number in self.numbers}
         for number, future in asked.items():
             self._answer(number, future)
 
@@ -165,7 +165,7 @@ class Conductor:
         """
         ahead_s = _LEAST_AHEAD_S + connections * _CONNECT_S / self.nodes.count + warm_up_ns / 1e9
         start_ns = wall_ns() + round(ahead_s * 1e9)
-        self.each("tell", lambda number: f"start {self.clocks[number].of_node(start_ns)}")
+        self.each("tell", lambda number: [f"start {self.clocks[number].of_node(start_ns)}"])
         return start_ns
 
     def watch(

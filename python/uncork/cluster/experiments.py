@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import wait
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -21,67 +21,106 @@ from uncork.analysis.experiment.stored import judged_ledger
 from uncork.cluster import ray_nodes
 from uncork.cluster.agent import NodeAgent
 from uncork.cluster.conductor import Conductor, Lost
-from uncork.cluster.host_job import host_job
+from uncork.cluster.host_job import HostJob, host_job
 from uncork.cluster.kept_parts import KeptPart
 from uncork.cluster.limits import unusable
+from uncork.cluster.portable import refuse_password
 from uncork.cluster.ports import News, NodeFacts, Reserve
 from uncork.errors import RunError, UsageError
+from uncork.experiment.ports import Until
 from uncork.experiment.run.events import Event, Finished, Preparing, RoundEnded
 from uncork.experiment.run.ledger import Ledger, Pair
 from uncork.experiment.spec.schema import Spec
-from uncork.model.load import ClusterRequest
+from uncork.model.redaction import redact
 from uncork.model.stored_run import HostRounds, RunHost
 from uncork.model.units import count_words, format_duration
+from uncork.requests.hosts import HostRequest
+from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source
 from uncork.store.hosts import read_host, write_hosts
 from uncork.store.loads import write_environment
 from uncork.store.parts import part_folder
 from uncork.store.query import RunReader
 from uncork.workbench.experiment.joining import Joining, host_numbers, processor_words
-from uncork.workbench.experiment.session import note_finished, start_experiment
+from uncork.workbench.experiment.session import ExperimentSession, Start, note_finished, start_experiment
 from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["HostSession", "host_statement", "new_host_session"]
+__all__ = ["HostSession", "host_statement", "new_host_session", "start_on_hosts"]
 
 Notify = Callable[[str], None]
 
+_DECIDED: Final = "every comparison is decided, or as precise as asked"
 _END_S: Final = 10.0
 """How long to wait until hosts have ended their servers; what is left, their reapers end."""
 
 
-def host_statement(spec: Spec, request: ClusterRequest) -> str:
+def host_statement(spec: Spec, request: HostRequest) -> str:
     """Return in one sentence what will happen on which hosts."""
-    hosts = count_words(request.nodes, "host")
+    cluster = request.cluster
+    hosts = count_words(cluster.nodes, "host")
     budget = format_duration(spec.stop.budget)
-    if request.own:
+    if cluster.own:
         return (
             f"this machine plays {hosts} for at most {budget}. That is good for a try only, because their "
             "rounds disturb each other"
         )
-    place = "this machine's cluster" if request.place == "auto" else request.place
+    place = "this machine's cluster" if cluster.place == "auto" else cluster.place
+    if request.dsns:
+        servers = ", ".join(map(redact, request.dsns))
+        return f"{hosts} of {place}, drawn by lot, each measure on a server ({servers}) for at most {budget}"
     return f"{hosts} of {place}, drawn by lot, will each start PostgreSQL and measure for at most {budget}"
 
 
 def new_host_session(
     root: Path,
     source: Source,
-    request: ClusterRequest,
-    binaries: Path | None,
+    request: HostRequest,
+    server: ServerChoice,
     notify: Notify,
     reserve: Reserve | None = None,
+    until: Callable[[Path], Until] | None = None,
 ) -> HostSession:
     """Start the run of an experiment on several hosts. `reserve` provides them; Ray by default.
 
+    `server` has the programs and settings of the servers that hosts start. `until` is as in `new_run`.
+
     Raises:
-        UsageError: if Ray is not installed.
+        UsageError: if a server's password would be sent to the cluster.
         SetupError: if its folder cannot be written.
     """
-    if reserve is None:
-        ray_nodes.check_installed("--hosts")
-    server = f"embedded, on {count_words(request.nodes, 'host')}"
-    record = start_experiment(root, source, server, "round")
-    return HostSession(record, source, request, binaries, notify, reserve or ray_nodes.reserved)
+    for dsn in request.dsns:
+        refuse_password(dsn, request.cluster)
+    on = count_words(request.cluster.nodes, "host")
+    if request.dsns:
+        described = f"existing, on {on}: {'; '.join(map(redact, request.dsns))}"
+        record = start_experiment(root, source, described, "block")
+    else:
+        record = start_experiment(root, source, f"embedded, on {on}", "round")
+    wanted = None if until is None else until(record.folder)
+    return HostSession(record, source, request, server, notify, reserve or ray_nodes.reserved, wanted)
+
+
+def start_on_hosts(
+    request: HostRequest, notify: Notify, confirm: Callable[[str], None] = lambda _: None
+) -> Start:
+    """Return what starts runs on the hosts of a request; `confirm` gets a sentence before the first start.
+
+    Raises:
+        UsageError: if Ray is not installed.
+    """
+    ray_nodes.check_installed("--hosts")
+    asked: list[str] = []
+
+    def start(
+        root: Path, source: Source, choice: ServerChoice, until: Callable[[Path], Until] | None = None
+    ) -> ExperimentSession:
+        if not asked:
+            asked.append(host_statement(source.spec, request))
+            confirm(asked[0])
+        return new_host_session(root, source, request, choice, notify, until=until)
+
+    return start
 
 
 @dataclass(slots=True)
@@ -102,10 +141,11 @@ class HostSession:
         self,
         record: RunRecord,
         source: Source,
-        request: ClusterRequest,
-        binaries: Path | None,
+        request: HostRequest,
+        server: ServerChoice,
         notify: Notify,
         reserve: Reserve,
+        until: Until | None,
     ) -> None:
         self.folder = record.folder
         self.source = source
@@ -113,7 +153,9 @@ class HostSession:
         self.then = "show it with: uncork report"
         self._record = record
         self._request = request
-        self._job = host_job(source, None if binaries is None else str(binaries))
+        self._cluster = replace(request.cluster, lot=source.spec.experiment.seed)
+        self._server = server
+        self._until = until
         self._notify = notify
         self._reserve = reserve
         self._joining = Joining(record.folder)
@@ -136,7 +178,7 @@ class HostSession:
             RunError: if all hosts are lost.
             StoreError: if results cannot be stored.
         """
-        with self._record as record, self._reserve(self._request, self._notify) as nodes:
+        with self._record as record, self._reserve(self._cluster, self._notify) as nodes:
             conductor = Conductor(nodes, self._hear)
             try:
                 yield from self._prepare(conductor)
@@ -158,7 +200,7 @@ class HostSession:
             raise UsageError(problem)
         hosts = count_words(conductor.nodes.count, "host")
         yield Preparing(f"preparing {hosts}: servers, data and answers", 0, 1)
-        conductor.everyone("begin", pickle.dumps(self._job), "experiment")
+        conductor.each("begin", lambda number: (pickle.dumps(self._job(number)), "experiment"))
         conductor.prepare()
         prepared = conductor.collect_new(conductor.numbers, self._keep)
         for number in prepared:
@@ -169,6 +211,10 @@ class HostSession:
         self._join(prepared, 0)
         first = RunReader(part_folder(self.folder, min(prepared)))
         write_environment(self.folder, first.environment())
+
+    def _job(self, number: int) -> HostJob:
+        dsn = self._request.dsns[number - 1] if self._request.dsns else None
+        return host_job(self.source, replace(self._server, dsn=dsn))
 
     def _hear(self, number: int, news: News) -> None:
         """Show a host's messages; the same one from several hosts once."""
@@ -190,9 +236,9 @@ class HostSession:
 
         ledger, wave = self._ledger(), 0
         nothing = ledger.nothing_left()
-        if nothing is not None:
+        if nothing is not None and self._until is None:
             return self._finished(nothing, is_empty=True)
-        while conductor.sending and (open_pairs := ledger.open_pairs()):
+        while conductor.sending and (open_pairs := self._open_pairs(ledger)):
             wave += 1
             self._grant(conductor, open_pairs)
             measured = conductor.collect_new(conductor.watch_round(lose), self._keep)
@@ -207,8 +253,8 @@ class HostSession:
         self._grant(conductor, ())
         conductor.watch(None, lose, lambda: None)
         self._join(conductor.collect_new(self._hosts.keys() - conductor.lost.keys(), self._keep), 0)
-        decided = "every comparison is decided, or as precise as asked"
-        return self._finished("the budget of the hosts is spent" if ledger.open_pairs() else decided)
+        decided = _DECIDED if self._until is None else self._until.reason
+        return self._finished("the budget of the hosts is spent" if self._open_pairs(ledger) else decided)
 
     def _note_lost(self, conductor: Conductor) -> None:
         """Say who is lost, each once."""
@@ -220,6 +266,9 @@ class HostSession:
                 continues = f"{count_words(left, 'host')} {'continues' if left == 1 else 'continue'}"
                 name = conductor.name(number)
                 self._notify(f"{name} is lost with the round that it measured ({why.reason}): {continues}")
+
+    def _open_pairs(self, ledger: Ledger) -> set[Pair]:
+        return ledger.open_pairs() if self._until is None else self._until.open_pairs()
 
     def _ledger(self) -> Ledger:
         """Return what is known now, from the tables of all hosts."""
@@ -261,10 +310,12 @@ class HostSession:
             )
 
     def _round_ended(self, ledger: Ledger) -> RoundEnded:
-        compared, settled = ledger.compared(), ledger.settled()
-        widest, name = ledger.widest([one for one in compared if one not in settled])
+        compared, still_open = ledger.compared(), self._open_pairs(ledger)
+        settled = ledger.settled() if self._until is None else set()
+        still = [one for one in compared if one[:2] in still_open and one not in settled]
+        widest, name = ledger.widest(still)
         rounds, elapsed_ns = self._record.rounds, time.monotonic_ns() - self._begun_ns
-        return RoundEnded(rounds, len(settled), len(compared), widest, name, elapsed_ns)
+        return RoundEnded(rounds, len(compared) - len(still), len(compared), widest, name, elapsed_ns)
 
     # ---- the end ----
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, made_source
 
-__all__ = ["HostJob", "host_job", "source_of"]
+__all__ = ["HostJob", "host_job", "server_of", "source_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,18 +18,34 @@ class HostJob:
     """An experiment as plain values: its text, its SQL files, and its `Options` as a manifest stores them.
 
     `binaries` is the folder on the host that contains PostgreSQL's programs. If it is None, the host uses the
-    programs that uncork brings along.
+    programs that uncork brings along. `dsn` is a running server to measure on instead. `own` maps variants
+    to the settings of servers that are started for them.
     """
 
     text: str
     files: Mapping[str, str]
     options: Mapping[str, Any]
     binaries: str | None
+    dsn: str | None = field(default=None, repr=False)
+    own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def host_job(source: Source, binaries: str | None) -> HostJob:
-    """Return the job for an experiment."""
-    return HostJob(source.text, dict(source.files), source.options.stored(), binaries)
+def host_job(source: Source, server: ServerChoice) -> HostJob:
+    """Return the job for an experiment on a server of the host's own, or on a running one."""
+    return HostJob(
+        text=source.text,
+        files=dict(source.files),
+        options=source.options.stored(),
+        binaries=None if server.binaries is None else str(server.binaries),
+        dsn=server.dsn,
+        own=server.own,
+    )
+
+
+def server_of(job: HostJob) -> ServerChoice:
+    """Return the server that a job measures on."""
+    binaries = None if job.binaries is None else Path(job.binaries)
+    return ServerChoice(dsn=job.dsn, binaries=binaries, own=job.own)
 
 
 def source_of(job: HostJob) -> Source:

@@ -18,14 +18,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from uncork.cluster.host_job import HostJob, source_of
+from uncork.cluster.host_job import HostJob, server_of, source_of
 from uncork.cluster.node_program import Say, run_program
 from uncork.experiment.plan.order import cells
 from uncork.experiment.run.events import BudgetShort, Finished, Recovered, Refused, RoundEnded, Skipped
 from uncork.experiment.run.ledger import Pair
 from uncork.experiment.spec.schema import Spec
 from uncork.workbench.event_words import event_line
-from uncork.workbench.experiment.session import choose_server, new_run
+from uncork.workbench.experiment.session import new_run
 
 __all__ = ["LEASE_S", "main"]
 
@@ -72,8 +72,7 @@ def _measured(job: HostJob, source: BinaryIO, say: Say) -> str:
     threading.Thread(target=_listen, args=(source, grants), name="lease", daemon=True).start()
     experiment = source_of(job)
     granted = Granted(experiment.spec, grants, say)
-    binaries = None if job.binaries is None else Path(job.binaries)
-    session = new_run(Path("runs"), experiment, choose_server(None, binaries), until=lambda _: granted)
+    session = new_run(Path("runs"), experiment, server_of(job), until=lambda _: granted)
     say(folder=str(session.folder.absolute()))
     reason = ""
     with closing(session.events()) as events:

@@ -160,7 +160,7 @@ class ClusterLoad:
         """Start the processes of all parts."""
         self._parts = {number: KeptPart(self.folder, number) for number in conductor.numbers}
         count = len(self._parts)
-        conductor.each("begin", lambda number: pickle.dumps(PartJob(self._plan.job, number, count)))
+        conductor.each("begin", lambda number: [pickle.dumps(PartJob(self._plan.job, number, count))])
 
     def _start(self, conductor: Conductor) -> None:
         """Give all parts their start. From now on, the run is kept whatever happens."""

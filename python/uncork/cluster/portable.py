@@ -11,7 +11,7 @@ from uncork.model.load import ClusterRequest
 from uncork.model.redaction import NOT_STORED, redact, without_header_secret
 from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions
 
-__all__ = ["portable_http", "portable_sql"]
+__all__ = ["portable_http", "portable_sql", "refuse_password"]
 
 
 def portable_sql(job: LoadJob, address: Address, request: ClusterRequest) -> LoadJob:
@@ -23,12 +23,7 @@ def portable_sql(job: LoadJob, address: Address, request: ClusterRequest) -> Loa
     Raises:
         UsageError: if the connection string has a password, and the cluster is another.
     """
-    given = job.server.dsn or job.server.database or ""
-    if not request.own and redact(given) != given:
-        raise UsageError(
-            "the connection string has a password, which would be sent to the cluster: leave it out, and set "
-            "PGPASSWORD where Ray is started on each node, or write a password file (.pgpass) there"
-        )
+    refuse_password(job.server.dsn or job.server.database or "", request)
     usual = str(Path.home() / ".postgresql")
 
     def named(path: str | None) -> str | None:
@@ -42,6 +37,15 @@ def portable_sql(job: LoadJob, address: Address, request: ClusterRequest) -> Loa
         sslkey=named(address.sslkey),
     )
     return replace(job, server=ServerOptions(dsn=portable.conninfo()))
+
+
+def refuse_password(dsn: str, request: ClusterRequest) -> None:
+    """Raise UsageError if a connection string has a password, and would leave this machine with it."""
+    if not request.own and redact(dsn) != dsn:
+        raise UsageError(
+            "the connection string has a password, which would be sent to the cluster: leave it out, and set "
+            "PGPASSWORD where Ray is started on each node, or write a password file (.pgpass) there"
+        )
 
 
 def portable_http(job: HttpJob, request: ClusterRequest) -> HttpJob:

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from uncork.errors import UsageError
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import parse_share
-from uncork.requests.hosts import Confirmed, HostCluster, HostCount
+from uncork.requests.hosts import Confirmed, HostCluster, HostCount, HostServers
 from uncork.requests.option import Kind, Opt, duration, opt, pair, whole, with_unit
 from uncork.requests.shared_options import AsJson, Html, Markdown, Quiet, Runs
 
@@ -159,6 +159,7 @@ class RunOptions:
     expect: Expect = None
     hosts: HostCount = None
     cluster: HostCluster = None
+    host_dsn: HostServers = None
     yes: Confirmed = False
     runs: Runs = DEFAULT_RUNS
 
@@ -177,6 +178,7 @@ class RerunOptions:
     expect: Expect = None
     hosts: HostCount = None
     cluster: HostCluster = None
+    host_dsn: HostServers = None
     yes: Confirmed = False
     runs: Runs = DEFAULT_RUNS
 
@@ -286,6 +288,7 @@ class CaseOptions:
     expect: Expect = None
     hosts: HostCount = None
     cluster: HostCluster = None
+    host_dsn: HostServers = None
     yes: Confirmed = False
     runs: Runs = DEFAULT_RUNS
 

@@ -10,6 +10,7 @@ from uncork.experiment.guard.sides import Side, parse_side
 from uncork.model.evidence import EvidenceKind
 from uncork.model.redaction import is_secret, shell_command, variable_for, without_secrets
 from uncork.requests.guard_options import GuardOptions
+from uncork.requests.hosts import host_request
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, changes_of
 
@@ -30,7 +31,8 @@ class GuardRequest:
 
     For a stored load only: it is measured `times` times, sent to `url` with `headers` instead of its own; or
     `stored` judges it without measuring. For any stored run, `everything` includes runs with broken gates in
-    its history. With `resume`, `target` is the run of an interrupted guard, which continues.
+    its history. With `resume`, `target` is the run of an interrupted guard, which continues. `on_hosts` says
+    that the hosts of a cluster measure both sides.
     """
 
     target: str
@@ -51,6 +53,7 @@ class GuardRequest:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     everything: bool = False
     resume: bool = False
+    on_hosts: bool = False
 
     @property
     def two_sides(self) -> bool:
@@ -64,7 +67,7 @@ def guard_request(
     """Return the request that the options describe, on `target` and `server`; `words` repeat it.
 
     Raises:
-        UsageError: if a side cannot be understood.
+        UsageError: if a side cannot be understood, or the hosts' options do not fit together.
     """
     return GuardRequest(
         target=target,
@@ -85,6 +88,7 @@ def guard_request(
         headers=tuple(options.header or ()),
         everything=options.everything,
         resume=options.resume is not None,
+        on_hosts=host_request(options) is not None,
     )
 
 

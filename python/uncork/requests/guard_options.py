@@ -18,6 +18,7 @@ from uncork.requests.experiment_options import (
     Workloads,
     share,
 )
+from uncork.requests.hosts import Confirmed, HostCluster, HostCount, HostServers
 from uncork.requests.option import Kind, duration, opt, pair, whole
 from uncork.requests.shared_options import AsJson, Html, Markdown, Runs
 
@@ -118,6 +119,10 @@ class GuardOptions:
     everything: bool = opt(
         "--all", "Stored run: include runs with broken gates in its history.", default=False
     )
+    hosts: HostCount = None
+    cluster: HostCluster = None
+    host_dsn: HostServers = None
+    yes: Confirmed = False
     as_json: AsJson = False
     markdown: Markdown = False
     junit: Path | None = opt("--junit FILE", "Write JUnit XML to FILE, with one test case per gate.")

@@ -1,18 +1,29 @@
-"""The hosts of an experiment: how many, of which cluster."""
+"""The hosts of an experiment: how many, of which cluster, on which servers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Annotated, Final, Protocol
 
 from uncork.errors import UsageError
 from uncork.model.load import ClusterRequest
+from uncork.model.units import count_words
 from uncork.requests.option import Opt, whole
 from uncork.requests.part import cluster_place
 
-__all__ = ["Confirmed", "HostCluster", "HostCount", "host_request"]
+__all__ = [
+    "Confirmed",
+    "HostCluster",
+    "HostCount",
+    "HostOptions",
+    "HostRequest",
+    "HostServers",
+    "host_request",
+]
 
 HOSTS: Final = "Measure on several hosts"
+_LEAST: Final = 2
 
 HostCount = Annotated[
     int | None,
@@ -20,7 +31,7 @@ HostCount = Annotated[
         "--hosts NUM",
         "Measure on NUM machines of a Ray cluster, drawn by lot, each with a server of its own. With five or "
         "more, the verdicts are about hosts like these.",
-        whole(2, 100),
+        whole(_LEAST, 100),
         HOSTS,
         python="Measure on this many machines of a Ray cluster, drawn by lot, each with a server of its own.",
     ),
@@ -36,45 +47,87 @@ HostCluster = Annotated[
         python="The Ray cluster: ``auto``, ``HOST:PORT``, ``ray://HOST:PORT`` or ``local``. Default: auto.",
     ),
 ]
+HostServers = Annotated[
+    list[str] | None,
+    Opt(
+        "--host-dsn CONNINFO",
+        "The running server of one host, in place of one that uncork starts there; repeat it for each host.",
+        None,
+        HOSTS,
+        python="Connection strings of running servers, one for each host. Default: each host starts one.",
+    ),
+]
 Confirmed = Annotated[
     bool, Opt("--yes", "Start on the hosts of a cluster without asking first.", None, HOSTS)
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """The hosts to measure on. `dsns` are running servers, one for each; none if hosts start their own."""
+
+    cluster: ClusterRequest
+    dsns: tuple[str, ...] = field(default=(), repr=False)
 
 
 class HostOptions(Protocol):
     """The options of a verb that can measure on several hosts."""
 
     @property
-    def hosts(self) -> int | None: ...
+    def hosts(self) -> int | None:
+        """How many hosts; None for this machine."""
+
     @property
-    def cluster(self) -> str | None: ...
+    def cluster(self) -> str | None:
+        """The Ray cluster."""
+
     @property
-    def yes(self) -> bool: ...
+    def host_dsn(self) -> list[str] | None:
+        """A running server for each host."""
+
     @property
-    def dsn(self) -> str | None: ...
+    def yes(self) -> bool:
+        """Whether the work on a cluster is confirmed."""
+
     @property
-    def port(self) -> int | None: ...
+    def dsn(self) -> str | None:
+        """One running server."""
+
     @property
-    def seed(self) -> int | None: ...
+    def port(self) -> int | None:
+        """The port of one server."""
 
 
-def host_request(options: HostOptions, seed: int) -> ClusterRequest | None:
-    """Return the hosts that the options ask for, drawn with a seed; None for this machine alone.
+def host_request(options: HostOptions) -> HostRequest | None:
+    """Return the hosts that the options ask for; None for this machine alone.
 
     Raises:
         UsageError: if the options do not fit together.
     """
-    if options.hosts is None:
+    dsns = tuple(options.host_dsn or ())
+    hosts = len(dsns) if options.hosts is None and dsns else options.hosts
+    if hosts is None:
         for name in _given(options):
             raise UsageError(f"{name} requires --hosts NUM, the number of hosts to measure on")
         return None
     if options.dsn is not None:
         raise UsageError(
-            "--hosts starts a server on each host, and --dsn names one server: leave out one of them"
+            "--hosts starts a server on each host, and --dsn names one server: name a server for each host "
+            "with --host-dsn, or leave out one of them"
         )
     if options.port is not None:
         raise UsageError("--port is of one server: leave it out with --hosts")
-    return ClusterRequest(nodes=options.hosts, place=cluster_place(options.cluster or "auto"), lot=seed)
+    if dsns and len(dsns) != hosts:
+        raise UsageError(
+            f"--hosts {hosts} needs a server for each host, but --host-dsn names "
+            f"{count_words(len(dsns), 'server')}"
+        )
+    if dsns and hosts < _LEAST:
+        raise UsageError("--host-dsn names one server: name at least two, or use --dsn")
+    if len(set(dsns)) < len(dsns):
+        raise UsageError("--host-dsn names a server twice, whose rounds would disturb each other")
+    cluster = ClusterRequest(nodes=hosts, place=cluster_place(options.cluster or "auto"))
+    return HostRequest(cluster, dsns)
 
 
 def _given(options: HostOptions) -> Iterator[str]:

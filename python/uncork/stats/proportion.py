@@ -191,7 +191,7 @@ def share_units(
     sums: dict[tuple[int, int], np.ndarray] = {}
     for (number, within), arms in complete.items():
         own, base = np.array(arms[variant]), np.sum([arms[arm] for arm in arms_below], axis=0)
-        place = (number, 0 if kind == "round" else within)
+        place = (number, within if kind == "block" else 0)
         sums[place] = sums.get(place, np.zeros(4, dtype=np.int64)) + np.concatenate([own, base])
     whole = sum(sums.values(), np.zeros(4, dtype=np.int64))
     return ShareUnits(

@@ -10,7 +10,7 @@ from typing import Final
 from uncork.model.stored_run import HostRounds, RunHost
 from uncork.store.layout import unreadable, write_atomically
 
-__all__ = ["HOST", "host_text", "read_host", "read_hosts", "write_hosts"]
+__all__ = ["HOST", "host_text", "hosts_and_waves", "read_host", "read_hosts", "write_hosts"]
 
 HOST: Final = "host.json"
 """The file of each run of an experiment that says where it was measured."""
@@ -58,3 +58,19 @@ def read_hosts(folder: Path) -> tuple[HostRounds, ...]:
         return ()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise unreadable(path, error) from error
+
+
+def hosts_and_waves(folder: Path) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the host and the wave of each round of a run that several hosts measured.
+
+    Both are empty for other runs. Waves are empty too if the hosts did not measure together.
+
+    Raises:
+        StoreError: if the list of hosts is damaged.
+    """
+    measured = read_hosts(folder)
+    hosts = {number: host.number for host in measured for number in host.rounds}
+    together = [host for host in measured if host.waves] if len(measured) > 1 else []
+    return hosts, {
+        number: wave for host in together for number, wave in zip(host.rounds, host.waves, strict=True)
+    }

@@ -53,6 +53,34 @@ def test_without_restarts_blocks_are_the_units():
     assert len(found.by_round) == 5
 
 
+def on_hosts(found):
+    """Number ten rounds by five hosts, which measured two waves."""
+    numbers = sorted({row["round"] for row in found})
+    hosts = {number: (number - 1) % 5 + 1 for number in numbers}
+    return {"host": hosts, "wave": {number: (number - 1) // 5 + 1 for number in numbers}}
+
+
+@pytest.mark.parametrize("gate", ["p99 < +5%", "p99 < 20ms", "success >= baseline", "success > 99%"])
+def test_hosts_that_differ_widen_every_kind_of_evidence_and_two_waves_say_nothing(gate):
+    def differs(row, new):
+        host = (row["round"] - 1) % 5
+        fails = 4 + 2 * host if new else 5
+        return {"p99_ns": 10**6 * (10 + (host if new else 0)), "succeeded": 100 - fails, "failed": fails}
+
+    trials = rows(differs, rounds=10)
+    alone, hosts = find(gate, trials), find(gate, trials, groups=on_hosts(trials))
+    assert (alone.evidence.kind, alone.evidence.rounds) == ("round", 10)
+    assert (hosts.evidence.kind, hosts.evidence.rounds) == ("host", 5)
+    assert hosts.evidence.low < alone.evidence.low and hosts.evidence.high > alone.evidence.high
+    assert hosts.by_round == alone.by_round and hosts.candidate == alone.candidate
+
+
+def test_equal_counts_stay_exact_on_hosts():
+    trials = rows(lambda row, new: {"sent_bytes": 1_000 + new}, rounds=10)
+    found = find("sent bytes <= baseline", trials, groups=on_hosts(trials))
+    assert found.evidence == Exact(10.0, 10.01, 10)
+
+
 def test_a_value_asks_for_the_candidate_alone():
     alone = [row for row in rows(times) if row["variant"] == "new"]
     found = find("p99 < 20ms", alone)

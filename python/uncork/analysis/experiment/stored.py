@@ -6,7 +6,7 @@ from uncork.experiment.plan.order import cells
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.spec.schema import Spec
 from uncork.model.trial import Arm, Trial
-from uncork.store.hosts import read_hosts
+from uncork.store.hosts import hosts_and_waves
 from uncork.store.query import RunReader
 
 __all__ = ["judged_ledger", "stored_ledger"]
@@ -18,10 +18,7 @@ def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
     Raises:
         StoreError: if the run's files are damaged.
     """
-    measured = read_hosts(reader.folder)
-    hosts = {number: host.number for host in measured for number in host.rounds}
-    together = [host for host in measured if host.waves] if len(measured) > 1 else []
-    waves = {number: wave for host in together for number, wave in zip(host.rounds, host.waves, strict=True)}
+    hosts, waves = hosts_and_waves(reader.folder)
     ledger = Ledger(spec, "block" if reader.manifest.unit == "block" else "round", hosts, waves)
     known = {cell.name: cell for cell in cells(spec)}
     for row in reader.values():

@@ -24,6 +24,7 @@ from uncork.model.trial import Cell
 from uncork.stats.effect import Effect
 from uncork.stats.gates.decision import Decision, GateQuestion, Same, Unknown, decide
 from uncork.stats.sample import UnitKind
+from uncork.store.hosts import hosts_and_waves
 from uncork.store.query import RunReader
 
 __all__ = ["SAME_ANSWER", "GateJudge", "Judged", "Place", "check_of"]
@@ -57,6 +58,9 @@ class Judged:
 
 class GateJudge:
     """Judges gates over what a run has stored so far; the runner asks it what still needs trials.
+
+    If several hosts measured the run, its evidence is about hosts like these and other times too: see
+    `gate_evidence`.
 
     Args:
         folder: the run's.
@@ -165,6 +169,7 @@ class GateJudge:
             candidate=CANDIDATE,
             confidence=self._confidence,
             kind=self._unit,
+            groups=stored.groups,
         )
 
     def _practical(self, place: Place) -> float:
@@ -214,6 +219,8 @@ class _Stored:
     """What a run has stored so far, by cell and workload."""
 
     def __init__(self, folder: Path) -> None:
+        hosts, waves = hosts_and_waves(folder)
+        self.groups: dict[UnitKind, dict[int, int]] = {"host": hosts, "wave": waves}
         with closing(RunReader(folder)) as reader:
             self.trials = _by(reader.trials(), "cell", "workload")
             self.relations = {key[0]: rows for key, rows in _by(reader.relations(), "cell").items()}

@@ -16,16 +16,19 @@ from uncork.model.measurement import Outcome
 from uncork.model.results.gate_metrics import GATE_METRICS, GateMetric, trial_value
 from uncork.model.results.guard import Gate
 from uncork.model.trial import Arm
-from uncork.stats.effect import estimate
+from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.effect import Effect, estimate
 from uncork.stats.gates.decision import Evidence, Exact, Unknown
-from uncork.stats.level import share_level, value_level
-from uncork.stats.proportion import Counted, estimate_share, share_units
+from uncork.stats.level import Level, share_level, value_level
+from uncork.stats.proportion import Counted, ShareEffect, estimate_share, share_units
 from uncork.stats.sample import Observation, UnitKind, block_units, round_units
 
 __all__ = ["GateEvidence", "gate_evidence", "size_evidence"]
 
 Row = Mapping[str, Any]
 
+_BLOCKS: Final = 1_000_000
+"""More blocks than a round has."""
 _ALIKE: Final = 1e-9
 """Counts that differ by less than this fraction are equal: they were divided by different numbers of
 operations."""
@@ -52,8 +55,13 @@ def gate_evidence(
     candidate: str,
     confidence: float,
     kind: UnitKind = "round",
+    groups: Mapping[UnitKind, Mapping[int, int]] | None = None,
 ) -> GateEvidence:
     """Return the evidence for a gate from the trials of a cell and workload, estimated at `confidence`.
+
+    If several hosts measured the rounds, the evidence has a scope for each of `groups`: rounds of one host
+    share what is peculiar to it, and rounds of one wave what is peculiar to that time. The scope with the
+    widest interval decides, as in an experiment (`experiment.run.ledger`).
 
     Args:
         gate: any gate except those on plans and sizes, which belong to variants and not to trials.
@@ -62,6 +70,8 @@ def gate_evidence(
         candidate: the variant that is judged.
         confidence: one minus the error rate, the same as for the judgement.
         kind: what counts as one independent observation.
+        groups: the host and the wave of each round, by the kind of unit ("host", "wave"); none of a kind if
+            its numbers are empty. A scope with fewer than `MINIMUM_ROUNDS` of them says nothing.
     """
     metric = GATE_METRICS[gate.metric]
     complete = [
@@ -79,11 +89,31 @@ def gate_evidence(
         if not any(row["variant"] == variant for row, _ in valued):
             return replace(shown, evidence=Unknown(metric.missing))
     compared = _Compared(metric, baseline, candidate, confidence, kind)
-    if metric.source == "share":
-        find = compared.share if gate.bound == "value" else compared.share_difference
-    else:
-        find = compared.value if gate.bound == "value" else compared.ratio
-    return replace(shown, evidence=find(valued))
+    found = compared.evidence(gate, valued)
+    for unit, numbers in (groups or {}).items():
+        if not numbers:
+            continue
+        grouped = [({**row, **_grouped_place(row, numbers)}, value) for row, value in valued]
+        if len({row["round"] for row, _ in grouped}) >= MINIMUM_ROUNDS:
+            wider = replace(compared, kind=unit).evidence(gate, grouped)
+            found = max(found, wider, key=_width)
+    return replace(shown, evidence=found)
+
+
+def _grouped_place(row: Row, numbers: Mapping[int, int]) -> dict[str, int]:
+    """Return a trial's place if its host or wave counts as one round; each block stays one of its own."""
+    return {"round": numbers[row["round"]], "block": row["round"] * _BLOCKS + row["block"]}
+
+
+def _width(evidence: Evidence) -> float:
+    """Return how wide an interval is, in the measure of its kind of evidence; 0 without one."""
+    if isinstance(evidence, Effect):
+        return evidence.half_width
+    if isinstance(evidence, ShareEffect) or (isinstance(evidence, Level) and evidence.counts is not None):
+        return evidence.high - evidence.low
+    if isinstance(evidence, Level):
+        return math.inf if evidence.low <= 0.0 else evidence.high / evidence.low
+    return 0.0
 
 
 def size_evidence(relations: Iterable[Row], *, baseline: str, candidate: str) -> GateEvidence:
@@ -112,6 +142,14 @@ class _Compared:
     confidence: float
     kind: UnitKind
 
+    def evidence(self, gate: Gate, valued: Valued) -> Evidence:
+        """Return the evidence for a gate."""
+        if self.metric.source == "share":
+            find = self.share if gate.bound == "value" else self.share_difference
+        else:
+            find = self.value if gate.bound == "value" else self.ratio
+        return find(valued)
+
     def ratio(self, valued: Valued) -> Evidence:
         own, base = self._values(valued, self.candidate), self._values(valued, self.baseline)
         if self.metric.source == "cost" and _one(own) and _one(base):
@@ -120,7 +158,7 @@ class _Compared:
         observations = [
             Observation(*_place(row), value + raised) for row, value in valued if value + raised > 0.0
         ]
-        make = round_units if self.kind == "round" else block_units
+        make = block_units if self.kind == "block" else round_units
         units = make(
             observations,
             baseline=Arm(self.baseline).name,
@@ -129,7 +167,7 @@ class _Compared:
         )
         if not len(units):
             return Unknown("no block was complete")
-        effect = estimate(units, self.confidence)
+        effect = estimate(replace(units, kind=self.kind), self.confidence)
         return replace(effect, warnings=(*effect.warnings, *warnings))
 
     def value(self, valued: Valued) -> Evidence:
@@ -157,7 +195,7 @@ class _Compared:
         groups: dict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
         for row, _ in valued:
             if row["variant"] == self.candidate:
-                place = row["round"], 0 if self.kind == "round" else row["block"]
+                place = row["round"], row["block"] if self.kind == "block" else 0
                 succeeded, started = groups[place]
                 groups[place] = succeeded + row["succeeded"], started + row["started"]
         return share_level([counts for _, counts in sorted(groups.items())], self.confidence, self.kind)
@@ -192,7 +230,7 @@ def _raised(metric: GateMetric, values: Sequence[float]) -> tuple[float, tuple[s
 def _grouped(valued: Valued, kind: UnitKind) -> dict[tuple[int, int], list[float]]:
     groups: dict[tuple[int, int], list[float]] = defaultdict(list)
     for row, value in valued:
-        groups[row["round"], 0 if kind == "round" else row["block"]].append(value)
+        groups[row["round"], row["block"] if kind == "block" else 0].append(value)
     return dict(sorted(groups.items()))
 
 

@@ -162,7 +162,8 @@ class GuardResult:
     acknowledgements that nothing needed. The `baseline` of a guard against history describes those runs.
 
     `name` is that of the experiment or load, the same for repeated guards. `differences` may explain the
-    gates; `settings` lists what else differs between the sides.
+    gates; `settings` lists what else differs between the sides. `hosts` is on how many hosts of a cluster
+    each side was measured, in so many `waves`; 0 on this machine alone.
     """
 
     id: str
@@ -186,6 +187,8 @@ class GuardResult:
     name: str = ""
     differences: tuple[SideDifference, ...] = ()
     settings: tuple[EnvironmentDifference, ...] = ()
+    hosts: int = 0
+    waves: int = 0
     version: int = field(default=GUARD_VERSION)
 
 

@@ -11,7 +11,7 @@ from uncork.report.blocks import Column, Paragraph, Section, Table, Value
 from uncork.report.experiment.view import View
 from uncork.report.words import MEASURED, count_words, effect_with_interval, series_words
 
-__all__ = ["host_sections", "host_words"]
+__all__ = ["host_sections", "host_words", "lost_words"]
 
 _NEEDED: Final = "a claim about others needs at least five hosts, and a metric other than success"
 
@@ -37,7 +37,7 @@ def host_words(result: RunResult) -> Iterator[str]:
     else:
         yield (f"Measured on {many}. The verdicts are about these hosts only, because {_NEEDED}.")
     yield from _waves(result)
-    yield from _lost(result.hosts)
+    yield from lost_words(result.hosts)
     odd = [one for one in result.hosts if one.odd]
     if odd:
         names = series_words([_odd(one) for one in odd])
@@ -109,7 +109,8 @@ def _waves(result: RunResult) -> Iterator[str]:
         )
 
 
-def _lost(hosts: Sequence[HostFacts]) -> Iterator[str]:
+def lost_words(hosts: Sequence[HostFacts]) -> Iterator[str]:
+    """Yield which hosts were lost, and why; nothing if none was."""
     lost = [one for one in hosts if one.lost]
     if lost:
         rounds = count_words(len(lost), "round")

@@ -31,6 +31,7 @@ from uncork.report.guard.words import (
 )
 from uncork.report.headline import capital, fitting
 from uncork.report.words import count_words, effect_text, points_text, series_words
+from uncork.stats.compare import MINIMUM_ROUNDS
 
 __all__ = ["acknowledgement_words", "answer_guard", "guard_steps"]
 
@@ -44,11 +45,30 @@ def answer_guard(guard: GuardResult) -> GuardResult:
     # The answer names the baseline in full; the reasons call it the baseline.
     known = replace(guard.baseline, title="") if against == "side by side" else guard.baseline
     how = "Measured side by side" if against == "side by side" else "Compared with history"
+    if guard.hosts:
+        how += f" on {count_words(guard.hosts, 'host')} in {count_words(guard.waves, 'wave')}"
     names = [side_words(side, against) for side in (guard.candidate, guard.baseline)]
     sides = f"{how}. Candidate: {names[0]}; baseline: {names[1]}."
     reasons = _reasons(found, guard.plans, _Reference(known, against, guard.confidence))
     answer = _answer(found, _Reference(guard.baseline, against, guard.confidence))
-    return replace(guard, answer=answer, reasons=(*reasons, sides))
+    return replace(guard, answer=answer, reasons=(*reasons, sides, *_about_hosts(guard)))
+
+
+def _about_hosts(guard: GuardResult) -> Iterator[str]:
+    """Say about which hosts and times the gates are; nothing for one machine."""
+    if not guard.hosts:
+        return
+    enough = f"at least {MINIMUM_ROUNDS}"
+    if guard.hosts < MINIMUM_ROUNDS:
+        these = "this host" if guard.hosts == 1 else "these hosts"
+        yield f"The gates are about {these} only: a claim about others needs {enough}."
+    else:
+        yield (
+            "The gates are about hosts like these: of the intervals from rounds and from the means of hosts, "
+            "the wider decides."
+        )
+    if guard.waves < MINIMUM_ROUNDS:
+        yield f"They say nothing about other times: that needs {enough} waves."
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from uncork.analysis.experiment.stored import stored_ledger
 from uncork.engines import process
+from uncork.engines.conninfo import resolve
 from uncork.engines.postgres import embedded_server, existing_server
 from uncork.engines.services.local import LocalServices
 from uncork.errors import SetupError, UsageError
@@ -24,6 +25,7 @@ from uncork.experiment.run.events import Event, Finished, RoundEnded
 from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.model.engine import POSTGRESQL
+from uncork.model.server import is_local
 from uncork.model.stored_run import RunHost
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source
@@ -43,12 +45,27 @@ __all__ = [
     "ExperimentSession",
     "Needless",
     "RunSession",
+    "Start",
     "choose_server",
     "new_run",
     "note_finished",
     "resume_run",
     "start_experiment",
 ]
+
+
+class Start(Protocol):
+    """Starts the run of an experiment: `new_run` on this machine, or what measures on several hosts."""
+
+    def __call__(
+        self,
+        root: Path,
+        source: Source,
+        choice: ServerChoice,
+        until: Callable[[Path], Until] | None = None,
+    ) -> ExperimentSession:
+        """Return the run, of which nothing is measured yet."""
+
 
 Needless = Callable[[Ledger], Collection[Compared]]
 """Returns comparisons that need no more trials, given the trials so far."""
@@ -190,10 +207,18 @@ def new_run(
     """
     server, load = _engines(source, choice)
     unit: UnitKind = "round" if server.restartable else "block"
-    host = RunHost(platform.node(), (process.identity(os.getpid()) or {}).get("machine", 0))
-    run = start_experiment(root, source, choice.description(), unit, {HOST: host_text(host)})
+    run = start_experiment(root, source, choice.description(), unit, {HOST: host_text(_host(choice))})
     wanted = None if until is None else until(run.folder)
     return RunSession(run, source, server, load, until=wanted, needless=needless)
+
+
+def _host(choice: ServerChoice) -> RunHost:
+    """Return the host that is measured: this machine, or that of a running server elsewhere."""
+    if choice.dsn is not None:
+        address = resolve(choice.dsn)
+        if not is_local(address.hostaddr or address.host):
+            return RunHost(f"{address.host}:{address.port}", 0)
+    return RunHost(platform.node(), (process.identity(os.getpid()) or {}).get("machine", 0))
 
 
 def start_experiment(

@@ -23,14 +23,16 @@ from uncork.experiment.spec.schema import Spec
 from uncork.model.results.guard import Gate, GateCheck, GuardResult, guard_status
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
+from uncork.report.experiment.hosts import lost_words
 from uncork.report.guard.answer import answer_guard
 from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, made_source
 from uncork.stats.gates.decision import CONFIRMATION
 from uncork.stats.sample import UnitKind
+from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
-from uncork.workbench.experiment.session import RunSession, new_run, resume_run
+from uncork.workbench.experiment.session import ExperimentSession, Start, new_run, resume_run
 from uncork.workbench.guard.acknowledged import acknowledge_from, known_file
 from uncork.workbench.guard.asked import GuardAsked, write_asked
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm, unconfirmed
@@ -45,7 +47,7 @@ BUDGET_NS: Final = 300 * 10**9
 _ROUNDS: Final = 400
 """The default maximum of rounds; the budget ends a guard earlier."""
 
-Measure = Callable[[RunSession], None]
+Measure = Callable[[ExperimentSession], None]
 """Runs a session to its end and shows its progress."""
 
 
@@ -65,6 +67,7 @@ class Guard:
     precise: float | None
     called: str
     begun: float
+    start: Start = new_run
 
     @property
     def spec(self) -> Spec:
@@ -72,10 +75,13 @@ class Guard:
         return self.source.spec
 
 
-def guard_experiment(root: Path, wanted: GuardRequest, measure: Measure, notify: Tell) -> GuardResult:
+def guard_experiment(
+    root: Path, wanted: GuardRequest, measure: Measure, notify: Tell, start: Start = new_run
+) -> GuardResult:
     """Measure both sides of an experiment, judge the gates, confirm broken ones, and store the result.
 
-    If the guard is interrupted, what was measured is judged and stored, but no gate is reported broken.
+    `start` starts the runs: on this machine, or on several hosts. If the guard is interrupted, what was
+    measured is judged and stored, but no gate is reported broken.
 
     Raises:
         UsageError: if a side, a gate or an option is wrong, or both sides are the same.
@@ -87,7 +93,7 @@ def guard_experiment(root: Path, wanted: GuardRequest, measure: Measure, notify:
     choice = server_choice(wanted)
     cli_gates = tuple(map(parse_gate, wanted.gates))
     with asked_sides(wanted) as sides:
-        guard = _prepare(root, wanted, sides, choice, cli_gates, begun)
+        guard = replace(_prepare(root, wanted, sides, choice, cli_gates, begun), start=start)
         for sentence in guard.asked.told:
             notify(sentence)
         sides.build(notify)
@@ -134,6 +140,11 @@ def _prepare(
         own=choice.own,
         checkouts=_needs_checkouts(wanted, sides, made.text, known),
     )
+    if asked.checkouts and wanted.on_hosts:
+        raise UsageError(
+            "services of this experiment run from files of this machine, which other hosts do not have: "
+            "leave out --hosts"
+        )
     source = unhurried(source)
     return Guard(root, source, gates, choice, asked, wanted.options.precision, _called(wanted), begun)
 
@@ -196,7 +207,7 @@ def carry_on(
     except (UncorkError, KeyboardInterrupt):
         if session.measured():
             _keep(guard, session.folder, sides.unconfirmed(), sides.confirmations())
-            if sides.first is None and not guard.asked.checkouts:
+            if sides.first is None and not guard.asked.checkouts and not session.then:
                 notify(f"resume with: uncork guard --resume {session.folder.name}")
         raise
     return _keep(guard, session.folder, checks, sides.confirmations())
@@ -208,10 +219,10 @@ class _SideBySide:
 
     guard: Guard
     run: Measure
-    session: RunSession
+    session: ExperimentSession
     judge: GateJudge
     first: list[Judged] | None = None
-    second: RunSession | None = None
+    second: ExperimentSession | None = None
 
     def measure(self, broken: Collection[Hashable] | None) -> list[Judgement]:
         """Measure and judge: see `measure_and_confirm`."""
@@ -248,7 +259,7 @@ def _session(
     confirms: str = "",
     folder: Path | None = None,
     spent_ns: int = 0,
-) -> tuple[RunSession, GateJudge]:
+) -> tuple[ExperimentSession, GateJudge]:
     """Start a run that measures until its gates are decided, and return it with its judge.
 
     `confirms` is the id of the guard's first run, if this is the second. With `folder`, that run is resumed.
@@ -272,12 +283,12 @@ def _session(
 
     if folder is not None:
         return resume_run(folder, source, guard.choice, until, spent_ns=spent_ns), made[0]
-    session = new_run(guard.root, source, guard.choice, until)
+    session = guard.start(guard.root, source, guard.choice, until)
     write_asked(session.folder, replace(guard.asked, confirms=confirms))
     return session, made[0]
 
 
-def _confirming(guard: Guard, first: str, broken: Sequence[Judged]) -> tuple[RunSession, GateJudge]:
+def _confirming(guard: Guard, first: str, broken: Sequence[Judged]) -> tuple[ExperimentSession, GateJudge]:
     """Start the second measurement: a new seed, a new server, only workloads and cells of broken gates."""
     spec = guard.spec
     workloads = [name for name in spec.workloads if name in {one.place.workload for one in broken}]
@@ -312,6 +323,7 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
     order = {Cell(place): number for number, place in enumerate(dict.fromkeys(one.cell for one in checks))}
     known = acknowledge_from(_known(guard), tuple(sorted(checks, key=lambda one: order[Cell(one.cell)])))
     found = known.checks
+    measured = [read_hosts(folder.with_name(name)) for name in (manifest.id, *more)]
     made = GuardResult(
         id=manifest.id,
         question=guard.spec.experiment.question,
@@ -329,9 +341,11 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
         reproduce=guard.asked.command,
         uncork_version=__version__,
         started_at=manifest.started_at,
-        warnings=(*guard.asked.told, *result.warnings),
+        warnings=(*guard.asked.told, *lost_words(result.hosts), *result.warnings),
         unused=known.unused,
         name=guard.spec.experiment.name.removeprefix("guard-"),
+        hosts=min(map(len, measured)),
+        waves=min(len({wave for host in hosts for wave in host.waves}) for hosts in measured),
     )
     made = answer_guard(explained(made, folder, result))
     for name in made.runs:

@@ -8,6 +8,7 @@ from uncork.errors import UsageError
 from uncork.model.results.guard import GuardResult
 from uncork.requests.guard import GuardRequest, Tell
 from uncork.store.layout import find_run
+from uncork.workbench.experiment.session import Start, new_run
 from uncork.workbench.guard.experiment import Measure, guard_experiment
 from uncork.workbench.guard.resuming import resume_guard
 from uncork.workbench.guard.runs import guard_load
@@ -16,9 +17,11 @@ __all__ = ["carry_out_guard", "guard_target"]
 
 
 def carry_out_guard(
-    runs: Path, wanted: GuardRequest, measure: Measure, notify: Tell
+    runs: Path, wanted: GuardRequest, measure: Measure, notify: Tell, start: Start = new_run
 ) -> tuple[GuardResult, Path]:
     """Guard an experiment file or a stored run, or resume a guard; return the result and its folder.
+
+    `start` starts the runs of an experiment file's guard, here or on several hosts.
 
     Raises:
         UncorkError, KeyboardInterrupt: see `guard_experiment`, `resume_guard` and `guard_load`.
@@ -35,7 +38,7 @@ def carry_out_guard(
         result = guard_load(runs, wanted, notify)
         return result, runs / result.id
     _refuse_of_loads(wanted)
-    result = guard_experiment(runs, wanted, measure, notify)
+    result = guard_experiment(runs, wanted, measure, notify, start)
     return result, runs / result.runs[0]
 
 
@@ -70,6 +73,7 @@ def _refuse_beside_resume(wanted: GuardRequest) -> None:
         "--url": wanted.url,
         "--header": wanted.headers,
         "--all": wanted.everything,
+        "--hosts": wanted.on_hosts,
     }
     for name, value in given.items():
         if value:
@@ -98,6 +102,7 @@ def _refuse_of_files(wanted: GuardRequest) -> None:
         "--workload": wanted.options.workloads,
         "--set": wanted.options.levels,
         "--evidence": wanted.evidence,
+        "--hosts": wanted.on_hosts,
     }
     for name, value in given.items():
         if value:

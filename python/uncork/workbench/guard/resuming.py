@@ -16,6 +16,7 @@ from uncork.model.units import format_duration
 from uncork.requests.guard import GuardRequest, Tell
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, run_source
+from uncork.store.hosts import read_hosts
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.query import RunReader
 from uncork.workbench.guard.asked import GuardAsked, read_asked
@@ -93,6 +94,8 @@ def _refuse(manifest: Manifest, asked: GuardAsked, folder: Path) -> None:
         raise UsageError(f"{manifest.id} has ended; see it with: uncork report {manifest.id}; {again}")
     if manifest.status == "complete":
         raise UsageError(f"the second measurement of {manifest.id} had begun and cannot be resumed; {again}")
+    if read_hosts(folder):
+        raise UsageError(f"{manifest.id} was measured on several hosts and cannot be resumed; {again}")
     if asked.checkouts:
         raise UsageError(
             f"{manifest.id} uses checkouts of commits or a working tree, which may have changed since, so it "

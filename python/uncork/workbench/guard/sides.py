@@ -100,6 +100,11 @@ def server_choice(wanted: GuardRequest) -> ServerChoice:
     started: dict[str, Mapping[str, str]] = {
         side.role: {k: v for k, v in side.settings if k in OF_A_SERVER} for side in sides
     }
+    if wanted.on_hosts and any(named.values()):
+        raise UsageError(
+            "--hosts measures both sides on the same servers, one on each host: leave out dsn=… (--host-dsn "
+            "names running servers)"
+        )
     if any(started.values()):
         return _started(wanted, started)
     if not any(named.values()):
