@@ -55,7 +55,7 @@ INSERT INTO orders
 """
 BOUND = (
     "SELECT name FROM customer WHERE id = %s",
-    "SELECT date_trunc('day', made), pg_sleep(0.01) FROM orders WHERE id = %s",
+    "SELECT date_trunc('day', made), pg_sleep(0.03) FROM orders WHERE id = %s",
     "SELECT id FROM known_parcel WHERE sort = %s",
     "SELECT o.id FROM orders AS o JOIN customer AS c ON c.id = o.customer "
     "WHERE c.name = %s AND o.state = %s AND length(o.state) = %s::float8",
@@ -145,7 +145,7 @@ def watched(server, tmp_path_factory):
         return profile_database(
             tmp_path_factory.mktemp("runs"),
             resolve(server.conninfo()),
-            seconds=1.2,
+            seconds=2.0,
             rate_hz=50.0,
             command="uncork profile db",
         ).folder
@@ -160,7 +160,7 @@ def test_a_watched_workload_is_captured_written_and_sent_again(server, watched, 
     found = by_text["SELECT name FROM customer WHERE id = $1"]
     assert (found.origin, found.tables, found.changes) == ("drawn", ("customer",), False)
     assert len({int(value) // 50 for (value,) in found.sets}) == 10, "the values spread over all customers"
-    written = by_text["SELECT date_trunc('day', made), pg_sleep(0.01) FROM orders WHERE id = $1"]
+    written = by_text["SELECT date_trunc('day', made), pg_sleep(0.03) FROM orders WHERE id = $1"]
     assert written.origin == "drawn", "a text of a session shows what is always the same"
     beneath = by_text["SELECT id FROM known_parcel WHERE sort = $1"]
     assert len({kind for (kind,) in beneath.sets if kind.startswith("kind ")}) > 10
