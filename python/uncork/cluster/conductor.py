@@ -1,6 +1,6 @@
 """Conduct the nodes of a load or an experiment: ask them in turns, notice who is lost, stop them if need be.
 
-While nodes measure, they are asked every second or two, which renews the lease of each. No request, sample or
+While nodes measure, they are asked every second, which renews the lease of each. No request, sample or
 histogram waits for that: see `uncork.cluster.agent`.
 """
 
@@ -22,15 +22,13 @@ from uncork.load.parts import LEASE_NS
 
 __all__ = ["Conductor", "Lost", "wall_ns"]
 
-QUIET_S: Final = 2.0
-"""How often a node is asked while it measures. Two missed answers in a row do not end its lease."""
+QUIET_S: Final = 1.0
+"""How often a node is asked while it measures. Several missed answers in a row do not end its lease."""
 _PREPARING_S: Final = 0.2
 _ENDING_S: Final = 0.25
-_ROUND_S: Final = 1.0
-"""How often a host is asked while it measures a round."""
 _ANSWER_S: Final = 20.0
 """How long to wait for an answer outside of the load, when nothing is measured."""
-_AGAIN_S: Final = 0.5
+_AGAIN_S: Final = 0.25
 _LOOK_S: Final = 0.5
 _LEAST_AHEAD_S: Final = 2.0
 _CONNECT_S: Final = 0.002
@@ -191,7 +189,7 @@ class Conductor:
         themselves.
         """
         measured: set[int] = set()
-        for number, news in self._turns(lambda: None if measured.issuperset(self.sending) else _ROUND_S):
+        for number, news in self._turns(lambda: None if measured.issuperset(self.sending) else QUIET_S):
             if news is not None and any("round" in one for one in news.said):
                 measured.add(number)
             if news is not None and news.status:

@@ -14,8 +14,9 @@ __all__ = ["OVERDUE_S", "UNREACHABLE_S", "Roll"]
 
 OVERDUE_S: Final = 8.0
 """A node that has not answered for so long is lost. Its lease is over by then."""
-UNREACHABLE_S: Final = 2.0
-"""A node that refuses every connection for so long is lost, long before its lease ends."""
+UNREACHABLE_S: Final = 0.75
+"""A node that refuses every connection for so long is lost, long before its lease ends: the process of its
+agent has ended. Agents outlive a killed raylet by up to a second, so that is known within 3 s."""
 
 
 @dataclass(slots=True)
