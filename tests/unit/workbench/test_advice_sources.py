@@ -15,7 +15,7 @@ def test_a_server_and_its_logs(tmp_path):
     log = tmp_path / "today.log"
     log.write_text("")
     found = tell_apart(tmp_path / "runs", ["postgresql:///shop", str(log)])
-    assert (found.server, found.logs) == ("postgresql:///shop", (log,))
+    assert (found.server, found.logs) == ("postgresql:///shop", (str(log),))
     assert tell_apart(tmp_path, ["host=db dbname=shop"]).server == "host=db dbname=shop"
 
 
