@@ -40,10 +40,9 @@ def test_logs_in_a_bucket_are_reported_as_local_ones_are(uncork):
         none = uncork("profile", "logs", f"s3://{BUCKET}/none/", env=server.environment)
     assert done.returncode == 0, done.stderr
     local = json.loads(uncork("profile", "logs", FIXTURES / NAME, "-j", "1", "--json").stdout)
-    found = json.loads(done.stdout)
-    assert found["answer"] == local["answer"] and found["templates"] == local["templates"]
-    assert [file["name"] for file in found["files"]] == [f"{bucket}{NAME}"]
-    assert found["skipped"] == [f"{bucket}notes.bin"]
+    assert json.loads(done.stdout)["skipped"] == [f"{bucket}notes.bin"]
+    found = json.loads(done.stdout.replace(f"{bucket}{NAME}", str(FIXTURES / NAME)))
+    assert {name for name in found if found[name] != local[name]} <= {"run", "missing", "skipped", "warnings"}
     assert advice.returncode == 0, advice.stderr
     assert none.returncode == 1
     assert none.stderr == f"uncork: s3://{BUCKET}/none/: no object has this name or prefix\n"

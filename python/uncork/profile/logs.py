@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +16,7 @@ from uncork.profile.objects.address import LogObject
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from obstore import Bytes
 
     from uncork.profile.grammar import Grouping
 
@@ -95,12 +96,14 @@ class LogRequest:
 class LogReading:
     """The contents of logs: `facts` describe what was read; `tables` are the tables of `model.tables.log`.
 
-    `statements` has the template of each statement_id in events.
+    `statements` has the template of each statement_id in events. `beginnings` has the first bytes of objects,
+    in pieces: some 32 MB in all.
     """
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
     statements: pa.Table
+    beginnings: Mapping[str, Sequence[Bytes]] = field(default_factory=dict, repr=False)
 
 
 def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None = None) -> LogReading:
@@ -120,7 +123,8 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
     with _prefix_errors(request), ExitStack() as stack:
         reader = stack.enter_context(ObjectReader(objects)) if objects else None
         profile = _native.read_logs(_options(request), progress, request.events, reader)
-    return _reading(profile, request)
+    reading = _reading(profile, request)
+    return reading if reader is None else replace(reading, beginnings=reader.beginnings())
 
 
 class LogFollower:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -17,7 +17,7 @@ from uncork.profile.objects.loop import LoopThread
 if TYPE_CHECKING:
     from obstore import Bytes
 
-__all__ = ["ObjectReader", "fetch_beginning"]
+__all__ = ["ObjectReader"]
 
 _AT_ONCE: Final = 32
 """The most requests at once, if objects are small."""
@@ -48,6 +48,7 @@ class ObjectReader:
 
     range_bytes: ClassVar[int] = 8 << 20
     ahead_bytes: ClassVar[int] = 96 << 20
+    kept_bytes: ClassVar[int] = 32 << 20
 
     def __init__(self, objects: Sequence[LogObject]) -> None:
         self._objects = list(objects)
@@ -61,6 +62,8 @@ class ObjectReader:
         self._handed = 0
         self._versions = 1
         self._renewed: Future[LogObject | None] | None = None
+        self._kept: dict[str, list[Bytes]] = {}
+        self._left = self.kept_bytes
 
     def __enter__(self) -> Self:
         self._loop.__enter__()
@@ -104,9 +107,19 @@ class ObjectReader:
         self._queue.popleft()
         self._handed = first.end
         self._fill()
+        self._keep(name, piece)
         return piece
 
+    def beginnings(self) -> Mapping[str, Sequence[Bytes]]:
+        """Return the first pieces that were handed over, by object: `kept_bytes`, and the rest of a piece."""
+        return self._kept
+
     # ---- steps ----
+
+    def _keep(self, name: str, piece: Bytes) -> None:
+        if self._left > 0:
+            self._kept.setdefault(name, []).append(piece)
+            self._left -= len(piece)
 
     def _go_to(self, place: int) -> None:
         """Begin with an object: drop what was requested of the ones before, which the core has left."""
@@ -176,19 +189,3 @@ class ObjectReader:
         what = "was deleted" if isinstance(error, Absent) else "changed"
         kept = f"its first {self._handed} bytes count" if self._handed else "nothing of it counts"
         return f"the object {what} while it was read: {kept}; read it again once it is complete"
-
-
-def fetch_beginning(wanted: LogObject, most: int) -> bytes:
-    """Return the first bytes of an object, at most `most`.
-
-    Raises:
-        ConnectError: if the object can no longer be read.
-    """
-    end = min(wanted.size, most)
-    if not end:
-        return b""
-    with LoopThread() as loop:
-        try:
-            return bytes(loop.run(Client(wanted.address).fetch(wanted, 0, end)))
-        except (Changed, Absent) as error:
-            raise ConnectError(f"{wanted.name}: it changed while it was read") from error

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from uncork.errors import ConnectError
 from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.profile.objects.address import LogObject
-from uncork.profile.objects.reading import fetch_beginning
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from obstore import Bytes
 
 __all__ = ["repeated_updates"]
 
@@ -44,10 +43,7 @@ def _rows(request: LogRequest, reading: LogReading) -> Iterator[dict[str, Any]]:
 
     found = _Changes()
     with tempfile.TemporaryDirectory(prefix="uncork-") as folder:
-        try:
-            beginnings = tuple(_beginnings(request.paths, Path(folder)))
-        except ConnectError:
-            return  # an object has changed since: its entries count, but this cannot be found out any more
+        beginnings = tuple(_beginnings(request.paths, reading.beginnings, Path(folder)))
         again = replace(request, paths=beginnings, events=found, anonymous=False)
         templates = read_logs(again)
     texts = templates.tables["log_templates"]["text"].to_pylist()
@@ -73,18 +69,16 @@ def _costly(table: pa.Table) -> Iterator[tuple[str, int]]:
             yield text, number
 
 
-def _beginnings(logs: Sequence[Path | LogObject], folder: Path) -> Iterator[Path]:
-    """Yield the first logs: files, and copies of objects and of the file that exceeds the limit.
-
-    Raises:
-        ConnectError: if an object can no longer be read.
-    """
+def _beginnings(
+    logs: Sequence[Path | LogObject], objects: Mapping[str, Sequence[Bytes]], folder: Path
+) -> Iterator[Path]:
+    """Yield the first logs: files, and copies of what was read of objects and of the last file."""
     left = _BYTES
     for number, log in enumerate(logs):
         size = log.size if isinstance(log, LogObject) else log.stat().st_size
         if isinstance(log, LogObject):
             copy = folder / f"{number}-object"
-            copy.write_bytes(fetch_beginning(log, left))
+            copy.write_bytes(b"".join(map(bytes, objects.get(log.name, ())))[:left])
             yield copy
         elif size <= left:
             yield log
