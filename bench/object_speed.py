@@ -6,7 +6,7 @@ the signature). Each turn is a process of its own that reads the log and gathers
 pairs. "Equal processor time" is the ratio of bytes per second of the process's own CPU time; the server's CPU
 time is not part of it, but on a machine with few processors it competes for them.
 
-``python bench/object_speed.py --log /var/tmp/big.log [--pairs 7] [--whole]``; bench/log_speed.py makes the log.
+``python bench/object_speed.py --log /var/tmp/big.log [--pairs 7] [--whole]``
 """
 
 from __future__ import annotations
