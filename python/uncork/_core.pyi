@@ -143,7 +143,7 @@ class _Objects(Protocol):
     """Fetches the objects among the paths, one after the other."""
 
     def written_s(self, name: str, /) -> int | None: ...
-    def next_piece(self, name: str, /) -> Any: ...
+    def read(self, name: str, most: int, /) -> Any: ...
 
 def read_logs(
     request: bytes,
@@ -155,8 +155,8 @@ def read_logs(
 
     `progress` is called several times a second with bytes read and entries gathered. `events` receives all
     entries; what it raises passes unchanged. `objects` says when an object was written (None for a file),
-    and returns its pieces as buffers: an empty one at its end, None if the next has not arrived. The message
-    of what it raises becomes the trouble of the object.
+    and returns its next bytes, at most `most`, as a buffer: an empty one at its end, None if they have not
+    arrived. The message of what it raises becomes the trouble of the object.
 
     Raises `SetupError` when a file cannot be opened, and `ValueError` when the prefix is none.
     """

@@ -71,7 +71,7 @@ pub(crate) fn read_logs(
     objects: Option<Py<PyAny>>,
 ) -> PyResult<LogProfile> {
     let mut request = read_request(request, events)?;
-    request.objects = objects.map(|source| Arc::new(PythonObjects::new(source)) as _);
+    request.objects = objects.map(|source| Arc::new(PythonObjects(source)) as _);
     let texts = request.texts;
     let control = Control::default();
     let (watched, stopped) = (control.clone(), control.clone());

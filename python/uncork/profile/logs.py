@@ -16,7 +16,6 @@ from uncork.profile.objects.address import LogObject
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from obstore import Bytes
 
     from uncork.profile.grammar import Grouping
 
@@ -103,7 +102,7 @@ class LogReading:
     facts: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
     statements: pa.Table
-    beginnings: Mapping[str, Sequence[Bytes]] = field(default_factory=dict, repr=False)
+    beginnings: Mapping[str, Sequence[memoryview]] = field(default_factory=dict, repr=False)
 
 
 def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None = None) -> LogReading:

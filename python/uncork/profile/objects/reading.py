@@ -64,7 +64,8 @@ class ObjectReader:
         self._handed = 0
         self._versions = 1
         self._renewed: Future[LogObject | None] | None = None
-        self._kept: dict[str, list[Bytes]] = {}
+        self._kept: dict[str, list[memoryview]] = {}
+        self._rest = memoryview(b"")
         self._left = self.kept_bytes
         self._ahead = min(self.ahead_bytes, max(self.range_bytes, self.ahead_bytes // 4))
 
@@ -82,23 +83,38 @@ class ObjectReader:
         place = self._places.get(name)
         return None if place is None else self._objects[place].modified_s
 
-    def next_piece(self, name: str) -> Bytes | bytes | None:
-        """Return the next bytes of an object; empty at its end, None if they have not arrived.
+    def read(self, name: str, most: int) -> memoryview | None:
+        """Return the next bytes of an object, at most `most`; empty at its end, None before they arrive.
 
         Raises:
             ConnectError: if the object cannot be read to its end. The message does not name it.
         """
         self._go_to(self._places[name])
+        if not self._rest:
+            piece = self._next_piece(name)
+            if piece is None:
+                return None
+            self._rest = piece
+        wanted, self._rest = self._rest[:most], self._rest[most:]
+        return wanted
+
+    def beginnings(self) -> Mapping[str, Sequence[memoryview]]:
+        """Return the first pieces that were handed over, by object: `kept_bytes`, and the rest of a piece."""
+        return self._kept
+
+    # ---- steps ----
+
+    def _next_piece(self, name: str) -> memoryview | None:
         if self._renewed is not None and not self._take_renewed():
             return None
         self._fill()
         if not self._queue or self._queue[0].place != self._at:
-            return b""
+            return memoryview(b"")
         first = self._queue[0]
         if self._handed and not first.answer.done():
             self._ahead = min(self.ahead_bytes, 2 * self._ahead)
         try:
-            piece = first.answer.result(_WAIT_S)
+            piece = memoryview(first.answer.result(_WAIT_S))
         except TimeoutError:
             return None
         except (Changed, Absent) as error:
@@ -115,13 +131,7 @@ class ObjectReader:
         self._keep(name, piece)
         return piece
 
-    def beginnings(self) -> Mapping[str, Sequence[Bytes]]:
-        """Return the first pieces that were handed over, by object: `kept_bytes`, and the rest of a piece."""
-        return self._kept
-
-    # ---- steps ----
-
-    def _keep(self, name: str, piece: Bytes) -> None:
+    def _keep(self, name: str, piece: memoryview) -> None:
         if self._left > 0:
             self._kept.setdefault(name, []).append(piece)
             self._left -= len(piece)
@@ -131,6 +141,7 @@ class ObjectReader:
         if place == self._at:
             return
         self._at, self._handed, self._versions, self._renewed = place, 0, 1, None
+        self._rest = memoryview(b"")
         while self._queue and self._queue[0].place < place:
             self._queue.popleft().answer.cancel()
         if not self._queue:

@@ -13,7 +13,6 @@ from uncork.profile.objects.address import LogObject
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from obstore import Bytes
 
 __all__ = ["repeated_updates"]
 
@@ -70,7 +69,7 @@ def _costly(table: pa.Table) -> Iterator[tuple[str, int]]:
 
 
 def _beginnings(
-    logs: Sequence[Path | LogObject], objects: Mapping[str, Sequence[Bytes]], folder: Path
+    logs: Sequence[Path | LogObject], objects: Mapping[str, Sequence[memoryview]], folder: Path
 ) -> Iterator[Path]:
     """Yield the first logs: files, and copies of what was read of objects and of the last file."""
     left = _BYTES
@@ -78,7 +77,7 @@ def _beginnings(
         size = log.size if isinstance(log, LogObject) else log.stat().st_size
         if isinstance(log, LogObject):
             copy = folder / f"{number}-object"
-            copy.write_bytes(b"".join(map(bytes, objects.get(log.name, ())))[:left])
+            copy.write_bytes(b"".join(objects.get(log.name, ()))[:left])
             yield copy
         elif size <= left:
             yield log
