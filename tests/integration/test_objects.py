@@ -13,6 +13,7 @@ from uncork.profile.logs import read_logs
 from uncork.profile.objects import client
 from uncork.profile.objects.reading import ObjectReader
 from uncork.workbench.profile.log_files import log_request
+from uncork.workbench.profile.log_updates import repeated_updates
 
 START = datetime(2026, 11, 27, 4, tzinfo=UTC)
 LINE = (
@@ -87,6 +88,17 @@ def test_tables_from_objects_are_those_from_files(server, tmp_path, scheme):
     names = [file["name"] for file in objects.facts["files"]]
     assert names == [f"{scheme}://logs/shop/{key}" for key in sorted(contents)]
     assert max(end - begin for _, begin, end in server.ranges) <= RANGE
+
+
+def test_updates_that_change_nothing_are_found_without_reading_objects_again(server, tmp_path):
+    server.put("a.log", log() * 2)
+    (tmp_path / "a.log").write_bytes(log() * 2)
+    found = []
+    for text in ("s3://logs/a.log", str(tmp_path / "a.log")):
+        request = log_request([text], None, (None, None), 1)
+        found.append(repeated_updates(request, read_logs(request)).to_pylist())
+    assert found[0] == found[1] and found[0]
+    assert len(server.ranges) == len(set(server.ranges))
 
 
 @pytest.mark.parametrize("fault", ["429", "503", "500", "cut", "reset", "short"])
