@@ -36,7 +36,8 @@ class Stored:
 class ObjectServer:
     """Objects by bucket and key; `faults` happen once each, by key and the beginning of the range.
 
-    It does not answer for the ranges of a `silent` key from the given byte on.
+    Those of lists have an empty key, and the number of the list. It does not answer for
+    the ranges of a `silent` key from the given byte on.
     """
 
     port: int = 0
@@ -46,6 +47,7 @@ class ObjectServer:
     replacement: bytes = b""
     ranges: list[tuple[str, int, int]] = field(default_factory=list)
     heads: int = 0
+    lists: int = 0
     page: int = 1000
     sends_ranges: bool = True
     silent: dict[str, int] = field(default_factory=dict)
@@ -189,6 +191,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if not self._is_known():
             self._error(403, "InvalidAccessKeyId")
+            return
+        faults = state.faults.get(("", state.lists), [])
+        state.lists += 1
+        if faults:
+            self._error(int(faults.pop(0)), "SlowDown")
             return
         after = query.get("marker") or query.get("continuation-token") or query.get("start-after") or ""
         keys = sorted(

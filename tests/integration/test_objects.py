@@ -35,7 +35,7 @@ def server(running, monkeypatch):
     running.faults.clear()
     running.ranges.clear()
     running.silent.clear()
-    running.heads, running.page, running.sends_ranges = 0, 1000, True
+    running.heads, running.lists, running.page, running.sends_ranges = 0, 0, 1000, True
     for name in os.environ:
         if name.startswith(("AWS_", "AZURE_", "GOOGLE_")):
             monkeypatch.delenv(name)
@@ -190,6 +190,16 @@ def test_many_small_objects_are_read_in_the_order_of_their_names(server):
     names = [file["name"][-2:] for file in reading.facts["files"]]
     assert names == ["og", *(f"{hour:02}" for hour in range(40))]
     assert len(server.ranges) == 40
+
+
+def test_a_list_that_is_throttled_goes_on_where_it_was(server):
+    server.page = 3
+    server.faults = {("", 0): ["503"], ("", 3): ["429"], ("", 4): ["500"]}
+    for number in range(10):
+        server.put(f"x/{number}.log", log(number, entries=3))
+    names = log_request(["s3://logs/x/"], None, (None, None), 1).names
+    assert names == tuple(f"s3://logs/x/{number}.log" for number in range(10))
+    assert server.lists >= 7
 
 
 def test_an_object_that_the_core_leaves_early_does_not_stop_the_next(server):
