@@ -1,7 +1,7 @@
 """The compiled core. Only `uncork._native` imports it."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, final, type_check_only
+from typing import Any, Protocol, final, type_check_only
 
 __all__ = [
     "Lease",
@@ -138,15 +138,25 @@ class _EventFiles(Protocol):
 
     def create(self, part: int, empty: _ArrowTable, /) -> EventFile: ...
 
+@type_check_only
+class _Objects(Protocol):
+    """Fetches the objects among the paths, one after the other."""
+
+    def written_s(self, name: str, /) -> int | None: ...
+    def read(self, name: str, most: int, /) -> Any: ...
+
 def read_logs(
     request: bytes,
     progress: Callable[[int, int], object] | None = None,
     events: _EventFiles | None = None,
+    objects: _Objects | None = None,
 ) -> LogProfile:
     """Read logs: a request as JSON in, what they show out. On a signal, what has been read until then.
 
     `progress` is called several times a second with bytes read and entries gathered. `events` receives all
-    entries; what it raises passes unchanged.
+    entries; what it raises passes unchanged. `objects` says when an object was written (None for a file),
+    and returns its next bytes, at most `most`, as a buffer: an empty one at its end, None if they have not
+    arrived. The message of what it raises becomes the trouble of the object.
 
     Raises `SetupError` when a file cannot be opened, and `ValueError` when the prefix is none.
     """

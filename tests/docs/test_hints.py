@@ -175,6 +175,16 @@ def test_a_store_at_an_address_says_what_to_install(monkeypatch):
     assert str(caught.value) == f"gs://x/y needs fsspec: {install_extra('store', 'gcsfs')}"
 
 
+def test_logs_at_an_address_say_what_to_install(monkeypatch):
+    from uncork.profile.objects.address import parse_object_address
+    from uncork.profile.objects.client import Client
+
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(UsageError) as caught:
+        Client(parse_object_address("s3://x/y"))
+    assert str(caught.value) == f"s3://x/y needs obstore: {install_extra('objects')}"
+
+
 @pytest.mark.parametrize(
     "page",
     [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(PACKAGE.glob("cases/*/*.md"))],

@@ -22,6 +22,7 @@ use crate::blocks::{BLOCK, Block, Cutter, Exchange};
 use crate::control::Control;
 use crate::error::Error;
 use crate::events::{EventFiles, Events, WriteError};
+use crate::objects::{Object, Objects};
 use crate::pool::{Buffer, Closing, Pool};
 use crate::range;
 use crate::scanned::{LineKinds, Ordered, Scanned, scan_block};
@@ -37,8 +38,10 @@ const STDIN: &str = "-";
 /// Which logs to read, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Files, in the order in which they were written; `-` is standard input.
+    /// Files and objects, in the order in which they were written; `-` is standard input.
     pub paths: Vec<PathBuf>,
+    /// The objects among the paths.
+    pub objects: Option<Arc<dyn Objects>>,
     /// The `log_line_prefix`; otherwise it is detected for each log.
     pub prefix: Option<Prefix>,
     /// Number of scanning threads; 0 for one per processor.
@@ -53,6 +56,14 @@ pub struct Request {
     pub events: Option<Arc<dyn EventFiles>>,
     /// How their texts are prepared.
     pub texts: Texts,
+}
+
+impl Request {
+    /// Return the objects that a path is one of, and when it was written; `None` for a file.
+    fn object(&self, path: &Path) -> Option<(&dyn Objects, Written)> {
+        let objects = self.objects.as_deref()?;
+        Some((objects, Written::at(objects.written(path)?)))
+    }
 }
 
 /// What was read from one log.
@@ -118,7 +129,8 @@ type Panic = Box<dyn Any + Send>;
 /// [`Error::Open`] if one of the files cannot be opened; then none is read. [`Error::Events`] if events cannot be
 /// written.
 pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
-    for path in request.paths.iter().filter(|path| !is_stdin(path)) {
+    let files = request.paths.iter().filter(|path| !is_stdin(path));
+    for path in files.filter(|path| request.object(path).is_none()) {
         readable(path).map_err(|source| Error::Open {
             path: path.clone(),
             source,
@@ -214,9 +226,20 @@ pub(crate) fn read(
         if control.is_stopped() {
             break;
         }
-        reading.cutter.written = written(std::fs::metadata(path).ok().as_ref());
+        let object = request.object(path);
+        reading.cutter.written = match object {
+            Some((_, written)) => written,
+            None => written(std::fs::metadata(path).ok().as_ref()),
+        };
         let before = reading.files.len();
-        let read = if is_stdin(path) {
+        let read = if let Some((objects, _)) = object {
+            let object = Object {
+                objects,
+                path,
+                control,
+            };
+            unpack::stream(&path.to_string_lossy(), object, control, &mut reading)
+        } else if is_stdin(path) {
             unpack::stream("standard input", io::stdin(), control, &mut reading)
         } else if (request.from.is_some() || request.until.is_some()) && path.is_file() {
             reading.range(path, request, control)

@@ -6,6 +6,7 @@ mod event_files;
 mod log_extra_tables;
 mod log_tables;
 mod logs;
+mod objects;
 mod stacks;
 mod system;
 mod tables;

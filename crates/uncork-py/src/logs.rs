@@ -16,6 +16,7 @@ use crate::errors::{DataError, ingest_error};
 use crate::event_files::PythonFiles;
 use crate::log_extra_tables::quantiles;
 use crate::log_tables::{Shown, text};
+use crate::objects::PythonObjects;
 use crate::wait::wait;
 
 /// Which logs to read, as JSON.
@@ -59,15 +60,18 @@ pub(crate) struct LogProfile {
 
 /// Read logs: takes a request as JSON. `progress` is called from this thread with the bytes read
 /// and the entries gathered. `events` begins the files of all entries, and is called from any thread.
+/// `objects` fetches the objects among the paths, and is called from one thread.
 #[pyfunction]
-#[pyo3(signature = (request, progress=None, events=None))]
+#[pyo3(signature = (request, progress=None, events=None, objects=None))]
 pub(crate) fn read_logs(
     py: Python<'_>,
     request: &[u8],
     progress: Option<&Bound<'_, PyAny>>,
     events: Option<Py<PyAny>>,
+    objects: Option<Py<PyAny>>,
 ) -> PyResult<LogProfile> {
-    let request = read_request(request, events)?;
+    let mut request = read_request(request, events)?;
+    request.objects = objects.map(|source| Arc::new(PythonObjects(source)) as _);
     let texts = request.texts;
     let control = Control::default();
     let (watched, stopped) = (control.clone(), control.clone());
@@ -98,6 +102,7 @@ fn read_request(request: &[u8], events: Option<Py<PyAny>>) -> PyResult<Request> 
     let prefix = request.prefix.as_deref().map(Prefix::parse).transpose();
     Ok(Request {
         paths: request.paths,
+        objects: None,
         prefix: prefix.map_err(|error| PyValueError::new_err(error.to_string()))?,
         threads: request.threads,
         from: request.from_us,

@@ -87,7 +87,7 @@ def profile_logs(
     """Report where the time went, from PostgreSQL's logs. `compare` compares two logs.
 
     Args:
-        files: Logs in the order they were written: files, globs, folders; compressed files and archives work.
+        files: Logs in the order they were written: files, globs, folders, ``s3://`` and other addresses.
         options: see below.
         progress: Function that takes a line now and then, or True for standard error.
         runs: Where runs are stored.
@@ -100,7 +100,7 @@ def profile_logs(
     from uncork.profile.logs import read_logs  # noqa: PLC0415 -- each function loads what it needs
     from uncork.workbench.event_words import reading_line  # noqa: PLC0415
     from uncork.workbench.profile import logs  # noqa: PLC0415
-    from uncork.workbench.profile.log_files import expand, log_filter, log_request, not_logs  # noqa: PLC0415
+    from uncork.workbench.profile.log_files import bytes_of, log_filter, log_request  # noqa: PLC0415
 
     tell, begun = teller(progress), time.monotonic()
 
@@ -112,11 +112,9 @@ def profile_logs(
         if not files:
             raise UsageError("name a log to read: a file, a glob or a folder")
         read = from_values(LogOptions, {**options, "files": files})
-        paths = expand(read.files)
-        size = sum(path.stat().st_size for path in paths if path.is_file())
-        request = log_request(paths, read.prefix, (read.begin, read.end), read.jobs, ("begin", "end"))
+        request = log_request(read.files, read.prefix, (read.begin, read.end), read.jobs, ("begin", "end"))
+        size = bytes_of(request)
         events = None if read.events is None else EventFiles(read.events)
-        request = replace(request, skipped=tuple(not_logs(read.files)))
         done = logs.profile_logs(
             runs_folder(runs),
             replace(request, events=events, anonymous=read.anonymize, filter=log_filter(read)),

@@ -8,10 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
 
 from uncork.cli import places
-from uncork.requests.option import Option, from_words, options_of
+from uncork.requests.option import Location, Option, from_words, options_of
 
 __all__ = ["command_of"]
 
@@ -41,6 +42,8 @@ def _parameter(one: Option) -> inspect.Parameter:
     facts: dict[str, Any] = {"help": opt.help, "rich_help_panel": opt.panel, "show_default": opt.show_default}
     if opt.envvar == "UNCORK_RUNS":
         facts["parser"] = places.place_of_runs
+    if one.type is Location:
+        facts["click_type"] = click.Path(path_type=str)  # shells complete names of files
     kind: Any = one.type if one.type in (bool, Path) else str
     default = one.default if kind in (bool, Path) and not one.many else None
     kind = list[kind] if one.many else kind

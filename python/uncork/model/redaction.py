@@ -45,6 +45,12 @@ _SCHEME: Final = re.compile(r"(Bearer|Basic|Digest|Token|ApiKey)\s", re.IGNORECA
 _JSON_FIELD: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]]+)')
 _URI: Final = re.compile(r"postgres(ql)?://")
 _VALUE: Final = r"('(?:[^'\\]|\\.)*'|(?:\\.|[^\s\\])+)"
+_SIGNED: Final = re.compile(
+    r"(https?://[^?#\s]+)\?(?=[^#\s]*(?:x-amz-signature|x-goog-signature|signature|sig|token)=)\S*",
+    re.IGNORECASE,
+)
+"""A signed address: its query is as good as a password."""
+_LOGIN: Final = re.compile(r"(https?://[^:/@\s]*):[^@/\s]*@", re.IGNORECASE)
 _LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
 _CONNINFO: Final = re.compile(r"postgres(ql)?://|\b(host|hostaddr|dbname|user)\s*=", re.IGNORECASE)
 _PASSWORD: Final = re.compile(rf"(password\s*=\s*){_VALUE}", re.IGNORECASE)
@@ -69,13 +75,22 @@ def redact(conninfo: str, hidden: str = "***") -> str:
 
 
 def redact_word(word: str, hidden: str = "***") -> str:
-    """Remove the password from a word that may be a connection string, and the value of a secret header."""
+    """Remove secrets from a word of a command.
+
+    They are the password of a connection string or a web address, the query of a signed web address, and the
+    value of a secret header.
+    """
+    return _redacted(word, password=hidden, signature=hidden, login=hidden)
+
+
+def _redacted(word: str, *, password: str, signature: str, login: str) -> str:
     header = _HEADER.match(word)
     if header:
         return f"{header[1]} ..."
+    word = _LOGIN.sub(rf"\1:{login}@", _SIGNED.sub(rf"\1?{signature}", word))
     uri = _URI.search(word)
     start = uri.start() if uri else 0
-    return word[:start] + redact(word[start:], hidden)
+    return word[:start] + redact(word[start:], password)
 
 
 def variable_for(name: str) -> str:
@@ -86,13 +101,19 @@ def variable_for(name: str) -> str:
 def without_secrets(word: str) -> str:
     """Return a word of a command line with marks in place of secrets: see `variable_for`.
 
-    The password of a connection string becomes PGPASSWORD, a secret header the variable of its name.
+    The password of a connection string becomes PGPASSWORD, a secret header the variable of its name, the
+    query of a signed web address SIGNATURE, and the password of a web address HTTP_PASSWORD.
     """
     header = _HEADER.match(word)
     if header:
         name = re.sub(r"^(-H|--header=)?\s*|\s*:$", "", header[1])
         return f"{header[1]} {variable_for(name)}"
-    return redact_word(word, variable_for("PGPASSWORD"))
+    return _redacted(
+        word,
+        password=variable_for("PGPASSWORD"),
+        signature=variable_for("SIGNATURE"),
+        login=variable_for("HTTP_PASSWORD"),
+    )
 
 
 def shell_command(words: Iterable[str]) -> str:

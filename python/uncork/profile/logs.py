@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from uncork import _native
 from uncork.errors import UsageError
+from uncork.profile.objects.address import LogObject
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,15 +65,16 @@ class LogFilter:
 class LogRequest:
     """The logs to read, and how.
 
-    `paths` are in the order in which they were written; ``-`` is standard input. `prefix` is the server's
-    log_line_prefix; if None, it is detected. Only entries from `begin_us` until before `end_us` count, in
-    microseconds since 1970 in UTC. `threads` 0 means one per processor. `events` receives all
-    entries, as tables. `anonymous` drops literals, parameters and details, and replaces
-    users and hosts by pseudonyms. `filter` says which entries count. `skipped` are files that are not read
-    because they cannot be logs.
+    `paths` are in the order in which they were written: files, objects, or ``-`` for standard input. `prefix`
+    is the server's log_line_prefix; if None, it is detected. Only entries from `begin_us` until before
+    `end_us` count, in microseconds since 1970 in UTC. `threads` 0 means one per processor. `events` receives
+    all entries, as tables. `anonymous` drops literals, parameters and details, and replaces
+    users and hosts by pseudonyms. `filter` says which entries count. `skipped` names files that are not read
+    because they cannot be logs. `outside` is the number of objects that are not read because they cannot hold
+    entries of the time range.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[Path | LogObject, ...]
     prefix: str | None = None
     begin_us: int | None = None
     end_us: int | None = None
@@ -80,19 +82,27 @@ class LogRequest:
     events: EventFiles | None = None
     anonymous: bool = False
     filter: LogFilter | None = None
-    skipped: tuple[Path, ...] = ()
+    skipped: tuple[str, ...] = ()
+    outside: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the files and objects."""
+        return tuple(one.name if isinstance(one, LogObject) else str(one) for one in self.paths)
 
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
     """The contents of logs: `facts` describe what was read; `tables` are the tables of `model.tables.log`.
 
-    `statements` has the template of each statement_id in events.
+    `statements` has the template of each statement_id in events. `beginnings` has the first bytes of objects,
+    in pieces: some 32 MB in all.
     """
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
     statements: pa.Table
+    beginnings: Mapping[str, Sequence[memoryview]] = field(default_factory=dict, repr=False)
 
 
 def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None = None) -> LogReading:
@@ -106,9 +116,14 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
         StoreError: if events cannot be written.
         UsageError: if the prefix is not a valid log_line_prefix.
     """
-    with _prefix_errors(request):
-        profile = _native.read_logs(_options(request), progress, request.events)
-    return _reading(profile, request)
+    from uncork.profile.objects.reading import ObjectReader  # noqa: PLC0415 -- few logs are objects
+
+    objects = [one for one in request.paths if isinstance(one, LogObject)]
+    with _prefix_errors(request), ExitStack() as stack:
+        reader = stack.enter_context(ObjectReader(objects)) if objects else None
+        profile = _native.read_logs(_options(request), progress, request.events, reader)
+    reading = _reading(profile, request)
+    return reading if reader is None else replace(reading, beginnings=reader.beginnings())
 
 
 class LogFollower:
@@ -151,7 +166,7 @@ class LogFollower:
 
 def _options(request: LogRequest) -> bytes:
     options = {
-        "paths": [str(path) for path in request.paths],
+        "paths": request.names,
         "prefix": request.prefix,
         "threads": request.threads,
         "from_us": request.begin_us,
@@ -194,7 +209,7 @@ def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
     tables["log_templates"] = tables["log_templates"].append_column("identity", identities)
     facts = json.loads(profile.facts())
     facts["anonymous"] = request.anonymous
-    facts["skipped"] = [str(path) for path in request.skipped]
+    facts["skipped"] = list(request.skipped)
     facts["filter"] = None if request.filter is None else asdict(request.filter)
     facts["events"] = None if request.events is None else str(request.events.folder.absolute())
     return LogReading(facts, tables, statements)

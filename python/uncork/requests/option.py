@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import timedelta
 from operator import index
+from os import fspath
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -23,6 +24,7 @@ from uncork.model.units import parse_bytes, parse_duration
 __all__ = [
     "MOST",
     "Kind",
+    "Location",
     "Opt",
     "Option",
     "choice",
@@ -56,6 +58,12 @@ class Kind:
 
     read: Callable[[str, str], Any]
     take: Callable[[Any, str], Any]
+
+
+class Location(str):
+    """A file, a folder, a glob or an address, as it was written: a path would shorten ``s3://``."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,8 @@ def _plain(hint: Any) -> tuple[Any, bool]:
 def _kind(plain: Any) -> Kind:
     if get_origin(plain) is Literal:
         return choice(*get_args(plain))
+    if plain is Location:
+        return Kind(lambda text, _: Location(text), lambda value, _: Location(fspath(value)))
     if plain is Path:
         return Kind(lambda text, _: Path(text), lambda value, _: Path(value))
     return {int: whole(), float: number()}.get(plain, Kind(_as_is, _as_is))

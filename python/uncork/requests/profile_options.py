@@ -11,7 +11,7 @@ from uncork.model.results.stacks import ProfileFormat
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.load_options import CONNECT
 from uncork.requests.log_filter import name_pattern, time_of_day
-from uncork.requests.option import choice, duration, opt, size, whole
+from uncork.requests.option import Location, choice, duration, opt, size, whole
 from uncork.requests.shared_options import AsJson, Full, Html, Markdown, Quiet, Runs, Top
 
 __all__ = [
@@ -43,10 +43,10 @@ class LogOptions:
     it again.
     """
 
-    files: list[Path] = opt(
+    files: list[Location] = opt(
         "FILES...",
-        "Logs in the order they were written: files, globs, folders, or - for standard input; compressed "
-        "files and archives work.",
+        "Logs in the order they were written: files, globs, folders, s3://, gs://, az:// and https:// "
+        "addresses, or - for standard input; compressed files and archives work.",
         required=True,
     )
     prefix: str | None = opt("-p, --prefix TEXT", "The server's log_line_prefix. Default: detect it.")
@@ -88,8 +88,9 @@ class LogOptions:
         time_of_day(),
         python='Count only entries logged at these times of day, in UTC: ``["08:00-17:00"]``.',
     )
-    against: list[Path] | None = opt(
-        "--against OTHER", "Compare with this earlier log: a file, glob or folder; repeatable."
+    against: list[Location] | None = opt(
+        "--against OTHER",
+        "Compare with this earlier log: a file, glob, folder or address; repeatable.",
     )
     against_begin: str | None = opt(
         "--against-begin TIME", "Start of the earlier period, in the --against log or in FILES."
@@ -237,8 +238,9 @@ class AdviseOptions:
 
     sources: list[str] | None = opt(
         "[SOURCES...]",
-        "A connection string to watch (a URI or key=value pairs), log files, and stored runs (an id, a name, "
-        "or last), in any combination. Default: watch the server of the PG* variables.",
+        "A connection string to watch (a URI or key=value pairs), logs (files, or addresses such as "
+        "s3://BUCKET/PREFIX), and stored runs (an id, a name, or last), in any combination. Default: watch "
+        "the server of the PG* variables.",
     )
     host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
     port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
@@ -321,10 +323,12 @@ class CureOptions:
         default=_MINUTE,
     )
     rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
-    logs: list[Path] | None = opt(
+    logs: list[Location] | None = opt(
         "--logs FILE",
-        "A log of the server: a file, glob or folder; repeatable. Values of parameters are taken from it.",
-        python="Logs of the server: files, globs and folders. Values of parameters are taken from them.",
+        "A log of the server: a file, glob, folder or address; repeatable. Values of parameters are taken "
+        "from it.",
+        python="Logs of the server: files, globs, folders and addresses. Values of parameters are taken from "
+        "them.",
     )
     budget: int = _cure(
         "--budget TIME",

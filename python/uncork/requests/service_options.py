@@ -14,7 +14,7 @@ from uncork.requests.http import read_http
 from uncork.requests.http_options import HEADER, VARIABLE, HttpOptions
 from uncork.requests.jobs import ServerOptions, ServiceJob
 from uncork.requests.load_options import HOW, WHAT
-from uncork.requests.option import duration, opt, whole
+from uncork.requests.option import Location, duration, opt, whole
 from uncork.requests.shared_options import AsJson, Full, Html, Markdown, Quiet, Runs
 
 __all__ = ["ServiceOptions", "service_job"]
@@ -53,7 +53,7 @@ class ServiceOptions:
         whole(1, 2**22),
         python="Processes of the service. Default: local processes that listen on its port.",
     )
-    logs: list[Path] | None = _watch(
+    logs: list[Location] | None = _watch(
         "--logs FILE",
         "A log of the database, for the time of the profile: a file, glob or folder; repeatable.",
         python="Logs of the database, for the time of the profile: files, globs and folders.",
@@ -132,5 +132,15 @@ def service_job(
         send=not options.watch_only,
         code=not options.no_code,
         command=command,
-        logs=tuple(options.logs or ()),
+        logs=_local(options.logs or []),
     )
+
+
+def _local(logs: list[Location]) -> tuple[Path, ...]:
+    for one in logs:
+        if "://" in one:
+            raise UsageError(
+                "--logs reads the files that the database writes during the profile; read objects with "
+                "`uncork profile logs` once they hold that time"
+            )
+    return tuple(map(Path, logs))

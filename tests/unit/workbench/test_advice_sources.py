@@ -15,8 +15,13 @@ def test_a_server_and_its_logs(tmp_path):
     log = tmp_path / "today.log"
     log.write_text("")
     found = tell_apart(tmp_path / "runs", ["postgresql:///shop", str(log)])
-    assert (found.server, found.logs) == ("postgresql:///shop", (log,))
+    assert (found.server, found.logs) == ("postgresql:///shop", (str(log),))
     assert tell_apart(tmp_path, ["host=db dbname=shop"]).server == "host=db dbname=shop"
+
+
+def test_an_address_of_objects_is_a_log_and_no_server(tmp_path):
+    found = tell_apart(tmp_path, ["s3://logs/error/", "postgres://h/shop", "https://h/a.log?x=1"])
+    assert (found.server, found.logs) == ("postgres://h/shop", ("s3://logs/error/", "https://h/a.log?x=1"))
 
 
 def test_what_does_not_exist_is_refused_with_what_to_write(tmp_path):

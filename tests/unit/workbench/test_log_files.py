@@ -6,7 +6,7 @@ import gzip
 import pytest
 
 from uncork.errors import UsageError
-from uncork.workbench.profile.log_files import could_be_log, expand, not_logs
+from uncork.workbench.profile.log_files import could_be_log, expand, log_request
 
 ENTRY = b"2026-01-01 00:00:01.000 UTC [7] u@d app LOG:  duration: 1.000 ms  statement: SELECT 1\n"
 
@@ -48,10 +48,12 @@ def test_a_folder_is_its_logs_and_says_what_it_skips(tmp_path):
     for name, data in (("b.log", ENTRY), ("a.log", ENTRY), ("README.md", ENTRY), (".hidden", b"x")):
         (tmp_path / name).write_bytes(data)
     assert [one.name for one in expand([tmp_path])] == ["a.log", "b.log"]
-    assert [one.name for one in not_logs([tmp_path])] == ["README.md"]
+    found = log_request([str(tmp_path)], None, (None, None), 0)
+    assert found.names == tuple(str(tmp_path / name) for name in ("a.log", "b.log"))
+    assert found.skipped == (str(tmp_path / "README.md"),)
     # A file that is named is read, whatever it is.
     assert expand([tmp_path / "README.md"]) == [tmp_path / "README.md"]
-    assert not_logs([tmp_path / "README.md"]) == []
+    assert log_request([str(tmp_path / "README.md")], None, (None, None), 0).skipped == ()
 
 
 def test_a_folder_without_logs_is_refused_with_what_it_has(tmp_path):

@@ -32,7 +32,7 @@ from uncork.requests.profile_options import LogOptions
 from uncork.store.event_files import EventFiles
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.event_words import reading_line
-from uncork.workbench.profile.log_files import expand, log_filter, log_request, not_logs
+from uncork.workbench.profile.log_files import bytes_of, local_paths, log_filter, log_request
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
 
@@ -54,18 +54,18 @@ def profile_logs(options: LogOptions) -> None:
     following = None
     if options.follow:
         length = None if options.lasting is None else options.lasting / 1e9
-        following = Following(options.files, options.every / 1e9, length, options.top)
-    files = options.files if options.follow else expand(options.files)
-    request = log_request(files, options.prefix, (options.begin, options.end), options.jobs)
-    shared = replace(request, anonymous=options.anonymize, filter=log_filter(options))
-    skipped = () if options.follow else tuple(not_logs(options.files))
+        files = local_paths(options.files, "--follow")
+        following = Following(files, options.every / 1e9, length, options.top)
+    shared = replace(
+        _requested(options, follow=options.follow), anonymous=options.anonymize, filter=log_filter(options)
+    )
     events = None if options.events is None else EventFiles(options.events)
-    request = replace(shared, events=events, skipped=skipped)
+    request = replace(shared, events=events)
     before = None
     if compares:
         period = (options.against_begin, options.against_end)
         earlier = log_request(
-            expand(options.against or options.files),
+            options.against or options.files,
             options.prefix,
             period,
             options.jobs,
@@ -94,9 +94,7 @@ def _read(request: LogRequest, options: LogOptions, following: Following | None 
         return read_and_store(
             options.runs, request, command=command, read=partial(following.read, quiet=quiet)
         )
-    paths = request.paths
-    size = sum(path.stat().st_size for path in paths if path.is_file())
-    progress = None if quiet else _progress(size if "-" not in map(str, paths) else None)
+    progress = None if quiet else _progress(bytes_of(request))
     try:
         read = partial(read_logs, progress=progress)
         return read_and_store(options.runs, request, command=command, read=read)
@@ -107,10 +105,17 @@ def _read(request: LogRequest, options: LogOptions, following: Following | None 
 
 def read_log_run(options: LogOptions) -> Path:
     """Read logs with progress on standard error, store them, and return the folder of the run."""
-    files = expand(options.files)
-    request = log_request(files, options.prefix, (options.begin, options.end), options.jobs)
-    skipped = tuple(not_logs(options.files))
-    return _read(replace(request, filter=log_filter(options), skipped=skipped), options).folder
+    return _read(replace(_requested(options), filter=log_filter(options)), options).folder
+
+
+def _requested(options: LogOptions, *, follow: bool = False) -> LogRequest:
+    """Return the logs that options name; say how many objects the time range leaves out."""
+    period = (options.begin, options.end)
+    request = log_request(options.files, options.prefix, period, options.jobs, follow=follow)
+    if request.outside and not options.quiet:
+        many = len(request.paths) + request.outside
+        console.note(f"{request.outside} of {many} objects are outside the time range, and are not read")
+    return request
 
 
 def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uncork.errors import StoreError, UncorkError, UsageError
+from uncork.profile.objects.address import is_object_address
 from uncork.store.layout import find_run
 
 __all__ = ["AdviceSources", "tell_apart"]
@@ -16,11 +17,11 @@ __all__ = ["AdviceSources", "tell_apart"]
 class AdviceSources:
     """Folders of stored runs, logs to read, and a server to watch: a connection string, or None for none.
 
-    An empty connection string is the server of the PG* variables.
+    `logs` are files, globs and addresses. An empty connection string is the server of the PG* variables.
     """
 
     folders: tuple[Path, ...]
-    logs: tuple[Path, ...]
+    logs: tuple[str, ...]
     server: str | None
 
 
@@ -31,9 +32,12 @@ def tell_apart(root: Path, sources: Sequence[str]) -> AdviceSources:
         UsageError: if a source is nothing that exists, or there are two servers.
     """
     folders: list[Path] = []
-    logs: list[Path] = []
+    logs: list[str] = []
     server: str | None = None if sources else ""
     for source in sources:
+        if is_object_address(source):
+            logs.append(source)
+            continue
         if "://" in source or "=" in source:
             if server is not None:
                 raise UsageError("advise watches one server; give one connection string")
@@ -44,7 +48,7 @@ def tell_apart(root: Path, sources: Sequence[str]) -> AdviceSources:
         except (StoreError, UsageError) as error:
             if not _is_log(source):
                 raise UsageError(_unknown(source, error)) from error
-            logs.append(Path(source))
+            logs.append(source)
     return AdviceSources(tuple(folders), tuple(logs), server)
 
 

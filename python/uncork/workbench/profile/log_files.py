@@ -1,19 +1,23 @@
-"""Resolve log paths (files, globs and folders) and the time range."""
+"""Resolve logs (files, globs, folders and addresses of objects) and the time range."""
 
 from __future__ import annotations
 
 import glob
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from uncork.errors import UsageError
 from uncork.profile.logs import LogFilter, LogRequest
+from uncork.profile.objects.address import LogObject, parse_object_address
+from uncork.profile.objects.finding import find_objects
+from uncork.profile.objects.layouts import can_be_within
 from uncork.requests.profile_options import LogOptions
 
-__all__ = ["could_be_log", "expand", "is_log", "log_filter", "log_request", "not_logs"]
+__all__ = ["bytes_of", "could_be_log", "expand", "is_log", "local_paths", "log_filter", "log_request"]
 
 _HEAD: Final = 64 << 10
 """How many bytes of a file show whether it can be a log."""
@@ -45,21 +49,72 @@ _SEVERITY: Final = re.compile(
 
 
 def log_request(
-    files: list[Path],
+    files: Sequence[str],
     prefix: str | None,
     period: tuple[str | None, str | None],
     jobs: int,
     names: tuple[str, str] = ("-b", "-e"),
+    *,
+    follow: bool = False,
 ) -> LogRequest:
     """Return the logs to read, and how; messages call the ends of the time range `names`.
 
+    Folders, globs and addresses are resolved, unless the logs are followed.
+
     Raises:
-        UsageError: if a time is not valid, or the end is not after the beginning.
+        UsageError: if a time is not valid, the end is not after the beginning, or nothing is found.
+        ConnectError: if a store of objects does not answer, or refuses.
     """
     begin, end = (_instant(text, option) for text, option in zip(period, names, strict=True))
     if begin is not None and end is not None and begin >= end:
         raise UsageError(f"the end ({period[1]}) is not after the beginning ({period[0]})")
-    return LogRequest(tuple(files), prefix, begin, end, jobs)
+    if follow:
+        return LogRequest(tuple(local_paths(files, "--follow")), prefix, begin, end, jobs)
+    found: list[Path | LogObject] = []
+    skipped: list[str] = []
+    for text in files:
+        if "://" in text:
+            listed = find_objects(text, could_be_log)
+            found += listed.objects
+            skipped += listed.skipped
+        else:
+            found += expand([Path(text)])
+            skipped += map(str, _not_logs(Path(text)))
+    objects = list({one.name: one for one in found if isinstance(one, LogObject)}.values())
+    within = can_be_within(objects, begin, end)
+    if objects and not within and len(objects) == len(found):
+        raise UsageError(
+            f"none of the {len(objects)} objects can hold entries of the time range, by their names and "
+            "times; times are in UTC unless an offset follows"
+        )
+    kept = {one.name for one in within}
+    unique = {one.name if isinstance(one, LogObject) else number: one for number, one in enumerate(found)}
+    read = tuple(one for one in unique.values() if not isinstance(one, LogObject) or one.name in kept)
+    return LogRequest(
+        read, prefix, begin, end, jobs, skipped=tuple(skipped), outside=len(objects) - len(within)
+    )
+
+
+def local_paths(files: Sequence[str], option: str) -> list[Path]:
+    """Return files as paths.
+
+    Raises:
+        UsageError: if one of them is an address, which `option` cannot read.
+    """
+    for text in files:
+        if "://" in text:
+            raise UsageError(f"{option} reads files and folders, not objects such as {_shown(text)}")
+    return [Path(text) for text in files]
+
+
+def bytes_of(request: LogRequest) -> int | None:
+    """Return how many bytes the files and objects have; None if standard input is among them."""
+    if "-" in request.names:
+        return None
+    return sum(
+        one.size if isinstance(one, LogObject) else one.stat().st_size if one.is_file() else 0
+        for one in request.paths
+    )
 
 
 def log_filter(options: LogOptions) -> LogFilter | None:
@@ -79,7 +134,7 @@ def expand(files: list[Path]) -> list[Path]:
         if path.is_dir():
             logs = sorted(one for one in path.iterdir() if is_log(one))
             if not logs:
-                others = not_logs([path])
+                others = _not_logs(path)
                 names = ", ".join(one.name for one in others[:3]) + (" and more" if len(others) > 3 else "")
                 raise UsageError(
                     f"{path}: the folder has no logs, only {names}; to read a file anyway, name it"
@@ -97,10 +152,15 @@ def expand(files: list[Path]) -> list[Path]:
     return found
 
 
-def not_logs(files: list[Path]) -> list[Path]:
-    """Return the files in folders that `expand` leaves out because they cannot be logs; hidden ones not."""
-    folders = [path for path in files if path.is_dir()]
-    return [one for path in folders for one in sorted(path.iterdir()) if _is_shown(one) and not is_log(one)]
+def _not_logs(path: Path) -> list[Path]:
+    """Return the files in a folder that `expand` leaves out because they cannot be logs; hidden ones not."""
+    if not path.is_dir():
+        return []
+    return [one for one in sorted(path.iterdir()) if _is_shown(one) and not is_log(one)]
+
+
+def _shown(text: str) -> str:
+    return parse_object_address(text).shown
 
 
 def is_log(path: Path) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from uncork.profile.logs import LogReading, LogRequest, read_logs
+from uncork.profile.objects.address import LogObject
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,14 +36,13 @@ def repeated_updates(request: LogRequest, reading: LogReading) -> pa.Table:
 
 def _rows(request: LogRequest, reading: LogReading) -> Iterator[dict[str, Any]]:
     wanted = dict(_costly(reading.tables["log_templates"]))
-    paths = [path for path in request.paths if path.is_file()]
-    if not wanted or len(paths) < len(request.paths):
+    if not wanted or not all(isinstance(one, LogObject) or one.is_file() for one in request.paths):
         return
     from uncork.profile.shapes.repeated_updates import Sent, count_repeated_updates  # noqa: PLC0415
 
     found = _Changes()
     with tempfile.TemporaryDirectory(prefix="uncork-") as folder:
-        beginnings = tuple(_beginnings(paths, Path(folder)))
+        beginnings = tuple(_beginnings(request.paths, reading.beginnings, Path(folder)))
         again = replace(request, paths=beginnings, events=found, anonymous=False)
         templates = read_logs(again)
     texts = templates.tables["log_templates"]["text"].to_pylist()
@@ -68,16 +68,22 @@ def _costly(table: pa.Table) -> Iterator[tuple[str, int]]:
             yield text, number
 
 
-def _beginnings(paths: Sequence[Path], folder: Path) -> Iterator[Path]:
-    """Yield the first files, and a copy of the beginning of the one that exceeds the limit."""
+def _beginnings(
+    logs: Sequence[Path | LogObject], objects: Mapping[str, Sequence[memoryview]], folder: Path
+) -> Iterator[Path]:
+    """Yield the first logs: files, and copies of what was read of objects and of the last file."""
     left = _BYTES
-    for number, path in enumerate(paths):
-        size = path.stat().st_size
-        if size <= left:
-            yield path
+    for number, log in enumerate(logs):
+        size = log.size if isinstance(log, LogObject) else log.stat().st_size
+        if isinstance(log, LogObject):
+            copy = folder / f"{number}-object"
+            copy.write_bytes(b"".join(objects.get(log.name, ()))[:left])
+            yield copy
+        elif size <= left:
+            yield log
         else:
-            copy = folder / f"{number}-{path.name}"
-            with path.open("rb") as whole, copy.open("wb") as part:
+            copy = folder / f"{number}-{log.name}"
+            with log.open("rb") as whole, copy.open("wb") as part:
                 part.write(whole.read(left))
             yield copy
         left -= size

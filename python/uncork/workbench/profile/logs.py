@@ -80,8 +80,8 @@ def profile_logs(
     tables = {**reading.tables, "log_repeated_updates": again}
     manifest = draft(
         kind="log",
-        name=f"log-{_word(request.paths[0])}",
-        question=f"log: {', '.join(path.name or str(path) for path in request.paths[:3])}",
+        name=f"log-{_word(request.names[0])}",
+        question=f"log: {', '.join(map(_last_part, request.names[:3]))}",
         server="",
         options={"command": command},
         started_at=started_at,
@@ -176,6 +176,10 @@ def _events(folder: Path | None) -> Iterator[None]:
         raise
 
 
-def _word(path: Path) -> str:
-    stem = path.name.split(".")[0] if str(path) != "-" else "stdin"
+def _last_part(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2] or name
+
+
+def _word(name: str) -> str:
+    stem = _last_part(name).split(".")[0] if name != "-" else "stdin"
     return re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-") or "log"

@@ -1,0 +1,1 @@
+"""Logs in object stores and on web servers: find them, and fetch them by ranges."""

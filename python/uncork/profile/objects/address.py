@@ -1,0 +1,104 @@
+"""Parse the address of logs in an object store or on a web server. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, Literal
+from urllib.parse import unquote, urlsplit
+
+from uncork.errors import UsageError
+
+__all__ = ["LogObject", "ObjectAddress", "is_object_address", "parse_object_address"]
+
+Backend = Literal["s3", "gs", "az", "http"]
+
+_BACKENDS: Final[dict[str, Backend]] = {
+    **dict.fromkeys(("s3", "s3a"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gs"),
+    **dict.fromkeys(("az", "abfs", "abfss"), "az"),
+    **dict.fromkeys(("http", "https"), "http"),
+}
+_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_BUCKET: Final = re.compile(r"[A-Za-z0-9$][A-Za-z0-9._$-]*")
+_HOST_OF_AZURE: Final = re.compile(r"([^@/]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectAddress:
+    """Where logs are: an object, all objects below a prefix, or those that match a glob.
+
+    `bucket` is a bucket or a container; for a web server, scheme and host. `key` follows it, decoded. `query`
+    and `login` are secrets of a web address: they are neither shown nor stored, and `shown` is without them.
+    """
+
+    backend: Backend
+    bucket: str
+    key: str
+    shown: str
+    account: str = ""
+    query: str = field(default="", repr=False)
+    login: str = field(default="", repr=False)
+
+    def name(self, key: str) -> str:
+        """Return how reports name an object of the same bucket."""
+        return f"{self.shown.removesuffix(self.key)}{key}" if self.backend != "http" else self.shown
+
+
+@dataclass(frozen=True, slots=True)
+class LogObject:
+    """An object that holds a log, as it was when it was found.
+
+    `modified_s` is when it was last written, in seconds since 1970. `etag` changes with its content; it is
+    None if the server does not send any.
+    """
+
+    name: str
+    address: ObjectAddress
+    key: str
+    size: int
+    modified_s: int
+    etag: str | None
+
+
+def is_object_address(text: str) -> bool:
+    """Return whether a text is an address of objects: s3://, gs://, az://, https:// and their synonyms."""
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and match[1].lower() in _BACKENDS
+
+
+def parse_object_address(text: str) -> ObjectAddress:
+    """Parse the address of logs.
+
+    Raises:
+        UsageError: if the scheme is unknown, or the address names no bucket.
+    """
+    match = _ADDRESS.fullmatch(text.strip())
+    backend = _BACKENDS.get(match[1].lower()) if match else None
+    if match is None or backend is None:
+        scheme = match[1] if match else text
+        raise UsageError(
+            f'unknown scheme "{scheme}://" of a log; use s3://, gs://, az:// or https://, or name a file'
+        )
+    if backend == "http":
+        return _web_address(text.strip())
+    rest = match[2]
+    bucket, _, key = rest.partition("/")
+    account = ""
+    if azure := _HOST_OF_AZURE.fullmatch(bucket) if backend == "az" else None:
+        bucket, account = azure[1], azure[2]
+    if not _BUCKET.fullmatch(bucket):
+        shown = f"{match[1]}://{rest.rpartition('@')[2]}"
+        raise UsageError(f"{shown} names no bucket; write {match[1]}://BUCKET/PREFIX")
+    return ObjectAddress(backend, bucket, key, f"{match[1].lower()}://{rest}", account)
+
+
+def _web_address(text: str) -> ObjectAddress:
+    parts = urlsplit(text)
+    login, _, host = parts.netloc.rpartition("@")
+    shown = f"{parts.scheme.lower()}://{host}{parts.path}"
+    key = unquote(parts.path).lstrip("/")
+    if not host or not key or key.endswith("/"):
+        raise UsageError(f"{shown}: a web server lists no files; name each log by its address")
+    bucket = f"{parts.scheme.lower()}://{host}"
+    return ObjectAddress("http", bucket, key, shown, query=parts.query, login=unquote(login))

@@ -1,0 +1,141 @@
+"""Find the objects that an address means: one object, all below a prefix, or those that match a glob."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from uncork.errors import SetupError
+from uncork.profile.objects.address import LogObject, ObjectAddress, parse_object_address
+from uncork.profile.objects.client import Absent, Changed, Client
+from uncork.profile.objects.layouts import is_named_as_log
+from uncork.profile.objects.loop import LoopThread
+
+__all__ = ["FoundObjects", "find_objects", "glob_pattern"]
+
+_HEAD: Final = 64 << 10
+"""How many bytes of an object show whether it can be a log."""
+_AT_ONCE: Final = 16
+_MAGIC: Final = re.compile(r"[*?[]")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObjects:
+    """The objects of an address in the order of their names, and the names of those that cannot be logs."""
+
+    objects: tuple[LogObject, ...]
+    skipped: tuple[str, ...]
+
+
+def find_objects(text: str, can_be_log: Callable[[str, bytes], bool]) -> FoundObjects:
+    """Return the objects that an address means.
+
+    `can_be_log` judges an object below a prefix by its name and its first 64 KiB, unless its name says that
+    it is a log. An object that is named itself, or by a glob, is not judged.
+
+    Raises:
+        UsageError: if the address is not valid, or obstore is not installed.
+        SetupError: if no object is found.
+        ConnectError: if the store does not answer, or refuses.
+    """
+    address = parse_object_address(text)
+    client = Client(address)
+    with LoopThread() as loop:
+        return loop.run(_find(client, address, can_be_log))
+
+
+def glob_pattern(glob: str) -> re.Pattern[str]:
+    """Return the pattern of a glob: * and ? stay within a folder, ** crosses folders. Pure."""
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?[^\]]+\])", glob)
+    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    words = (
+        signs.get(part) or (f"[^{part[2:]}" if part.startswith("[!") else part)
+        if part in signs or (part.startswith("[") and part.endswith("]") and len(part) > 2)
+        else re.escape(part)
+        for part in parts
+    )
+    return re.compile("".join(words), re.DOTALL)
+
+
+async def _find(
+    client: Client, address: ObjectAddress, can_be_log: Callable[[str, bytes], bool]
+) -> FoundObjects:
+    key = address.key
+    if address.backend == "http":
+        found = await client.find(key)
+        return FoundObjects(_some([found] if found else [], address, "the server has no such file"), ())
+    if magic := _MAGIC.search(key):
+        begin = key[: magic.start()]
+        pattern = glob_pattern(key)
+        matching = [one for one in await _beginning_with(client, begin) if pattern.fullmatch(one.key)]
+        return FoundObjects(_some(matching, address, "no object matches"), ())
+    if key and not key.endswith("/") and (exact := await client.find(key)) is not None:
+        return FoundObjects((exact,), ())
+    folder = key.rstrip("/")
+    below = [one async for one in client.find_below(folder)]
+    if not below and key and not key.endswith("/"):
+        below = await _beginning_with(client, key)
+    shown = [one for one in _files(below) if not _is_hidden(one.key.removeprefix(key))]
+    logs, others = await _judged(client, shown, can_be_log)
+    if shown and not logs:
+        names = ", ".join(one.key for one in others[:3]) + (" and more" if len(others) > 3 else "")
+        raise SetupError(
+            f"{address.shown}: no object with this prefix is a log, only {names}; to read one anyway, name it"
+        )
+    problem = "no object has this name or prefix" if key else "the bucket is empty"
+    return FoundObjects(_some(logs, address, problem), tuple(one.name for one in others))
+
+
+async def _beginning_with(client: Client, text: str) -> list[LogObject]:
+    """Return the objects whose keys begin with a text, in their order."""
+    folder, _, rest = text.rpartition("/")
+    found = []
+    async for one in client.find_below(folder, after=text[:-1] if rest else ""):
+        if one.key.startswith(text):
+            found.append(one)
+        elif one.key > text:
+            break
+    return found
+
+
+async def _judged(
+    client: Client, objects: Sequence[LogObject], can_be_log: Callable[[str, bytes], bool]
+) -> tuple[list[LogObject], list[LogObject]]:
+    """Divide objects into logs and others; read the beginning of those whose names do not say it."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def is_log(one: LogObject) -> bool:
+        if not can_be_log(one.key, b""):
+            return False
+        if is_named_as_log(one.key) or not one.size:
+            return True
+        async with turns:
+            try:
+                head = await client.fetch(one, 0, min(_HEAD, one.size))
+            except (Changed, Absent):
+                return True
+        return can_be_log(one.key, bytes(head))
+
+    answers = await asyncio.gather(*map(is_log, objects))
+    logs = [one for one, answer in zip(objects, answers, strict=True) if answer]
+    others = [one for one, answer in zip(objects, answers, strict=True) if not answer]
+    return logs, others
+
+
+def _some(found: Sequence[LogObject], address: ObjectAddress, problem: str) -> tuple[LogObject, ...]:
+    if not found:
+        raise SetupError(f"{address.shown}: {problem}")
+    return tuple(sorted(found, key=lambda one: one.key))
+
+
+def _files(found: Sequence[LogObject]) -> list[LogObject]:
+    """Return objects without those that stand for folders: empty ones that others are below."""
+    folders = {one.key[:at] for one in found for at, sign in enumerate(one.key) if sign == "/"}
+    return [one for one in found if one.size or one.key not in folders]
+
+
+def _is_hidden(key: str) -> bool:
+    return any(part.startswith(".") for part in key.split("/") if part)

@@ -1,0 +1,207 @@
+"""Fetch objects by ranges, several at once, and hand them to the core in their order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from uncork.errors import ConnectError
+from uncork.profile.objects.address import LogObject
+from uncork.profile.objects.client import Absent, Changed, Client
+from uncork.profile.objects.loop import LoopThread
+
+if TYPE_CHECKING:
+    from obstore import Bytes
+
+__all__ = ["ObjectReader"]
+
+_AT_ONCE: Final = 32
+"""The most requests at once, if objects are small."""
+_WAIT_S: Final = 0.1
+_VERSIONS: Final = 3
+"""How often an object may change before its first byte is read, as the log of the current hour does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A range of an object, by its place in the order, while it is fetched."""
+
+    place: int
+    begin: int
+    end: int
+    answer: Future[Bytes]
+
+
+class ObjectReader:
+    """Fetches objects for the core, which reads them one after the other in the given order.
+
+    An object that changes after its first bytes were handed over is not read on: the bytes of two versions
+    never mix. If it changes before, the new version is read.
+
+    `range_bytes` is the size of a range, and `ahead_bytes` the most bytes that are requested, or have
+    arrived, before the core needs them. Reading begins with a quarter of that, and doubles it whenever the
+    core waits: where objects arrive faster than they are scanned, less memory is touched, which saves a tenth
+    of the processor time.
+    """
+
+    range_bytes: ClassVar[int] = 8 << 20
+    ahead_bytes: ClassVar[int] = 96 << 20
+    kept_bytes: ClassVar[int] = 32 << 20
+
+    def __init__(self, objects: Sequence[LogObject]) -> None:
+        self._objects = list(objects)
+        self._places = {one.name: place for place, one in enumerate(objects)}
+        self._clients: dict[tuple[str, str], Client] = {}
+        self._loop = LoopThread()
+        self._queue: deque[_Range] = deque()
+        self._plan = self._ranges(0)
+        self._planned = True
+        self._at = 0
+        self._handed = 0
+        self._versions = 1
+        self._renewed: Future[LogObject | None] | None = None
+        self._kept: dict[str, list[memoryview]] = {}
+        self._rest = memoryview(b"")
+        self._left = self.kept_bytes
+        self._ahead = min(self.ahead_bytes, max(self.range_bytes, self.ahead_bytes // 4))
+
+    def __enter__(self) -> Self:
+        self._loop.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.__exit__(kind, error, trace)
+
+    def written_s(self, name: str) -> int | None:
+        """Return when an object was written, in seconds since 1970; None if it is none of the objects."""
+        place = self._places.get(name)
+        return None if place is None else self._objects[place].modified_s
+
+    def read(self, name: str, most: int) -> memoryview | None:
+        """Return the next bytes of an object, at most `most`; empty at its end, None before they arrive.
+
+        Raises:
+            ConnectError: if the object cannot be read to its end. The message does not name it.
+        """
+        self._go_to(self._places[name])
+        if not self._rest:
+            piece = self._next_piece(name)
+            if piece is None:
+                return None
+            self._rest = piece
+        wanted, self._rest = self._rest[:most], self._rest[most:]
+        return wanted
+
+    def beginnings(self) -> Mapping[str, Sequence[memoryview]]:
+        """Return the first pieces that were handed over, by object: `kept_bytes`, and the rest of a piece."""
+        return self._kept
+
+    # ---- steps ----
+
+    def _next_piece(self, name: str) -> memoryview | None:
+        if self._renewed is not None and not self._take_renewed():
+            return None
+        self._fill()
+        if not self._queue or self._queue[0].place != self._at:
+            return memoryview(b"")
+        first = self._queue[0]
+        if self._handed and not first.answer.done():
+            self._ahead = min(self.ahead_bytes, 2 * self._ahead)
+        try:
+            piece = memoryview(first.answer.result(_WAIT_S))
+        except TimeoutError:
+            return None
+        except (Changed, Absent) as error:
+            if self._handed or self._versions >= _VERSIONS:
+                raise ConnectError(self._gone(error)) from error
+            self._renew()
+            return None
+        except ConnectError as error:
+            shown = f"{self._objects[self._at].name}: "
+            raise ConnectError(str(error).removeprefix(shown)) from error
+        self._queue.popleft()
+        self._handed = first.end
+        self._fill()
+        self._keep(name, piece)
+        return piece
+
+    def _keep(self, name: str, piece: memoryview) -> None:
+        if self._left > 0:
+            self._kept.setdefault(name, []).append(piece)
+            self._left -= len(piece)
+
+    def _go_to(self, place: int) -> None:
+        """Begin with an object: drop what was requested of the ones before, which the core has left."""
+        if place == self._at:
+            return
+        self._at, self._handed, self._versions, self._renewed = place, 0, 1, None
+        self._rest = memoryview(b"")
+        while self._queue and self._queue[0].place < place:
+            self._queue.popleft().answer.cancel()
+        if not self._queue:
+            self._plan, self._planned = self._ranges(place), True
+
+    def _ranges(self, place: int) -> Iterator[tuple[int, int, int]]:
+        """Yield all ranges from an object on: its place, the beginning and the end."""
+        for number in range(place, len(self._objects)):
+            size = self._objects[number].size
+            for begin in range(0, size, self.range_bytes):
+                yield number, begin, min(size, begin + self.range_bytes)
+
+    def _fill(self) -> None:
+        """Request more ranges, up to the limits."""
+        ahead = sum(one.end - one.begin for one in self._queue)
+        while self._planned and len(self._queue) < _AT_ONCE and ahead < self._ahead:
+            following = next(self._plan, None)
+            if following is None:
+                self._planned = False
+                return
+            place, begin, end = following
+            wanted = self._objects[place]
+            answer = self._loop.begin(self._client(wanted).fetch(wanted, begin, end))
+            self._queue.append(_Range(place, begin, end, answer))
+            ahead += end - begin
+
+    def _client(self, wanted: LogObject) -> Client:
+        address = wanted.address
+        key = (address.bucket, wanted.name if address.backend == "http" else address.account)
+        if key not in self._clients:
+            self._clients[key] = Client(address)
+        return self._clients[key]
+
+    def _renew(self) -> None:
+        """Find the version that the object has now; what was requested is requested again."""
+        for one in self._queue:
+            one.answer.cancel()
+        self._queue.clear()
+        self._versions += 1
+        wanted = self._objects[self._at]
+        self._renewed = self._loop.begin(self._client(wanted).find(wanted.key))
+
+    def _take_renewed(self) -> bool:
+        """Return whether the version is known."""
+        assert self._renewed is not None  # noqa: S101 -- the caller checks it
+        try:
+            found = self._renewed.result(_WAIT_S)
+        except TimeoutError:
+            return False
+        self._renewed = None
+        if found is None:
+            raise ConnectError(self._gone(Absent()))
+        before = self._objects[self._at]
+        self._objects[self._at] = replace(
+            before, size=found.size, modified_s=found.modified_s, etag=found.etag
+        )
+        self._plan, self._planned = self._ranges(self._at), True
+        return True
+
+    def _gone(self, error: Exception) -> str:
+        what = "was deleted" if isinstance(error, Absent) else "changed"
+        kept = f"its first {self._handed} bytes count" if self._handed else "nothing of it counts"
+        return f"the object {what} while it was read: {kept}; read it again once it is complete"
