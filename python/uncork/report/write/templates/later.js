@@ -45,7 +45,7 @@
     facts: function (part, items) {
       var all = [];
       items.forEach(function (item) {
-        all.push(made("dt", { textContent: item[0] }), made("dd", { textContent: item[1] }));
+        all.push(made("dt", { textContent: item[0] }), made("dd", { textContent: item[1] }), "\n");
       });
       return [made("dl", { className: "facts" }, all)];
     },
