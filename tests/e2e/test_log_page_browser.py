@@ -1,11 +1,13 @@
 """The page of a log of two thousand templates in a browser: opened from disk, with the network shut."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from bench.log_page import make_log
 
 from uncork.profile.logs import LogRequest
+from uncork.report.blocks import Fold
 from uncork.report.log.document import build_log_document
 from uncork.report.write.html import html_page
 from uncork.workbench.profile.logs import profile_logs
@@ -20,14 +22,28 @@ def address(tmp_path_factory):
     make_log(folder / "made.log", templates=TEMPLATES)
     request = LogRequest((folder / "made.log",))
     result = profile_logs(folder / "runs", request, command="uncork profile logs made.log").result
-    path = folder / "report.html"
-    path.write_text(html_page(build_log_document(result)), encoding="utf-8")
-    return path.as_uri()
+    document = build_log_document(result)
+    (folder / "report.html").write_text(html_page(document), encoding="utf-8")
+    (folder / "whole.html").write_text(html_page(drawn_at_once(document)), encoding="utf-8")
+    return folder.as_uri()
+
+
+def drawn_at_once(document):
+    """Return the document without parts that are drawn when they are opened."""
+    sections = (
+        replace(section, blocks=tuple(at_once(block) for block in section.blocks))
+        for section in document.sections
+    )
+    return replace(document, sections=tuple(sections))
+
+
+def at_once(block):
+    return replace(block, later=False) if isinstance(block, Fold) else block
 
 
 @pytest.fixture
 def visit(open_page, address):
-    return lambda part="", **options: open_page(f"{address}{part}", **options)
+    return lambda part="", name="report", **options: open_page(f"{address}/{name}.html{part}", **options)
 
 
 def column(page, number):
@@ -162,6 +178,36 @@ def test_an_address_with_a_template_opens_its_part(visit):
     assert 0 <= page.locator("#template-1500").bounding_box()["y"] < 900
 
 
+def drawn(page, part):
+    """Return what a part shows: its text, and its elements with what style sheets and readers see of them."""
+    inside = page.locator(f"#{part}")
+    names = ["scope", "d", "tabindex", "role"]
+    return "".join(inside.text_content().split()), inside.evaluate(
+        """(inside, names) => [...inside.querySelectorAll("*")].map(one => [
+            one.tagName, one.className.baseVal ?? one.className, one.getBoundingClientRect().width,
+            one.style?.getPropertyValue("--w"),
+            ...names.map(name => one.getAttribute(name)),
+        ])""",
+        names,
+    )
+
+
+def test_a_part_that_is_drawn_when_it_is_opened_looks_like_one_drawn_at_once(visit):
+    page = visit()
+    parts = page.eval_on_selector_all("details.later .inside", "all => all.map(one => one.id)")
+    assert len(parts) == TEMPLATES - 50
+    chosen = [parts[0], parts[700], parts[-1]]
+    found = []
+    for name in ("report", "whole"):
+        page = visit(name=name)
+        for part in chosen:
+            page.locator(f"a[href='#{part}']").click()
+            page.locator(f"#{part} pre").first.wait_for()
+        found.append([drawn(page, part) for part in chosen])
+    assert found[0] == found[1] and all("Executionsbyduration" in text for text, _ in found[0])
+    assert page.locator(".unscripted").count() == 0
+
+
 def test_the_stacks_are_labelled_in_their_order(visit):
     page = visit()
     legend = page.get_by_role("list", name="Legend, in the order of the stack").first
@@ -187,6 +233,9 @@ def test_without_scripts_all_is_shown_and_links_open_parts(visit):
     page.locator("#templates tbody a").nth(40).click()
     name = page.url.rpartition("#")[2]
     assert page.locator(f"#{name} pre").first.is_visible()
+    page.locator("#templates tbody a").nth(60).click()
+    rare = page.url.rpartition("#")[2]
+    assert "drawn when it is opened, by a script" in page.locator(f"#{rare}").text_content()
 
 
 def test_paper_shows_all_rows(visit):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -225,8 +225,11 @@ class Evidence:
 
     def costliest(self) -> Iterator[Statement]:
         """Yield the statements, those with most working time first."""
-        ranked = sorted(self.statements.values(), key=lambda one: (-self.busy(one.number), one.number))
-        yield from ranked
+        yield from self._ranked
+
+    @cached_property
+    def _ranked(self) -> Sequence[Statement]:
+        return sorted(self.statements.values(), key=lambda one: (-self.busy(one.number), one.number))
 
     def rows(self, table: str) -> float:
         """Return a table's number of rows, as the planner or else the counters estimate it; 0 if unknown."""

@@ -332,13 +332,15 @@ class Beside:
 class Fold:
     """Blocks behind a summary line, closed unless `open`.
 
-    `id` is its link target: a value of a table links to it, and it links back.
+    `id` is its link target: a value of a table links to it, and it links back. A browser may draw the blocks
+    of a fold that is drawn `later` when somebody opens it; such a fold has an `id` and holds no charts.
     """
 
     summary: str
     blocks: tuple[Block, ...]
     open: bool = False
     id: str = ""
+    later: bool = False
 
 
 Block = (

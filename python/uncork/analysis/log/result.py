@@ -312,6 +312,13 @@ def _contributions(
 
     Names beyond the first `most` are added up.
     """
+    rows = tuple(rows)
+    if len(rows) == 1 and rows[0][name] not in ("", OTHERS):
+        (row,) = rows
+        share = row["sum_us"] / total if total else 0.0
+        return (
+            Contribution(row[name], row["executions"], row["sum_us"] * 1000, row["max_us"] * 1000, share),
+        )
     sums: dict[str, list[int]] = {}
     for row in rows:
         of = sums.setdefault(row[name], [0, 0, 0])
@@ -333,14 +340,14 @@ def _contributions(
 
 
 def _kinds(columns: Mapping[str, list[Any]], total: int) -> tuple[Contribution, ...]:
-    rows = (
-        {"kind": kind_of(text), "executions": count, "sum_us": micros, "max_us": most}
-        for text, count, micros, most in zip(
-            columns["text"], columns["executions"], columns["sum_us"], columns["max_us"], strict=True
-        )
-        if count
+    """Add up executions by the kind of statement."""
+    table = pa.table(
+        {
+            "kind": pa.array(list(map(kind_of, columns["text"])), pa.string()),
+            **{name: columns[name] for name in ("executions", "sum_us", "max_us")},
+        }
     )
-    return _contributions(rows, "kind", total)
+    return _contributions(_summed(table.filter(pc.greater(table["executions"], 0)), "kind"), "kind", total)
 
 
 def _transactions(table: pa.Table) -> Iterable[TransactionFacts]:

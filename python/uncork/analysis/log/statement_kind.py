@@ -38,7 +38,8 @@ def kind_of(text: str) -> str:
 def _outer_words(text: str) -> Iterator[str]:
     """Return the words and quoted names outside of brackets."""
     depth = 0
-    for word in _TOKEN.findall(text):
+    for token in _TOKEN.finditer(text):
+        word = token[0]
         if word in _DEPTH:
             depth = max(0, depth + _DEPTH[word])
         elif depth == 0:

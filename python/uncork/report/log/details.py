@@ -21,6 +21,8 @@ _WHOLE: Final = 200
 
 Two thousand templates with three examples of 16 kB each would make a page of 100 MB.
 """
+_AT_ONCE: Final = 50
+"""Templates whose sections a browser draws with the page. It draws the others when they are opened."""
 _CUT: Final = 1_000
 _LEAST_STEPS: Final = 3
 
@@ -32,7 +34,12 @@ def template_folds(result: LogResult, most: int) -> Iterator[Fold]:
             f"{rank}. {share_text(one.share)}, {format_count(one.executions)} × "
             f"{format_duration(one.mean_ns)}: {short_template(one.text, 120)}"
         )
-        yield Fold(summary, tuple(_detail(one, result, whole=rank <= _WHOLE)), id=template_id(one))
+        yield Fold(
+            summary,
+            tuple(_detail(one, result, whole=rank <= _WHOLE)),
+            id=template_id(one),
+            later=rank > _AT_ONCE,
+        )
 
 
 def _detail(one: TemplateFacts, result: LogResult, *, whole: bool) -> Iterator[Block]:

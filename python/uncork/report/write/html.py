@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import count
 from types import MappingProxyType
 from typing import Final
@@ -22,7 +22,9 @@ from uncork.report.draw.marks import SHAPES
 from uncork.report.draw.palette import Palette
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
 from uncork.report.draw.stack_chart import REST_OPACITY, layer_number
-from uncork.report.words import SYMBOLS, baseline_text, floor_text, hold_together
+from uncork.report.words import SYMBOLS, baseline_text, floor_text
+from uncork.report.write.later import later_data
+from uncork.report.write.table_rows import hold, table_rows
 
 __all__ = ["MARKS", "forest_key", "html_page", "policy_of", "source"]
 
@@ -63,10 +65,16 @@ def html_page(
         return Markup(draw_graph(block, f"graph-{next(numbers)}"))  # noqa: S704 -- it escapes its input
 
     environment = _environment()
-    names = ("theme.js", "tables.js", *(("flame.js",) if _has_flames(document) else ()))
+    later = later_data(document, files, _few)
+    names = (
+        *("theme.js", "tables.js"),
+        *(("flame.js",) if _has_flames(document) else ()),
+        *(("later.js",) if later is not None else ()),
+    )
     script = "".join(source(name) for name in names)
     return environment.get_template("page.html.j2").render(
         document=document,
+        later=later,
         links=links,
         files_of=lambda block: files.get(id(block), ()),
         chart=chart,
@@ -74,7 +82,7 @@ def html_page(
         forest_key=forest_key,
         region=_regions(),
         flame=lambda block: Markup(block.svg),  # noqa: S704 -- the core escapes names of frames
-        classes=_classes,
+        table_rows=table_rows,
         kind=_kind,
         palette=palette,
         mark=lambda variant: MARKS[SHAPES[palette.number(variant)]],
@@ -138,16 +146,6 @@ def _kind(block: Block) -> str:
     return type(block).__name__
 
 
-def _classes(column: Column, value: Value, repeated: bool) -> str:
-    names = (
-        "number" if column.number else "",
-        f"tone-{value.tone}" if value.tone != "plain" else "",
-        "repeated" if repeated else "",
-        "bar" if value.bar else "",
-    )
-    return " ".join(filter(None, names))
-
-
 def _few(table: Table) -> bool:
     return len(table.columns) <= _FEW_COLUMNS and not any(column.header for column in table.columns)
 
@@ -179,5 +177,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters["baseline_text"] = baseline_text
-    found.filters["hold"] = lru_cache(1 << 16)(hold_together)  # the same numbers recur often
+    found.filters["hold"] = hold
     return found

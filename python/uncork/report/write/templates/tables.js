@@ -1,6 +1,6 @@
 (function () {
   var words = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-  var searchable = 10; // rows that an eye still finds by itself
+  var parts = null, searchable = 10; // rows that an eye still finds by itself
 
   function counted(number) { return String(number).replace(/\B(?=(\d{3})+$)/g, "\u00a0"); }
 
@@ -27,10 +27,17 @@
     table.tBodies[0].append(...full.concat(empty).map(function (pair) { return pair[1]; }));
   }
 
+  function undrawn() { // the content of parts that are drawn when they are opened: see later.js
+    var content = document.getElementById("later");
+    parts = parts || (content ? JSON.parse(content.textContent) : {});
+    return parts;
+  }
+
   function whole(row) { // a row may show the beginning of a text that the part behind its link holds whole
     var link = row.querySelector("a[href^='#']"), part = link && document.getElementById(link.hash.slice(1));
-    var text = part && part.querySelector("pre");
-    return (row.textContent + " " + (text ? text.textContent : "")).replace(/\s+/g, " ").toLowerCase();
+    var text = part && part.querySelector("pre"), waiting = part && !text && undrawn()[part.id];
+    var code = text ? text.textContent : waiting ? waiting[0][3] : "";
+    return (row.textContent + " " + code).replace(/\s+/g, " ").toLowerCase();
   }
 
   function addSearch(table, rows, name) {
