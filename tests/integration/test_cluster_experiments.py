@@ -29,6 +29,13 @@ from uncork.workbench.guard.experiment import guard_experiment
 
 pytestmark = pytest.mark.postgres
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pytest" / "orders.toml"
+QUICK = (
+    EXAMPLE.read_text()
+    .replace("generate_series(1, 20000)", "generate_series(1, 5000)")
+    .replace("operations = 30", "operations = 15")
+    .replace("blocks = 2", "blocks = 1")
+)
+"""The example with less data and fewer trials, whose rounds take little more than a start of the server."""
 
 
 class MachineAgent(NodeAgent):
@@ -82,10 +89,17 @@ class KeepingNodes(LocalNodes):
 
 
 @pytest.fixture
-def started(tmp_path):
+def quick(tmp_path):
+    file = tmp_path / "orders.toml"
+    file.write_text(QUICK)
+    return file
+
+
+@pytest.fixture
+def started(tmp_path, quick):
     notes = []
 
-    def start(nodes, budget_s=30.0, precision=0.6, file=EXAMPLE, dsns=()):
+    def start(nodes, budget_s=30.0, precision=0.6, file=quick, dsns=()):
         source = file_source(file, Options(budget_ns=int(budget_s * 1e9), precision=precision))
         request = HostRequest(ClusterRequest(nodes.count, "auto"), dsns)
         session = new_host_session(
@@ -147,7 +161,7 @@ def test_an_interrupted_run_keeps_its_waves_and_leaves_no_server(started):
 
 def test_an_experiment_that_a_host_cannot_prepare_is_refused_and_leaves_nothing(started, tmp_path):
     file = tmp_path / "broken.toml"
-    file.write_text(EXAMPLE.read_text().replace("INSERT INTO orders", "INSERT INTO ordres"))
+    file.write_text(QUICK.replace("INSERT INTO orders", "INSERT INTO ordres"))
     session, _ = started(LocalNodes([MachineAgent(1), MachineAgent(2)]), file=file)
     with pytest.raises(UsageError, match=r'node \d .*"ordres" does not exist'):
         list(session.events())
@@ -180,7 +194,7 @@ def test_without_a_host_that_measured_the_run_is_gone_and_the_reason_told(starte
     assert not session.folder.exists()
 
 
-def test_a_guard_measures_both_sides_on_each_host_and_confirms_on_hosts_drawn_anew(tmp_path):
+def test_a_guard_measures_both_sides_on_each_host_and_confirms_on_hosts_drawn_anew(tmp_path, quick):
     drawn = []
 
     def start(root, source, choice, until=None):
@@ -190,7 +204,7 @@ def test_a_guard_measures_both_sides_on_each_host_and_confirms_on_hosts_drawn_an
         return new_host_session(root, source, request, choice, str, nodes.reserve, until)
 
     wanted = GuardRequest(
-        target=str(EXAMPLE),
+        target=str(quick),
         baseline=parse_side("baseline", ["variant=index"]),
         candidate=parse_side("candidate", ["variant=without"]),
         gates=("latency_p50 < +20%",),
