@@ -32,8 +32,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "pytest" / "orders.toml"
 QUICK = (
     EXAMPLE.read_text()
     .replace("generate_series(1, 20000)", "generate_series(1, 5000)")
-    .replace("operations = 30", "operations = 15")
-    .replace("blocks = 2", "blocks = 1")
+    .replace("operations = 30", "operations = 10")
 )
 """The example with less data and fewer trials, whose rounds take little more than a start of the server."""
 
