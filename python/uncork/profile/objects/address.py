@@ -26,7 +26,7 @@ _HOST_OF_AZURE: Final = re.compile(r"([^@/]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.w
 
 @dataclass(frozen=True, slots=True)
 class ObjectAddress:
-    """Where logs are: an object, all objects below a prefix, or those that match a glob.
+    """The address of logs: the name of one object, a prefix, or a glob.
 
     `bucket` is a bucket or a container; for a web server, scheme and host. `key` follows it, decoded. `query`
     and `login` are secrets of a web address: they are neither shown nor stored, and `shown` is without them.

@@ -1,4 +1,4 @@
-"""Find the objects that an address means: one object, all below a prefix, or those that match a glob."""
+"""Find the objects of an address, which is the name of one object, a prefix, or a glob."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _MAGIC: Final = re.compile(r"[*?[]")
 
 @dataclass(frozen=True, slots=True)
 class FoundObjects:
-    """The objects of an address in the order of their names, and the names of those that cannot be logs."""
+    """The logs at an address, sorted by name, and the names of other objects there."""
 
     objects: tuple[LogObject, ...]
     skipped: tuple[str, ...]
 
 
 def find_objects(text: str, can_be_log: Callable[[str, bytes], bool]) -> FoundObjects:
-    """Return the objects that an address means.
+    """Return the objects of an address.
 
     `can_be_log` judges an object below a prefix by its name and its first 64 KiB, unless its name says that
     it is a log. An object that is named itself, or by a glob, is not judged.
@@ -132,7 +132,7 @@ def _some(found: Sequence[LogObject], address: ObjectAddress, problem: str) -> t
 
 
 def _files(found: Sequence[LogObject]) -> list[LogObject]:
-    """Return objects without those that stand for folders: empty ones that others are below."""
+    """Return the objects without placeholders of folders, which are empty and have a folder's name."""
     folders = {one.key[:at] for one in found for at, sign in enumerate(one.key) if sign == "/"}
     return [one for one in found if one.size or one.key not in folders]
 
