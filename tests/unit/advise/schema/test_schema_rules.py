@@ -16,11 +16,13 @@ NUMBERS = tuple(str(10_000_000_000 + n) for n in range(12))
 PARSED = "SELECT id FROM item WHERE body ->> 'kind' = $1"
 
 
-def documents(sql=PARSED, kind="json", *, width=300.0, mean_ns=100e6, rows=6_000, plans=()):
+def documents(sql=PARSED, kind="json", *, width=300.0, mean_ns=100e6, rows=6_000, plans=(), **table):
     statement = a_statement(
         sql, columns={"item": ["id", "body"]}, mean_ns=mean_ns, rows=rows * 20, blocks=10, plans=plans
     )
-    seen = evidence([spent()], [statement], tables=[a_table()], columns=[a_column("body", kind, width=width)])
+    seen = evidence(
+        [spent()], [statement], tables=[a_table(**table)], columns=[a_column("body", kind, width=width)]
+    )
     return list(json_parsed.RULE.find(seen))
 
 
@@ -51,6 +53,14 @@ def test_a_scan_parses_the_documents_of_all_rows():
 )
 def test_only_statements_that_parse_a_column_pay_for_its_type(sql, kind, found):
     assert bool(documents(sql, kind, plans=scan())) == found
+
+
+def test_the_rows_that_the_table_counted_are_believed_more_than_a_plan_with_drawn_values():
+    narrow = scan("Index Scan", 3.0)
+    (one,) = documents(mean_ns=1e9, plans=narrow, index_rows=6_000 * 90_000, seq_rows=6_000 * 10_000)
+    assert one.bill.share == pytest.approx(100_000 * 300 * 8 / 1e9)
+    assert "about 100 000 rows" in one.evidence[0]
+    assert documents(mean_ns=1e9, plans=scan(), index_rows=6_000 * 3) == []
 
 
 def test_a_few_documents_cost_little():

@@ -1,13 +1,16 @@
 """Dead rows that statements read: why autovacuum leaves them, and what they cost."""
 
+from dataclasses import replace
+
 import pytest
 
 from fakes.database_results import database_result
 from fakes.evidence import a_statement, a_table, an_index, evidence, spent
 from uncork.advise.rules.indexes import missing_index
 from uncork.advise.rules.space import autovacuum_behind, dead_rows
-from uncork.model.database.catalogue import TableOptions
+from uncork.model.database.catalogue import FunctionFacts, TableOptions, TriggerFacts
 from uncork.model.results.database import TimeNode
+from uncork.profile.shapes.variables import function_statements
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 
@@ -65,6 +68,24 @@ def test_a_queue_reads_dead_entries_that_autovacuum_tolerates():
         "ALTER TABLE item SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);"
     )
     assert fits(finding_headline(one))
+
+
+def test_blocks_that_a_trigger_reads_in_another_table_are_no_dead_rows():
+    update = "UPDATE item SET kind = $1 WHERE id = $2"
+    primary = an_index("CREATE UNIQUE INDEX item_pkey ON item USING btree (id)")
+    facts = {"index": primary, "blocks": 6_000 * 700}
+    (one,) = behind(update, **facts)
+    assert one.bill.share > 0.9
+    trigger = TriggerFacts("t", "item", 1, "after", True, ("update",), "add", "")
+    function = FunctionFacts(
+        "add", "plpgsql", "volatile", "unsafe", False, False, 100.0, "BEGIN UPDATE total SET n = 1; END"
+    )
+    known = replace(
+        (found := seen(update, table={"heap_hit": 6_000 * 4}, **facts)),
+        catalogue=replace(found.catalogue, triggers=(trigger,), functions=(function,)),
+        take_body=lambda source: function_statements(source, {"total": ["n"]}),
+    )
+    assert list(autovacuum_behind.RULE.find(known)) == []
 
 
 def test_a_queue_with_dead_entries_lacks_no_index():

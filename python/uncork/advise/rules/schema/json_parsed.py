@@ -65,8 +65,11 @@ def _parses(one: Statement, column: ColumnFacts) -> bool:
 
 
 def _rows(one: Statement, table: str, seen: Evidence) -> float:
-    """Return of how many rows a call parses the value: all that it scans, by its plan or its blocks."""
+    """Return of how many rows a call parses the value: all that it scans, as counted, or by its plan."""
     known = seen.tables.get(table)
+    counted = _counted_rows(one, table, seen)
+    if counted is not None:
+        return counted
     scanned = 0.0
     for node in () if one.plan is None else one.plan.root.walk():
         if node.relation == table:
@@ -74,6 +77,26 @@ def _rows(one: Statement, table: str, seen: Evidence) -> float:
     if known is not None and reads_whole(one, known, seen):
         return seen.rows(table)
     return max(scanned if one.plan is not None else 0.0, one.a_call(one.rows) or 0.0)
+
+
+def _counted_rows(one: Statement, table: str, seen: Evidence) -> float | None:
+    """Return how many rows of a table a call reads, from the table's counters; None if they do not tell.
+
+    The plan was asked for with drawn values, and the bounds of a range may be far from those of the calls.
+    The counters of the table cover all statements, which have their part by the blocks that they read.
+    """
+    known = seen.tables.get(table)
+    blocks = {
+        each.number: each.blocks or 0.0
+        for each in seen.statements.values()
+        if each.shape is not None and any(use.name == table for use in each.shape.tables)
+    }
+    whole = sum(blocks.values())
+    if known is None or not one.calls or not blocks.get(one.number) or one.shape is None:
+        return None
+    read = known.seq_rows + known.index_rows
+    alone = len({use.name for use in one.shape.tables}) == 1
+    return blocks[one.number] / whole * read / one.calls if read and alone else None
 
 
 def _finding(table: str, column: ColumnFacts, parts: dict[int, float], bill: Bill, seen: Evidence) -> Finding:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import Final, Literal
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.complete import served_completely
 from uncork.advise.rules.indexes.whole_reads import reads_whole, selective
 from uncork.advise.rules.server.counted import setting
+from uncork.advise.rules.writes.within_functions import executed_within
 from uncork.model.results.database import TableFacts
 from uncork.model.results.database_transactions import HorizonHolder
 
@@ -57,9 +59,16 @@ def dead_reads(table: TableFacts, seen: Evidence) -> dict[int, float]:
         elif served_completely(one, table, seen):
             blocks, needed = one.a_call(one.blocks), _needed(one, table, seen)
             if blocks is not None and needed and blocks >= max(_BLOCKS, _TIMES * needed):
-                wasted = min(blocks - needed, float(dead))
+                wasted = min(blocks - needed, float(dead), _own_blocks(one, table, seen))
                 found[one.number] = wasted / blocks
     return found
+
+
+def _own_blocks(one: Statement, table: TableFacts, seen: Evidence) -> float:
+    """Return how many blocks of a table a call touches at most, if some are those of its triggers' tables."""
+    if not one.calls or not executed_within(one, seen):
+        return inf
+    return (table.heap_hit + table.heap_read) / one.calls
 
 
 def _needed(one: Statement, table: TableFacts, seen: Evidence) -> float | None:
