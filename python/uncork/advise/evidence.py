@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from uncork.model.database.catalogue import Catalogue, ColumnFacts, PolicyFacts
+from uncork.model.database.catalogue import Catalogue, ColumnFacts, PolicyFacts, TriggerBody
 from uncork.model.database.finding import Bill
 from uncork.model.database.index import IndexShape
 from uncork.model.database.plan import PlanNode, StatementPlan
@@ -121,6 +121,8 @@ class Evidence:
     of logs of the same server, None without any; `log_numbers` maps its templates to `statements`.
     `take_filter` takes the filter of a scan in a plan apart. `take_body` does so with the body of a function:
     it returns the SQL of each statement, and its shape with parameters for the function's variables.
+    `turn_body` takes the body of a trigger for each row, the record that it reads (``new`` or ``old``) and
+    its table; it returns the body for all rows of a statement, None if there is none.
     """
 
     seconds: float
@@ -139,6 +141,9 @@ class Evidence:
     )
     take_body: Callable[[str], tuple[tuple[str, StatementShape], ...]] = field(
         default=lambda _source: (), repr=False, compare=False
+    )
+    turn_body: Callable[[str, str, str], TriggerBody | None] = field(
+        default=lambda _source, _record, _table: None, repr=False, compare=False
     )
 
     @cached_property

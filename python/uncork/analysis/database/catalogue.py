@@ -172,6 +172,7 @@ def _functions(
         counted |= tracked == "pl" and row["language"] not in _COMPILED
         yield FunctionFacts(
             name=qualified_name(row),
+            configured=row.get("configured"),
             **{name: row[name] for name in _FUNCTION},
             **_counted(grown if counted and not unread else {}),
         )

@@ -19,6 +19,7 @@ from uncork.model.database.sessions import SessionRates
 from uncork.model.database.statement import StatementShape
 from uncork.model.results.database import DatabaseResult, IndexFacts, TemplateActivity
 from uncork.profile import activity
+from uncork.profile.shapes.all_rows import body_for_all_rows
 from uncork.profile.shapes.assigned_values import assigned_values
 from uncork.profile.shapes.compared_values import compared_values
 from uncork.profile.shapes.index_shape import index_shape
@@ -92,6 +93,7 @@ def evidence_of(
         database=result,
         take_filter=lambda node: filter_predicates(node, columns),
         take_body=cache(lambda source: function_statements(source, columns)),
+        turn_body=lambda source, record, table: body_for_all_rows(source, record, table, catalogue.columns),
     )
 
 

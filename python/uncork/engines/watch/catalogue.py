@@ -35,7 +35,7 @@ _TRIGGERS: Final = (
 _POLICIES: Final = ("oid", "table_oid", "name", "command", "permissive", "condition", "volatile", "roles")
 _FUNCTIONS: Final = (
     *("oid", "schema", "name", "language", "volatility", "parallel", "strict", "returns_set", "cost"),
-    *("source", "parsed"),
+    *("source", "configured", "parsed"),
 )
 _AT_ONCE: Final = 5
 """Tables in one query that locks them: the locks last until it ends.

@@ -190,7 +190,7 @@ SELECT {MARK} p.oid::bigint, n.nspname, p.proname, l.lanname,
        CASE p.proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END,
        p.proisstrict, p.proretset, p.procost,
        CASE WHEN l.lanname IN ('sql', 'plpgsql') THEN pg_catalog.left(p.prosrc, 20000) ELSE '' END,
-       {{body}}
+       p.prosecdef OR p.proconfig IS NOT NULL, {{body}}
   FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
   JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
  WHERE (p.oid = ANY (%(triggers)s::oid[]) OR p.proname = ANY (%(words)s::name[])) AND p.prokind IN ('f', 'p')

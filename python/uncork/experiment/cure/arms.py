@@ -42,7 +42,7 @@ class Arm:
     copied, `settings` are those of the variant's database, `statements` are the texts that it sends instead
     of captured ones, by template, and `replaced` the texts that it replaces, if the captured ones lack a type
     that the client gives to a parameter. `tables` are the tables that it changes, empty if unknown, and
-    `templates` the statements of its finding.
+    `templates` the statements of its finding. `check` is a query whose rows the change must leave the same.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Arm:
     against: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     templates: tuple[int, ...] = ()
+    check: str = ""
 
     def touches(self, statement: CapturedStatement) -> bool:
         """Return whether the change can change the time of a statement.
@@ -157,6 +158,7 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
         undo=candidate.undo,
         against=candidate.against,
         templates=finding.templates,
+        check=candidate.check,
     )
     if candidate.kind == "statement":
         statements = _rewritten(finding, candidate, workload)

@@ -7,7 +7,8 @@ statement at a time outside of a transaction: PostgreSQL refuses CONCURRENTLY wi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from uncork.experiment.cure.settings import reloads, setting_in
@@ -26,6 +27,8 @@ _BUILT: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TEXT: Final = re.compile(r"\(*\s*(?:SELECT|WITH|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
+_TRIGGER: Final = re.compile(r"(?:CREATE|DROP)\s+(?:TRIGGER|FUNCTION)\b", re.IGNORECASE)
+"""Parts of the change from one trigger to another."""
 _OF_ROLE: Final = re.compile(r"ALTER\s+(?:ROLE|USER)\s", re.IGNORECASE)
 _OF_DATABASE: Final = re.compile(r"ALTER\s+DATABASE\s", re.IGNORECASE)
 
@@ -115,7 +118,15 @@ def down_sql(changes: Sequence[Change], database: str) -> str:
 
 def _executed(sql: str, database: str, *, before: str) -> Iterator[str]:
     """Yield the lines of a change's statements."""
-    for statement in statements_in(sql):
+    for together, statements in groupby(statements_in(sql), lambda one: _TRIGGER.match(one) is not None):
+        if together:
+            yield from _swapped(tuple(statements))
+        else:
+            yield from _one_by_one(statements, database, before)
+
+
+def _one_by_one(statements: Iterable[str], database: str, before: str) -> Iterator[str]:
+    for statement in statements:
         setting = setting_in(statement)
         if setting is not None:
             name, value = setting
@@ -132,6 +143,17 @@ def _executed(sql: str, database: str, *, before: str) -> Iterator[str]:
             yield from _commented("; ".join(statements_in(before)))
         else:
             yield from _ddl(statement)
+
+
+def _swapped(statements: Sequence[str]) -> Iterator[str]:
+    """Yield statements as one transaction: between two triggers, rows would be counted twice or never."""
+    yield f"-- {_STRONG}"
+    yield "-- One transaction, so that no row is written between both triggers."
+    yield "BEGIN;"
+    yield "SET LOCAL lock_timeout = '2s';"
+    for statement in statements:
+        yield f"{statement};"
+    yield "COMMIT;"
 
 
 def _ddl(statement: str) -> Iterator[str]:

@@ -75,6 +75,7 @@ def joined(arms: Sequence[Arm], name: str = SET) -> Arm:
         against=tuple(dict.fromkeys(reason for arm in arms for reason in arm.against)),
         tables=tables,
         templates=tuple(dict.fromkeys(number for arm in arms for number in _templates(arm))),
+        check="\nUNION ALL ".join(dict.fromkeys(arm.check for arm in arms if arm.check)),
     )
 
 

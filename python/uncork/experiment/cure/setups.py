@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,8 +43,15 @@ _EXECUTED: Final = (
     _form(r"ALTER\s+(?:FUNCTION|PROCEDURE|ROUTINE)\s.*"),
     _TYPE,
     _form(rf"ALTER\s+TABLE\s+(?:ONLY\s+)?{_TABLE}\s+(?:RE)?SET\s*\(\s*fillfactor[^,]*\)"),
+    _form(rf"DROP\s+TRIGGER\s+(?:IF\s+EXISTS\s+)?{_PART}\s+ON\s+{_TABLE}"),
 )
 """Statements whose effect a copy shows."""
+
+_FUNCTION: Final = _form(rf"CREATE\s+FUNCTION\s+(?P<name>{_PART}(?:\.{_PART})?)\s*\(.*")
+_CALLING: Final = _form(
+    rf"CREATE\s+TRIGGER\s.*?\sON\s+{_TABLE}\s.*\sEXECUTE\s+FUNCTION\s+(?P<name>{_PART}(?:\.{_PART})?)\s*\(\)"
+)
+"""A function, and a trigger that calls one. A copy shows what a trigger gains whose function is there too."""
 
 _QUOTED_OR_ONE: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|.", re.DOTALL)
 _DROP_INDEX: Final = _form(r"DROP\s+INDEX\s.*")
@@ -174,6 +182,10 @@ def setup_script(
             script.append(within_transaction(statement))
             continue
         reverted = False
+        if (written_by := _of_trigger(statement, written)) is not None:
+            tables += [table_named(one) for one in written_by]
+            script.append(plain_colons(statement))
+            continue
         if (fill := _FILLFACTOR.fullmatch(statement)) is not None:
             filled.add(fill["table"])
         if table := _table_of(statement, billed=billed):
@@ -186,6 +198,14 @@ def setup_script(
     script += [f"ANALYZE {one}".rstrip() for one in dict.fromkeys(analysed)]
     whole = () if "" in analysed else tuple(dict.fromkeys(tables))
     return "\n".join(f"{one};" for one in script), whole
+
+
+def _of_trigger(statement: str, script: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the tables, as written, of a function and a trigger that calls it, if both are in the script."""
+    made = {one["name"] for each in script if (one := _FUNCTION.fullmatch(each))}
+    called = {one["name"]: one["table"] for each in script if (one := _CALLING.fullmatch(each))}
+    found = _FUNCTION.fullmatch(statement) or _CALLING.fullmatch(statement)
+    return (called[found["name"]],) if found and found["name"] in made and found["name"] in called else None
 
 
 def gathers_statistics(script: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.draft_text import multiline, toml
 from uncork.experiment.run.request import ANSWER_OPERATIONS
-from uncork.experiment.spec.sqltext import named, numbers_in
+from uncork.experiment.spec.sqltext import named, numbers_in, plain_colons
 from uncork.model.database.names import literal
 from uncork.model.database.workload import CapturedStatement
 
@@ -191,6 +191,10 @@ def _workload(one: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
     if one.changes and not deletes and numbers_in(one.sql) and _USED_UP.match(one.sql):
         lines.append(f"operations = {len(sets)}  # each set once, before the data is restored")
         lines.append("warmup_operations = 0")
+    checks = dict.fromkeys(arm.check for arm in arms if arm.check and one.changes and arm.touches(one))
+    if checks:
+        rows = "\nUNION ALL ".join(checks)
+        lines.append(f"check = {multiline(plain_colons(rows))}")
     if _may_differ(one, arms):
         lines.append('answer = "may differ"')
     lines += [parameter_line(number, sets) for number in sorted(numbers_in(one.sql))]

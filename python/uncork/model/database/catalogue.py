@@ -14,6 +14,7 @@ __all__ = [
     "RoleSetting",
     "ServerSetting",
     "TableOptions",
+    "TriggerBody",
     "TriggerFacts",
     "ViewFacts",
 ]
@@ -111,6 +112,7 @@ class FunctionFacts:
     """A function or procedure of a user. `calls`, `total_ms` and `self_ms` grew between the snapshots.
 
     They are None unless track_functions counts them. `source` is its body in SQL or PL/pgSQL, else empty.
+    `configured` is true if it is SECURITY DEFINER or has settings of its own, None if that is unknown.
     """
 
     name: str
@@ -124,6 +126,19 @@ class FunctionFacts:
     calls: int | None = None
     total_ms: float | None = None
     self_ms: float | None = None
+    configured: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerBody:
+    """The body of a trigger's function for all rows of a statement, in the place of one for each row.
+
+    `tables` are the tables that it writes, `check` is a query of what both bodies leave the same.
+    """
+
+    source: str
+    tables: tuple[str, ...]
+    check: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class Candidate:
     make the change; `undo` is what reverts it. `same_answers` is false if the change can change the rows
     that statements return. `against` are the reasons not to do it. `unprovable` says in a sentence why no
     measurement on a copy can prove it now; empty if one can. `habit` is what a change of the client replaces.
+    `check` is a query whose rows must be the same with and without the change after the same statements.
     """
 
     kind: CandidateKind
@@ -48,6 +49,7 @@ class Candidate:
     against: tuple[str, ...] = ()
     unprovable: str = ""
     habit: ClientHabit = ""
+    check: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ CATALOGUE_TABLES = (
             Column("returns_set", "flag", "", "true if it returns a set of rows"),
             Column("cost", "real", "", "the planner's estimate of its cost, in cpu_operator_cost"),
             Column("source", "text", "", "body in SQL or PL/pgSQL, up to 20 000 characters; else empty"),
+            Column("configured", "flag", "", "true if it is SECURITY DEFINER or has settings of its own"),
             Column("calls", "integer", "", "calls; null if the server did not count them"),
             Column("total_ms", "real", "ms", "time in it and in functions that it called"),
             Column("self_ms", "real", "ms", "time in it alone"),

@@ -11,7 +11,7 @@ from typing import Final
 
 from uncork.profile.shapes.nodes import tokens_of
 
-__all__ = ["body_statements"]
+__all__ = ["body_statements", "returned_after"]
 
 _SQL: Final = frozenset({"select", "with", "insert", "update", "delete", "merge", "values"})
 _TARGETS: Final = frozenset({"insert", "merge"})
@@ -33,6 +33,15 @@ def body_statements(source: str) -> tuple[str, ...]:
     return tuple(_Body(source).statements())
 
 
+def returned_after(source: str) -> tuple[str, ...]:
+    """Return the statements of a PL/pgSQL body that is nothing but a sequence of them before RETURN.
+
+    Such a body declares no variable and has no other block; whether each text is a statement of SQL remains
+    to be seen. For any other body there is none.
+    """
+    return tuple(_Body(source).sequence())
+
+
 class _Body:
     """A body as tokens. `words` are they in lower case, `place` is the next one."""
 
@@ -45,6 +54,21 @@ class _Body:
     def statements(self) -> Iterator[str]:
         while self.place < len(self.words):
             yield from self._next()
+
+    def sequence(self) -> list[str]:
+        """Return the statements between BEGIN and ``RETURN new; END``, if these are all that there is."""
+        words = self.words[:-1] if self.words[-1:] == [";"] else self.words
+        ended = words[-1:] == ["end"] and words[-4:-3] == ["return"] and words[-2:-1] == [";"]
+        if words[:1] != ["begin"] or not ended or words[-3] not in ("new", "old", "null"):
+            return []
+        self.place, last = 1, len(words) - 4
+        found = []
+        while self.place < last:
+            first, end = self._until({";"})
+            if end >= last:
+                return []
+            found.append(self._text(list(range(first, end))))
+        return found
 
     def _next(self) -> Iterator[str]:
         word = self._at(self.place)

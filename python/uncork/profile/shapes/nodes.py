@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "kind_of",
     "name_of",
     "parsed",
+    "plain_sql_of",
     "sql_of",
     "tokens_of",
     "type_name",
@@ -123,6 +124,27 @@ def column_fields(reference: Any) -> tuple[str, ...]:
 
 def sql_of(node: Any) -> str:
     """Return the SQL of an expression, with column names that have no table; empty if it has no SQL."""
+
+    def drop_table(reference: Any) -> None:
+        del reference.fields[:-1]
+
+    return _deparsed(node, drop_table)
+
+
+def plain_sql_of(node: Any, renamed: Mapping[str, str] | None = None) -> str:
+    """Return the SQL of an expression, with other names for its tables; empty if it has no SQL."""
+    names = renamed or {}
+
+    def rename_table(reference: Any) -> None:
+        if len(reference.fields) > 1:
+            first = reference.fields[0].string
+            first.sval = names.get(first.sval, first.sval)
+
+    return _deparsed(node, rename_table)
+
+
+def _deparsed(node: Any, change: Callable[[Any], None]) -> str:
+    """Return the SQL of an expression after a change of each reference to a column."""
     import postgast  # noqa: PLC0415 -- loads a parser of 14 MB, which most commands do not need
 
     tree = postgast.pg_query_pb2.ParseResult(version=180000)
@@ -131,15 +153,15 @@ def sql_of(node: Any) -> str:
     value.CopyFrom(node)
     select.limit_option = postgast.pg_query_pb2.LIMIT_OPTION_DEFAULT
     select.op = postgast.pg_query_pb2.SETOP_NONE
-    _drop_tables(value)
+    _change_columns(value, change)
     try:
         return str(postgast.deparse(tree)).removeprefix("SELECT ")
     except (postgast.PgQueryError, ValueError):
         return ""
 
 
-def _drop_tables(message: Any) -> None:
+def _change_columns(message: Any, change: Callable[[Any], None]) -> None:
     if message.DESCRIPTOR.name == "ColumnRef":
-        del message.fields[:-1]
+        change(message)
     for _, one in children(message):
-        _drop_tables(one)
+        _change_columns(one, change)

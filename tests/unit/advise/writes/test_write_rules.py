@@ -8,7 +8,7 @@ from fakes.database_results import database_result
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.findings import find_findings
 from uncork.advise.rules.writes.written import Written, written
-from uncork.model.database.catalogue import Catalogue, FunctionFacts, TriggerFacts
+from uncork.model.database.catalogue import Catalogue, FunctionFacts, TableOptions, TriggerBody, TriggerFacts
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.results.database import CPU
 from uncork.model.results.database_transactions import RowWriter
@@ -201,6 +201,60 @@ def test_a_trigger_for_each_row_of_a_load_becomes_one_for_the_statement():
     assert "REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT" in one.candidates[0].sql
     assert "DROP TRIGGER counting ON event;" in one.candidates[0].sql
     assert "CREATE TRIGGER counting;" in one.candidates[0].undo
+
+
+PLAIN = "CREATE TRIGGER counting AFTER INSERT ON public.event FOR EACH ROW EXECUTE FUNCTION count_event()"
+
+
+def turned(seen, *, tables=("total",), configured=False, options=None):
+    """The evidence of a loader whose trigger's body can be turned into one for all rows."""
+    (function,) = seen.catalogue.functions
+    catalogue = replace(
+        seen.catalogue,
+        functions=(replace(function, configured=configured),),
+        columns={"total": ()},
+        options=options or {},
+    )
+
+    def body(source, record, table):
+        assert (source, record, table) == (SOURCE, "new", "event")
+        return TriggerBody("BEGIN all; END", tables, "SELECT 1")
+
+    return replace(seen, catalogue=catalogue, turn_body=body)
+
+
+def test_a_body_that_can_be_turned_is_written_out():
+    (change,) = first(turned(loading(definition=PLAIN))).candidates
+    assert change.sql == (
+        "CREATE FUNCTION count_event_all() RETURNS trigger LANGUAGE plpgsql AS $body$\nBEGIN all; END\n"
+        "$body$;\n"
+        "DROP TRIGGER counting ON event;\nCREATE TRIGGER counting_all AFTER INSERT ON event "
+        "REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_event_all();"
+    )
+    assert change.undo == (f"DROP TRIGGER counting_all ON event;\n{PLAIN};\nDROP FUNCTION count_event_all();")
+    assert change.check == "SELECT 1" and "other triggers" in change.against[0]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        turned(loading(definition=PLAIN.replace("EXECUTE", "WHEN (new.kind > 1) EXECUTE"))),
+        turned(loading(definition=PLAIN.replace("()", "('x')"))),
+        turned(loading(definition=PLAIN.replace("TRIGGER", "CONSTRAINT TRIGGER", 1))),
+        turned(loading(definition=PLAIN, events=("insert", "update"))),
+        turned(loading(definition=PLAIN, timing="before")),
+        turned(loading(definition=PLAIN), configured=True),
+        turned(loading(definition=PLAIN), configured=None),
+        turned(loading(definition=PLAIN), tables=("unknown",)),
+        turned(
+            loading(definition=PLAIN), options={"event": TableOptions("event", 1, {}, "p", "LIST (kind)")}
+        ),
+        turned(loading(definition=PLAIN, table="total")),
+    ],
+)
+def test_a_trigger_that_would_act_otherwise_is_not_turned(seen):
+    found = first(seen)
+    assert found is None or not any("count_event_all() RETURNS" in one.sql for one in found.candidates)
 
 
 def test_the_servers_count_of_a_function_is_preferred_to_an_estimate():

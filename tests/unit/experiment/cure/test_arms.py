@@ -276,3 +276,13 @@ def test_the_control_is_a_setting_that_no_captured_statement_uses():
 )  # fmt: skip
 def test_a_table_has_the_name_that_the_captured_workload_uses(written, name):
     assert table_named(written) == name
+
+
+def test_a_trigger_is_tried_only_with_the_function_that_it_calls():
+    function = "CREATE FUNCTION f_all() RETURNS trigger LANGUAGE plpgsql AS $b$ BEGIN RETURN NULL; END $b$"
+    trigger = "CREATE TRIGGER t_all AFTER INSERT ON orders FOR EACH STATEMENT EXECUTE FUNCTION {}()"
+    swap = f"{function};\nDROP TRIGGER t ON orders;\n{trigger.format('f_all')};"
+    arm = one("ddl", swap)
+    assert arm.setup == swap and arm.tables == ("orders",)
+    assert "somebody must write" in one("ddl", f"{function};\n{trigger.format('other')};")
+    assert "somebody must write" in one("ddl", f"{function};")

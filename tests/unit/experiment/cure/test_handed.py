@@ -27,6 +27,15 @@ FILL = Change(
     "fill", "ddl", "Leave space.", "ALTER TABLE orders SET (fillfactor = 80); VACUUM (FULL, ANALYZE) orders;",
     "ALTER TABLE orders RESET (fillfactor);", "cured", "",
 )  # fmt: skip
+SWAP = Change(
+    "swap", "set", "Count once.",
+    "CREATE INDEX CONCURRENTLY i ON item (a);\nCREATE FUNCTION count_all() RETURNS trigger LANGUAGE "
+    "plpgsql AS $body$\nBEGIN\n  UPDATE total SET n = n + 1;\n  RETURN NULL;\nEND\n$body$;\n"
+    "DROP TRIGGER counting ON item;\n"
+    "CREATE TRIGGER counting_all AFTER INSERT ON item FOR EACH STATEMENT EXECUTE FUNCTION count_all();",
+    "DROP TRIGGER counting_all ON item;\nCREATE TRIGGER counting AFTER INSERT ON item FOR EACH ROW "
+    "EXECUTE FUNCTION count();\nDROP FUNCTION count_all();\nDROP INDEX CONCURRENTLY i;", "cured", "",
+)  # fmt: skip
 
 
 def plain(script):
@@ -88,3 +97,18 @@ def test_strong_locks_are_waited_for_briefly():
         "SET lock_timeout = '2s'", "VACUUM (FULL, ANALYZE) orders",
     ]  # fmt: skip
     assert "ACCESS EXCLUSIVE lock: nobody can read or write the table meanwhile.\nSET" in script
+
+
+def test_a_trigger_is_replaced_in_a_transaction_and_an_index_built_outside_of_it():
+    up = plain(up_sql([SWAP], "shop"))
+    begun, ended = up.index("BEGIN"), up.index("COMMIT")
+    assert [one.split("(")[0] for one in up[begun + 1 : ended]] == [
+        "SET LOCAL lock_timeout = '2s'",
+        "CREATE FUNCTION count_all",
+        "DROP TRIGGER counting ON item",
+        "CREATE TRIGGER counting_all AFTER INSERT ON item FOR EACH STATEMENT EXECUTE FUNCTION count_all",
+    ]
+    assert up.index("CREATE INDEX CONCURRENTLY i ON item (a)") < begun
+    down = plain(down_sql([SWAP], "shop"))
+    assert down.index("BEGIN") < down.index("DROP FUNCTION count_all()") < down.index("COMMIT")
+    assert down[-1] == "DROP INDEX CONCURRENTLY i"

@@ -164,3 +164,11 @@ def test_a_guard_has_a_gate_for_each_statement():
 def test_a_trial_of_slow_statements_may_take_longer(mean_s, timeout_s):
     slow = replace(ITEM, mean_ns=mean_s * 1e9)
     assert spec_of([READ, slow], [INDEX, JIT]).stop.trial_timeout == timeout_s * 10**9
+
+
+def test_what_a_change_must_leave_the_same_is_compared_after_statements_that_write():
+    swap = Arm(
+        "swap", "ddl", "Count once.", "", "", "SELECT 1;", tables=("orders",), check="SELECT a[1:b] FROM t"
+    )
+    spec = spec_of([READ, WRITE], [INDEX, swap])
+    assert (spec.workloads["s7"].check, spec.workloads["s8"].check) == (None, "SELECT a[1: b] FROM t\n")

@@ -23,6 +23,12 @@ _SINGLE_S: Final = 20e-6
 """Time to write a row of a table with an index or two, from shared buffers. A row that takes longer, in a
 table whose trigger executes statements, spends the rest in the trigger. Used only if nothing was counted."""
 _QUERY: Final = re.compile(r"\b(?:select|insert\s+into|update|delete\s+from|perform)\b", re.IGNORECASE)
+_RECORDS: Final = {"insert": "new", "delete": "old"}
+"""The record that a trigger reads, by its event. An update has both, whose rows would have to be matched."""
+_PLAIN: Final = re.compile(
+    r"^CREATE TRIGGER .* FOR EACH ROW EXECUTE (?:FUNCTION|PROCEDURE) [^()]*\(\)$", re.IGNORECASE | re.DOTALL
+)
+"""A definition without a condition (WHEN) and without arguments of the function; not a constraint trigger."""
 _CHANGES_ROW: Final = re.compile(r"\bnew\s*\.\s*\"?\w+\"?\s*:?=(?!=)|\bnew\s*:=", re.IGNORECASE)
 
 
@@ -86,12 +92,18 @@ def _finding(
         templates=(one.number,),
         statement=one.text,
         evidence=tuple(evidence),
-        candidates=tuple(_candidates(trigger, changes=changes)),
+        candidates=tuple(_candidates(trigger, function, seen, changes=changes)),
         proof="Compare both triggers with uncork run, with statements that write as many rows.",
     )
 
 
-def _candidates(trigger: TriggerFacts, *, changes: bool) -> Iterator[Candidate]:
+def _candidates(
+    trigger: TriggerFacts, function: FunctionFacts | None, seen: Evidence, *, changes: bool
+) -> Iterator[Candidate]:
+    turned = None if function is None else _turned(trigger, function, seen)
+    if turned is not None:
+        yield turned
+        return
     if changes:
         yield Candidate(
             "ddl",
@@ -112,6 +124,45 @@ def _candidates(trigger: TriggerFacts, *, changes: bool) -> Iterator[Candidate]:
         f"DROP TRIGGER {quoted(trigger.name)} ON {table};",
         undo=f"DROP TRIGGER {quoted(f'{trigger.name}_all')} ON {table};\n{trigger.definition};",
         against=("Write the new function first: it reads the transition table instead of NEW and OLD.",),
+    )
+
+
+def _turned(trigger: TriggerFacts, function: FunctionFacts, seen: Evidence) -> Candidate | None:
+    """Return the trigger that does the same for all rows of a statement at once; None if none surely does.
+
+    A transition table shows the rows of one event, after they were written. Statement-level triggers of a
+    partition do not fire if a statement names its parent, or the other way round.
+    """
+    event = trigger.events[0].lower() if len(trigger.events) == 1 else ""
+    options = seen.catalogue.options.get(trigger.table)
+    alone = options is None or not (options.partition_key or options.parent)
+    plain = trigger.timing == "after" and _PLAIN.search(trigger.definition) is not None
+    if event not in _RECORDS or not alone or not plain:
+        return None
+    if function.language != "plpgsql" or function.configured is not False:
+        return None
+    body = seen.turn_body(function.source, _RECORDS[event], trigger.table)
+    fired = {one.table for one in seen.catalogue.triggers if one.enabled}
+    # Triggers of the tables that it writes would run once for a group of rows.
+    if body is None or any(one in fired or one not in seen.catalogue.columns for one in body.tables):
+        return None
+    name, table = f"{trigger.name}_all", sql_name(trigger.table)
+    new_function = f"{sql_name(f'{function.name}_all')}()"
+    table_kind = "NEW" if event == "insert" else "OLD"
+    return Candidate(
+        "ddl",
+        f"Replace {trigger.name} by a trigger FOR EACH STATEMENT that handles all rows at once.",
+        sql=f"CREATE FUNCTION {new_function} RETURNS trigger LANGUAGE plpgsql AS $body$\n"
+        f"{body.source}\n$body$;\n"
+        f"DROP TRIGGER {quoted(trigger.name)} ON {table};\n"
+        f"CREATE TRIGGER {quoted(name)} AFTER {event.upper()} ON {table} REFERENCING {table_kind} TABLE AS "
+        f"{_RECORDS[event]}_rows FOR EACH STATEMENT EXECUTE FUNCTION {new_function};",
+        undo=f"DROP TRIGGER {quoted(name)} ON {table};\n{trigger.definition};\nDROP FUNCTION {new_function};",
+        against=(
+            "It runs after all rows of the statement were written, so other triggers of these rows do not "
+            f"see what it writes. Function {function.name} stays, in case other triggers use it.",
+        ),
+        check=body.check,
     )
 
 
