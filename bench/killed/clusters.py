@@ -193,8 +193,8 @@ def _killed(folder: Path, server: Nginx, cluster: RayCluster, victim: str, after
             now = len(server.requests())
             last, count = (time.monotonic(), now) if now > count else (last, count)
             line = errors.readline() or ""
-            if noticed is None and "is lost" in line:
-                noticed, reason = time.monotonic() - began, line.partition("(")[2].strip()
+            if noticed is None and ("is lost" in line or "is suspended" in line):
+                noticed, reason = time.monotonic() - began, line.strip()
         if victim.startswith("frozen"):
             os.kill(raylet, signal.SIGCONT)
         output, _ = coordinator.communicate(timeout=120)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -15,7 +16,7 @@ import pytest
 from fakes.http_loads import spec_for
 from fakes.http_servers import nginx
 from fakes.local_nodes import LocalNodes, ShiftedAgent
-from uncork.cluster.agent import NodeAgent
+from uncork.cluster.agent import Keeper, NodeAgent
 from uncork.cluster.loads import new_cluster_load, planned_load
 from uncork.cluster.sweeps import new_cluster_sweep
 from uncork.errors import RunError, UsageError
@@ -129,6 +130,33 @@ def test_a_frozen_node_is_given_up_the_others_stop_and_nothing_is_sent_afterward
     assert result.counts.started <= sent <= result.counts.started + first.unknown
     time.sleep(0.3)
     assert len(server.requests("plain")) - before == sent
+
+
+def test_a_suspended_keeper_is_named_and_a_killed_one_ends_its_node(begun, server):
+    before, notes = len(server.requests("plain")), []
+    with subprocess.Popen(["sleep", "600"]) as process:
+        nodes = LocalNodes([NodeAgent(), NodeAgent(keeper=Keeper(process.pid, "the raylet"))])
+        load = begun(nodes, seconds=60)
+        seen = []
+
+        def act():
+            process.send_signal(signal.SIGSTOP)
+            until = time.monotonic() + 10
+            while not any("is suspended" in note for note in notes) and time.monotonic() < until:
+                time.sleep(0.05)
+            seen.append(time.monotonic())
+            process.kill()
+            process.wait()
+
+        load.run(after(0.5, act), notes.append)
+        noticed = time.monotonic() - seen[0]
+    first, second = closes(read_load(load.folder)).parts.parts
+    assert (first.ended, second.ended, second.lost) == ("interrupted", "lost", "the raylet has ended")
+    assert sum("is suspended: the part there goes on" in note for note in notes) == 1
+    assert any("node 2" in note and "(the raylet has ended): the load stops" in note for note in notes)
+    assert noticed < 20  # the lease of the lost part must end first
+    sent = len(server.requests("plain")) - before
+    assert first.started + second.started <= sent <= first.started + second.started + second.unknown
 
 
 def test_a_killed_part_is_counted_by_its_own_files(begun):

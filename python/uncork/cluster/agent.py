@@ -15,10 +15,10 @@ import tempfile
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from uncork import __version__
 from uncork.cluster.ports import News, NodeFacts, Program
@@ -29,7 +29,7 @@ from uncork.spawn.child import Child, remove_at_death, start
 from uncork.store.parts import RESERVATIONS
 from uncork.store.snapshots import SNAPSHOTS
 
-__all__ = ["STALE_NS", "NodeAgent", "unpacked"]
+__all__ = ["STALE_NS", "Keeper", "NodeAgent", "unpacked"]
 
 STALE_NS: Final = 2_000_000_000
 """A renewal that is older than this when it arrives does not count: its node was suspended meanwhile."""
@@ -41,6 +41,23 @@ _COMMANDS: Final[Mapping[Program, Sequence[str]]] = {
 _SAID_MOST: Final = 1 << 16
 
 
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """The process that started the agent and ends it when it ends itself; `name` is what messages call it."""
+
+    pid: int
+    name: str
+
+    @property
+    def state(self) -> Literal["runs", "suspended", "ended"]:
+        """What it does now, by the kernel's words (proc_pid_stat(5))."""
+        try:
+            letter = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            return "ended"
+        return "ended" if letter in "ZXx" else "suspended" if letter in "Tt" else "runs"
+
+
 class NodeAgent:
     """The agent of a node. Its methods return at once, and take and return plain values.
 
@@ -48,8 +65,12 @@ class NodeAgent:
     renews its lease.
     """
 
-    def __init__(self, commands: Mapping[Program, Sequence[str]] = _COMMANDS) -> None:
+    def __init__(
+        self, commands: Mapping[Program, Sequence[str]] = _COMMANDS, keeper: Keeper | None = None
+    ) -> None:
         self._commands = commands
+        self._keeper = keeper
+        self._told = False
         self._scratch: Path | None = None
         self._child: Child | None = None
         self._run: Path | None = None
@@ -102,12 +123,14 @@ class NodeAgent:
         if time.time_ns() - sent_ns < STALE_NS:
             self._write(b"\n")
         status = None if self._child is None else self._child.poll()
+        ending, notes = self._of_keeper()
         news = News(
-            said=tuple(self._said(status)),
+            said=(*self._said(status), *notes),
             snapshots=zlib.compress(self._new_snapshots()),
             reserved=self._reserved(),
             files=self._first_files(),
             status=status,
+            ending=ending,
         )
         return asdict(news)
 
@@ -144,6 +167,17 @@ class NodeAgent:
             self._progress = None
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _of_keeper(self) -> tuple[str, list[dict[str, str]]]:
+        """Return why this agent will end soon, if it will, and what to say once about the keeper."""
+        if self._keeper is None:
+            return "", []
+        state, name = self._keeper.state, self._keeper.name
+        first = state == "suspended" and not self._told
+        self._told = state == "suspended"
+        where = f"{name} on {platform.node()} (process {self._keeper.pid})"
+        note = f"{where} is suspended: the part there goes on"
+        return f"{name} has ended" if state == "ended" else "", [{"note": note}] if first else []
 
     # ---- pipes and files of the part ----
 

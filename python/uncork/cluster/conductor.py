@@ -284,7 +284,9 @@ class Conductor:
         self._roll.answered(number, time.monotonic(), every_s)
         self._said[number] += news.said
         self.heard(number, news)
-        yield number, news
+        if news.ending and news.status is None:
+            self._lose(number, news.ending)
+        yield number, None if number in self.lost else news
 
     def _lose(self, number: int, reason: str) -> None:
         """Give up a node. Its last renewal counts for `LEASE_NS` from when it arrived, if it did in time."""

@@ -59,7 +59,8 @@ class News:
 
     `said` are messages of its part: see `uncork.cluster.part_process`. `snapshots` are lines that the part
     added to its progress, `reserved` is its file of reservations, and `files` are others that it has written
-    by its start, once. `status` is the exit status of the part; None while it runs.
+    by its start, once. `status` is the exit status of the part; None while it runs. `ending` says why the
+    agent will end soon; empty if it will not.
     """
 
     said: tuple[dict[str, Any], ...] = ()
@@ -67,3 +68,4 @@ class News:
     reserved: bytes = b""
     files: dict[str, bytes] = field(default_factory=dict)
     status: int | None = None
+    ending: str = ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Final
 
-from uncork.cluster.agent import NodeAgent
+from uncork.cluster.agent import Keeper, NodeAgent
 from uncork.cluster.attach import attached
 from uncork.errors import NodeLost, UsageError
 from uncork.model.extras import install_extra
@@ -100,7 +101,13 @@ def _bundles(
 
 
 class RayAgent(NodeAgent):
-    """The agent of a node of Ray, which knows whether the cluster requires a token."""
+    """The agent of a node of Ray, which knows its raylet, and whether the cluster requires a token.
+
+    Ray ends an agent some seconds after its raylet. Until then the agent answers, and says so itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(keeper=Keeper(os.getppid(), "the raylet (Ray's process)"))
 
     def facts(self) -> dict[str, Any]:
         """Return the node's `NodeFacts`."""

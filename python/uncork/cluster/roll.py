@@ -16,7 +16,7 @@ OVERDUE_S: Final = 8.0
 """A node that has not answered for so long is lost. Its lease is over by then."""
 UNREACHABLE_S: Final = 0.75
 """A node that refuses every connection for so long is lost, long before its lease ends: the process of its
-agent has ended. Agents outlive a killed raylet by some seconds, in which they go on answering."""
+agent has ended."""
 
 
 @dataclass(slots=True)
