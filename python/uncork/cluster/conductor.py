@@ -1,6 +1,6 @@
 """Conduct the nodes of a load or an experiment: ask them in turns, notice who is lost, stop them if need be.
 
-While nodes measure, they are asked every second, which renews the lease of each. No request, sample or
+While nodes measure, they are asked twice a second, which renews the lease of each. No request, sample or
 histogram waits for that: see `uncork.cluster.agent`.
 """
 
@@ -22,7 +22,7 @@ from uncork.load.parts import LEASE_NS
 
 __all__ = ["Conductor", "Lost", "wall_ns"]
 
-QUIET_S: Final = 1.0
+QUIET_S: Final = 0.5
 """How often a node is asked while it measures. Several missed answers in a row do not end its lease."""
 _PREPARING_S: Final = 0.2
 _ENDING_S: Final = 0.25

@@ -103,7 +103,7 @@ def _bundles(
 class RayAgent(NodeAgent):
     """The agent of a node of Ray, which knows its raylet, and whether the cluster requires a token.
 
-    Ray ends an agent some seconds after its raylet. Until then the agent answers, and says so itself.
+    Ray ends an agent soon after its raylet. An agent that is asked before says so itself.
     """
 
     def __init__(self) -> None:

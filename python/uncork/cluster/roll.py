@@ -61,8 +61,9 @@ class Roll:
     def failed(self, number: int, now_s: float, next_s: float) -> None:
         """Note that a node could not be reached this time; it is asked again after `next_s` seconds."""
         entry = self._entries[number]
+        if entry.failing_s is None:  # since the question: Ray tries for up to two seconds
+            entry.failing_s = now_s if entry.asked_s is None else entry.asked_s
         entry.asked_s, entry.due_s = None, now_s + next_s
-        entry.failing_s = now_s if entry.failing_s is None else entry.failing_s
 
     def end(self, number: int) -> None:
         """Note that the part of a node has ended, or that the node is given up: it is not asked again."""

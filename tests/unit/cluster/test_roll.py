@@ -36,8 +36,8 @@ def test_who_refuses_connections_is_given_up_sooner_than_who_is_silent():
         roll.asked(number, 3.5)
     roll.failed(1, 4.5, 0.5)
     roll.answered(2, 4.5, 2.0)  # the network came back
-    assert roll.overdue(3.0 + UNREACHABLE_S) == []
-    assert roll.overdue(3.1 + UNREACHABLE_S) == [1]
+    assert roll.overdue(2.0 + UNREACHABLE_S) == []
+    assert roll.overdue(2.1 + UNREACHABLE_S) == [1]
 
 
 def test_after_a_pause_of_the_coordinator_nobody_is_overdue_at_once():
