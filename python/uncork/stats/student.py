@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Final
 
 __all__ = ["student_quantile", "student_reach", "student_tail"]
@@ -33,7 +34,10 @@ def student_tail(t: float, dof: float) -> float:
 
 @lru_cache(1024)
 def student_quantile(level: float, dof: float) -> float:
-    """Return the value that Student's t is below with probability `level`, by bisection.
+    """Return the value that Student's t is below with probability `level`, by Newton's method.
+
+    The distribution function is concave above 0, and the normal quantile is a lower bound. From there, each
+    step stays below the quantile, so the steps end where rounding does.
 
     Raises:
         ValueError: `level` is not between 0 and 1, or `dof` is not above zero.
@@ -42,15 +46,14 @@ def student_quantile(level: float, dof: float) -> float:
         raise ValueError(f"the level must lie between 0 and 1, not {level}")
     if level < 0.5:
         return -student_quantile(1.0 - level, dof)
-    tail, low, high = 2.0 * (1.0 - level), 0.0, 1.0
-    while student_tail(high, dof) > tail:
-        low, high = high, 2.0 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if student_tail(middle, dof) > tail else (low, middle)
-    return high
+    if level == 0.5:
+        return 0.0
+    tail, value = 2.0 * (1.0 - level), NormalDist().inv_cdf(level)
+    while True:
+        step = (student_tail(value, dof) - tail) / (2.0 * _density(value, dof))
+        value += max(0.0, step)
+        if step <= 1e-13 * value:
+            return value
 
 
 def student_reach(confidence: float, dof: float) -> float:
@@ -62,6 +65,11 @@ def student_reach(confidence: float, dof: float) -> float:
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"the confidence must lie between 0 and 1, not {confidence}")
     return student_quantile((1.0 + confidence) / 2.0, dof)
+
+
+def _density(t: float, dof: float) -> float:
+    front = math.lgamma((dof + 1.0) / 2.0) - math.lgamma(dof / 2.0) - math.log(dof * math.pi) / 2.0
+    return math.exp(front - (dof + 1.0) / 2.0 * math.log1p(t * t / dof))
 
 
 def _beta(x: float, a: float, b: float) -> float:

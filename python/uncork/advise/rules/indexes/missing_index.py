@@ -89,11 +89,11 @@ def _unparsed(seen: Evidence) -> Iterator[Finding]:
     """Yield the large scans of statements that the grammar rejects, from their text and their blocks."""
     large = large_tables(seen).values()
     for one in seen.costliest():
-        bill = seen.bill_of((one.number,))
-        if one.number < 0 or one.shape is not None or not worth(bill):
+        if one.number < 0 or one.shape is not None:
             continue
         found = [table for table in large if reads_whole(one, table, seen) and selective(one, table, seen)]
-        if not found:
+        bill = seen.bill_of((one.number,)) if found else None
+        if bill is None or not worth(bill):
             continue
         table = max(found, key=lambda table: table.seq_rows)
         yield Finding(

@@ -29,8 +29,10 @@ _TUPLE_BYTES: Final = 40
 def _find(seen: Evidence) -> Iterator[Finding]:
     for one in seen.costliest():
         written = one.a_call(one.temp_bytes)
+        if written is None or written < _BYTES or not repeated(one, seen):
+            continue
         bill = seen.bill_of((one.number,))
-        if written is None or written < _BYTES or not repeated(one, seen) or not worth(bill, _SHARE):
+        if not worth(bill, _SHARE):
             continue
         if any(stored_in_vain(one, seen)) or (one.plan and barrier(one.plan.root, seen)):
             continue  # What is stored or sorted is not needed: those rules name it.
