@@ -111,27 +111,42 @@ def test_a_host_is_called_odd_at_most_as_often_as_stated(runs, generator, figure
     assert ever.mean() <= at_most(ALPHA, runs)
 
 
-def together(generator, runs, hosts, waves, between, wave_sd, *, naive):
-    """Return the share of runs that claim an effect at any look, if the rounds of a wave share a difference.
+def in_waves(generator, runs, hosts, waves, between, wave_sd, effect=0.0, leave_out=()):
+    """Yield each wave from five rounds on, and the units of all scopes that are known by then.
 
-    Each wave has one round on each host. `naive` leaves out the interval from the means of waves.
+    A wave has one round on each host, and its rounds share a difference. The scopes are rounds, hosts and
+    waves, except those to leave out.
     """
-    values = simulated(generator, runs, hosts, waves, between)
+    values = simulated(generator, runs, hosts, waves, between) + effect
     values = values + wave_sd * generator.standard_normal((runs, waves, 1))
-    ever = np.zeros(runs, dtype=bool)
     for wave in range(1, waves + 1):
         seen = values[:, :wave]
         if hosts * wave < MINIMUM_ROUNDS:
             continue
-        scopes = [excludes(seen.reshape(runs, -1))]
-        if hosts >= LEAST_HOSTS:
-            scopes.append(excludes(seen.mean(axis=1)))
-        if wave >= LEAST_HOSTS and not naive:
-            scopes.append(excludes(seen.mean(axis=2)))
-        widest = np.argmax([half for _, half in scopes], axis=0)
-        claims = np.choose(widest, [differs for differs, _ in scopes])
+        scopes = [seen.reshape(runs, -1)]
+        if hosts >= LEAST_HOSTS and "hosts" not in leave_out:
+            scopes.append(seen.mean(axis=1))
+        if wave >= LEAST_HOSTS and "waves" not in leave_out:
+            scopes.append(seen.mean(axis=2))
+        yield wave, scopes
+
+
+def by_widest(decided):
+    """Return what the scope with the widest interval decides, given decisions and half-widths by scope."""
+    widest = np.argmax([half for _, half in decided], axis=0)
+    return np.choose(widest, [found for found, _ in decided])
+
+
+def together(generator, runs, hosts, waves, between, wave_sd, *, naive):
+    """Return the share of runs that claim an effect at any look.
+
+    `naive` leaves out the interval from the means of waves.
+    """
+    ever = np.zeros(runs, dtype=bool)
+    left_out = ("waves",) if naive else ()
+    for wave, scopes in in_waves(generator, runs, hosts, waves, between, wave_sd, leave_out=left_out):
         # Fewer waves say nothing about other times, so that is no claim about them.
-        ever |= claims & (wave >= LEAST_HOSTS)
+        ever |= by_widest([excludes(one) for one in scopes]) & (wave >= LEAST_HOSTS)
     return ever.mean()
 
 
@@ -169,20 +184,11 @@ def gates_together(generator, runs, hosts, waves, between, wave_sd, confidence, 
 
     The gate allows 3 % more. All hosts measure in each wave.
     """
-    values = simulated(generator, runs, hosts, waves, between) + effect
-    values = values + wave_sd * generator.standard_normal((runs, waves, 1))
     outcome = np.zeros(runs, dtype=int)
-    for wave in range(1, waves + 1):
-        seen = values[:, :wave]
-        if hosts * wave < MINIMUM_ROUNDS:
-            continue
-        scopes = [gate_outcome(seen.reshape(runs, -1), LIMIT, LIMIT, confidence)]
-        if hosts >= LEAST_HOSTS and not naive:
-            scopes.append(gate_outcome(seen.mean(axis=1), LIMIT, LIMIT, confidence))
-        if wave >= LEAST_HOSTS and not naive:
-            scopes.append(gate_outcome(seen.mean(axis=2), LIMIT, LIMIT, confidence))
-        widest = np.argmax([half for _, half in scopes], axis=0)
-        outcome = np.where(outcome == 0, np.choose(widest, [found for found, _ in scopes]), outcome)
+    left_out = ("hosts", "waves") if naive else ()
+    for _, scopes in in_waves(generator, runs, hosts, waves, between, wave_sd, effect, left_out):
+        found = by_widest([gate_outcome(one, LIMIT, LIMIT, confidence) for one in scopes])
+        outcome = np.where(outcome == 0, found, outcome)
     return outcome
 
 
