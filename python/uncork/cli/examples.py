@@ -75,6 +75,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "history": (
         "uncork history p99",
         'uncork history mean --of "SELECT abalance" --html mean.html',
+        "uncork history p99 --branch main --since 90d --window 20 --junit history.xml",
     ),
     "runs": ("uncork runs --kind load --last 10", "uncork runs --search shop --tag release-7"),
     "runs name": ("uncork runs name last baseline",),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from uncork.cli import console
 from uncork.errors import UncorkError, UsageError
 from uncork.model.units import count_words
+from uncork.requests.moments import moment_of
 from uncork.requests.stored_options import ImportOptions
 from uncork.workbench.profile.imports import import_result
 
@@ -42,11 +43,10 @@ def import_files(options: ImportOptions) -> None:
 def _instant(text: str | None) -> datetime | None:
     if text is None:
         return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
+    found = moment_of(text)
+    if found is None:
         raise UsageError(
             f'--at "{text}" is not a time; write it as 2026-05-31, 2026-05-31T08:30 or '
             '"2026-05-31 08:30:15+02:00"'
-        ) from error
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        )
+    return found
