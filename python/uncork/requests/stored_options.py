@@ -180,13 +180,13 @@ class ServeOptions:
 class ImportOptions:
     """Store results of other tools as runs, to compare them and follow their history.
 
-    A file already imported for the same time and name is not imported again.
+    A result already imported for the same time and name is not imported again.
     """
 
     files: list[Path] = opt(
         "FILE...",
-        "Output or logs of pgbench, output of h2load or wrk, JSON of k6, hyperfine or pgBadger, or Go "
-        "benchmarks.",
+        "Output or logs of pgbench, output of h2load or wrk, JSON of k6, oha, hyperfine, pytest-benchmark, "
+        "JMH or pgBadger, report or requests of vegeta, Criterion's folder, Go benchmarks, or CSV.",
         required=True,
     )
     name: str | None = opt("--as NAME", "Series to which the results belong, such as checkout.")
@@ -195,7 +195,10 @@ class ImportOptions:
         "Time of the measurement, in UTC unless it has an offset. Default: the time in the file, or the "
         "file's age.",
     )
-    commit: str | None = opt("--commit ID", "The commit or version that was measured.")
+    commit: str | None = opt(
+        "--commit ID", "The commit or version that was measured. Default: that in the file."
+    )
+    branch: str | None = opt("--branch NAME", "The branch that was measured. Default: that in the file.")
     runs: Runs = DEFAULT_RUNS
 
 
