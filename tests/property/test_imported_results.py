@@ -25,7 +25,9 @@ ODD = st.one_of(
     st.none(),
     st.booleans(),
     st.sampled_from([0, -1, 1e-320, 1e308, 10**400, math.nan, math.inf, -math.inf, 2**63]),
-    st.sampled_from(["", "NaN", "1", "soon", "9999-12-31T23:59:59+00:00", "0001-01-01", "\x00", "us/op"]),
+    st.sampled_from(
+        ["", "NaN", "1", "soon", "9999-12-31T23:59:59+00:00", "0001-01-01", "\x00", "us/op", "\ud800"]
+    ),
     st.just([]),
     st.just({}),
     st.lists(st.floats(), max_size=2),
@@ -72,6 +74,7 @@ def check(read):
         assert run.figures
         for figure in run.figures:
             assert math.isfinite(figure.value)
+            f"{figure.subject} {figure.name} {run.question}".encode()
             assert figure.within is None or math.isfinite(figure.within)
             assert figure.scale != "share" or 0 <= figure.count <= figure.of
 

@@ -141,9 +141,16 @@ def _checked(run: ImportedRun, file: str) -> ImportedRun:
             raise UsageError(
                 f"{file} is damaged: {figure.name}{of} is {figure.value}, which is no finite number"
             )
+    texts = (run.question, run.commit, run.branch, run.series, *run.asked.values())
+    if not all(map(_is_unicode, (*texts, *(text for one in run.figures for text in one.key)))):
+        raise UsageError(f"{file} is damaged: a name in it holds half a character (a lone surrogate)")
     if run.started_at and not _FIRST_YEAR <= int(run.started_at[:4]) < _LAST_YEAR:
         raise UsageError(f"{file} is damaged: it was measured at {run.started_at[:16]}, which cannot be")
     return replace(run, series=PurePath(file).stem) if run.tool == "CSV" else run
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def _reason(error: Exception) -> str:
