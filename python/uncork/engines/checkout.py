@@ -14,13 +14,12 @@ __all__ = ["commits_of_branch", "current_branch", "current_commit"]
 _VARIABLES: Final = ("UNCORK_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILDKITE_COMMIT")
 _BRANCH_VARIABLES: Final = (
     "UNCORK_BRANCH",
-    "GITHUB_HEAD_REF",  # GITHUB_REF_NAME of a pull request is its number
-    "GITHUB_REF_NAME",
-    "CI_COMMIT_REF_NAME",
-    "CHANGE_BRANCH",  # Jenkins: BRANCH_NAME of a pull request is its number
-    "BRANCH_NAME",
-    "BUILDKITE_BRANCH",
+    # The branch of a pull or merge request comes first: other variables then hold its number.
+    *("GITHUB_HEAD_REF", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CHANGE_BRANCH"),
+    *("CI_COMMIT_BRANCH", "BRANCH_NAME", "BUILDKITE_BRANCH"),
 )
+_BRANCH_REFERENCES: Final = (("GITHUB_REF", "refs/heads/"), ("GIT_BRANCH", "origin/"))
+"""Variables that hold a branch only with this beginning, else a tag or a commit."""
 _PATIENCE_S: Final = 2.0
 _WALK_S: Final = 20.0
 """Listing the commits of a branch takes about a second for a million commits."""
@@ -46,6 +45,10 @@ def current_branch() -> str | None:
     for name in _BRANCH_VARIABLES:
         if os.environ.get(name):
             return os.environ[name]
+    for name, beginning in _BRANCH_REFERENCES:
+        found = os.environ.get(name, "")
+        if found.startswith(beginning):
+            return found.removeprefix(beginning)
     return _line_of(("git", "symbolic-ref", "--quiet", "--short", "HEAD"))
 
 

@@ -14,11 +14,13 @@ from uncork.engines.checkout import commits_of_branch, current_branch
 from uncork.errors import UsageError
 from uncork.model.results.guard import GateOutcome
 from uncork.model.results.history import history_status
+from uncork.report.runs.history import build_history_document
 from uncork.report.runs.newest import history_junit
+from uncork.report.write.markdown import markdown_text
 from uncork.store.layout import list_runs
 
-VARIABLES = ("UNCORK_BRANCH", "GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "CHANGE_BRANCH")
-VARIABLES += ("BRANCH_NAME", "BUILDKITE_BRANCH")
+VARIABLES = ("UNCORK_BRANCH", "GITHUB_HEAD_REF", "GITHUB_REF", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME")
+VARIABLES += ("CI_COMMIT_BRANCH", "CHANGE_BRANCH", "BRANCH_NAME", "BUILDKITE_BRANCH", "GIT_BRANCH")
 
 
 @pytest.fixture
@@ -58,7 +60,10 @@ def test_the_branch_is_that_of_git_or_of_the_ci_system(repository, monkeypatch):
     assert current_branch() == "feature"
     subprocess.run(["git", "checkout", "-q", "--detach"], check=True, timeout=30)
     assert current_branch() is None
-    monkeypatch.setenv("GITHUB_REF_NAME", "12/merge")
+    monkeypatch.setenv("GITHUB_REF", "refs/tags/v1.0")
+    assert current_branch() is None
+    monkeypatch.setenv("GITHUB_REF", "refs/heads/release/2")
+    assert current_branch() == "release/2"
     monkeypatch.setenv("GITHUB_HEAD_REF", "topic")
     assert current_branch() == "topic"
     monkeypatch.setenv("UNCORK_BRANCH", "mine")
@@ -150,6 +155,9 @@ def test_the_newest_run_is_judged_against_the_window(root):
     )
     assert history_status(read_history(root, "throughput")) == 0
     assert "<failure" in history_junit(found, found.newest)
+    page = markdown_text(build_history_document(found))
+    assert "| judgement | worse |" in page
+    assert f"`uncork compare {folders[-2].name} {folders[-1].name}`" in page
 
 
 def test_a_change_within_the_window_is_said(root):
