@@ -366,6 +366,13 @@ def test_an_unknown_column_and_an_empty_table():
         ("jmh.json", (0, "primaryMetric", "scoreUnit"), "ops", "expecting a unit such as ops/s or us/op"),
         ("k6.json", ("metrics", "http_reqs"), 3, '"metrics.http_reqs" is 3; expecting an object'),
         ("hyperfine.json", ("results", 0, "mean"), True, '"results[0].mean" is true; expecting a number'),
+        (
+            "pgbadger.json",
+            ("overall_stat", "postgres", "first_query_ts"),
+            "soon",
+            '"overall_stat.postgres.first_query_ts" is "soon"; expecting a time',
+        ),
+        ("pgbadger.json", ("overall_stat", "postgres", "queries_number"), "x", '"x"; expecting a number'),
         ("hyperfine.json", ("results", 0, "times"), [10**400], "expecting a finite number"),
     ],
 )
@@ -381,3 +388,20 @@ def test_the_message_names_file_key_value_and_remedy(name, path, value, said):
 def test_results_without_benchmarks_have_no_metrics(name):
     with pytest.raises(UsageError, match="was written by pytest-benchmark, but contains no metrics"):
         read_results(changed(name, ("benchmarks",), []), name)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0 1 100 0 1700000000 5\n0 2 100 0 soon 7\n", "line 2 is not a transaction of pgbench"),
+        ("1700000000 5 10 20 1 9\n1700000001 5\n", "line 2 is not an interval of pgbench"),
+        (
+            "BenchmarkX 5 12 ns/op\nBenchmarkX 5 fast ns/op\n",
+            'BenchmarkX: "fast" before ns/op is not a number',
+        ),
+    ],
+)
+def test_wrong_lines_of_text_are_named(text, said):
+    with pytest.raises(UsageError) as told:
+        read_results(text, "x.txt")
+    assert said in str(told.value)
