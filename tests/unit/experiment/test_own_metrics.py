@@ -12,10 +12,12 @@ from uncork.experiment.run.measuring import Measuring
 from uncork.experiment.run.own_metrics import own_metrics
 from uncork.experiment.spec.gates import parse_gate
 from uncork.experiment.spec.schema import parse_spec
+from uncork.model.results.figure import Figure
 from uncork.model.results.guard import metric_of
 from uncork.model.trial import Arm, Cell
 from uncork.stats.effect import Effect
 from uncork.stats.gates.decision import Exact, Unknown
+from uncork.workbench.guard import experiments
 
 FILE = """
 [experiment]
@@ -191,3 +193,16 @@ def test_values_of_0_have_no_ratio_and_missing_ones_are_said():
     missing = evidence([None] * 3, [1.0] * 3).evidence
     assert isinstance(missing, Unknown)
     assert "its query returned no number" in missing.reason
+
+
+# ---- beside earlier runs ----
+
+
+@pytest.mark.parametrize(("value", "known"), [(140.0, True), (0.0, False)])
+def test_a_stored_experiment_has_the_means_of_its_metrics(value, known):
+    (place,) = experiments._places(parse_gate("metric written < +5%"), spec_of())
+    assert place.workload == "write"
+    figure = Figure("two on write", "written", value, "", "lower")
+    run = SimpleNamespace(figure=lambda key: figure if key == figure.key else None)
+    assert (place.find(run) is figure) is known
+    assert place.missing == "a stored experiment holds no written above 0 for it"

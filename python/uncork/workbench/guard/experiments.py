@@ -108,13 +108,16 @@ def _places(gate: Gate, spec: Spec) -> Iterator[Place]:
                 if metric.source == "plan":
                     yield Place(gate, _nothing, "", workload, levels, partial(_shapes, subject))
                     continue
-                names = (f"against {spec.baseline}",) if own else FIGURES.get(gate.metric, ())
+                names = (metric.title,) if metric.source == "own" else FIGURES.get(gate.metric, ())
+                names = (f"against {spec.baseline}",) if own else names
                 missing = _missing(gate, spec, workload, cell)
                 yield Place(gate, partial(_figure, subject, names), missing, workload, levels)
 
 
 def _figure(subject: str, names: tuple[str, ...], run: RunFigures) -> Figure | None:
-    return next((one for name in names if (one := run.figure((subject, name))) is not None), None)
+    found = (run.figure((subject, name)) for name in names)
+    # A metric of the file can be 0 or less, which has no ratio to the past.
+    return next((one for one in found if one is not None and (one.scale != "ratio" or one.value > 0)), None)
 
 
 def _size(subject: str, run: RunFigures) -> Figure | None:
@@ -138,4 +141,5 @@ def _missing(gate: Gate, spec: Spec, workload: str, cell: Cell) -> str:
     title, own = metric_of(gate).title, spec.workloads[workload].metric
     if gate.metric in FIGURES and metric_of(gate).source in ("latency", "rate"):
         return f"the workload is compared by {GATE_METRICS[own].title}, so no effect on {title} is stored"
-    return f"a stored experiment holds no {title} for it{cell.at}"
+    above = " above 0" if metric_of(gate).source == "own" else ""
+    return f"a stored experiment holds no {title}{above} for it{cell.at}"
