@@ -121,7 +121,7 @@ class HistoryOptions:
     )
     branch: str | None = opt(
         "--branch NAME",
-        "Only runs on this branch; those without a recorded branch by git and their commit.",
+        "Only runs on this branch: as recorded with the run, or by git and the run's commit.",
     )
     window: int | None = opt(
         "--window N",

@@ -99,7 +99,7 @@ def test_a_recorded_branch_counts_and_git_decides_about_the_others(root, reposit
     found = read_history(root, "p90", selection=RunSelection(branch="main"))
     assert ids(found) == [one.name for one in (on_main, by_git, by_prefix)]
     assert (found.branch, found.without_branch) == ("main", 3)
-    assert any('git finds the commit not on "main" here' in one for one in found.warnings)
+    assert any('git does not find the commit on "main" here' in one for one in found.warnings)
 
 
 def test_only_runs_since_a_time(root):

@@ -337,7 +337,7 @@ def test_an_unknown_column_and_an_empty_table():
         UsageError, match='unknown column "host"; the columns are time, metric, value, commit'
     ):
         read_results("time,metric,value,host\n", "x")
-    with pytest.raises(UsageError, match="contains no metrics"):
+    with pytest.raises(UsageError, match="x is a table without rows"):
         read_results("time,metric,value\n", "x")
 
 

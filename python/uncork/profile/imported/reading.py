@@ -89,9 +89,10 @@ def read_results(text: str, file: str) -> list[ImportedRun]:
     if found is None:
         raise UsageError(f"{file} is not a result that uncork can import; it reads results of {KNOWN}")
     if not any(run.figures for run in found):
-        tool = found[0].tool if found else "hand or script"
+        if not found:
+            raise UsageError(f"{file} is a table without rows; add one row for each value")
         raise UsageError(
-            f"{file} was written by {tool}, but contains no metrics; the tool may have ended early"
+            f"{file} was written by {found[0].tool}, but contains no metrics; the tool may have ended early"
         )
     return [_checked(run, file) for run in found]
 
@@ -143,9 +144,11 @@ def _checked(run: ImportedRun, file: str) -> ImportedRun:
             )
     texts = (run.question, run.commit, run.branch, run.series, *run.asked.values())
     if not all(map(_is_unicode, (*texts, *(text for one in run.figures for text in one.key)))):
-        raise UsageError(f"{file} is damaged: a name in it holds half a character (a lone surrogate)")
+        raise UsageError(f"{file} is damaged: a name in it holds a lone surrogate, which is not a character")
     if run.started_at and not _FIRST_YEAR <= int(run.started_at[:4]) < _LAST_YEAR:
-        raise UsageError(f"{file} is damaged: it was measured at {run.started_at[:16]}, which cannot be")
+        raise UsageError(
+            f"{file} is damaged: its time, {run.started_at[:16]}, is not in the years 1970 to 2199"
+        )
     return replace(run, series=PurePath(file).stem) if run.tool == "CSV" else run
 
 

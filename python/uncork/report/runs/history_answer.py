@@ -122,7 +122,7 @@ def _warnings(history: History) -> Iterator[str]:
     if history.without_branch:
         yield (
             f"{count_words(history.without_branch, 'run')} left out: no branch is recorded with "
-            f"{'it' if history.without_branch == 1 else 'them'}, and git finds the commit not on "
+            f"{'it' if history.without_branch == 1 else 'them'}, and git does not find the commit on "
             f'"{history.branch}" here.'
         )
     if history.left_out:
