@@ -139,6 +139,7 @@ def experiment_reference() -> str:
         "Growth": "[growth]",
         "Guard": "[guard]",
         "DataCheck": "[checks.NAME]",
+        "OwnMetric": "[metrics.NAME]",
     }
     lines = [NOTE + "# Experiment files\n", Spec.__doc__ or "", ""]
     lines.append("`[factors]` holds " + schema["properties"]["factors"]["description"].lower() + "\n")

@@ -67,7 +67,7 @@ def test_the_guide_of_histories_shows_what_is_printed(tmp_path):
         commit = sha1(bytes([number // 5])).hexdigest()
         environment = ENVIRONMENT if number < 10 else newer
         store_load(runs, number, level, hours=24 * number, commit=commit, environment=environment)
-    pairs = [pair for pair in shown("history.md") if pair[1]]
+    pairs = [pair for page in ("history.md", "import.md") for pair in shown(page) if pair[1]]
     (tmp_path / "wrk.txt").write_text((ROOT / "tests" / "fixtures" / "results" / "wrk.txt").read_text())
     assert [command.split()[1] for command, _ in pairs] == ["history", "import"]
     for command, output in pairs:
@@ -75,6 +75,6 @@ def test_the_guide_of_histories_shows_what_is_printed(tmp_path):
         assert printed.startswith(output.removesuffix("...\n").rstrip("\n"))
 
 
-@pytest.mark.parametrize("page", ["compare.md", "history.md"])
+@pytest.mark.parametrize("page", ["compare.md", "history.md", "import.md"])
 def test_the_guides_are_short(page):
     assert len((ROOT / "docs" / "guides" / page).read_text().splitlines()) < 140

@@ -324,3 +324,31 @@ def test_what_is_asked_wrongly_is_one_message_and_leaves_nothing(project, words,
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert project.runs == []
+
+
+WRITES = FILE.replace(
+    'sql = "SELECT max(f) FROM (SELECT f FROM t WHERE id <= :rows ORDER BY f OFFSET 0) AS s"',
+    'sql = "INSERT INTO t SELECT n, 1 FROM generate_series(1, :rows) AS n"\nanswer = "may differ"',
+).replace("3000", "10")
+
+
+def test_a_metric_of_the_file_is_recorded_per_trial_and_broken_exactly(uncork):
+    uncork.write("CREATE TABLE t (id int, f text);", "schema.sql")
+    uncork.write(f'{WRITES}\n[metrics.written]\nsql = "SELECT count(*) FROM t"\n')
+    words = ("guard", "experiment.toml", "--baseline", "value=rows:10", "--candidate", "value=rows:20")
+    done = uncork(*words, "--gate", "metric written < +5%", "--budget", "20s", "--json", timeout=300)
+    assert done.returncode == 3, done.stderr
+    (check,) = json.loads(done.stdout)["checks"]
+    assert check["gate"]["text"] == "metric written < +5%", check["reason"]
+    # Six measured operations and one to warm up, from the same state each time.
+    assert (check["baseline"], check["candidate"], check["outcome"]) == (70, 140, "broken")
+    stored = uncork(
+        "sql", "last", "SELECT DISTINCT variant, own FROM trials ORDER BY variant", "--csv"
+    ).stdout
+    assert '""written"": 140' in stored
+    assert "metric written of sort is 100 % higher" in uncork("report", "last", "--markdown").stdout
+    history = uncork("history", "written", "--of", "candidate", "--all", "--json")
+    assert [run["value"] for run in json.loads(history.stdout)["runs"]] == [140]
+    wrong = uncork(*words, "--gate", "metric read < +5%", timeout=300)
+    assert wrong.returncode == 1
+    assert "the file has no [metrics.read]; its metrics: written" in wrong.stderr

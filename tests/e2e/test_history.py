@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -61,6 +62,10 @@ def test_imported_results_have_a_history(uncork):
         (["p90", "--like", "nobody"], 'there is no run "nobody"'),
         (["p90", "--html", "no/where.html"], "there is no folder"),
         (["p90", "--json", "--markdown"], "choose one"),
+        (["p90", "--junit", "x.xml"], "--junit needs --window N"),
+        (["p90", "--window", "4"], "--window must be in range 5..1000; found 4"),
+        (["p90", "--since", "soon"], '--since "soon" is neither a date nor an age; write it as 2026-05-31'),
+        (["p90", "--branch", "nowhere"], 'on branch "nowhere"'),
         (["p90", "--runs", "elsewhere"], "there are no runs in elsewhere"),
     ],
 )
@@ -70,3 +75,21 @@ def test_wrong_words_are_told_in_one_line(uncork, loads, words, said):
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_the_newest_run_is_judged_by_the_exit_status_and_in_junit(uncork, loads):
+    done = uncork("history", "p90", "--window", "5", "--since", "2026-03-01", "--junit", "history.xml")
+    assert done.returncode in (0, 4)  # it is as slow as the four before it
+    worse = store_load(uncork.folder / "runs", 12, 2.5, hours=24 * 12, commit="c" * 12, branch="main")
+    done = uncork("history", "p90", "--window", "5", "--junit", "history.xml")
+    assert done.returncode == 3, done.stderr
+    assert f"{worse.name} is worse than the 5 runs before it" in " ".join(done.stdout.split())
+    suite = ElementTree.parse(uncork.folder / "history.xml").getroot()[0]
+    assert (suite.get("failures"), suite.get("skipped"), suite.get("tests")) == ("1", "0", "1")
+    assert "is worse than" in suite.find("testcase/failure").get("message")
+    data = json.loads(uncork("history", "p90", "--window", "5", "--json").stdout)
+    jsonschema.validate(data, result_schema("history"))
+    assert (data["newest"]["outcome"], data["newest"]["verdict"]) == ("broken", "slower")
+    alone = uncork("history", "p90", "--window", "5", "--branch", "main")
+    assert alone.returncode == 4
+    assert "It is not decided" in alone.stdout

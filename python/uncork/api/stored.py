@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from uncork.analysis.runs.listing import check_filter, read_runs
@@ -12,6 +13,8 @@ from uncork.api.tables import Table
 from uncork.api.words import Place, calling, runs_folder
 from uncork.errors import SetupError, UsageError
 from uncork.model.stored_run import RunFilter, select
+from uncork.requests.moments import since_of
+from uncork.requests.stored_options import LEAST_WINDOW
 from uncork.store.layout import find_run, name_run
 
 if TYPE_CHECKING:
@@ -182,6 +185,9 @@ def history(
     of: str | None = None,
     like: str | Run | None = None,
     any_machine: bool = False,
+    since: str | datetime | None = None,
+    branch: str | None = None,
+    window: int | None = None,
     everything: bool = False,
     runs: Place | None = None,
 ) -> FigureHistory:
@@ -189,16 +195,21 @@ def history(
 
     `of` names the statement, variant or command, where several have the metric. `like` is the run that the
     others must be comparable to; the default is the newest run with the metric. `any_machine` includes runs
-    of different machines. `everything` includes runs in which a guard found a broken gate.
+    of different machines. `since` (such as ``"30d"`` or ``"2026-05-31"``) and `branch` select runs. `window`
+    judges the newest run against that many runs before it: see ``result.newest``. `everything` includes runs
+    in which a guard found a broken gate.
 
     Raises:
         UsageError: if no run has the metric, or several subjects have it.
         SetupError: if there are no runs.
     """
     from uncork.analysis.runs.history import stored_history  # noqa: PLC0415 -- only here
+    from uncork.analysis.runs.selection import RunSelection  # noqa: PLC0415 -- as above
     from uncork.report.runs.history_answer import answer_history  # noqa: PLC0415 -- as above
 
     other = None if like is None else _word(like)
+    if window is not None and window < LEAST_WINDOW:
+        raise UsageError(f"window={window}: at least {LEAST_WINDOW} runs are needed to judge the newest")
     with calling():
         found = stored_history(
             runs_folder(runs),
@@ -207,8 +218,16 @@ def history(
             like=other,
             any_machine=any_machine,
             everything=everything,
+            selection=RunSelection(_since(since), branch or ""),
+            window=window,
         )
     return FigureHistory(answer_history(found))
+
+
+def _since(since: str | datetime | None) -> datetime | None:
+    if isinstance(since, datetime):
+        return since if since.tzinfo is not None else since.replace(tzinfo=UTC)
+    return since_of(since, "since", datetime.now(UTC))
 
 
 def sql(query: str = "SHOW TABLES", *, run: str | Run | None = None, runs: Place | None = None) -> Table:

@@ -75,6 +75,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "history": (
         "uncork history p99",
         'uncork history mean --of "SELECT abalance" --html mean.html',
+        "uncork history p99 --branch main --since 90d --window 20 --junit history.xml",
     ),
     "runs": ("uncork runs --kind load --last 10", "uncork runs --search shop --tag release-7"),
     "runs name": ("uncork runs name last baseline",),
@@ -90,6 +91,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "import": (
         "uncork import wrk.txt --as checkout --at 2026-05-31T08:30 --commit v1.4",
         "uncork import pgbench_log.* --as nightly",
+        "uncork import nightly.csv target/criterion",
     ),
     "export": (
         "uncork export last --otlp load.jsonl",

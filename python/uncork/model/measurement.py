@@ -112,7 +112,8 @@ class Measurement:
     client and engine share a process, its time counts as the server's, and the client's is None; bytes are
     None if a driver does not count them. `slices` belong to a trial that took turns with others: their
     operations and times add up to the trial's. `long_slices` says whether they were long ones, which check
-    the short ones; None if slices have only one length.
+    the short ones; None if slices have only one length. `own` holds the metrics of the experiment file by
+    name.
     """
 
     outcome: Outcome
@@ -143,6 +144,7 @@ class Measurement:
     statuses: Mapping[int, int] = field(default_factory=dict)
     slices: tuple[Slice, ...] = ()
     long_slices: bool | None = None
+    own: Mapping[str, float | None] = field(default_factory=dict)
 
     def metric(self, name: str) -> float | None:
         """Return the trial's value of a metric, or None if there is none (nothing was executed).

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.option import Opt, opt, whole
 from uncork.requests.shared_options import AsJson, Html, Markdown, Runs
 
 __all__ = [
+    "LEAST_WINDOW",
     "AcknowledgeOptions",
     "CompareOptions",
     "ExportOptions",
@@ -22,6 +23,8 @@ __all__ = [
     "ServeOptions",
 ]
 
+LEAST_WINDOW: Final = 5
+"""With fewer runs, it is unknown how much they differ: `uncork.stats.run_comparison.KNOWN_RUNS`."""
 LastRun = Annotated[str, Opt("[RUN]", "Stored run: its id, a name, or last. Default: last.")]
 
 
@@ -99,7 +102,8 @@ class HistoryOptions:
     """Show how a metric changed over comparable stored runs, and when.
 
     For each change it reports the confidence, the first run and commit, and what else differs there. A series
-    of pure noise shows a change in at most 5 % of cases.
+    of pure noise shows a change in at most 5 % of cases. With --window, the newest run is judged: the exit
+    status is 0 if it is not worse than the runs before it, 3 if it is worse, 4 if that is undecided.
     """
 
     metric: str = opt(
@@ -112,7 +116,20 @@ class HistoryOptions:
         "--like RUN", "Use runs comparable to this one. Default: the newest run with the metric."
     )
     any_machine: bool = opt("--any-machine", "Include runs of different machines.", default=False)
+    since: str | None = opt(
+        "--since TIME", "Only runs since this date or time, or of this age: 2026-05-31, 30d, 12h."
+    )
+    branch: str | None = opt(
+        "--branch NAME",
+        "Only runs on this branch: as recorded with the run, or by git and the run's commit.",
+    )
+    window: int | None = opt(
+        "--window N",
+        "Judge the newest run against the N runs before it; at least 5.",
+        whole(LEAST_WINDOW, 1000),
+    )
     everything: bool = opt("--all", "Include runs in which a guard found a broken gate.", default=False)
+    junit: Path | None = opt("--junit FILE", "Write the judgement of --window to FILE as JUnit XML.")
     as_json: AsJson = False
     markdown: Markdown = False
     html: Html = None
@@ -163,13 +180,13 @@ class ServeOptions:
 class ImportOptions:
     """Store results of other tools as runs, to compare them and follow their history.
 
-    A file already imported for the same time and name is not imported again.
+    A result already imported for the same time and name is not imported again.
     """
 
     files: list[Path] = opt(
         "FILE...",
-        "Output or logs of pgbench, output of h2load or wrk, JSON of k6, hyperfine or pgBadger, or Go "
-        "benchmarks.",
+        "Output or logs of pgbench, output of h2load or wrk, JSON of k6, oha, hyperfine, pytest-benchmark, "
+        "JMH or pgBadger, report or requests of vegeta, Criterion's folder, Go benchmarks, or CSV.",
         required=True,
     )
     name: str | None = opt("--as NAME", "Series to which the results belong, such as checkout.")
@@ -178,7 +195,10 @@ class ImportOptions:
         "Time of the measurement, in UTC unless it has an offset. Default: the time in the file, or the "
         "file's age.",
     )
-    commit: str | None = opt("--commit ID", "The commit or version that was measured.")
+    commit: str | None = opt(
+        "--commit ID", "The commit or version that was measured. Default: that in the file."
+    )
+    branch: str | None = opt("--branch NAME", "The branch that was measured. Default: that in the file.")
     runs: Runs = DEFAULT_RUNS
 
 

@@ -20,6 +20,7 @@ from uncork.report.runs.titles import run_title
 from uncork.serve import access, assets
 from uncork.serve.headlines import HeadlineCache
 from uncork.serve.metrics import Metrics
+from uncork.serve.named_figures import NamedFigures
 from uncork.serve.report_cache import ReportCache
 from uncork.serve.run_cache import RunCache
 from uncork.serve.settings import Settings
@@ -45,6 +46,7 @@ class AppContext:
     metrics: Metrics
     series: SeriesSeen = field(default_factory=SeriesSeen)
     headlines: HeadlineCache = field(default_factory=HeadlineCache)
+    named: NamedFigures = field(default_factory=NamedFigures)
 
 
 def context_of(request: Request) -> AppContext:

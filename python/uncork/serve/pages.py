@@ -48,8 +48,9 @@ async def metrics(request: Request) -> Response:
     """Return the dashboard's metrics in Prometheus's format."""
     context = context_of(request)
     seen = await context.cache.seen()
+    named = await context.named.of(seen.runs)
     text = await asyncio.to_thread(
-        exposition, context.metrics, seen.runs, len(seen.damaged), datetime.now(UTC)
+        exposition, context.metrics, seen.runs, len(seen.damaged), datetime.now(UTC), named
     )
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -101,8 +101,9 @@ class Manifest:
     loads. `options` holds what the command line changed in the experiment file; for other runs, the command
     that repeats it. `owner` is the process that measures, while the status is running. `attempts` are the
     attempts. `commit` is the commit of the folder in which uncork was started, with ``-dirty`` appended if
-    files had changed; None outside a repository, and in runs of older versions. A manifest never holds
-    secrets: a connection string is stored without its password.
+    files had changed; None outside a repository, and in runs of older versions. `branch` is the branch, None
+    where git or the CI system names none. A manifest never holds secrets: a connection string is stored
+    without its password.
     """
 
     id: str
@@ -120,6 +121,7 @@ class Manifest:
     owner: Mapping[str, int] | None = None
     kind: RunKind = "experiment"
     commit: str | None = None
+    branch: str | None = None
     version: int = MANIFEST_VERSION
 
 

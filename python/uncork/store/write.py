@@ -162,6 +162,7 @@ class RunWriter:
             ),
             "disturbances": ",".join(sorted(measurement.disturbances)),
             "long_slices": measurement.long_slices,
+            "own": json.dumps(dict(measurement.own)) if measurement.own else None,
         }
 
     def _append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from uncork import __version__
 from uncork.engines import process
-from uncork.engines.checkout import current_commit
+from uncork.engines.checkout import current_branch, current_commit
 from uncork.errors import SetupError, StoreError, UncorkError
 from uncork.model.stored_run import RunStatus
 from uncork.store.layout import Manifest, RunKind, closed, new_run_folder, write_atomically, write_manifest
@@ -145,6 +145,7 @@ def draft(
     case: str | None = None,
     started_at: str = "",
     commit: Callable[[], str | None] = current_commit,
+    branch: Callable[[], str | None] = current_branch,
 ) -> Manifest:
     """Build the manifest of a run that starts now, or at `started_at`; `start_run` gives it an id."""
     return Manifest(
@@ -158,6 +159,7 @@ def draft(
         server=server,
         uncork_version=__version__,
         commit=commit(),
+        branch=branch(),
         case=case,
         options=options,
         kind=kind,

@@ -9,9 +9,14 @@ import pytest
 
 from uncork.errors import UsageError
 from uncork.profile.imported.parts import time_ns
-from uncork.profile.imported.reading import read_result
+from uncork.profile.imported.reading import read_results
 
 RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
+
+
+def read_result(text, file):
+    (found,) = read_results(text, file)
+    return found
 
 
 def read(name):
@@ -133,7 +138,13 @@ def test_hyperfine_has_a_subject_a_command_and_its_samples_tell_an_error():
     assert found.figures[0].within == pytest.approx(0.11, abs=0.05)
 
 
-@pytest.mark.parametrize("name", ["k6.json", "k6-export.json", "k6-summary.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("k6.json", "k6-export.json", "k6-summary.json"),
+        *("k6-1.8.json", "k6-1.8-export.json", "k6-1.8-summary.json"),
+    ],
+)
 def test_all_summaries_of_k6(name):
     found = values(read(name))
     assert {"throughput", "mean", "p50", "p90", "p95", "failed"} <= set(found)
@@ -154,6 +165,17 @@ def test_the_summary_of_k6_since_version_2():
     assert found.asked == {"virtual users at most": "10", "script": "checkout.js"}
     assert values(found)["p99"] == 445.12e6
     assert (values(found)["failed"], values(found)["error of checks"]) == (0.02, 0.05)
+
+
+def test_the_machine_readable_summary_of_k6_1_8():
+    found = read("k6-1.8-summary.json")
+    data = json.loads((RESULTS / "k6-1.8-summary.json").read_text())
+    assert found.started_at == "2026-11-27T09:31:45+00:00"
+    assert found.question == "k6: HTTP requests"
+    assert found.asked["script"].startswith("sha256 ")
+    assert values(found)["throughput"] == 132 / data["config"]["duration"]
+    assert (values(found)["p90"], values(found)["failed"]) == (48524858.8, 4 / 132)
+    assert values(found)["error of checks"] == 4 / 132
 
 
 def test_go_benchmarks_are_the_means_of_their_samples():

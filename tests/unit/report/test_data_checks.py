@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from fakes.results import small_result
-from uncork.model.results.experiment import DataCheckFacts
+from uncork.model.results.experiment import DataCheckFacts, OwnMetricFacts
 from uncork.report.experiment.data_checks import data_check_words
 from uncork.report.experiment.document import build_document
 from uncork.report.write.html import html_page
@@ -36,3 +36,17 @@ def test_reports_show_what_was_asked():
     assert "| ids that are there twice | rows 10 000 | 0 |" in text
     assert "Data checks" in html_page(build_document(result))
     assert "Data checks" not in markdown_text(build_document(small_result()))
+
+
+def test_reports_show_the_metrics_of_the_file():
+    facts = {"name": "written", "workload": "lookup", "cell": CELLS[1], "better": "lower", "trials": 12}
+    metrics = (
+        OwnMetricFacts(variant="char", mean=70.0, least=70.0, most=70.0, **facts),
+        OwnMetricFacts(variant="uuid", mean=141.0, least=140.0, most=142.0, **facts),
+    )
+    result = replace(small_result(), own_metrics=metrics)
+    text = markdown_text(build_document(result))
+    assert "## Metrics of the file" in text
+    assert "| written | lookup | rows 10 000 | 70 | 141<br>140 to 142 |" in text
+    assert "Metrics of the file" in html_page(build_document(result))
+    assert "Metrics of the file" not in markdown_text(build_document(small_result()))

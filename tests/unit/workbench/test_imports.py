@@ -19,10 +19,15 @@ from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.schemas import result_schema
 from uncork.store.layout import read_manifest
-from uncork.workbench.profile.imports import import_result
+from uncork.workbench.profile.imports import Labels, import_results
 
 RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
 AT = datetime(2026, 5, 31, 8, 30, tzinfo=UTC)
+
+
+def import_result(root, path, **labels):
+    (done,) = import_results(root, path, Labels(**labels))
+    return done
 
 
 def test_an_imported_result_is_a_run_of_its_time(tmp_path):

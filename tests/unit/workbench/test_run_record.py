@@ -171,5 +171,5 @@ def test_a_manifest_is_written_as_it_always_was(tmp_path):
             "uncork_version",
             "case",
         ),
-        *("options", "attempts", "owner", "kind", "commit", "version"),
+        *("options", "attempts", "owner", "kind", "commit", "branch", "version"),
     ]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from uncork.analysis.experiment.own_metrics import own_metric_facts
 from uncork.analysis.experiment.stored import stored_ledger
 from uncork.experiment.plan.order import cells
 from uncork.experiment.spec.schema import METRICS, Spec
@@ -32,6 +33,7 @@ def experiment_figures(reader: RunReader) -> tuple[tuple[Figure, ...], tuple[Pla
         *_failure_figures(reader, spec, known),
         *_cost_figures(reader, known),
         *_size_figures(reader, known),
+        *_own_figures(reader, spec, known),
     )
     plans = (PlanShape(_subject(row, known), row["statement"], row["shape"]) for row in reader.plans())
     return figures, tuple(plans)
@@ -106,6 +108,14 @@ def _size_figures(reader: RunReader, known: Mapping[str, Cell]) -> Iterator[Figu
         subject = f"{row['variant']}{known[row['cell']].at}"
         name = f"size of {row['kind']} {row['relation']}"
         yield Figure(subject, name, row["bytes"], "B", "lower", "exact")
+
+
+def _own_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -> Iterator[Figure]:
+    """Yield the means of the metrics of the file."""
+    by_levels = {cell.levels: cell for cell in known.values()}
+    for one in own_metric_facts(reader, spec, known):
+        subject = f"{one.variant} on {one.workload}{by_levels[one.cell].at}"
+        yield Figure(subject, one.name, one.mean, "", one.better)
 
 
 def _subject(row: Mapping[str, Any], known: Mapping[str, Cell]) -> str:

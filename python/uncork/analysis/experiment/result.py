@@ -14,6 +14,7 @@ from uncork.analysis.experiment.engines import client_warnings, clients_in_doubt
 from uncork.analysis.experiment.evidence import evidence_facts
 from uncork.analysis.experiment.growth import growth_facts
 from uncork.analysis.experiment.hosts import host_facts, host_scopes
+from uncork.analysis.experiment.own_metrics import own_metric_facts
 from uncork.analysis.experiment.published import published_in_costs
 from uncork.analysis.experiment.services import (
     answer_differences,
@@ -141,6 +142,7 @@ class _Assembly:
             answers=tuple(answer_differences(self.reader, self.cells)),
             growth=growth_facts(spec, self.reader),
             data_checks=data_checks,
+            own_metrics=tuple(own_metric_facts(self.reader, spec, self.cells)),
             slice_checks=tuple(self._slice_checks()),
             hosts=tuple(host_facts(self.reader.folder, self.ledger, spec.stop.confidence)),
         )

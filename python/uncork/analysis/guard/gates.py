@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,8 +19,8 @@ from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.experiment.spec.gates import gate_workloads
 from uncork.experiment.spec.schema import Spec
 from uncork.model.results.experiment import PlanFacts
-from uncork.model.results.gate_metrics import GATE_METRICS
-from uncork.model.results.guard import Gate, GateCheck, GateOutcome
+from uncork.model.results.gate_metrics import OWN_METRIC
+from uncork.model.results.guard import Gate, GateCheck, GateOutcome, metric_of
 from uncork.model.trial import Cell
 from uncork.stats.effect import Effect
 from uncork.stats.gates.decision import Decision, GateQuestion, Same, Unknown, decide
@@ -156,7 +157,7 @@ class GateJudge:
 
     def _evidence(self, place: Place, stored: _Stored) -> GateEvidence:
         gate, cell, workload = place.gate, place.cell, place.workload
-        source = GATE_METRICS[gate.metric].source
+        source = metric_of(gate).source
         if source == "size":
             rows = stored.relations.get(cell.name, ())
             return size_evidence(rows, baseline=BASELINE, candidate=CANDIDATE)
@@ -176,7 +177,7 @@ class GateJudge:
         """Return the difference that matters there; for shares the workload's if its metric is a share."""
         if not place.workload:
             return self._spec.stop.practical
-        shares = GATE_METRICS[place.gate.metric].unit == "share"
+        shares = metric_of(place.gate).unit == "share"
         if shares and self._spec.workloads[place.workload].metric != "success":
             return _POINTS
         return self._spec.practical(place.workload)
@@ -204,7 +205,7 @@ def check_of(one: Judged, decision: Decision | None = None, *, confirmed: bool |
         reason=found.reason,
         baseline=one.shown.baseline,
         candidate=one.shown.candidate,
-        unit="" if gate is SAME_ANSWER else GATE_METRICS[gate.metric].unit,
+        unit="" if gate is SAME_ANSWER else metric_of(gate).unit,
         ratio=found.ratio,
         low=None if found.high is not None and math.isinf(found.high) else found.low,
         high=None if found.high is None or math.isinf(found.high) else found.high,
@@ -222,7 +223,7 @@ class _Stored:
         hosts, waves = hosts_and_waves(folder)
         self.groups: dict[UnitKind, dict[int, int]] = {"host": hosts, "wave": waves}
         with closing(RunReader(folder)) as reader:
-            self.trials = _by(reader.trials(), "cell", "workload")
+            self.trials = _by(map(_with_own, reader.trials()), "cell", "workload")
             self.relations = {key[0]: rows for key, rows in _by(reader.relations(), "cell").items()}
             self.plans = _by(reader.plans(), "cell", "workload", "variant")
             self.refusals = {
@@ -232,8 +233,14 @@ class _Stored:
             }
 
 
+def _with_own(row: Row) -> Row:
+    """Return a trial's row with the metrics of the experiment file as columns."""
+    own = json.loads(row.get("own") or "{}")
+    return {**row, **{f"{OWN_METRIC}{name}": value for name, value in own.items()}} if own else row
+
+
 def _places_of(gate: Gate, spec: Spec, cell: Cell) -> Iterable[Place]:
-    if GATE_METRICS[gate.metric].source == "size":
+    if metric_of(gate).source == "size":
         return [Place(gate, cell, "")]
     return [Place(gate, cell, name) for name in gate_workloads(gate, spec)]
 

@@ -11,14 +11,16 @@ from typing import Final
 
 from uncork import __version__
 from uncork.analysis.runs.comparable_runs import seconds_of
-from uncork.analysis.runs.comparison import verdict_of
+from uncork.analysis.runs.comparison import CONFIDENCE, PRACTICAL, verdict_of
 from uncork.analysis.runs.environments import differences, same_machine
 from uncork.analysis.runs.figures import FIGURED, asked_of, remembered_figures
 from uncork.analysis.runs.past import BROKEN
+from uncork.analysis.runs.selection import RunSelection, branches_of
 from uncork.errors import StoreError, UncorkError, UsageError
 from uncork.model.results.figure import Figure, RunFigures
-from uncork.model.results.history import History, HistoryChange, HistoryRun
+from uncork.model.results.history import History, HistoryChange, HistoryRun, NewestRun
 from uncork.model.results.run_comparison import RunVerdict
+from uncork.stats.newest_run import POINTS, NewestJudgement, judge_newest
 from uncork.stats.steps import FALSE_ALARMS, ChangePoint, Steps, change_points
 from uncork.store.catalogue import tags_of
 from uncork.store.layout import Manifest, find_run, list_runs, names_of_runs
@@ -30,6 +32,7 @@ _COMPLETE: Final = "complete"
 _NAMED: Final = 12
 _MOST: Final = 1_000
 """The most runs of a history: a chart cannot show more."""
+_ALL: Final = RunSelection()
 
 
 def stored_history(
@@ -40,6 +43,8 @@ def stored_history(
     like: str | None = None,
     any_machine: bool = False,
     everything: bool = False,
+    selection: RunSelection = _ALL,
+    window: int | None = None,
     manifests: Sequence[Manifest] | None = None,
 ) -> History:
     """Return a metric over the runs comparable with the newest one that has it, or with the run `like`.
@@ -47,19 +52,24 @@ def stored_history(
     Comparable runs were asked the same, on a comparable machine (`any_machine`: on any). `subject` selects
     what the metric describes if there are several: its name, or a part that only it has; empty means the run
     as a whole. Runs that a guard found broken are left out, and counted, unless `everything` is set.
-    `manifests` are those of all runs, oldest first, if the caller has listed them already. If there are very
-    many comparable runs, the newest are taken.
+    `selection` restricts the history to a time and a branch. With `window`, the newest run is judged against
+    that many runs before it. `manifests` are those of all runs, oldest first, if the caller has listed them
+    already. If there are very many comparable runs, the newest are taken.
 
     Raises:
-        UsageError: if no run has such a metric, or several subjects have it.
+        UsageError: if no run has such a metric, or several subjects have it; if the newest run is to be
+            judged by a metric without a better direction.
         SetupError: if there is no run at all, or not the one named.
         StoreError: if the run named is damaged.
     """
-    first, figure = _reference(root, metric, subject, like)
+    find_run(root, "last" if like is None else like, failed=True)  # reports if there is none
     listed = tuple(list_runs(root)) if manifests is None else manifests
-    series = _series(root, first, figure, listed, any_machine=any_machine, everything=everything)
-    values = [value for _, value in series.points]
-    steps = change_points(values)
+    selected = [one for one in listed if isinstance(one, StoreError) or selection.includes(one)]
+    if selection != _ALL and not any(isinstance(one, Manifest) for one in selected):
+        raise UsageError(_nothing(root, listed, selection))
+    first, figure = _reference(root, metric, subject, like, selected)
+    series = _series(root, first, figure, selected, any_machine=any_machine, everything=everything)
+    steps = change_points([one.value for _, one in series.points])
     names = names_of_runs(root)
     return History(
         metric=figure.name,
@@ -77,6 +87,10 @@ def stored_history(
         left_out=series.left_out,
         older=series.older,
         broken=series.broken,
+        since="" if selection.since is None else selection.since.isoformat(timespec="seconds"),
+        branch=selection.branch,
+        without_branch=selection.without_branch(_comparable_kind(listed, first.kind)),
+        newest=None if window is None else _newest(series.points, figure, steps, window),
         uncork_version=__version__,
     )
 
@@ -86,20 +100,25 @@ def stored_history(
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    points: list[tuple[RunFigures, float]]
+    points: list[tuple[RunFigures, Figure]]
     left_out: int
     older: int
     broken: int
 
 
-def _reference(root: Path, metric: str, subject: str | None, like: str | None) -> tuple[RunFigures, Figure]:
+def _reference(
+    root: Path,
+    metric: str,
+    subject: str | None,
+    like: str | None,
+    selected: Sequence[Manifest | StoreError],
+) -> tuple[RunFigures, Figure]:
     """Return the reference run, and its metric."""
     if like is not None:
         run = remembered_figures(find_run(root, like))
         return run, _chosen(run, metric, subject)
-    find_run(root, "last", failed=True)  # reports if there is none
     newest: RunFigures | None = None
-    for run in _figured(root):
+    for run in _figured(root, selected):
         newest = newest or run
         if any(one.name == metric for one in run.figures):
             return run, _chosen(run, metric, subject)
@@ -108,9 +127,25 @@ def _reference(root: Path, metric: str, subject: str | None, like: str | None) -
     return newest, _chosen(newest, metric, subject)
 
 
-def _figured(root: Path) -> Iterator[RunFigures]:
+def _nothing(root: Path, listed: Sequence[Manifest | StoreError], selection: RunSelection) -> str:
+    """Say that no run is selected, and by what."""
+    since = "" if selection.since is None else f" since {selection.since:%Y-%m-%d %H:%M}"
+    if not selection.branch:
+        return f"there is no run in {root}{since}"
+    known = branches_of(one for one in listed if isinstance(one, Manifest))
+    names = f"branches of runs: {', '.join(known[:_NAMED])}" if known else "no run has a recorded branch"
+    return f'there is no run in {root}{since} on branch "{selection.branch}"; {names}'
+
+
+def _comparable_kind(listed: Sequence[Manifest | StoreError], kind: str) -> Iterator[Manifest]:
+    return (
+        one for one in listed if isinstance(one, Manifest) and one.kind == kind and one.status == _COMPLETE
+    )
+
+
+def _figured(root: Path, selected: Sequence[Manifest | StoreError]) -> Iterator[RunFigures]:
     """Yield complete runs that have metrics, the newest first; damaged ones are skipped."""
-    for manifest in reversed(list(list_runs(root))):
+    for manifest in reversed(selected):
         if isinstance(manifest, StoreError) or manifest.kind not in FIGURED or manifest.status != _COMPLETE:
             continue
         try:
@@ -163,7 +198,7 @@ def _series(
     any_machine: bool,
     everything: bool,
 ) -> _Series:
-    points: list[tuple[RunFigures, float]] = []
+    points: list[tuple[RunFigures, Figure]] = []
     left_out = sum(isinstance(manifest, StoreError) for manifest in listed)
     older = broken = 0
     like = {
@@ -192,7 +227,7 @@ def _series(
         if BROKEN in tags_of(folder) and not everything:
             broken += 1
         else:
-            points.append((run, found.value))
+            points.append((run, found))
     points.sort(key=lambda point: (seconds_of(point[0]), point[0].id))
     return _Series(points, left_out, older, broken)
 
@@ -201,18 +236,18 @@ def _series(
 
 
 def _runs(
-    points: Sequence[tuple[RunFigures, float]], steps: Steps, names: dict[str, tuple[str, ...]]
+    points: Sequence[tuple[RunFigures, Figure]], steps: Steps, names: dict[str, tuple[str, ...]]
 ) -> Iterator[HistoryRun]:
     bounds = [0, *(point.index for point in steps.points), len(points)]
     levels = [
-        sum(value for _, value in points[low:high]) / (high - low)
+        sum(one.value for _, one in points[low:high]) / (high - low)
         for low, high in pairwise(bounds)
         if high > low
         for _ in range(high - low)
     ]
-    for number, ((run, value), level) in enumerate(zip(points, levels, strict=True), start=1):
+    for number, ((run, figure), level) in enumerate(zip(points, levels, strict=True), start=1):
         yield HistoryRun(
-            number, run.id, names.get(run.id, ()), run.started_at, run.commit, value, level, run.note
+            number, run.id, names.get(run.id, ()), run.started_at, run.commit, figure.value, level, run.note
         )
 
 
@@ -246,3 +281,58 @@ def _change(
         suspected=suspected,
         differences=tuple(differences(last, since)),
     )
+
+
+# ---- the newest run ----
+
+
+def _newest(
+    points: Sequence[tuple[RunFigures, Figure]], figure: Figure, steps: Steps, window: int
+) -> NewestRun:
+    """Judge the newest run against the `window` runs before it.
+
+    Raises:
+        UsageError: if neither direction of the metric is better, or there is no run.
+    """
+    if not points:
+        raise UsageError("--window: there is no comparable run to judge")
+    if not figure.better:
+        raise UsageError(
+            f'--window: neither more nor less "{figure.name}" is better, so no run can be judged by it'
+        )
+    timed = [(seconds_of(run), one) for run, one in points]
+    start = max(0, len(timed) - 1 - window)
+    found = judge_newest(timed[-1], timed[start:-1], confidence=CONFIDENCE, practical=PRACTICAL)
+    moved = [points[one.index][0].id for one in steps.points if start < one.index < len(points) - 1]
+    return NewestRun(
+        id=points[-1][0].id,
+        window=window,
+        runs=len(timed) - 1 - start,
+        value=timed[-1][1].value,
+        before=found.before,
+        ratio=found.ratio,
+        low=found.low,
+        high=found.high,
+        outcome=found.outcome,
+        verdict=_direction(figure, found),
+        reason=found.reason,
+        warnings=found.warnings,
+        changed_at=moved[-1] if moved else None,
+        confidence=CONFIDENCE,
+        practical=POINTS if figure.scale == "share" else PRACTICAL,
+    )
+
+
+def _direction(figure: Figure, found: NewestJudgement) -> RunVerdict:
+    """Return the verdict of a change that the interval, or a count without noise, makes certain."""
+    low, high = found.low, found.high
+    if low is None or high is None:
+        low = high = found.ratio if figure.scale == "exact" else None
+    if low is None or high is None or low <= 1.0 <= high:
+        inside = low is not None and high is not None and _within(low, high)
+        return RunVerdict.NO_PRACTICAL_DIFFERENCE if inside else RunVerdict.NOT_ENOUGH_EVIDENCE
+    return verdict_of(figure, rises=low > 1.0)
+
+
+def _within(low: float, high: float) -> bool:
+    return low >= 1.0 / (1.0 + PRACTICAL) and high <= 1.0 + PRACTICAL

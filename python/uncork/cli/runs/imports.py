@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
 
 from uncork.cli import console
 from uncork.errors import UncorkError, UsageError
 from uncork.model.units import count_words
+from uncork.requests.moments import moment_of
 from uncork.requests.stored_options import ImportOptions
-from uncork.workbench.profile.imports import import_result
+from uncork.workbench.profile.imports import Imported, Labels, import_results
 
 __all__ = ["import_files"]
+
+_LISTED: Final = 20
+"""Runs of one file that are listed one by one."""
 
 
 def import_files(options: ImportOptions) -> None:
@@ -20,33 +27,45 @@ def import_files(options: ImportOptions) -> None:
     when = _instant(options.at)
     if when is not None and len(options.files) > 1:
         raise UsageError("--at applies to one file: import the others separately")
+    labels = Labels(options.name, when, options.commit, options.branch)
     for path in options.files:
         try:
-            done = import_result(options.runs, path, name=options.name, at=when, commit=options.commit)
+            done = import_results(options.runs, path, labels)
         except UncorkError as error:
             before = options.files.index(path)
             done_before = "file before it is" if before == 1 else f"{before} files before it are"
             kept = f"; the {done_before} imported" if before else ""
             raise type(error)(f"{error}{kept}") from error
-        what = (
-            f"{done.result.tool}, {count_words(len(done.result.figures), 'figure')}, {done.started_at[:19]}"
-        )
-        note = " (imported before)" if done.before else ""
-        console.output.print(f"{done.folder.name}: {what}{note}", markup=False, soft_wrap=True)
-        if done.guessed:
-            console.note(
-                f"{path} has no time of measurement: used the age of the file; set it with --at TIME"
-            )
+        _report(path, done)
+
+
+def _report(path: Path, done: Sequence[Imported]) -> None:
+    """Print what was imported from a file; of many runs, the number and the first and last."""
+    if len(done) <= _LISTED:
+        lines = [_line(one) for one in done]
+    else:
+        many = f"{path}: {count_words(len(done), 'run')} from {done[0].folder.name} to {done[-1].folder.name}"
+        before = sum(one.before for one in done)
+        lines = [f"{many} ({before} imported before)" if before else many]
+    for line in lines:
+        console.output.print(line, markup=False, soft_wrap=True)
+    if any(one.guessed for one in done):
+        console.note(f"{path} has no time of measurement: used the age of the file; set it with --at TIME")
+
+
+def _line(one: Imported) -> str:
+    note = " (imported before)" if one.before else ""
+    many = count_words(len(one.result.figures), "figure")
+    return f"{one.folder.name}: {one.result.tool}, {many}, {one.started_at[:19]}{note}"
 
 
 def _instant(text: str | None) -> datetime | None:
     if text is None:
         return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
+    found = moment_of(text)
+    if found is None:
         raise UsageError(
             f'--at "{text}" is not a time; write it as 2026-05-31, 2026-05-31T08:30 or '
             '"2026-05-31 08:30:15+02:00"'
-        ) from error
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        )
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,10 +11,11 @@ import typer
 from uncork.cli import console, places
 from uncork.errors import UsageError
 from uncork.model.units import count_words, format_bytes, format_count
+from uncork.requests.moments import age_of
 
 __all__ = ["prune", "tag"]
 
-_HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
+
 _SHOWN: Final = 20
 
 
@@ -93,9 +93,9 @@ def prune(
 
 
 def _age(text: str) -> timedelta:
-    match = re.fullmatch(r"(\d{1,6})\s*([hdw])", text.strip())
-    if match is None:
+    found = age_of(text)
+    if found is None:
         raise UsageError(
             f'--older-than: expected hours, days or weeks, such as "12h", "30d" or "8w"; found "{text}"'
         )
-    return timedelta(hours=int(match[1]) * _HOURS[match[2]])
+    return found

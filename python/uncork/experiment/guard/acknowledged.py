@@ -26,8 +26,7 @@ from typing import Any, Final
 from uncork.errors import UsageError
 from uncork.experiment.spec.gates import parse_gate, write_bound
 from uncork.experiment.spec.problems import Problem, hint, in_order, toml_message
-from uncork.model.results.gate_metrics import GATE_METRICS
-from uncork.model.results.guard import Acknowledgement, Gate, GateCheck, GateOutcome
+from uncork.model.results.guard import Acknowledgement, Gate, GateCheck, GateOutcome, known_metric, metric_of
 
 __all__ = [
     "FILE_NAME",
@@ -150,7 +149,7 @@ def parse_limit(text: str, gate: Gate) -> float:
     Raises:
         ValueError: it is not a limit, or is within the gate's bound and therefore useless.
     """
-    metric = GATE_METRICS.get(gate.metric)
+    metric = known_metric(gate)
     if metric is None or gate.bound == "unchanged":
         raise ValueError(f'"{gate.text}" has no bound, so it cannot have a limit')
     try:
@@ -220,13 +219,13 @@ def _found(check: GateCheck) -> float | None:
 
 
 def _worse(gate: Gate, value: float, than: float) -> bool:
-    sign = 1.0 if GATE_METRICS[gate.metric].better == "lower" else -1.0
+    sign = 1.0 if metric_of(gate).better == "lower" else -1.0
     return sign * value > sign * than + 1e-9 * abs(than)
 
 
 def _default_limit(check: GateCheck) -> float | None:
     """Return the bad end of the interval, rounded outwards: to a tenth of a percent, values to 3 digits."""
-    metric, found = GATE_METRICS.get(check.gate.metric), _found(check)
+    metric, found = known_metric(check.gate), _found(check)
     if metric is None or found is None or check.gate.bound == "unchanged":
         return None
     up = metric.better == "lower"

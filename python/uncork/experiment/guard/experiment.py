@@ -327,7 +327,7 @@ def _told(baseline: SideRequest, candidate: SideRequest, names: Sequence[str]) -
     """Yield a sentence about differences between the files that are resolved as in the candidate's file."""
     old, new = baseline.data, candidate.data
     found = []
-    for section in ("stop", "checks"):
+    for section in ("stop", "checks", "metrics"):
         found += [section] if old.get(section, {}) != new.get(section, {}) else []
     for name in names:
         one, other = old["workloads"][name], new["workloads"][name]
@@ -365,7 +365,7 @@ def _data(
     base["variants"] = {}
     base["setup"] = {**{k: v for k, v in base["setup"].items() if k != "file"}, "sql": one.setup}
     base["workloads"] = {name: _workload(base["workloads"][name], one.workloads.get(name)) for name in names}
-    for part in ("databases", "checks"):
+    for part in ("databases", "checks", "metrics"):
         for section in base.get(part, {}).values():
             section.pop("file", None)
     return base

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from uncork.model.measurement import Outcome
-from uncork.model.results.gate_metrics import GATE_METRICS, GateMetric, trial_value
-from uncork.model.results.guard import Gate
+from uncork.model.results.gate_metrics import GateMetric, trial_value
+from uncork.model.results.guard import Gate, metric_of
 from uncork.model.trial import Arm
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.effect import Effect, estimate
@@ -29,6 +29,8 @@ Row = Mapping[str, Any]
 
 _BLOCKS: Final = 1_000_000
 """More blocks than a round has."""
+_COUNTED: Final = ("cost", "own")
+"""Sources whose values may be equal in all trials, and are then compared exactly."""
 _ALIKE: Final = 1e-9
 """Counts that differ by less than this fraction are equal: they were divided by different numbers of
 operations."""
@@ -73,7 +75,7 @@ def gate_evidence(
         groups: the host and the wave of each round, by the kind of unit ("host", "wave"); none of a kind if
             its numbers are empty. A scope with fewer than `MINIMUM_ROUNDS` of them says nothing.
     """
-    metric = GATE_METRICS[gate.metric]
+    metric = metric_of(gate)
     complete = [
         row
         for row in rows
@@ -152,8 +154,12 @@ class _Compared:
 
     def ratio(self, valued: Valued) -> Evidence:
         own, base = self._values(valued, self.candidate), self._values(valued, self.baseline)
-        if self.metric.source == "cost" and _one(own) and _one(base):
+        if self.metric.source in _COUNTED and _one(own) and _one(base):
             return Exact(base[0], own[0], len({row["round"] for row, _ in valued}))
+        if self.metric.source == "own" and min(*own, *base) <= 0.0:
+            return Unknown(
+                "some trials have a value of 0 or less, which has no ratio; limit the value itself"
+            )
         raised, warnings = _raised(self.metric, [*own, *base])
         observations = [
             Observation(*_place(row), value + raised) for row, value in valued if value + raised > 0.0
@@ -173,7 +179,7 @@ class _Compared:
     def value(self, valued: Valued) -> Evidence:
         own = [(row, value) for row, value in valued if row["variant"] == self.candidate]
         values = [value for _, value in own]
-        if self.metric.source == "cost" and _one(values):
+        if self.metric.source in _COUNTED and _one(values):
             return Exact(None, values[0], len({row["round"] for row, _ in own}))
         means = [_mean(self.metric, group) for group in _grouped(own, self.kind).values()]
         if min(means) <= 0.0:
@@ -235,8 +241,8 @@ def _grouped(valued: Valued, kind: UnitKind) -> dict[tuple[int, int], list[float
 
 
 def _mean(metric: GateMetric, values: Sequence[float]) -> float:
-    """Return the mean of trials: geometric for times and rates, as in effects; arithmetic for costs."""
-    if metric.source in ("cost", "share"):
+    """Return the mean of trials: geometric for times and rates, as in effects; arithmetic for others."""
+    if metric.source in ("cost", "share", "own"):
         return math.fsum(values) / len(values)
     return math.exp(math.fsum(map(math.log, values)) / len(values))
 
@@ -244,7 +250,7 @@ def _mean(metric: GateMetric, values: Sequence[float]) -> float:
 def _values(metric: GateMetric, valued: Valued, baseline: str, candidate: str) -> GateEvidence:
     """Return the values that are shown, without evidence yet."""
     sides = []
-    zero = metric.source in ("cost", "share")
+    zero = metric.source in ("cost", "share", "own")
     for variant in (baseline, candidate):
         ours = [(row, value) for row, value in valued if row["variant"] == variant and (zero or value > 0.0)]
         sides.append({place[0]: _mean(metric, values) for place, values in _grouped(ours, "round").items()})

@@ -25,6 +25,7 @@ from uncork.experiment.plan.slicing import (
 )
 from uncork.experiment.ports import Clock, Load, Observers, Server
 from uncork.experiment.run.http_request import http_trial
+from uncork.experiment.run.own_metrics import own_metrics
 from uncork.experiment.run.parameters import ROWS_FOR_A_DURATION
 from uncork.experiment.run.preparation import Preparation
 from uncork.experiment.run.request import trial_request, undo_for
@@ -174,11 +175,13 @@ class Measuring:
         operations = measurement.started + request.warmup_operations
         counters = with_service_cost(counted(before, after, operations), used, self._manager.cpu_ns(served))
         wrote = not (counters.wal_records == 0 and counters.shared_dirtied == 0)
+        own = own_metrics(self._spec, self._server, trial, home)
         if undo:
             self._server.undo(*home, undo)
         elif self._spec.workloads[trial.workload].state == "reset" and wrote:
             self._dirty.add(home)
-        return replace(measurement, counters=counters, disturbances=disturbances(before, after, measurement))
+        found = disturbances(before, after, measurement)
+        return replace(measurement, counters=counters, disturbances=found, own=own)
 
     def _briefly_warmed(self, trial: Trial, request: TrialRequest) -> TrialRequest:
         """Limit the warm-up operations of a trial of unspecified length to a short time.
@@ -222,6 +225,7 @@ class Measuring:
 
         - the file sets the length of a trial;
         - a variant has an observer, whose own work would affect the others;
+        - the file has metrics, whose queries are about the data after one trial;
         - statements undo the data, and other arms would wait for them;
         - the baseline does not run on PostgreSQL;
         - a load ends with its connections.
@@ -229,7 +233,7 @@ class Measuring:
         Arms on other engines have separate trials beside the block (see `parted`).
         """
         spec, facts = self._spec, self._spec.workloads[workload]
-        if not facts.fitted or spec.observes:
+        if not facts.fitted or spec.observes or spec.metrics:
             return False
         variants = spec.compared(workload)
         if any(spec.undoing(workload, variant) for variant in variants):

@@ -61,6 +61,8 @@ def check_names(spec: Spec) -> list[problems.Problem]:
             found += _unknown_names(("variants", name, "setup", "sql"), variant.setup.sql or "", made)
     for name, check in spec.checks.items():
         found += _unknown_names(("checks", name, "sql"), check.sql or "", made)
+    for name, metric in spec.metrics.items():
+        found += _unknown_names(("metrics", name, "sql"), metric.sql or "", made)
     for name in spec.workloads:
         found += _check_workload(spec, name, values)
     bound = set(spec.factors) | {

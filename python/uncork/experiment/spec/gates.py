@@ -24,8 +24,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from uncork.errors import UsageError
-from uncork.model.results.gate_metrics import GATE_METRICS, GateMetric, metric_words
-from uncork.model.results.guard import Bound, Gate, Relation
+from uncork.model.results.gate_metrics import (
+    GATE_METRICS,
+    OWN_METRIC,
+    GateMetric,
+    metric_words,
+    own_metric,
+)
+from uncork.model.results.guard import Bound, Gate, Relation, metric_of
 from uncork.model.units import parse_bytes, parse_duration
 
 if TYPE_CHECKING:
@@ -66,6 +72,8 @@ _RELATIONS: Final[dict[str, Relation]] = {
 }
 _SIGNS: Final = sorted((word for word in _RELATIONS if not word[0].isalpha()), key=len, reverse=True)
 _WORDS: Final = sorted((word for word in _RELATIONS if word[0].isalpha()), key=len, reverse=True)
+_OWN: Final = re.compile(r"metric (\w+)", re.IGNORECASE)
+"""A metric of the experiment file, such as ``metric dead_rows``."""
 _RELATION: Final = re.compile(
     rf"{'|'.join(map(re.escape, _SIGNS))}|(?<![^\s_])(?:(?:is|stays)[ _])?(?:{'|'.join(_WORDS)})(?!\S)",
     re.IGNORECASE,
@@ -112,7 +120,7 @@ def gate_workloads(gate: Gate, spec: Spec) -> tuple[str, ...]:
 
     Success rates exist for HTTP requests, plans for SQL. A gate on sizes applies to no workload.
     """
-    if GATE_METRICS[gate.metric].source == "size":
+    if metric_of(gate).source == "size":
         return ()
     names = (gate.workload,) if gate.workload else tuple(spec.workloads)
     return tuple(name for name in names if unfit(gate, spec, name) is None)
@@ -121,13 +129,28 @@ def gate_workloads(gate: Gate, spec: Spec) -> tuple[str, ...]:
 def unfit(gate: Gate, spec: Spec, workload: str) -> str | None:
     """Return why a gate cannot apply to a workload; None if it can."""
     by_http = spec.workloads[workload].http is not None
-    source = GATE_METRICS[gate.metric].source
+    if gate.metric.startswith(OWN_METRIC):
+        return _unfit_own(gate, spec)
+    source = metric_of(gate).source
     if source == "share" and not by_http:
         return "success counts HTTP requests, but this workload sends SQL"
     if source == "plan" and by_http:
         return "only SQL has plans, but this workload sends HTTP requests"
     if gate.metric == "service_cpu" and not by_http:
         return "this workload sends SQL and runs no services"
+    return None
+
+
+def _unfit_own(gate: Gate, spec: Spec) -> str | None:
+    """Return why a gate on a metric of the file cannot apply; None if it can."""
+    name = gate.metric.removeprefix(OWN_METRIC)
+    if name not in spec.metrics:
+        known = ", ".join(spec.metrics) or "none"
+        return f"the file has no [metrics.{name}]; its metrics: {known}"
+    better = spec.metrics[name].better
+    if better != metric_of(gate).better:
+        limit = "how high it may rise" if better == "lower" else "how low it may fall"
+        return f"{better} is better for {name}, so the gate must limit {limit}"
     return None
 
 
@@ -157,11 +180,17 @@ def default_gates(spec: Spec) -> tuple[Gate, ...]:
 def _parse(text: str) -> Gate:
     spaced = " ".join(text.replace("−", "-").split())
     match = _RELATION.search(spaced)
-    metric = _metric(spaced if match is None else spaced[: match.start()], whole=match is None)
+    said = spaced if match is None else spaced[: match.start()]
+    own = _OWN.fullmatch(said.strip())
+    if own is not None and match is None:
+        raise ValueError(f'expected <, <=, > or >= after "{said.strip()}"; found nothing')
+    metric = _metric(said, whole=match is None) if own is None else own_metric(own[1], "lower")
     if match is None:
         raise ValueError(f"expected {_after(metric)} after the metric; found nothing")
     sign = re.sub(r"^(?:is|stays)[ _](?!the same)", "", match[0].lower())
     relation = _RELATIONS[sign]
+    if own is not None and relation in (">", ">="):
+        metric = own_metric(own[1], "higher")
     rest, workload = _workload(spaced[match.end() :])
     if (metric.source == "plan") != (relation == "="):
         found = match[0]
@@ -302,7 +331,7 @@ def _example_bound(metric: GateMetric) -> str:
 
 def write_bound(gate: Gate) -> str:
     """Return a gate's bound in the notation of gates: ``+5%``, ``-1 points``, ``20ms``, ``baseline``."""
-    unit, limit = GATE_METRICS[gate.metric].unit, Decimal(repr(gate.limit))
+    unit, limit = metric_of(gate).unit, Decimal(repr(gate.limit))
     if gate.bound == "value":
         if unit == "share":
             return f"{_decimal(limit * 100)}%"

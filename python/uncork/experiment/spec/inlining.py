@@ -66,7 +66,7 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
 def _sections(data: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield every section that may name an SQL file, with its key."""
     yield ("setup",), data.get("setup")
-    for kind in ("workloads", "databases", "checks"):
+    for kind in ("workloads", "databases", "checks", "metrics"):
         sections = data.get(kind)
         for name, section in sections.items() if isinstance(sections, dict) else ():
             yield (kind, name), section

@@ -14,7 +14,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from uncork.experiment.spec import problems
 from uncork.experiment.spec.batches import BATCH, CHUNKED, Strategy
 from uncork.experiment.spec.checks import check_spec
-from uncork.experiment.spec.data_checks import DataCheck
+from uncork.experiment.spec.data_checks import DataCheck, OwnMetric
 from uncork.experiment.spec.fields import (
     Name,
     Nanoseconds,
@@ -354,6 +354,10 @@ class Spec(Section):
     )
     checks: dict[Name, DataCheck] = Field(
         default_factory=dict, description="Queries that run once on each variant's data."
+    )
+    metrics: dict[Word, OwnMetric] = Field(
+        default_factory=dict,
+        description='Queries that run after each trial, whose numbers gates can use: "metric NAME < +5%".',
     )
     server: Server = Server()
     stop: StoppingRule = StoppingRule()

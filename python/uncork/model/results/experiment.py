@@ -31,6 +31,7 @@ __all__ = [
     "LatencyCurve",
     "Levels",
     "NoiseFloor",
+    "OwnMetricFacts",
     "PlanFacts",
     "PublishedFigure",
     "RequestCounts",
@@ -376,6 +377,21 @@ class DataCheckFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnMetricFacts:
+    """A metric of the experiment file over the complete trials of a variant on a workload in a cell."""
+
+    name: str
+    workload: str
+    cell: Levels
+    variant: str
+    better: Literal["lower", "higher"]
+    mean: float
+    least: float
+    most: float
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
 class SizeFacts:
     """One table or index of a variant in a cell. `depth` is a B-tree's levels below the root, if known."""
 
@@ -480,6 +496,7 @@ class RunResult:
     answers: tuple[AnswerDifference, ...] = ()
     growth: GrowthFacts | None = None
     data_checks: tuple[DataCheckFacts, ...] = ()
+    own_metrics: tuple[OwnMetricFacts, ...] = ()
     slice_checks: tuple[SliceCheckFacts, ...] = ()
     hosts: tuple[HostFacts, ...] = ()
     version: int = field(default=RESULT_VERSION)

@@ -9,11 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["GATE_METRICS", "GateMetric", "Source", "metric_words", "trial_value"]
+__all__ = [
+    "GATE_METRICS",
+    "OWN_METRIC",
+    "GateMetric",
+    "Source",
+    "metric_words",
+    "own_metric",
+    "trial_value",
+]
 
-Source = Literal["latency", "rate", "share", "cost", "size", "plan"]
+Source = Literal["latency", "rate", "share", "cost", "size", "plan", "own"]
 """The source of a value: a trial's times, its operations a second, its share of operations that succeed or
-fail, the costs of an operation, the tables and indexes of a variant, or its plans."""
+fail, the costs of an operation, the tables and indexes of a variant, its plans, or a query of the experiment
+file."""
+OWN_METRIC: Final = "metric "
+"""What the name of a metric of the experiment file begins with, in gates and in the columns of a trial."""
 
 Figures = Mapping[str, float | None]
 """Columns of a stored trial, by name; None or absent if unknown."""
@@ -182,6 +193,12 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
 """All metrics for gates, by name."""
 
 
+def own_metric(name: str, better: Literal["lower", "higher"]) -> GateMetric:
+    """Return a metric of the experiment file, whose values are the numbers of its query after each trial."""
+    missing = "its query returned no number after a complete trial"
+    return GateMetric(f"{OWN_METRIC}{name}", name, "", better, "own", missing=missing)
+
+
 def metric_words() -> dict[str, str]:
     """Map every word for a metric, in lower case with single spaces, to the metric's name."""
     return {
@@ -200,6 +217,8 @@ def trial_value(metric: str, trial: Figures) -> float | None:
     Raises:
         KeyError: if there is no such metric.
     """
+    if metric.startswith(OWN_METRIC):
+        return trial.get(metric)
     facts = GATE_METRICS[metric]
     started = trial.get("started")
     if facts.source == "share":

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Literal
 
 from uncork.model.evidence import Levels
+from uncork.model.results.gate_metrics import GATE_METRICS, OWN_METRIC, GateMetric, own_metric
 from uncork.model.results.run_comparison import EnvironmentDifference
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "Relation",
     "SideDifference",
     "guard_status",
+    "known_metric",
+    "metric_of",
 ]
 
 GUARD_VERSION = 2
@@ -63,6 +66,20 @@ class Gate:
     relation: Relation
     limit: float
     workload: str = ""
+
+
+def metric_of(gate: Gate) -> GateMetric:
+    """Return the metric of a gate. Raises KeyError if there is no such metric, as for the same answer."""
+    if gate.metric.startswith(OWN_METRIC):
+        better: Literal["lower", "higher"] = "lower" if gate.relation in ("<", "<=") else "higher"
+        return own_metric(gate.metric.removeprefix(OWN_METRIC), better)
+    return GATE_METRICS[gate.metric]
+
+
+def known_metric(gate: Gate) -> GateMetric | None:
+    """Return the metric of a gate; None if it has none, as the gate on the same answer."""
+    known = gate.metric in GATE_METRICS or gate.metric.startswith(OWN_METRIC)
+    return metric_of(gate) if known else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.results.figure import Direction, FigureUnit
+from uncork.model.results.guard import GateOutcome
 from uncork.model.results.run_comparison import EnvironmentDifference, RunVerdict
 
-__all__ = ["HISTORY_VERSION", "History", "HistoryChange", "HistoryRun"]
+__all__ = ["HISTORY_VERSION", "History", "HistoryChange", "HistoryRun", "NewestRun", "history_status"]
 
 HISTORY_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
@@ -59,13 +60,43 @@ class HistoryChange:
 
 
 @dataclass(frozen=True, slots=True)
+class NewestRun:
+    """The newest run, judged against up to `window` runs before it; `runs` is the number that there are.
+
+    `before` is their median; for shares, the share of all their operations; for metrics without noise, the
+    value of the run just before. `verdict` is the direction of a certain change, even if `outcome` is kept.
+    `ratio` is the change against it with its interval, for shares of odds.
+    `practical` is the smallest change that matters, for shares a difference. `changed_at` is the last run in
+    the window with a change of level.
+    """
+
+    id: str
+    window: int
+    runs: int
+    value: float
+    before: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    outcome: GateOutcome
+    verdict: RunVerdict
+    reason: str
+    warnings: tuple[str, ...]
+    changed_at: str | None
+    confidence: float
+    practical: float
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """One metric over comparable runs.
 
     `changes` are in order of time, the suspected one last. `false_alarms` is the share of series of pure
     noise that show any change. `inflation` is the factor by which dependence between neighbours inflated the
     tests. `left_out` counts runs that did not end, or are damaged; `older` those beyond the most that are
-    read; `broken` those that a guard found broken.
+    read; `broken` those that a guard found broken; `without_branch` those whose branch is unknown. `since`
+    and `branch` are what the runs were selected by; empty means all. `newest` is None unless it was asked
+    whether the newest run is worse.
     """
 
     metric: str
@@ -84,5 +115,16 @@ class History:
     uncork_version: str
     older: int = 0
     broken: int = 0
+    since: str = ""
+    branch: str = ""
+    without_branch: int = 0
+    newest: NewestRun | None = None
     kind: Literal["history"] = "history"
     version: int = HISTORY_VERSION
+
+
+def history_status(history: History) -> int:
+    """Return the exit status: 3 if the newest run is worse, 4 if that is undecided, else 0."""
+    if history.newest is None or history.newest.outcome is GateOutcome.KEPT:
+        return 0
+    return 3 if history.newest.outcome is GateOutcome.BROKEN else 4

@@ -15,7 +15,9 @@ class ImportedRun:
     """The contents of another tool's file.
 
     `started_at` is when it was measured, in ISO form with its zone; None if the file does not say. `asked`
-    and `environment` hold what it says about the request, and about machine and server.
+    and `environment` hold what it says about the request, and about machine and server; `commit` and
+    `branch` what was measured. These are empty if the file does not say. `series` is the default name of the
+    series. `digest` identifies the run if a file holds several.
     """
 
     tool: str
@@ -24,3 +26,7 @@ class ImportedRun:
     asked: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     started_at: str | None = None
+    commit: str = ""
+    branch: str = ""
+    series: str = ""
+    digest: str = ""

@@ -81,6 +81,7 @@ TRIALS = Table(
         Column("service_system_ns", "integer", "ns", "processor time of services in the kernel"),
         Column("disturbances", "text", "", "such as checkpoint or steal; comma-separated"),
         Column("long_slices", "flag", "", "true if its slices were long, to check the short ones"),
+        Column("own", "text", "", "metrics of the experiment file, as JSON: the number by name"),
     ),
 )
 

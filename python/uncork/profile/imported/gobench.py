@@ -45,7 +45,7 @@ def read(text: str) -> ImportedRun | None:
         if len(words) % 2:
             raise ValueError(f'Benchmark{name}: expected values with units, but found "{rest[:60]}"')
         for value, unit in zip(words[::2], words[1::2], strict=True):
-            samples[name, unit].append(float(value))
+            samples[name, unit].append(_number(value, name, unit))
     machine = {"processor": facts.get("cpu", "")}
     machine["architecture"] = _ARCHITECTURES.get(facts.get("goarch", ""), facts.get("goarch", ""))
     return ImportedRun(
@@ -55,6 +55,13 @@ def read(text: str) -> ImportedRun | None:
         asked={"package": facts["pkg"]} if "pkg" in facts else {},
         environment={"machine": {name: value for name, value in machine.items() if value}},
     )
+
+
+def _number(text: str, name: str, unit: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError(f'Benchmark{name}: "{text}" before {unit} is not a number') from error
 
 
 def _figures(samples: dict[tuple[str, str], list[float]], better: dict[str, Direction]) -> Iterator[Figure]:

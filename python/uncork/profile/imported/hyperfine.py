@@ -8,6 +8,7 @@ from typing import Any
 from uncork.model.results.figure import Figure
 from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import mean_figure, time
+from uncork.profile.imported.strict import Value
 
 __all__ = ["read"]
 
@@ -16,36 +17,47 @@ def read(data: Any) -> ImportedRun | None:
     """Return the results of hyperfine; None if the data is not its export.
 
     Raises:
-        KeyError, TypeError, ValueError: if a value is missing, or not a number.
+        ValueError: if a value is missing or wrong.
     """
     results = data.get("results") if isinstance(data, dict) else None
-    if not isinstance(results, list) or not results or "command" not in results[0]:
+    if not (
+        isinstance(results, list) and results and isinstance(results[0], dict) and "command" in results[0]
+    ):
         return None
-    figures = [figure for result in results for figure in _figures(result)]
-    commands = [str(result["command"]) for result in results]
+    listed = Value(data)["results"].elements()
+    commands = [result["command"].text() for result in listed]
     return ImportedRun(
         tool="hyperfine",
         question=f"hyperfine: {', '.join(commands[:3])}",
-        figures=tuple(figures),
+        figures=tuple(figure for result in listed for figure in _figures(result)),
         asked={"commands": "; ".join(commands)},
     )
 
 
-def _figures(result: dict[str, Any]) -> Iterator[Figure]:
-    subject = str(result["command"])
-    times = [float(value) * 1e9 for value in result.get("times") or ()]
-    if len(times) > 1:
+def _figures(result: Value) -> Iterator[Figure]:
+    subject = result["command"].text()
+    listed = result.get("times")
+    times = [] if listed is None else [one.number(0.0) * 1e9 for one in listed.elements()]
+    mean = result["mean"].number(0.0)
+    if len(times) > 1 and sum(times) > 0:
         yield mean_figure(subject, "mean", times, "ns", "lower")
-    else:
-        yield time("mean", float(result["mean"]) * 1e9, subject)
-    if result.get("median"):
-        yield time("p50", float(result["median"]) * 1e9, subject)
-    spent = float(result.get("user") or 0) + float(result.get("system") or 0)
-    if spent:
+    elif mean > 0:
+        yield time("mean", mean * 1e9, subject)
+    if _number(result, "median") > 0:
+        yield time("p50", _number(result, "median") * 1e9, subject)
+    spent = _number(result, "user") + _number(result, "system")
+    if spent > 0:
         yield time("processor time each", spent * 1e9, subject)
-    codes = result.get("exit_codes") or ()
-    if codes:
-        failed = sum(code != 0 for code in codes)
+    codes = result.get("exit_codes")
+    found = [] if codes is None else [code.found for code in codes.elements()]
+    if found:
+        failed = sum(code != 0 for code in found)  # null: ended by a signal
         yield Figure(
-            subject, "failed", failed / len(codes), "share", "lower", "share", count=failed, of=len(codes)
+            subject, "failed", failed / len(found), "share", "lower", "share", count=failed, of=len(found)
         )
+
+
+def _number(result: Value, key: str) -> float:
+    """Return a number of at least 0 that may be missing."""
+    found = result.get(key)
+    return 0.0 if found is None else found.number(0.0)

@@ -9,7 +9,7 @@ from typing import Final
 
 from uncork.model.results.figure import Direction, Figure, FigureUnit
 
-__all__ = ["mean_figure", "share", "throughput", "time", "time_ns"]
+__all__ = ["is_known", "mean_figure", "share", "throughput", "time", "time_ns"]
 
 _UNITS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9}
 _TIME: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
@@ -30,6 +30,11 @@ def time_ns(text: str) -> float:
 def time(name: str, nanoseconds: float, subject: str = "") -> Figure:
     """Return a metric that is a time, for which lower is better."""
     return Figure(subject, name, nanoseconds, "ns", "lower")
+
+
+def is_known(quantile: float, count: int) -> bool:
+    """Say whether any of `count` values lies beyond a quantile; otherwise it is just the largest."""
+    return count * (1.0 - quantile) >= 1.0 - 1e-9
 
 
 def throughput(value: float) -> Figure:

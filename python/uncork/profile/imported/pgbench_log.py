@@ -18,6 +18,7 @@ _EPOCH_LEAST, _EPOCH_MOST = 1_000_000_000, 10_000_000_000
 _QUANTILES: Final = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
 _BEYOND: Final = 10
 _LEAST_COLUMNS: Final = 6
+_LEAST_INTERVAL: Final = 3
 _SAMPLED: Final = 1.5
 """If there are more transactions per line than this, the log is a sample."""
 
@@ -33,7 +34,11 @@ def read(text: str) -> ImportedRun | None:
         return None
     first = lines[0].split()
     if _EPOCH_LEAST <= int(first[0]) < _EPOCH_MOST:
-        return _intervals([line.split() for line in lines if line.strip()])
+        rows = {number: line.split() for number, line in enumerate(lines, start=1) if line.strip()}
+        for number, row in rows.items():
+            if len(row) < _LEAST_INTERVAL or not all(word.isdecimal() for word in row[:_LEAST_INTERVAL]):
+                raise ValueError(f'line {number} is not an interval of pgbench: "{" ".join(row)[:60]}"')
+        return _intervals(list(rows.values()))
     if first[4].isdigit() and _EPOCH_LEAST <= int(first[4]) < _EPOCH_MOST:
         return _transactions(lines)
     return None
@@ -51,6 +56,8 @@ def _transactions(lines: list[str]) -> ImportedRun:
             continue
         if len(words) < _LEAST_COLUMNS:
             raise ValueError(f'line {number} is truncated: "{line[:60]}"')
+        if not all(words[place].isdecimal() for place in (1, 4, 5)):
+            raise ValueError(f'line {number} is not a transaction of pgbench: "{line[:60]}"')
         done[words[0]] = max(done.get(words[0], 0), int(words[1]))
         ends.append(int(words[4]) + int(words[5]) / 1e6)
         if words[2].isdigit():

@@ -3,67 +3,160 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any, Final
 
 from uncork.errors import UsageError
 from uncork.model.results.imported import ImportedRun
-from uncork.profile.imported import gobench, h2load, hyperfine, k6, pgbadger, pgbench, pgbench_log, wrk
+from uncork.profile.imported import (
+    criterion,
+    gobench,
+    h2load,
+    hyperfine,
+    jmh,
+    k6,
+    oha,
+    pgbadger,
+    pgbench,
+    pgbench_log,
+    plain_csv,
+    pytest_benchmark,
+    vegeta,
+    wrk,
+)
 
-__all__ = ["KNOWN", "read_result"]
+__all__ = ["KNOWN", "read_folder", "read_results"]
 
 KNOWN: Final = (
-    "pgbench (output, or logs of -l), h2load, wrk, k6 (JSON summary), hyperfine (JSON), Go's benchmarks and "
-    "pgBadger (JSON)"
+    "pgbench (output, or logs of -l), h2load, wrk, k6 (JSON summary), oha (JSON), vegeta (JSON report, or "
+    "requests as JSON or CSV), hyperfine (JSON), Criterion (its folder), pytest-benchmark (JSON), "
+    "JMH (JSON), Go's benchmarks, pgBadger (JSON), and CSV with the columns time, metric and value"
 )
-_OF_JSON: Final[tuple[Callable[[Any], ImportedRun | None], ...]] = (
-    hyperfine.read,
-    k6.read,
-    pgbadger.read,
-)
-_OF_TEXT: Final[tuple[Callable[[str], ImportedRun | None], ...]] = (
-    pgbench.read,
-    wrk.read,
-    h2load.read,
-    gobench.read,
-    pgbench_log.read,
+_WRONG: Final = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError),
+    *(OverflowError, RecursionError, ZeroDivisionError, OSError),  # OSError: times beyond the year 9999
 )
 
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200
 
-def read_result(text: str, file: str) -> ImportedRun:
-    """Return the results in a file of another tool.
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A reader that returns None for another format, and the command that writes this one."""
+
+    read: Callable[[Any], ImportedRun | list[ImportedRun] | None]
+    how: str = ""
+
+
+_OF_JSON: Final = (
+    # k6 comes late: files of oha have metrics too, of another form.
+    _Format(oha.read, "oha --no-tui --output-format json URL"),
+    _Format(vegeta.read_report, "vegeta report -type=json RESULTS"),
+    _Format(pytest_benchmark.read, "pytest --benchmark-json=FILE"),
+    _Format(jmh.read, "java -jar benchmarks.jar -rf json -rff FILE"),
+    _Format(hyperfine.read, "hyperfine --export-json FILE COMMAND"),
+    _Format(k6.read, "k6 run --summary-export=FILE SCRIPT"),
+    _Format(pgbadger.read, "pgbadger -o FILE.json LOG"),
+)
+_OF_TEXT: Final = (
+    _Format(pgbench.read),
+    _Format(wrk.read),
+    _Format(h2load.read),
+    _Format(gobench.read),
+    _Format(pgbench_log.read),
+    _Format(vegeta.read_requests, "vegeta encode RESULTS"),
+    _Format(plain_csv.read),
+)
+_REQUESTS: Final = (_Format(vegeta.read_requests, "vegeta encode RESULTS"),)
+"""JSON lines, of which the file as a whole is not valid JSON."""
+
+
+def read_results(text: str, file: str) -> list[ImportedRun]:
+    """Return the results in a file of another tool: one run, or several of a table.
 
     Raises:
         UsageError: if the format is unknown, the file is damaged, or it contains no metrics.
     """
     if not text.strip():
         raise UsageError(f"{file} is empty")
-    try:
-        found = _of_json(text, file) if text.lstrip().startswith(("{", "[")) else _of_text(text)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise UsageError(f"{file} is damaged: {_reason(error)}") from error
+    if text.lstrip().startswith(("{", "[")):
+        found = _first(_REQUESTS, text, file) or _first(_OF_JSON, _parsed(text, file), file)
+    else:
+        found = _first(_OF_TEXT, text, file)
     if found is None:
         raise UsageError(f"{file} is not a result that uncork can import; it reads results of {KNOWN}")
-    if not found.figures:
+    if not any(run.figures for run in found):
+        if not found:
+            raise UsageError(f"{file} is a table without rows; add one row for each value")
         raise UsageError(
-            f"{file} was written by {found.tool}, but contains no metrics; the tool may have ended early"
+            f"{file} was written by {found[0].tool}, but contains no metrics; the tool may have ended early"
         )
-    return found
+    return [_checked(run, file) for run in found]
+
+
+def read_folder(files: Mapping[str, str], folder: str) -> ImportedRun:
+    """Return the results in a folder of Criterion; `files` holds the texts of its files by their path.
+
+    Raises:
+        UsageError: if there are none, or one is damaged.
+    """
+    found = _first((_Format(criterion.read, "cargo bench"),), files, folder)
+    if found is None:
+        raise UsageError(
+            f"{folder} is a folder without results of Criterion: it holds no new/estimates.json; name the "
+            "folder target/criterion, or a file"
+        )
+    if not found[0].figures:
+        raise UsageError(f"{folder} contains no metrics; the benchmarks may have ended early")
+    return _checked(found[0], folder)
+
+
+def _parsed(text: str, file: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is damaged: it begins like JSON, but is not valid: {error}") from error
+
+
+def _first(formats: tuple[_Format, ...], data: Any, file: str) -> list[ImportedRun] | None:
+    """Return what the first reader that knows the data returns; None if none does."""
+    for one in formats:
+        try:
+            found = one.read(data)
+        except _WRONG as error:
+            again = f"; write it again with: {one.how}" if one.how else ""
+            raise UsageError(f"{file} is damaged: {_reason(error)}{again}") from error
+        if found is not None:
+            return found if isinstance(found, list) else [found]
+    return None
+
+
+def _checked(run: ImportedRun, file: str) -> ImportedRun:
+    """Return a run whose metrics and time are possible; a table's series is called as its file."""
+    for figure in run.figures:
+        if not math.isfinite(figure.value):
+            of = f" of {figure.subject}" if figure.subject else ""
+            raise UsageError(
+                f"{file} is damaged: {figure.name}{of} is {figure.value}, which is no finite number"
+            )
+    texts = (run.question, run.commit, run.branch, run.series, *run.asked.values())
+    if not all(map(_is_unicode, (*texts, *(text for one in run.figures for text in one.key)))):
+        raise UsageError(f"{file} is damaged: a name in it holds a lone surrogate, which is not a character")
+    if run.started_at and not _FIRST_YEAR <= int(run.started_at[:4]) < _LAST_YEAR:
+        raise UsageError(
+            f"{file} is damaged: its time, {run.started_at[:16]}, is not in the years 1970 to 2199"
+        )
+    return replace(run, series=PurePath(file).stem) if run.tool == "CSV" else run
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"{error} is missing"
     return str(error) if isinstance(error, ValueError) else f"unexpected value ({error})"
-
-
-def _of_json(text: str, file: str) -> ImportedRun | None:
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{file} is damaged: it begins like JSON, but is not valid: {error}") from error
-    return next((found for read in _OF_JSON if (found := read(data)) is not None), None)
-
-
-def _of_text(text: str) -> ImportedRun | None:
-    return next((found for read in _OF_TEXT if (found := read(text)) is not None), None)

@@ -21,6 +21,7 @@ from uncork.report.experiment.growth import growth_sections
 from uncork.report.experiment.hosts import host_sections
 from uncork.report.experiment.machine import machine_sections
 from uncork.report.experiment.next_bottleneck import next_bottleneck_steps
+from uncork.report.experiment.own_metrics import own_metric_sections
 from uncork.report.experiment.request_charts import request_chart_sections
 from uncork.report.experiment.requests import request_sections
 from uncork.report.experiment.view import View
@@ -57,6 +58,7 @@ def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
             *batch_sections(view),
             *engine_sections(view),
             *data_check_sections(view),
+            *own_metric_sections(view),
             *explanation_sections(view),
             *evidence_sections(result, flames),
             *machine_sections(view),

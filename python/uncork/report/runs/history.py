@@ -8,6 +8,7 @@ from typing import Final
 
 from rich.console import Console
 
+from uncork.model.results.guard import GateOutcome
 from uncork.model.results.history import History, HistoryChange, HistoryRun
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.blocks import (
@@ -27,6 +28,7 @@ from uncork.report.blocks import (
 from uncork.report.draw.spark import spark_text
 from uncork.report.figures import figure_value
 from uncork.report.runs.history_answer import chance_words, day
+from uncork.report.runs.newest import newest_section
 from uncork.report.words import effect_text
 from uncork.report.write.terminal_text import (
     write_answer,
@@ -100,9 +102,16 @@ def _facts(history: History) -> Iterator[tuple[str, str]]:
     if history.runs:
         yield "from", day(history.runs[0].started_at)
         yield "to", day(history.runs[-1].started_at)
+    if history.branch:
+        yield "branch", history.branch
 
 
 def _steps(history: History) -> Iterator[Step]:
+    if history.newest is not None and history.newest.outcome is GateOutcome.BROKEN:
+        before, newest = history.runs[-2].id, history.newest.id
+        yield Step(
+            "See what else differs from the run before it:", shlex.join(["uncork", "compare", before, newest])
+        )
     if not history.changes:
         return
     last = history.changes[-1]
@@ -119,6 +128,8 @@ def _steps(history: History) -> Iterator[Step]:
 
 
 def _sections(history: History) -> Iterator[Section]:
+    if history.newest is not None:
+        yield newest_section(history, history.newest)
     chart = _chart(history)
     if chart is not None:
         yield Section("chart", "Over time", (Legend((_MEASURED, _LEVEL)), chart))

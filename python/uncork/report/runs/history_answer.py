@@ -10,6 +10,7 @@ from uncork.model.results.history import History, HistoryChange
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.figures import figure_value
 from uncork.report.headline import capital, join_sentences
+from uncork.report.runs.newest import newest_sentence, newest_warnings
 from uncork.report.words import count_words, effect_text
 from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH
 
@@ -24,7 +25,15 @@ _SURE: Final = 1e-4
 
 
 def _compose_history_answer(history: History) -> str:
-    """Return how the metric changed over the runs: what changed first, then since when and how surely."""
+    """Return whether the newest run is worse, if asked, and how the metric changed over the runs."""
+    changed = _change_answer(history)
+    if history.newest is None:
+        return changed
+    return f"{newest_sentence(history, history.newest)} Change points of the whole series: {changed}"
+
+
+def _change_answer(history: History) -> str:
+    """Return what changed first, then since when and how surely."""
     name = f"{history.metric} of {history.subject}" if history.subject else history.metric
     over = f"over {count_words(len(history.runs), 'run')}"
     if len(history.runs) > 1:
@@ -83,6 +92,8 @@ def _effect(history: History, change: HistoryChange) -> str:
 
 
 def _warnings(history: History) -> Iterator[str]:
+    if history.newest is not None:
+        yield from newest_warnings(history.newest)
     if any(not one.suspected for one in history.changes):
         yield (
             f"Of series that are pure noise, at most {100 * history.false_alarms:g} % show any change; each "
@@ -107,6 +118,12 @@ def _warnings(history: History) -> Iterator[str]:
         yield (
             f"{count_words(history.broken, 'run')} left out: a guard found "
             f"{'it' if history.broken == 1 else 'them'} broken (uncork history --all includes them)."
+        )
+    if history.without_branch:
+        yield (
+            f"{count_words(history.without_branch, 'run')} left out: no branch is recorded with "
+            f"{'it' if history.without_branch == 1 else 'them'}, and git does not find the commit on "
+            f'"{history.branch}" here.'
         )
     if history.left_out:
         yield f"{count_words(history.left_out, 'run')} left out: unfinished or unreadable."

@@ -13,7 +13,8 @@ from uncork.model.units import format_count
 from uncork.report.blocks import Column, Document, Section, Step, Table, Value
 from uncork.report.figures import figure_value
 from uncork.report.words import count_words
-from uncork.report.write.terminal_text import write_answer, write_rows, write_steps
+from uncork.report.write.terminal_text import write_answer, write_items, write_rows, write_steps
+from uncork.stats.run_comparison import KNOWN_RUNS
 
 __all__ = [
     "build_import_document",
@@ -25,6 +26,8 @@ def render_import_terminal(run: RunFigures, console: Console) -> None:
     """Print the metrics of an imported result."""
     document = build_import_document(run)
     write_answer(console, document.answer)
+    if document.reasons:
+        write_items(console, document.reasons)
     write_rows(console, _table(run))
     console.print()
     write_steps(console, document.steps)
@@ -37,7 +40,7 @@ def build_import_document(run: RunFigures) -> Document:
         title=run.id,
         question=run.question,
         answer=f"Imported {many}, measured at {run.started_at[:16].replace('T', ' ')}.",
-        reasons=(),
+        reasons=tuple(_reasons(run)),
         steps=(
             Step("See how a metric changed over comparable runs:", _history(run)),
             Step("List the runs that `uncork compare` can compare it with:", "uncork runs"),
@@ -49,6 +52,23 @@ def build_import_document(run: RunFigures) -> Document:
         sections=(Section("figures", "Metrics", (_table(run),)),),
         version=__version__,
     )
+
+
+def _reasons(run: RunFigures) -> Iterator[str]:
+    """Yield what this result cannot decide, and what is needed instead."""
+    noisy = [one for one in run.figures if one.scale == "ratio"]
+    alone = sum(one.within is None for one in noisy)
+    if alone:
+        part = "" if alone == len(noisy) else f" for {alone} of {count_words(len(noisy), 'metric')}"
+        yield f"The file holds no samples{part}: how much these vary within the run is unknown."
+    if noisy:
+        yield (
+            f"One run decides nothing: `uncork compare` and `uncork history --window` need {KNOWN_RUNS} "
+            "comparable runs of the same series, to know how much they differ."
+        )
+    named = ", ".join(dict.fromkeys(one.name for one in noisy if not one.better))
+    if named and run.asked.get("tool") == "CSV":
+        yield f"Whether more or less is better is unknown for {named}: add the column better to the table."
 
 
 def _history(run: RunFigures) -> str:

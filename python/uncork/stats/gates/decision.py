@@ -33,8 +33,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from uncork.model.results.gate_metrics import GATE_METRICS
-from uncork.model.results.guard import Gate, GateOutcome
+from uncork.model.results.guard import Gate, GateOutcome, metric_of
 from uncork.model.units import count_words
 from uncork.stats.compare import MINIMUM_ROUNDS, e_benjamini_hochberg
 from uncork.stats.effect import Effect
@@ -225,7 +224,7 @@ def _view(one: GateQuestion) -> _View | None:
 
 
 def _effect_view(one: GateQuestion, found: Effect) -> _View:
-    gate, metric, sign = one.gate, GATE_METRICS[one.gate.metric], _sign(one.gate)
+    gate, metric, sign = one.gate, metric_of(one.gate), _sign(one.gate)
     bound = sign * math.log(gate.limit)
     varies = at_baseline(gate) and metric.source == "cost" and metric.unit != "ns"
     good, bad = sorted((sign * _log(found.low), sign * _log(found.high)))
@@ -275,7 +274,7 @@ def _level_view(gate: Gate, found: Level) -> _View:
 
 
 def _sign(gate: Gate) -> float:
-    return 1.0 if GATE_METRICS[gate.metric].better == "lower" else -1.0
+    return 1.0 if metric_of(gate).better == "lower" else -1.0
 
 
 def _kept(e_values: Sequence[float], alpha: float) -> list[bool]:

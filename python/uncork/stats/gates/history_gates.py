@@ -17,8 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from uncork.model.results.gate_metrics import GATE_METRICS
-from uncork.model.results.guard import Gate, GateOutcome
+from uncork.model.results.guard import Gate, GateOutcome, metric_of
 from uncork.stats.gates.decision import Decision, GateQuestion, decide
 from uncork.stats.gates.words import at_baseline, bound_words, change_words, range_words
 from uncork.stats.run_comparison import RunDifference, benjamini_hochberg
@@ -201,4 +200,4 @@ def _allowed_words(one: Beside, bound: str) -> str:
 
 
 def _lower(gate: Gate) -> bool:
-    return GATE_METRICS[gate.metric].better == "lower"
+    return metric_of(gate).better == "lower"

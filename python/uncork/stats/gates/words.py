@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from uncork.model.results.gate_metrics import GATE_METRICS
-from uncork.model.results.guard import Gate
+from uncork.model.results.guard import Gate, metric_of
 from uncork.model.units import format_bytes, format_count, format_duration
 
 __all__ = ["asks_for_better", "at_baseline", "bound_words", "change_words", "number_words", "range_words"]
@@ -26,7 +25,7 @@ def at_baseline(gate: Gate) -> bool:
 def asks_for_better(gate: Gate) -> bool:
     """Return whether a gate requires an improvement on the baseline."""
     none = {"ratio": 1.0, "difference": 0.0}.get(gate.bound)
-    sign = 1.0 if GATE_METRICS[gate.metric].better == "lower" else -1.0
+    sign = 1.0 if metric_of(gate).better == "lower" else -1.0
     return none is not None and (
         sign * gate.limit < sign * none or (gate.limit == none and gate.relation in ("<", ">"))
     )
@@ -44,13 +43,13 @@ def change_words(gate: Gate, change: float, *, signed: bool = False) -> str:
     """Return a change as text: 0.05 is ``5 %``, or ``5 points`` for shares."""
     number = f"{abs(change) * 100:.6g}"
     sign = ("+" if change > 0 else "−") if signed else ""
-    points = GATE_METRICS[gate.metric].unit == "share"
+    points = metric_of(gate).unit == "share"
     return f"{sign}{number} {'point' + 's' * (number != '1') if points else '%'}"
 
 
 def number_words(gate: Gate, value: float) -> str:
     """Return a value of a gate's metric as text, with its unit."""
-    match GATE_METRICS[gate.metric].unit:
+    match metric_of(gate).unit:
         case "ns":
             return format_duration(value)
         case "B":
@@ -69,7 +68,7 @@ def range_words(gate: Gate, estimate: float, low: float, high: float) -> str:
     Examples: ``+5.2 % (+2.1 to +8.4 %)``, ``18.1 ms (17.0 ms to 19.3 ms)``.
     """
     if gate.bound == "value":
-        bounded = math.isfinite(high) and (low > 0.0 or GATE_METRICS[gate.metric].unit == "share")
+        bounded = math.isfinite(high) and (low > 0.0 or metric_of(gate).unit == "share")
         ends = f"{number_words(gate, low)} to {number_words(gate, high)}" if bounded else "unbounded"
         return f"{number_words(gate, estimate)} ({ends})"
     if gate.bound == "ratio" and (estimate >= _TIMES or (math.isfinite(high) and high >= _MANY_TIMES)):

@@ -59,6 +59,7 @@ def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
         case=first.manifest.case,
         started_at=min(one.manifest.started_at for one in parts),
         commit=lambda: first.manifest.commit,
+        branch=lambda: first.manifest.branch,
     )
     with start_run(root, manifest, undone="nothing was merged") as record:
         try:

@@ -17,7 +17,7 @@ from uncork.experiment.spec.guard import check_gates
 from uncork.experiment.spec.schema import Spec
 from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.gate_metrics import GATE_METRICS
-from uncork.model.results.guard import Gate
+from uncork.model.results.guard import Gate, metric_of
 from uncork.model.trial import Cell
 from uncork.requests.guard import GuardRequest, Tell
 from uncork.requests.source import Options, run_source
@@ -90,7 +90,7 @@ def measure_experiment(root: Path, asked: Question, notify: Tell) -> Callable[[]
 
 def _places(gate: Gate, spec: Spec) -> Iterator[Place]:
     """Yield each place where a gate applies: every compared variant in every cell."""
-    metric = GATE_METRICS[gate.metric]
+    metric = metric_of(gate)
     if metric.source == "size":
         others = [name for name in spec.variants if name != spec.baseline]
         for cell, variant in product(cells(spec), others):
@@ -108,13 +108,16 @@ def _places(gate: Gate, spec: Spec) -> Iterator[Place]:
                 if metric.source == "plan":
                     yield Place(gate, _nothing, "", workload, levels, partial(_shapes, subject))
                     continue
-                names = (f"against {spec.baseline}",) if own else FIGURES.get(gate.metric, ())
+                names = (metric.title,) if metric.source == "own" else FIGURES.get(gate.metric, ())
+                names = (f"against {spec.baseline}",) if own else names
                 missing = _missing(gate, spec, workload, cell)
                 yield Place(gate, partial(_figure, subject, names), missing, workload, levels)
 
 
 def _figure(subject: str, names: tuple[str, ...], run: RunFigures) -> Figure | None:
-    return next((one for name in names if (one := run.figure((subject, name))) is not None), None)
+    found = (run.figure((subject, name)) for name in names)
+    # A metric of the file can be 0 or less, which has no ratio to the past.
+    return next((one for one in found if one is not None and (one.scale != "ratio" or one.value > 0)), None)
 
 
 def _size(subject: str, run: RunFigures) -> Figure | None:
@@ -135,7 +138,8 @@ def _nothing(run: RunFigures) -> Figure | None:
 
 
 def _missing(gate: Gate, spec: Spec, workload: str, cell: Cell) -> str:
-    title, own = GATE_METRICS[gate.metric].title, spec.workloads[workload].metric
-    if gate.metric in FIGURES and GATE_METRICS[gate.metric].source in ("latency", "rate"):
+    title, own = metric_of(gate).title, spec.workloads[workload].metric
+    if gate.metric in FIGURES and metric_of(gate).source in ("latency", "rate"):
         return f"the workload is compared by {GATE_METRICS[own].title}, so no effect on {title} is stored"
-    return f"a stored experiment holds no {title} for it{cell.at}"
+    above = " above 0" if metric_of(gate).source == "own" else ""
+    return f"a stored experiment holds no {title}{above} for it{cell.at}"

@@ -11,8 +11,7 @@ from uncork.errors import UsageError
 from uncork.experiment.spec.gates import parse_gate
 from uncork.experiment.spec.problems import hint
 from uncork.model.results.figure import Figure, RunFigures
-from uncork.model.results.gate_metrics import GATE_METRICS
-from uncork.model.results.guard import Gate
+from uncork.model.results.guard import Gate, metric_of
 from uncork.model.units import format_count
 
 __all__ = [
@@ -63,7 +62,7 @@ def gate_figure(gate: Gate, run: RunFigures) -> Figure | None:
 
 def lacking(gate: Gate) -> str:
     """Return why a load has no metric for a gate, as a clause without a full stop."""
-    title = GATE_METRICS[gate.metric].title
+    title = metric_of(gate).title
     if gate.metric in NEEDED:
         return f"{title} needs {format_count(NEEDED[gate.metric])} operations, but fewer succeeded"
     if gate.metric in ("server_cpu", "service_cpu"):

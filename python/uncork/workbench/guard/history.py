@@ -16,8 +16,7 @@ from uncork.analysis.runs.past import BROKEN, ComparablePast, Found, Place, find
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.model.load import LoadOutcome
 from uncork.model.results.figure import RunFigures
-from uncork.model.results.gate_metrics import GATE_METRICS
-from uncork.model.results.guard import GateCheck, GuardSide
+from uncork.model.results.guard import GateCheck, GuardSide, metric_of
 from uncork.model.stored_run import BASELINE
 from uncork.report.words import count_words
 from uncork.requests.guard import Tell, command_text, headers_of
@@ -105,7 +104,7 @@ def _check(place: Place, found: Found, decision: Decision) -> GateCheck:
         reason=decision.reason,
         baseline=found.baseline,
         candidate=found.candidate,
-        unit=found.unit if found.unit is not None else GATE_METRICS[place.gate.metric].unit,
+        unit=found.unit if found.unit is not None else metric_of(place.gate).unit,
         ratio=decision.ratio,
         low=decision.low,
         high=decision.high,

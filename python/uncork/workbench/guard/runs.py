@@ -60,6 +60,11 @@ def guard_load(root: Path, wanted: GuardRequest, notify: Tell) -> GuardResult:
         experiment = read_experiment(folder, fixed)
         measure = None if wanted.stored else measure_experiment(root, experiment, notify)
         return _history(root, experiment, measure, notify)
+    if kind == "import":
+        raise UsageError(
+            f"{folder.name} is a result of another tool, which a guard cannot measure again; judge the "
+            "newest of its series with: uncork history METRIC --window 20"
+        )
     if kind != "load":
         raise UsageError(
             f"{folder.name} is a run of kind {kind}; guard a stored load (uncork load sql, load http), a "

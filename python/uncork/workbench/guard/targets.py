@@ -15,7 +15,7 @@ from uncork.experiment.guard.gate_evidence import GateEvidence, gate_evidence
 from uncork.experiment.guard.sides import Side
 from uncork.experiment.guard.turns import Role, turn_ns
 from uncork.model.results.gate_metrics import GATE_METRICS
-from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardSide
+from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardSide, metric_of
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.units import format_count
 from uncork.requests.guard import Tell, command_text, headers_of
@@ -176,7 +176,7 @@ def _judged(
         for gate in gates
     ]
     asked = [
-        GateQuestion(gate, one.evidence, POINTS if GATE_METRICS[gate.metric].source == "share" else PRACTICAL)
+        GateQuestion(gate, one.evidence, POINTS if metric_of(gate).source == "share" else PRACTICAL)
         for gate, one in zip(gates, found, strict=True)
     ]
     return found, decide(asked, confidence=confidence)
@@ -191,7 +191,7 @@ def _check(gate: Gate, found: GateEvidence, rounds: int, decision: Decision) -> 
         reason=decision.reason,
         baseline=found.baseline,
         candidate=found.candidate,
-        unit=GATE_METRICS[gate.metric].unit,
+        unit=metric_of(gate).unit,
         ratio=decision.ratio,
         low=decision.low,
         high=decision.high,

@@ -47,6 +47,7 @@ def merge_runs(root: Path, runs: Sequence[str]) -> Path:
         options=_options(parts),
         started_at=min(part.manifest.started_at for part in parts),
         commit=lambda: first.manifest.commit,
+        branch=lambda: first.manifest.branch,
     )
     with start_run(root, manifest, undone="nothing was merged") as record:
         for part in parts:

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Final
 
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.results.imported import ImportedRun
-from uncork.profile.imported.reading import read_result
+from uncork.profile.imported.criterion import FILES
+from uncork.profile.imported.reading import read_folder, read_results
 from uncork.store.imports import write_figures
 from uncork.store.layout import KEPT, list_runs
 from uncork.workbench.run_record import draft, start_run
 
-__all__ = ["Imported", "import_result"]
+__all__ = ["Imported", "Labels", "import_results"]
+
+
+_DEPTH: Final = 4
+"""A benchmark of Criterion has at most a group, a function and a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What the caller says about results: their series, time, commit and branch. These override the file."""
+
+    name: str | None = None
+    at: datetime | None = None
+    commit: str | None = None
+    branch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,51 +46,113 @@ class Imported:
     before: bool
 
 
-def import_result(
-    root: Path, path: Path, *, name: str | None = None, at: datetime | None = None, commit: str | None = None
-) -> Imported:
-    """Store a result of another tool as a run under `root`, dated when the tool ran.
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What was read of a file or folder, its digest, and when it was last changed."""
 
-    That time is `at`, or else the time in the file, or else when the file was last changed (`guessed`).
-    `name` is the series, shared by comparable results. `commit` is the commit that was measured.
+    found: list[ImportedRun]
+    digest: str
+    changed: datetime
+
+
+def import_results(root: Path, path: Path, labels: Labels = Labels()) -> list[Imported]:
+    """Store the results in a file (or folder of Criterion) as runs under `root`, dated when the tool ran.
+
+    That time is the caller's, or else the time in the file, or else when the file was last changed
+    (`guessed`). A table holds several runs.
 
     Raises:
-        UsageError: if the file cannot be read, or was not written by a known tool.
-        SetupError: if the run cannot be written.
+        UsageError: if the file cannot be read, or was not written by a known tool; if it holds several runs,
+            and the caller gives one time or commit for all.
+        SetupError: if a run cannot be written.
     """
+    source = _read_folder(path) if path.is_dir() else _read_file(path)
+    if len(source.found) > 1 and (labels.at is not None or labels.commit is not None):
+        option = "--at" if labels.at is not None else "--commit"
+        raise UsageError(
+            f"{option}: {path} holds {len(source.found)} runs, each with its own time and commit; leave out "
+            f"{option}"
+        )
+    known = _known(root)
+    return [_import(root, path, source, result, labels, known) for result in source.found]
+
+
+def _import(
+    root: Path,
+    path: Path,
+    source: _Source,
+    result: ImportedRun,
+    labels: Labels,
+    known: Mapping[tuple[str, str, str], Path],
+) -> Imported:
+    stated = datetime.fromisoformat(result.started_at) if result.started_at else None
+    when = (labels.at or stated or source.changed).astimezone(UTC)
+    started_at = when.isoformat(timespec="seconds")
+    name = labels.name or result.series
+    asked = {"tool": result.tool, "series": name, **result.asked}
+    digest = result.digest or source.digest
+    before = known.get((digest, _key(asked), started_at))
+    if before is not None:
+        return Imported(before, result, started_at, guessed=False, before=True)
+    folder = _store(
+        root,
+        result,
+        name or _word(result.tool),
+        when,
+        labels,
+        {"file": str(path), "sha256": digest, "asked": asked},
+    )
+    guessed = labels.at is None and stated is None
+    return Imported(folder, result, started_at, guessed=guessed, before=False)
+
+
+def _read_file(path: Path) -> _Source:
     try:
         data = path.read_bytes()
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    return _Source(read_results(_text(data, path), str(path)), hashlib.sha256(data).hexdigest(), changed)
+
+
+def _read_folder(path: Path) -> _Source:
+    """Read the newest results of Criterion in its folder; deeper folders are not searched."""
     try:
-        text = data.decode()
+        files = sorted(
+            one
+            for depth in range(_DEPTH)
+            for name in FILES
+            for one in path.glob("*/" * depth + f"new/{name}")
+        )
+        texts = {one.relative_to(path).as_posix(): _text(one.read_bytes(), one) for one in files}
+        changed = max((one.stat().st_mtime for one in files), default=0.0)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
+    return _Source([read_folder(texts, str(path))], digest, datetime.fromtimestamp(changed, UTC))
+
+
+def _text(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not text: byte {error.start} is not UTF-8") from error
-    result = read_result(text, str(path))
-    stated = datetime.fromisoformat(result.started_at) if result.started_at else None
-    when = (at or stated or changed).astimezone(UTC)
-    digest = hashlib.sha256(data).hexdigest()
-    series = name or _word(result.tool)
-    asked = {"tool": result.tool, "series": name or "", **result.asked}
-    started_at = when.isoformat(timespec="seconds")
-    known = _already(root, digest, asked, started_at)
-    if known is not None:
-        return Imported(known, result, started_at, guessed=False, before=True)
-    guessed = at is None and stated is None
-    folder = _store(root, result, series, when, commit, {"file": str(path), "sha256": digest, "asked": asked})
-    return Imported(folder, result, started_at, guessed=guessed, before=False)
 
 
-def _already(root: Path, digest: str, asked: dict[str, str], started_at: str) -> Path | None:
+def _known(root: Path) -> dict[tuple[str, str, str], Path]:
+    """Return the imported runs by their digest, series and time."""
+    found = {}
     for manifest in list_runs(root):
         if isinstance(manifest, StoreError) or manifest.kind != "import":
             continue
-        options = manifest.options
-        same = options.get("sha256") == digest and options.get("asked") == asked
-        if same and manifest.started_at == started_at:
-            return root / manifest.id
-    return None
+        options: Mapping[str, Any] = manifest.options
+        key = (str(options.get("sha256")), _key(options.get("asked", {})), manifest.started_at)
+        found[key] = root / manifest.id
+    return found
+
+
+def _key(asked: Mapping[str, object]) -> str:
+    return repr(sorted(asked.items()))
 
 
 def _store(
@@ -81,7 +160,7 @@ def _store(
     result: ImportedRun,
     series: str,
     when: datetime,
-    commit: str | None,
+    labels: Labels,
     options: dict[str, object],
 ) -> Path:
     environment = {section: dict(facts) for section, facts in result.environment.items()}
@@ -92,7 +171,8 @@ def _store(
         server="",
         options={**options, "environment": environment},
         started_at=when.isoformat(timespec="seconds"),
-        commit=lambda: commit,
+        commit=lambda: labels.commit or result.commit or None,
+        branch=lambda: labels.branch or result.branch or None,
     )
     undone = "nothing was imported"
     try:
