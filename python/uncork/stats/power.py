@@ -26,6 +26,7 @@ from typing import Literal
 
 import numpy as np
 
+from uncork.model.units import share_text
 from uncork.stats.interval import radius
 
 __all__ = [
@@ -95,7 +96,7 @@ class StdDevs:
             "blocks": "more blocks or more rounds narrow the interval; longer blocks do not",
             "cycles": "more measuring time narrows the interval, in any round",
         }[name]
-        return f"{most / whole:.0%} of the variance is between {name}: {remedy}"
+        return f"{share_text(most / whole)} of the variance is between {name}: {remedy}"
 
 
 @dataclass(frozen=True, slots=True)

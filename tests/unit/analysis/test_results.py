@@ -147,7 +147,7 @@ def test_the_run_adds_up_its_sittings(result):
 
 def test_the_correction_counts_what_was_compared(result):
     assert result.correction.startswith("4 comparisons share one error rate")
-    assert "at most 5%" in result.correction
+    assert "at most 5 %" in result.correction
 
 
 def test_every_number_is_one_that_json_can_hold(result):

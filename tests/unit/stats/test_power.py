@@ -38,11 +38,15 @@ def test_parts_of_hand_made_data():
 
 
 def test_the_sentence_names_the_part_that_dominates():
-    assert StdDevs(0.3, 0.0, 0.001).sentence(2, 4) == (
-        "100% of the variance is between cycles: more measuring time narrows the interval, in any round"
+    assert StdDevs(0.3, 0.0, 0.01).sentence(2, 4) == (
+        "99.1 % of the variance is between cycles: more measuring time narrows the interval, in any round"
     )
-    assert StdDevs(0.3, 0.0, 0.1).sentence(2, 100).startswith("96% of the variance is between rounds: more r")
-    assert StdDevs(0.01, 0.1, 0.0).sentence(2, 1).startswith("99% of the variance is between blocks: more b")
+    assert (
+        StdDevs(0.3, 0.0, 0.1).sentence(2, 100).startswith("96 % of the variance is between rounds: more r")
+    )
+    assert (
+        StdDevs(0.01, 0.1, 0.0).sentence(2, 1).startswith("99.0 % of the variance is between blocks: more b")
+    )
     assert StdDevs(0, 0, 0).sentence(2, 1) == "there is no variance: every cycle gave the same ratio"
 
 

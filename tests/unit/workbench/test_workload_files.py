@@ -69,6 +69,6 @@ def test_nothing_captured_and_folders_with_files_are_refused(tmp_path):
 def test_the_answer_says_what_is_covered_and_what_is_missing():
     missing = tuple(NotCaptured(n, "", f"reason {n}", 0.1 + n / 100) for n in range(5))
     first, second, third = captured_answer(workload(statement(1, 2.0, (("a",),)), missing=missing))
-    assert first == "Captured 1 statement with 10% of the time of all statements, at 2 executions a second."
+    assert first == "Captured 1 statement with 10 % of the time of all statements, at 2 executions a second."
     assert second == "Values of parameters: drawn from the columns' statistics for 1 of them."
-    assert third.startswith("Missing: 5 statements (14.0%: reason 4; ") and "2 other reasons" in third
+    assert third.startswith("Missing: 5 statements (14 %: reason 4; ") and "2 other reasons" in third

@@ -434,8 +434,8 @@ def _combined_values(metrics: Sequence[ArmMetric]) -> dict[tuple[str, str, str],
 def _correction(count: int, confidence: float) -> str:
     return (
         f'{count} comparison{"s" * (count != 1)} share one error rate: of the verdicts "faster" and '
-        f'"slower", at most {1 - confidence:.0%} are expected to be false (e-BH over all comparisons); '
-        "intervals are valid at any number of looks"
+        f'"slower", at most {100 - confidence * 100:g} % are expected to be false (e-BH over all '
+        "comparisons); intervals are valid at any number of looks"
     )
 
 

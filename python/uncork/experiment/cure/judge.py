@@ -15,7 +15,7 @@ from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.bill import saved_by
 from uncork.model.database.workload import CapturedStatement
 from uncork.model.results.cure import PRACTICAL, Change, ChangeState, Net, StatementEffect
-from uncork.model.units import count_words, format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration, share_text
 from uncork.stats.combined import Bounded, difference
 
 __all__ = ["COST_SHARE", "PRACTICAL", "SLOWER", "choose", "doubt", "judge", "kept", "state_of"]
@@ -72,7 +72,9 @@ def judge(
     template = None if worst is None else worst.template
     if net.high < 0:
         return "harmful", f"The captured statements together take longer: {_saving(net)}.", template
-    rest = f" Statements with {unknown:.0%} of the time were not measured." if unknown >= 0.005 else ""
+    rest = (
+        f" Statements with {share_text(unknown)} of the time were not measured." if unknown >= 0.005 else ""
+    )
     state, reason = _by_net(net, template, expected=arm.kind != "control")
     return state, f"{reason}{rest}", template
 
@@ -154,7 +156,7 @@ def _by_net(net: Net, slower: int | None, *, expected: bool) -> tuple[ChangeStat
     if net.high >= least:
         return "unclear", f"The measurement was too short to decide: it saves {_saving(net)}."
     if expected:
-        return "not cured", f"It saves less than {PRACTICAL:.0%} of the time: {_saving(net)}."
+        return "not cured", f"It saves less than {PRACTICAL * 100:g} % of the time: {_saving(net)}."
     return "not cured", f"As expected, it does not help: it saves {_saving(net)}."
 
 
@@ -192,7 +194,10 @@ def _harm(one: StatementEffect) -> str:
 
 
 def _saving(net: Net) -> str:
-    share = f", {net.saved / net.before:.0%} of {_seconds(net.before)}" if net.before > 0 else ""
+    share = ""
+    if net.before > 0:
+        part = f"{100 * net.saved / net.before:.0f} %".replace("-", "\N{MINUS SIGN}")
+        share = f", {part} of {_seconds(net.before)}"
     return (
         f"{_seconds(net.saved)} per hour{share} (95 % interval: {_seconds(net.low)} to {_seconds(net.high)})"
     )

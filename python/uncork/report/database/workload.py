@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 from uncork.model.database.workload import CapturedWorkload, ValueOrigin
-from uncork.model.units import count_words
+from uncork.model.units import count_words, share_text
 
 __all__ = ["captured_answer", "origin_words"]
 
@@ -31,7 +31,7 @@ def captured_answer(workload: CapturedWorkload) -> tuple[str, ...]:
     covered = sum(one.share for one in captured)
     rate = sum(one.calls_per_hour for one in captured) / 3600
     found = [
-        f"Captured {count_words(len(captured), 'statement')} with {covered:.0%} of the time of all "
+        f"Captured {count_words(len(captured), 'statement')} with {share_text(covered)} of the time of all "
         f"statements, at {rate:.4g} executions a second."
     ]
     origins = Counter(one.origin for one in captured if one.origin != "none")
@@ -43,7 +43,7 @@ def captured_answer(workload: CapturedWorkload) -> tuple[str, ...]:
         for one in workload.missing:
             shares[one.reason] = shares.get(one.reason, 0.0) + one.share
         largest = sorted(shares.items(), key=lambda one: -one[1])[:_MOST_REASONS]
-        listed = "; ".join(f"{share:.1%}: {reason}" for reason, share in largest)
+        listed = "; ".join(f"{share_text(share)}: {reason}" for reason, share in largest)
         more = len(shares) - _MOST_REASONS
         others = f"; and {count_words(more, 'other reason')}" if more > 0 else ""
         found.append(f"Missing: {count_words(len(workload.missing), 'statement')} ({listed}{others}).")

@@ -26,7 +26,7 @@ from uncork.model.results.advice import AdviceResult
 from uncork.model.results.cure import Change, CureResult, Tried
 from uncork.model.results.database import Missing
 from uncork.model.stored_run import RunStatus
-from uncork.model.units import count_words, format_bytes, format_duration
+from uncork.model.units import count_words, format_bytes, format_duration, share_text
 from uncork.report.cure.answer import answer_cure
 from uncork.requests.jobs import CureJob
 from uncork.store.cures import read_cure
@@ -300,7 +300,7 @@ def _announcement(job: CureJob, state: _State, provable: Sequence[Plan]) -> str:
     )
     return (
         f"tries the changes of {many} within {format_duration(job.budget_s * 1e9)}; {reading}; the captured "
-        f"workload is {covered:.0%} of the statements' time"
+        f"workload is {share_text(covered)} of the statements' time"
     )
 
 
@@ -375,7 +375,7 @@ def _not_captured(workload: CapturedWorkload) -> tuple[Missing, ...]:
     return tuple(
         Missing(
             f"statement {one.template}",
-            f"{one.reason}: {one.share:.0%} of the statements' time is not measured",
+            f"{one.reason}: {share_text(one.share)} of the statements' time is not measured",
             "",
         )
         for one in workload.missing

@@ -10,6 +10,7 @@ from typing import Final
 
 from uncork.errors import SetupError, UsageError
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.units import share_text
 from uncork.profile.workload.literals import quoted, with_values
 from uncork.report.database.workload import captured_answer, origin_words
 
@@ -116,7 +117,7 @@ def _readme(workload: CapturedWorkload, scripts: int, folder: Path) -> str:
         "| statement | executions a second | share of the time | values |",
         "|---|---|---|---|",
         *(
-            f"| {one.template} | {one.calls_per_hour / 3600:.4g} | {one.share:.1%} "
+            f"| {one.template} | {one.calls_per_hour / 3600:.4g} | {share_text(one.share)} "
             f"| {origin_words(one.origin)} |"
             for one in workload.statements
         ),
@@ -126,7 +127,7 @@ def _readme(workload: CapturedWorkload, scripts: int, folder: Path) -> str:
     if workload.missing:
         lines += ["", "Missing:", ""]
         lines += [
-            f"- statement {one.template}, {one.share:.1%} of the time: {one.reason}"
+            f"- statement {one.template}, {share_text(one.share)} of the time: {one.reason}"
             for one in workload.missing
         ]
     return "\n".join(lines) + "\n"

@@ -17,7 +17,7 @@ from uncork.experiment.spec.sqltext import bind, names_in
 from uncork.model.redaction import redact
 from uncork.model.source_table import SourceColumn, SourceTable
 from uncork.model.tables.database import DATABASE_TABLES
-from uncork.model.units import count_words, format_duration
+from uncork.model.units import count_words, format_duration, share_text
 from uncork.profile.statement_parts import StatementParts, logged_values, statement_parts
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import read_manifest
@@ -147,9 +147,8 @@ def _of_log(folder: Path) -> Iterator[_Candidate]:
                 for name, value in _values(found, example.parameters):
                     samples.setdefault(name, []).append(value)
         parts = parts or statement_parts(template.text, template=True)
-        cost = (
-            f"takes {format_duration(template.sum_ns)} in this log, {template.share:.0%} of the time of all"
-        )
+        share = share_text(template.share)
+        cost = f"takes {format_duration(template.sum_ns)} in this log, {share} of the time of all"
         stored = {name: tuple(values) for name, values in samples.items()}
         yield _Candidate(template.number, template.text, parts, cost, stored, {})
 
@@ -169,9 +168,8 @@ def _values(parts: StatementParts, parameters: str) -> Iterator[tuple[str, str |
 def _of_database(folder: Path) -> Iterator[_Candidate]:
     for template in stored_database_result(folder).templates:
         parts = statement_parts(template.text, template=True)
-        cost = (
-            f"kept {template.sessions:.2g} sessions busy on average, {template.share:.0%} of the time of all"
-        )
+        share = share_text(template.share)
+        cost = f"kept {template.sessions:.2g} sessions busy on average, {share} of the time of all"
         yield _Candidate(template.number, template.text, parts, cost, {}, {})
 
 
@@ -217,7 +215,7 @@ def _of_load(folder: Path) -> Iterator[_Candidate]:
             else {part.name: order[used[part.number - 1]] for part in parts.parts if part.number is not None}
         )
         executed = count_words(row["executions"], "execution")
-        cost = f"takes {row['sum_ns'] / total:.0%} of the load's time, in {executed}"
+        cost = f"takes {share_text(row['sum_ns'] / total)} of the load's time, in {executed}"
         own = {part: ranges[name] for part, name in written.items() if name in ranges}
         literal = (
             {}

@@ -68,8 +68,8 @@ def test_the_net_gain_names_what_it_does_not_know():
 @pytest.mark.parametrize(
     ("effects", "state", "worst", "words"),
     [
-        ([effect(1, 0.5, 0.4, 0.6)], "cured", None, "saves 18 s per hour, 50% of 36 s"),
-        ([effect(1, 0.99, 0.98, 1.0)], "not cured", None, "less than 3% of the time"),
+        ([effect(1, 0.5, 0.4, 0.6)], "cured", None, "saves 18 s per hour, 50 % of 36 s"),
+        ([effect(1, 0.99, 0.98, 1.0)], "not cured", None, "less than 3 % of the time"),
         ([effect(1, 0.97, 0.9, 1.05)], "unclear", None, "too short to decide"),
         ([effect(1, 0.5, 0.4, 0.6), effect(2, 1.5, 1.3, 1.7)], "harmful", 2, "1.5 times as long"),
         ([effect(1, 0.5, 0.4, 0.6), effect(2, 1.5, 1.3, 1.7, rate=36.0, before_s=0.01)], "cured", 2,
@@ -97,7 +97,7 @@ def test_a_refusal_comes_before_every_figure():
 
 def test_what_was_not_measured_is_said_with_the_verdict():
     _, reason, _ = judge(INDEX, [effect(1, 0.5, 0.4, 0.6)], Net(18, 14, 21, 36), unknown=0.25)
-    assert reason.endswith("Statements with 25% of the time were not measured.")
+    assert reason.endswith("Statements with 25 % of the time were not measured.")
 
 
 def change(name, state, low=None, kind="index"):
