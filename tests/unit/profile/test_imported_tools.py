@@ -291,6 +291,15 @@ def test_repeated_values_are_samples():
     assert figure.better == ""
 
 
+@pytest.mark.parametrize(
+    ("metric", "better"), [("p99", "lower"), ("p99.9", "lower"), ("latency_mean", "lower"), ("tps", "higher"),
+                           ("throughput", "higher"), ("p99 of x", ""), ("rows", "")],
+)  # fmt: skip
+def test_the_name_of_a_metric_can_say_which_direction_is_better(metric, better):
+    (found,) = read_results(f"time,metric,value\n2026-05-01,{metric},1\n", "x.csv")
+    assert found.figures[0].better == better
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_separators_capitals_blanks_and_marks_of_spreadsheets(separator):
     text = "\ufeff" + "Time,Metric,Value,Unit,Better\r\n2026-05-01, queue ,3,,lower\r\n\r\n".replace(

@@ -298,7 +298,8 @@ def _newest(
         raise UsageError("--window: there is no comparable run to judge")
     if not figure.better:
         raise UsageError(
-            f'--window: neither more nor less "{figure.name}" is better, so no run can be judged by it'
+            f'--window: neither more nor less "{figure.name}" is better, so no run can be judged by it; an '
+            'imported table can say which in its column "better"'
         )
     timed = [(seconds_of(run), one) for run, one in points]
     start = max(0, len(timed) - 1 - window)

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ _UNITS: Final[Mapping[str, tuple[FigureUnit, float, Direction]]] = {
     **{name: ("/s", 1.0, "higher") for name in _RATES},
 }
 """The base unit of each unit, its factor, and which direction is better unless the row says so."""
+_QUANTILE: Final = re.compile(r"p\d{1,2}(?:\.\d+)?")
 _EPOCH: Final = range(10**9, 10**10)
 
 
@@ -110,8 +112,16 @@ def _row(row: Mapping[str, str]) -> _Row:
         metric=row["metric"],
         value=_number(row["value"]) * factor,
         unit=base,
-        better=_better(row.get("better", "")) or usual,
+        better=_better(row.get("better", "")) or usual or _by_name(row["metric"]),
     )
+
+
+def _by_name(metric: str) -> Direction:
+    """Return which direction is better for a name that says so; an empty text for others."""
+    name = metric.lower()
+    if _QUANTILE.fullmatch(name) or name.startswith(("latency", "duration")):
+        return "lower"
+    return "higher" if name == "throughput" or name in _RATES else ""
 
 
 def _better(text: str) -> Direction:
