@@ -89,9 +89,10 @@ def servers_of(
     for file in files:
         read[file.server] += 1
         entries[file.server] += file.entries
-    times, executions = Counter[tuple[str, int]](), Counter[str]()
+    times: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    executions = Counter[str]()
     for row in _by_template(tables["log_origins"]):
-        times[row["server"], row["template"]] += row["sum_us_sum"]
+        times[row["server"]].append((row["sum_us_sum"], row["template"]))
         executions[row["server"]] += row["executions_sum"]
     errors = Counter[str]()
     for row in tables["log_errors"].select(["server", "severity", "count"]).to_pylist():
@@ -100,12 +101,8 @@ def servers_of(
     found = []
     for one in facts["servers"]:
         name, peak, sessions, points = (one[key] for key in ("name", "peak", "most_sessions", "checkpoints"))
-        ranked = sorted(
-            ((spent, number) for (server, number), spent in times.items() if server == name),
-            key=lambda item: (-item[0], texts[item[1]]),
-        )
-        spent = sum(each for each, _ in ranked)
-        most, number = ranked[0] if ranked else (0, None)
+        spent = sum(each for each, _ in times[name])
+        most, number = min(times[name], key=lambda one: (-one[0], texts[one[1]]), default=(0, None))
         found.append(
             LogServer(
                 name=name,
