@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from uncork.errors import UsageError
+from uncork.profile.logs import LogRequest, read_logs
 from uncork.profile.objects.layouts import undated
 from uncork.workbench.profile.log_files import log_request
 from uncork.workbench.profile.log_servers import LogServers
+from uncork.workbench.profile.log_updates import repeated_updates
 
 ENTRY = "2026-01-01 00:00:00.000 UTC [7] u@d app LOG:  duration: 1.500 ms  statement: SELECT 1\n"
 
@@ -129,3 +131,16 @@ def test_without_names_nothing_changes(tmp_path: Path):
     plain = log_request([str(tmp_path)], None, (None, None), 1)
     assert log_request([str(tmp_path)], None, (None, None), 1, servers=LogServers()) == plain
     assert plain.servers == ()
+
+
+def test_equal_keys_on_two_servers_are_two_rows(tmp_path: Path):
+    log = "".join(
+        ENTRY.replace("SELECT 1", f"UPDATE t SET a = 1 WHERE id = {number}") for number in range(200)
+    )
+    for name in "ab":
+        (tmp_path / f"{name}.log").write_text(log)
+    logs = (tmp_path / "a.log", tmp_path / "b.log")
+    for servers, followed in (((), 200), (("a", "b"), 0)):
+        request = LogRequest(logs, servers=servers)
+        (row,) = repeated_updates(request, read_logs(request)).to_pylist()
+        assert (row["updates"], row["followed"], row["unchanged"]) == (400, followed, followed)

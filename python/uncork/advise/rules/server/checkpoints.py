@@ -85,7 +85,7 @@ def _in_log(log: LogResult) -> Iterator[Finding]:
     (name, work), *others = sorted(early, key=lambda one: -one[1].wal)
     on = f" on server {name}" if log.servers else ""
     each = format_duration(1e9 * seconds / work.wal)
-    also = f"So it is{on_servers(Counter(name for name, _ in others))}."
+    also = f"The same happened{on_servers(Counter(name for name, _ in others))}."
     yield Finding(
         RULE.name,
         f"The amount of WAL (max_wal_size) forced {work.wal} checkpoints{on}, one every {each}",
