@@ -197,8 +197,8 @@ class LogFollower:
     """
 
     def __new__(cls, request: bytes, events: _EventFiles | None = None) -> LogFollower: ...
-    def add(self, path: str) -> None:
-        """Follow another path too."""
+    def add(self, path: str, server: str) -> None:
+        """Follow another path too, which a server writes; its name may be empty."""
 
     def poll(self) -> bool:
         """Read what has been written since, up to some amount. Return whether there may be more."""

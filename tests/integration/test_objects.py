@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import os
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from uncork.profile.logs import read_logs
 from uncork.profile.objects import client
 from uncork.profile.objects.reading import ObjectReader
 from uncork.workbench.profile.log_files import log_request
+from uncork.workbench.profile.log_servers import LogServers
 from uncork.workbench.profile.log_updates import repeated_updates
 
 START = datetime(2026, 11, 27, 4, tzinfo=UTC)
@@ -286,3 +288,27 @@ def test_ctrl_c_ends_a_read_whose_server_is_silent_and_keeps_what_was_read(serve
     reading = read_logs(log_request(["s3://logs/a.log"], None, (None, None), 1), interrupt)
     assert reading.facts["stopped"]
     assert reading.facts["entries"] > 0
+
+
+def test_prefixes_of_a_bucket_are_servers(server):
+    for hour in range(4, 7):
+        for name in ("a", "b", "other"):
+            key = f"prod/{name}/error/postgresql.log.2026-11-27-{hour:02}"
+            server.put(key, log(hour - 4, table=ord(name[0])), START + timedelta(hours=hour - 3))
+    period = ("2026-11-27 05:05", "2026-11-27 05:06")
+    patterns = (("one", "s3://logs/prod/a"), ("two", "s3://logs/prod/b/"), ("three", "s3://logs/*/other/**"))
+    for servers, names in (
+        (LogServers(by_folder=True), ("a", "b", "other")),
+        (LogServers(patterns), ("one", "three", "two")),
+    ):
+        request = log_request(["s3://logs/"], None, period, 1, servers=servers)
+        assert (request.servers, request.outside) == (names, 6)
+        counts = Counter(row["server"] for row in tables(read_logs(request))["log_origins"])
+        assert set(counts) == set(names)
+    chosen = LogServers(by_folder=True, only=("a",))
+    request = log_request(["s3://logs/"], None, period, 1, servers=chosen)
+    assert (len(request.paths), request.outside, request.other_servers) == (1, 2, ("b", "other"))
+    server.put("prod/late/postgresql.log.2026-11-27-23", log(19), START + timedelta(hours=20))
+    late = LogServers(by_folder=True, only=("late",))
+    with pytest.raises(UncorkError, match="none of the 1 objects of late"):
+        log_request(["s3://logs/prod/"], None, period, 1, servers=late)

@@ -23,6 +23,8 @@ pub(crate) const LONGEST: usize = 64 << 20;
 pub(crate) struct Block {
     /// The number of its log.
     pub(crate) file: u32,
+    /// The number of the server that wrote it.
+    pub(crate) server: u32,
     /// The number of blocks before it, in all logs.
     pub(crate) turn: u64,
     /// Its offset in its log, in bytes.
@@ -60,6 +62,8 @@ pub(crate) struct Cutter<'a> {
     pub(crate) prefix: Option<Prefix>,
     /// When the log was last written to.
     pub(crate) written: Written,
+    /// The number of the server that wrote the log.
+    pub(crate) server: u32,
     pub(crate) exchange: &'a mut dyn Exchange,
     pub(crate) turn: u64,
     /// A buffer that was taken but not used.
@@ -171,6 +175,7 @@ impl Cutter<'_> {
             };
             let block = Block {
                 file,
+                server: self.server,
                 turn: self.turn,
                 offset,
                 dialect: shared.clone(),

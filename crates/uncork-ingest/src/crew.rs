@@ -5,7 +5,7 @@
 //! buffers to the reader. `crate::pool` explains why no thread can wait for ever.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -40,6 +40,8 @@ const STDIN: &str = "-";
 pub struct Request {
     /// Files and objects, in the order in which they were written; `-` is standard input.
     pub paths: Vec<PathBuf>,
+    /// The server that wrote each path. Empty if all were written by one server without a name.
+    pub servers: Vec<String>,
     /// The objects among the paths.
     pub objects: Option<Arc<dyn Objects>>,
     /// The `log_line_prefix`; otherwise it is detected for each log.
@@ -59,6 +61,22 @@ pub struct Request {
 }
 
 impl Request {
+    /// Return the names of all servers, in alphabetical order, and the number of each path's server.
+    pub(crate) fn servers(&self) -> (Vec<String>, Vec<u32>) {
+        let names: BTreeSet<&String> = self.servers.iter().collect();
+        let names: Vec<String> = names.into_iter().cloned().collect();
+        let number = |at| {
+            let name = self.servers.get(at)?;
+            u32::try_from(names.binary_search(name).ok()?).ok()
+        };
+        let numbers = (0..self.paths.len()).map(|at| number(at).unwrap_or(0));
+        let numbers = numbers.collect();
+        if names.is_empty() {
+            return (vec![String::new()], numbers);
+        }
+        (names, numbers)
+    }
+
     /// Return the objects that a path is one of, and when it was written; `None` for a file.
     fn object(&self, path: &Path) -> Option<(&dyn Objects, Written)> {
         let objects = self.objects.as_deref()?;
@@ -71,6 +89,8 @@ impl Request {
 pub struct FileReport {
     /// Its path; in an archive followed by the member's name.
     pub name: String,
+    /// The number of the server that wrote it.
+    pub server: u32,
     /// Bytes, after decompression.
     pub bytes: u64,
     /// The name of the format or the wrapper; `None` if it was not recognized.
@@ -113,6 +133,8 @@ impl FileReport {
 pub struct Report {
     /// The files in the order in which they were read; places refer to them by number.
     pub files: Vec<FileReport>,
+    /// The names of the servers, by number.
+    pub servers: Vec<String>,
     /// The entries of all files.
     pub gathered: Gathered,
     /// Whether it was stopped before the end.
@@ -154,6 +176,7 @@ fn gather_with(
     // Space for all buffers, and for the failure of each scanner: sending never blocks.
     let (blocks_in, blocks_out) = bounded(pool.count());
     let (scanned_in, scanned_out) = bounded(pool.count() + threads);
+    let (servers, _) = &request.servers();
     let mut writers = Vec::new();
     for part in 0..threads {
         let files = request.events.as_deref();
@@ -174,7 +197,7 @@ fn gather_with(
             .into_iter()
             .map(|events| {
                 let (blocks, scanned) = (blocks_out.clone(), scanned_in.clone());
-                scope.spawn(move || scan(request, control, events, &blocks, &scanned))
+                scope.spawn(move || scan(request, servers, control, events, &blocks, &scanned))
             })
             .collect();
         drop((blocks_out, scanned_in));
@@ -200,6 +223,7 @@ fn gather_with(
         ordered.finish(&mut gathered, &mut files);
         Ok(Report {
             files,
+            servers: servers.clone(),
             gathered,
             stopped: control.is_stopped(),
         })
@@ -216,16 +240,19 @@ pub(crate) fn read(
         cutter: Cutter {
             prefix: request.prefix.clone(),
             written: written(None),
+            server: 0,
             exchange,
             turn: 0,
             spare: None,
         },
         files: Vec::new(),
     };
-    for path in &request.paths {
+    let (_, servers) = request.servers();
+    for (path, server) in request.paths.iter().zip(servers) {
         if control.is_stopped() {
             break;
         }
+        reading.cutter.server = server;
         let object = request.object(path);
         reading.cutter.written = match object {
             Some((_, written)) => written,
@@ -298,6 +325,7 @@ impl Reading<'_> {
         let end = self.cutter.cut(number, offset, reader);
         self.files.push(FileReport {
             name: name.to_owned(),
+            server: self.cutter.server,
             bytes: end.bytes,
             begin: offset,
             ..FileReport::default()
@@ -313,6 +341,7 @@ impl Reading<'_> {
         if self.files.len() == before {
             self.files.push(FileReport {
                 name: path.to_string_lossy().into_owned(),
+                server: self.cutter.server,
                 ..FileReport::default()
             });
         }
@@ -331,6 +360,7 @@ impl Visit for Reading<'_> {
 /// Scan blocks until there are no more.
 fn scan(
     request: &Request,
+    servers: &[String],
     control: &Control,
     mut events: Option<Events>,
     blocks: &Receiver<Block>,
@@ -345,7 +375,8 @@ fn scan(
             other => &mut other.insert((block.file, (*block.dialect).clone())).1,
         };
         let done = catch_unwind(AssertUnwindSafe(|| {
-            let done = scan_block(dialect, block, &mut gathered, events.as_mut());
+            let server = &servers[block.server as usize];
+            let done = scan_block(dialect, block, server, &mut gathered, events.as_mut());
             gathered.bound(TEMPLATES);
             done
         }));

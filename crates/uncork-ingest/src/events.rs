@@ -6,9 +6,10 @@ use std::mem::take;
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    StringBuilder, TimestampMicrosecondBuilder, UInt32Builder, UInt64Builder,
+    StringBuilder, TimestampMicrosecondBuilder, UInt16Builder, UInt32Builder, UInt64Builder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::types::UInt16Type;
+use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use uncork_log::{Entry, EntryRow, Gathered, Side, Sink, Texts};
 
@@ -78,6 +79,7 @@ pub(crate) struct Events {
     times: TimestampMicrosecondBuilder,
     files: UInt32Builder,
     pids: UInt32Builder,
+    servers: Names,
     /// The offset, the duration, bytes, the statement's ID.
     numbers: [UInt64Builder; 4],
     columns: [StringBuilder; TEXTS.len()],
@@ -110,6 +112,7 @@ impl Events {
             Field::new("duration_us", DataType::UInt64, true),
             Field::new("bytes", DataType::UInt64, true),
             Field::new("statement_id", DataType::UInt64, true),
+            Field::new_dictionary("server", DataType::UInt16, DataType::Utf8, true),
         ];
         let columns = TEXTS.iter();
         fields.extend(columns.map(|name| Field::new(*name, DataType::Utf8, true)));
@@ -121,6 +124,7 @@ impl Events {
             times: TimestampMicrosecondBuilder::new(),
             files: UInt32Builder::new(),
             pids: UInt32Builder::new(),
+            servers: Names::default(),
             numbers: Default::default(),
             columns: Default::default(),
             rows: 0,
@@ -151,7 +155,7 @@ impl Events {
         &mut self,
         entry: &Entry<'_>,
         row: &EntryRow<'_>,
-        file: u32,
+        (file, server): (u32, &str),
         lines: bool,
         id: Option<u64>,
     ) {
@@ -159,6 +163,7 @@ impl Events {
         self.times.append_option(head.time);
         self.files.append_value(file);
         self.pids.append_option((head.pid != 0).then_some(head.pid));
+        self.servers.push(server);
         let [offsets, durations, sizes, statements] = &mut self.numbers;
         offsets.append_value(entry.offset);
         durations.append_option(row.micros);
@@ -207,6 +212,7 @@ impl Events {
             Arc::new(durations.finish()),
             Arc::new(sizes.finish()),
             Arc::new(statements.finish()),
+            self.servers.finish(),
         ];
         for column in &mut self.columns {
             arrays.push(Arc::new(column.finish()));
@@ -230,11 +236,49 @@ impl Events {
     }
 }
 
+/// A column of names that repeat from row to row, each of which is written once.
+#[derive(Debug, Default)]
+struct Names {
+    all: Vec<String>,
+    /// The place of the last row's name in `all`.
+    last: usize,
+    rows: UInt16Builder,
+}
+
+impl Names {
+    /// Add a row; an empty name is null.
+    fn push(&mut self, name: &str) {
+        if name.is_empty() {
+            self.rows.append_null();
+            return;
+        }
+        if self.all.get(self.last).is_none_or(|last| last != name) {
+            let known = self.all.iter().position(|one| one == name);
+            self.last = known.unwrap_or_else(|| {
+                self.all.push(name.to_owned());
+                self.all.len() - 1
+            });
+        }
+        self.rows.append_option(u16::try_from(self.last).ok());
+    }
+
+    /// Return the rows so far, and begin again.
+    fn finish(&mut self) -> ArrayRef {
+        let names = StringArray::from_iter_values(&self.all);
+        Arc::new(DictionaryArray::<UInt16Type>::new(
+            self.rows.finish(),
+            Arc::new(names),
+        ))
+    }
+}
+
 /// Gathers entries, and writes them as rows.
 pub(crate) struct Recording<'a> {
     pub(crate) gathered: &'a mut Gathered,
     pub(crate) events: &'a mut Events,
     pub(crate) file: u32,
+    /// The name of the server that wrote the file; empty if it has none.
+    pub(crate) server: &'a str,
     /// Whether the log is plain text, where further lines of a text begin with a tab.
     pub(crate) lines: bool,
 }
@@ -252,7 +296,8 @@ impl Sink for Recording<'_> {
             } else {
                 self.gathered.statement_id(&row)
             };
-            self.events.push(entry, &row, self.file, self.lines, id);
+            let source = (self.file, self.server);
+            self.events.push(entry, &row, source, self.lines, id);
         }
     }
 
@@ -269,7 +314,8 @@ impl Sink for Recording<'_> {
         self.gathered.pooler(entry, side);
         if !skips {
             let row = EntryRow::pooler(entry);
-            self.events.push(entry, &row, self.file, false, None);
+            let source = (self.file, self.server);
+            self.events.push(entry, &row, source, false, None);
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Follower {
 #[derive(Debug)]
 struct Log {
     path: PathBuf,
+    /// The number of the server that writes it.
+    server: u32,
     open: Option<Open>,
 }
 
@@ -45,6 +47,7 @@ struct Open {
     /// Its device and inode, which do not change when it is renamed.
     identity: (u64, u64),
     number: u32,
+    server: u32,
     read: u64,
     /// Bytes that were read but not parsed yet: an incomplete line, or too little to detect the
     /// format.
@@ -63,6 +66,8 @@ struct Open {
 #[derive(Debug)]
 struct Reading {
     files: Vec<FileReport>,
+    /// The names of the servers, by number.
+    servers: Vec<String>,
     gathered: Gathered,
     ordered: Ordered,
     events: Option<Events>,
@@ -70,7 +75,7 @@ struct Reading {
 }
 
 impl Follower {
-    /// Begin to follow logs; a file may be created later.
+    /// Begin to follow logs; a file may be created later. Servers are named with [`Self::add`].
     ///
     /// # Errors
     ///
@@ -82,6 +87,7 @@ impl Follower {
         let mut follower = Self {
             reading: Reading {
                 files: Vec::new(),
+                servers: Vec::new(),
                 gathered: Gathered::between(request.from, request.until)
                     .filtered(request.filter.as_ref()),
                 ordered: Ordered::default(),
@@ -92,16 +98,27 @@ impl Follower {
             request,
         };
         for path in std::mem::take(&mut follower.request.paths) {
-            follower.add(path);
+            follower.add(path, "");
         }
         Ok(follower)
     }
 
-    /// Follow another path too; ignored if it is followed already.
-    pub fn add(&mut self, path: PathBuf) {
-        if !self.logs.iter().any(|log| log.path == path) {
-            self.logs.push(Log { path, open: None });
+    /// Follow another path too, which a server writes; ignored if it is followed already.
+    pub fn add(&mut self, path: PathBuf, server: &str) {
+        if self.logs.iter().any(|log| log.path == path) {
+            return;
         }
+        let servers = &mut self.reading.servers;
+        let known = servers.iter().position(|name| name == server);
+        let place = known.unwrap_or_else(|| {
+            servers.push(server.to_owned());
+            servers.len() - 1
+        });
+        self.logs.push(Log {
+            path,
+            server: u32::try_from(place).unwrap_or(u32::MAX),
+            open: None,
+        });
     }
 
     /// Read what has been written since. Returns whether there may be more already.
@@ -127,6 +144,7 @@ impl Follower {
             .finish(&mut gathered, &mut files);
         Report {
             files,
+            servers: self.reading.servers.clone(),
             gathered,
             stopped: false,
         }
@@ -212,6 +230,7 @@ impl Log {
         let number = u32::try_from(reading.files.len()).map_err(io::Error::other)?;
         reading.files.push(FileReport {
             name: self.path.to_string_lossy().into_owned(),
+            server: self.server,
             begin,
             ..FileReport::default()
         });
@@ -219,6 +238,7 @@ impl Log {
             file,
             identity: (found.dev(), found.ino()),
             number,
+            server: self.server,
             read: begin,
             raw: Vec::new(),
             dialect: None,
@@ -313,6 +333,7 @@ impl Open {
         let rest = self.text.split_off(cut);
         let block = Block {
             file: self.number,
+            server: self.server,
             turn: reading.turn,
             offset: self.offset,
             dialect: shared.clone(),
@@ -322,7 +343,8 @@ impl Open {
         self.offset += cut as u64;
         reading.turn += 1;
         let gathered = &mut reading.gathered;
-        let scanned = scan_block(dialect, block, gathered, reading.events.as_mut());
+        let server = &reading.servers[self.server as usize];
+        let scanned = scan_block(dialect, block, server, gathered, reading.events.as_mut());
         gathered.bound(TEMPLATES);
         reading.ordered.put(scanned);
     }

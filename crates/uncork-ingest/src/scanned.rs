@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memchr::memchr_iter;
-use uncork_log::{Dialect, Gathered, Replay};
+use uncork_log::{Dialect, Gathered, Replays};
 
 use crate::blocks::Block;
 use crate::crew::FileReport;
@@ -55,6 +55,7 @@ impl LineKinds {
 /// The result of scanning a block.
 pub(crate) struct Scanned {
     file: u32,
+    server: u32,
     pub(crate) turn: u64,
     pub(crate) entries: u64,
     kinds: LineKinds,
@@ -69,7 +70,7 @@ pub(crate) struct Scanned {
 /// Evaluates blocks in order, and counts by file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ordered {
-    replay: Replay,
+    replays: Replays,
     counts: BTreeMap<u32, Counts>,
 }
 
@@ -83,14 +84,15 @@ impl Ordered {
             count.numbers.insert(offset, count.lines + before + 1);
         }
         count.lines += next.count;
+        let replay = self.replays.of(next.server);
         for event in next.buffer.events.drain(..) {
-            self.replay.follow(event);
+            replay.follow(event);
         }
     }
 
     /// Add the results to what was gathered, and the counts to the files.
     pub(crate) fn finish(self, gathered: &mut Gathered, files: &mut [FileReport]) {
-        self.replay.finish(gathered);
+        self.replays.finish(gathered);
         for (number, count) in self.counts {
             if let Some(file) = files.get_mut(number as usize) {
                 (file.entries, file.lines, file.kinds) = (count.entries, count.lines, count.kinds);
@@ -100,14 +102,15 @@ impl Ordered {
     }
 }
 
-/// Scan a block.
+/// Scan a block; `server` is the name of the server that wrote it.
 pub(crate) fn scan_block(
     dialect: &mut Dialect,
     mut block: Block,
+    server: &str,
     gathered: &mut Gathered,
     events: Option<&mut Events>,
 ) -> Scanned {
-    gathered.begin_file(block.file);
+    gathered.begin_file(block.file, block.server);
     let (entries, before) = (gathered.entries, LineKinds::of(gathered));
     let kept = gathered.rejected_lines.len();
     let text = &block.buffer[..block.length];
@@ -117,6 +120,7 @@ pub(crate) fn scan_block(
             let mut recording = Recording {
                 lines: dialect.prefix().is_some(),
                 file: block.file,
+                server,
                 gathered,
                 events,
             };
@@ -141,6 +145,7 @@ pub(crate) fn scan_block(
         count,
         kinds,
         file: block.file,
+        server: block.server,
         turn: block.turn,
         entries: gathered.entries - entries,
         buffer: block.buffer,

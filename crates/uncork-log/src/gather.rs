@@ -38,10 +38,11 @@ use crate::gather::filter::{Filter, LeftOut, Sieve};
 use crate::gather::hours::Hours;
 use crate::gather::loops::{LoopOf, Loops};
 use crate::gather::own::is_own;
+use crate::gather::peak::Busiest;
 use crate::gather::pool::Pool;
 use crate::gather::prepared::prepared;
 use crate::gather::sequence::{Repetitions, Transactions};
-use crate::gather::series::{Scale, Series};
+use crate::gather::series::{Scale, Series, ServerSeries};
 use crate::gather::sessions::{Sessions, origin};
 use crate::gather::slowest::Slowest;
 use crate::gather::templates::{Known, Templates};
@@ -69,6 +70,8 @@ const STARTED: &[u8] = b"database system is ready to accept";
 pub struct Gathered {
     /// The number of the file that is being read.
     file: u32,
+    /// The number of the server that wrote it.
+    server: u32,
     /// The range of time to gather: from the first, inclusive, to the second, exclusive.
     range: (Option<Micros>, Option<Micros>),
     /// Which entries to gather; `None` for all.
@@ -88,22 +91,20 @@ pub struct Gathered {
     pub notices: Errors,
     /// What the server logs about itself and about sessions.
     pub activity: Activity,
-    /// The work of checkpoints and of autovacuum.
+    /// The work of autovacuum.
     pub background: Background,
     /// Sessions by their origin.
     pub sessions: Sessions,
-    /// How many sessions were open at once at least, and since when.
-    pub most_sessions: Option<(u64, Option<Micros>)>,
     /// What poolers log.
     pub pool: Pool,
     /// Executions over time.
-    pub executions: Series,
+    pub executions: ServerSeries,
     /// Durations of executions by the hour.
     pub hours: Hours,
     /// The slowest executions.
     pub slowest: Slowest,
-    /// The second in which most executions ended, since 1970, and their number.
-    pub peak: Option<(i64, u32)>,
+    /// When each server had most executions and sessions, by the server's number.
+    pub busiest: Vec<(u32, Busiest)>,
     /// Executions over time by the number of the application, on the coarse scale.
     pub applications: Vec<Series>,
     /// Durations by step, in the order of [`Step`].
@@ -143,6 +144,7 @@ impl Default for Gathered {
     fn default() -> Self {
         Self {
             file: 0,
+            server: 0,
             range: (None, None),
             sieve: None,
             events: Vec::new(),
@@ -155,12 +157,11 @@ impl Default for Gathered {
             activity: Activity::default(),
             background: Background::default(),
             sessions: Sessions::default(),
-            most_sessions: None,
             pool: Pool::default(),
-            executions: Series::default(),
+            executions: ServerSeries::default(),
             hours: Hours::default(),
             slowest: Slowest::default(),
-            peak: None,
+            busiest: Vec::new(),
             applications: Vec::new(),
             steps: [Times::default(); 8],
             repetitions: Vec::new(),
@@ -204,62 +205,17 @@ impl Gathered {
         self.sieve.as_ref().map_or(&[], Sieve::left_out)
     }
 
-    /// Set the file that the following entries belong to.
-    pub fn begin_file(&mut self, file: u32) {
-        self.file = file;
+    /// Set the file that the following entries belong to, and the server that wrote it. Servers have numbers from 0.
+    pub fn begin_file(&mut self, file: u32, server: u32) {
+        (self.file, self.server) = (file, server);
+        self.origins.begin_server(server);
     }
 
-    /// Take the events since the last call, for [`crate::Replay`]. The next events go into the memory of `spare`,
+    /// Take the events since the last call, for [`crate::Replays`]. The next events go into the memory of `spare`,
     /// whose events are lost: new memory for each block would cost more than filling it.
     pub fn take_events(&mut self, mut spare: Vec<Event>) -> Vec<Event> {
         spare.clear();
         std::mem::replace(&mut self.events, spare)
-    }
-
-    /// Add what was gathered elsewhere.
-    pub fn merge(&mut self, other: Self) {
-        self.scale.merge(&other.scale);
-        self.coarse.merge(&other.coarse);
-        let origins: Vec<u32> = other
-            .origins
-            .all()
-            .iter()
-            .map(|origin| self.origins.adopt(origin))
-            .collect();
-        let templates = self
-            .templates
-            .merge(other.templates, &self.coarse, &origins);
-        self.errors.merge(other.errors, &self.scale, &templates);
-        self.notices.merge(other.notices, &self.scale, &templates);
-        self.activity.merge(other.activity, &self.scale, &templates);
-        self.background.merge(other.background);
-        self.sessions.merge(other.sessions, &origins);
-        self.pool.merge(other.pool, &self.scale);
-        self.executions.merge(&self.scale, other.executions);
-        self.hours.merge(&self.scale, other.hours);
-        self.slowest.merge(other.slowest, &templates, &origins);
-        for (name, series) in other.origins.applications().iter().zip(other.applications) {
-            let application = self.origins.application(name);
-            self.application(application, |own, scale| own.merge(scale, series));
-        }
-        for (sum, step) in self.steps.iter_mut().zip(&other.steps) {
-            sum.merge(step);
-        }
-        if let (Some(sieve), Some(other)) = (&mut self.sieve, &other.sieve) {
-            sieve.merge(other);
-        }
-        self.rare += other.rare;
-        self.entries += other.entries;
-        self.outside += other.outside;
-        self.untimed += other.untimed;
-        self.own += other.own;
-        self.heads += other.heads;
-        self.continuations += other.continuations;
-        self.foreign += other.foreign;
-        self.rejected += other.rejected;
-        self.rejected_lines.extend(other.rejected_lines);
-        self.rejected_lines.sort_unstable();
-        self.rejected_lines.truncate(REJECTED);
     }
 
     /// Gather an execution of a statement; return its template's identity, and whether it begins or ends a
@@ -277,7 +233,8 @@ impl Gathered {
         let bucket = execution.time.map(|time| self.scale.see(time).0);
         if let (Some(bucket), Some(coarse), true) = (bucket, coarse, execution.step.runs()) {
             let micros = execution.micros;
-            self.executions.add(&self.scale, bucket, micros);
+            let executions = self.executions.of(self.server);
+            executions.add(&self.scale, bucket, micros);
             if let Some(time) = execution.time {
                 self.hours.add(&self.scale, time, micros);
             }
@@ -360,16 +317,17 @@ impl Gathered {
     /// Gather a warning or an error.
     fn error(&mut self, entry: &Entry<'_>, place: Place, bucket: Option<i64>) {
         let template = self.template_of(entry).map(|known| known.number);
-        let kind = self.errors.add(entry, place, template, &self.scale, bucket);
-        if template.is_none() {
-            self.events.push(Event::failed(&entry.head, place, kind));
-        }
         let when = When {
+            server: self.server,
             scale: &self.scale,
             bucket,
             time: entry.head.time,
             place,
         };
+        let kind = self.errors.add(entry, template, &when);
+        if template.is_none() {
+            self.events.push(Event::failed(&entry.head, place, kind));
+        }
         match Message::read(entry.message) {
             Message::Cancelled { why } => self.activity.cancel(why, &when),
             Message::Deadlock => self.activity.deadlocks += 1,
@@ -387,9 +345,10 @@ impl Gathered {
     ) {
         let statement = self.template_of(entry);
         let template = statement.map(|known| known.number);
-        let (scale, head) = (&self.scale, &entry.head);
+        let head = &entry.head;
         let when = When {
-            scale,
+            server: self.server,
+            scale: &self.scale,
             bucket,
             time: head.time,
             place,
@@ -438,14 +397,13 @@ impl Gathered {
                 };
                 self.events.push(event);
             }
-            Message::CheckpointStarting { reason } => activity.checkpoint_begins(reason),
+            Message::CheckpointStarting { reason } => activity.checkpoint_begins(reason, &when),
             Message::CheckpointComplete {
                 buffers,
                 micros,
                 distance,
             } => {
-                activity.checkpoint_ends(buffers, micros, distance, &when);
-                self.background.checkpoint(entry.message);
+                activity.checkpoint_ends(buffers, micros, distance, entry.message, &when);
             }
             Message::Autovacuum {
                 analyze,
@@ -453,7 +411,9 @@ impl Gathered {
                 micros,
             } => {
                 activity.vacuum(analyze, table, micros, &when);
-                self.background.vacuum(analyze, table, entry.message);
+                let server = self.server;
+                self.background
+                    .vacuum(server, analyze, table, entry.message);
             }
             Message::Cancelled { why } => activity.cancel(why, &when),
             Message::Deadlock => activity.deadlocks += 1,
@@ -467,7 +427,7 @@ impl Gathered {
                 if entry.message.starts_with(STARTED) {
                     self.events.push(Event::started(head, place));
                 }
-                self.notices.add(entry, place, template, scale, bucket);
+                self.notices.add(entry, template, &when);
             }
         }
     }
@@ -581,10 +541,17 @@ impl Sink for Gathered {
         self.entries += 1;
         let place = (self.file, entry.offset);
         let bucket = entry.head.time.map(|time| self.scale.see(time).0);
+        let when = When {
+            server: self.server,
+            scale: &self.scale,
+            bucket,
+            time: entry.head.time,
+            place,
+        };
         if entry.head.severity >= Severity::Warning {
-            self.errors.add(entry, place, None, &self.scale, bucket);
-        } else if !self.pool.add(entry, side, &self.scale, bucket) {
-            self.notices.add(entry, place, None, &self.scale, bucket);
+            self.errors.add(entry, None, &when);
+        } else if !self.pool.add(entry, side, &when) {
+            self.notices.add(entry, None, &when);
         }
     }
 

@@ -13,7 +13,7 @@
 use std::time::{Duration, Instant};
 
 use uncork_log::{
-    Dialect, Entry, EntryRow, Gathered, Prefix, Replay, Side, Sink, Texts, Unwrapper, Written,
+    Dialect, Entry, EntryRow, Gathered, Prefix, Replays, Side, Sink, Texts, Unwrapper, Written,
 };
 
 /// The default number of logs.
@@ -252,7 +252,7 @@ impl Sink for Showing {
 /// Read a log in blocks of random sizes with one dialect; return the number of entries and rejected lines.
 fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
     let mut showing = Showing(Gathered::default());
-    let mut replay = Replay::default();
+    let mut replays = Replays::default();
     let (mut begin, mut end) = (0, 0);
     let mut scanner = dialect.clone();
     while begin < log.len() {
@@ -266,13 +266,13 @@ fn read(dialect: &Dialect, log: &[u8], random: &mut Random) -> u64 {
             assert!(cut <= end - begin);
             scanner.scan(&log[begin..begin + cut], begin as u64, &mut showing);
             for event in showing.0.take_events(Vec::new()) {
-                replay.follow(event);
+                replays.of(0).follow(event);
             }
             begin += cut;
         }
     }
     let mut gathered = showing.0;
-    replay.finish(&mut gathered);
+    replays.finish(&mut gathered);
     let lines = count_lines(log);
     assert_eq!(
         gathered.heads + gathered.continuations + gathered.foreign + gathered.rejected,

@@ -66,6 +66,27 @@ impl Shown<'_> {
         ]);
         table(columns)
     }
+
+    pub(crate) fn vacuums(&self) -> PyResult<Table> {
+        let mut rows: Vec<_> = self.report.gathered.background.vacuums.iter().collect();
+        rows.sort_unstable();
+        let kind = |analyze: bool| {
+            if analyze { "autoanalyze" } else { "autovacuum" }
+        };
+        let mut columns = vec![
+            (
+                "kind",
+                texts(&rows, |((_, analyze, _), _)| kind(*analyze).to_owned()),
+            ),
+            ("name", texts(&rows, |((.., name), _)| text(name))),
+            ("server", self.servers(&rows, |((server, ..), _)| *server)),
+        ];
+        for (place, name) in VACUUM.into_iter().enumerate() {
+            let values = rows.iter().map(|(_, values)| values[place]);
+            columns.push((name, Arc::new(UInt64Array::from_iter_values(values))));
+        }
+        table(columns)
+    }
 }
 
 /// Return the distribution of all durations: the quantiles 0.5, 0.95 and 0.99.
@@ -96,30 +117,6 @@ pub(crate) fn hours(gathered: &Gathered) -> PyResult<Table> {
         ("p95_us", numbers(&quantiles, |row| row[1])),
         ("p99_us", numbers(&quantiles, |row| row[2])),
     ])
-}
-
-pub(crate) fn vacuums(gathered: &Gathered) -> PyResult<Table> {
-    let mut rows: Vec<_> = gathered.background.vacuums.iter().collect();
-    rows.sort_unstable();
-    let mut columns = vec![
-        (
-            "kind",
-            texts(&rows, |((analyze, _), _)| {
-                let kind = if *analyze {
-                    "autoanalyze"
-                } else {
-                    "autovacuum"
-                };
-                kind.to_owned()
-            }),
-        ),
-        ("name", texts(&rows, |((_, name), _)| text(name))),
-    ];
-    for (place, name) in VACUUM.into_iter().enumerate() {
-        let values = rows.iter().map(|(_, values)| values[place]);
-        columns.push((name, Arc::new(UInt64Array::from_iter_values(values))));
-    }
-    table(columns)
 }
 
 pub(crate) fn query_ids(gathered: &Gathered) -> PyResult<Table> {

@@ -1,8 +1,8 @@
 //! Converts gathered logs to tables.
 
 mod loops;
+mod series;
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,16 +10,13 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array, 
 use pyo3::prelude::*;
 use uncork_ingest::Report;
 use uncork_log::{
-    AVERAGES, BOUNDS, Blocking, Connections, Errors, Example, Gathered, Incident, Origin, Party,
-    Scale, Series, Template, Texts, Times,
+    BOUNDS, Blocking, Connections, Errors, Example, Gathered, Incident, Origin, Party, Template,
+    Texts, Times,
 };
 
 use crate::arrow::Table;
-use crate::log_extra_tables::{hours, query_ids, vacuums};
+use crate::log_extra_tables::{hours, query_ids};
 use crate::tables::table;
-
-/// How many templates have their executions over time published: those with the most time.
-const TEMPLATE_SERIES: usize = 2_000;
 
 /// Gathered logs, and how their texts are prepared.
 pub(crate) struct Shown<'a> {
@@ -35,7 +32,7 @@ impl Shown<'_> {
         Ok([
             ("log_templates", templates(gathered, &spread, self.texts)?),
             ("log_origins", self.origins()?),
-            ("log_series", all_series(gathered)?),
+            ("log_series", self.series()?),
             ("log_examples", self.examples(&spread)?),
             ("log_errors", self.errors()?),
             ("log_failed_statements", failed(gathered)?),
@@ -46,19 +43,19 @@ impl Shown<'_> {
             ("log_slowest", self.slowest()?),
             ("log_hours", hours(gathered)?),
             ("log_sessions", self.sessions()?),
-            ("log_vacuums", vacuums(gathered)?),
+            ("log_vacuums", self.vacuums()?),
             ("log_query_ids", query_ids(gathered)?),
             ("log_blocking", self.blocking()?),
             ("log_loops", loops::table_of(gathered)?),
         ])
     }
 
-    /// The four columns that name the origin of each row.
+    /// The five columns that name the origin of each row.
     pub(crate) fn origin_columns<T>(
         &self,
         rows: &[T],
         origin: impl Fn(&T) -> &Origin,
-    ) -> [(&'static str, ArrayRef); 4] {
+    ) -> [(&'static str, ArrayRef); 5] {
         let name = |kind, part: fn(&Origin) -> &[u8]| {
             texts(rows, |row| self.texts.name(kind, part(origin(row))))
         };
@@ -68,7 +65,15 @@ impl Shown<'_> {
             ("database", plain(|of| &of.database)),
             ("application", plain(|of| &of.application)),
             ("host", name("host", |of| &of.host)),
+            ("server", self.servers(rows, |row| origin(row).server)),
         ]
+    }
+
+    /// The column that names the server of each row.
+    pub(crate) fn servers<T>(&self, rows: &[T], server: impl Fn(&T) -> u32) -> ArrayRef {
+        texts(rows, |row| {
+            self.report.servers[server(row) as usize].clone()
+        })
     }
 
     fn origins(&self) -> PyResult<Table> {
@@ -171,6 +176,7 @@ impl Shown<'_> {
                 "message",
                 texts(&rows, |(_, (kind, _))| text(&kind.message)),
             ),
+            ("server", self.servers(&rows, |(_, (kind, _))| kind.server)),
             ("count", numbers(&rows, |(_, (_, facts))| facts.count)),
             (
                 "first_us",
@@ -192,46 +198,53 @@ impl Shown<'_> {
 
     fn activity(&self) -> PyResult<Table> {
         let activity = &self.report.gathered.activity;
-        let mut rows: Vec<(&str, String, u32, Times)> = Vec::new();
-        let mut add = |kind, by: &HashMap<Box<[u8]>, Times>| {
-            rows.extend(by.iter().map(|(name, times)| {
+        let mut rows: Vec<(&str, String, u32, u32, Times)> = Vec::new();
+        let mut add = |kind, by: &HashMap<(u32, Box<[u8]>), Times>| {
+            rows.extend(by.iter().map(|((server, name), times)| {
                 let name = match kind {
                     "connection" => self.texts.name("host", name),
                     _ => text(name),
                 };
-                (kind, name, u32::MAX, *times)
+                (kind, name, u32::MAX, *server, *times)
             }));
         };
         add("lock wait", &activity.waits.by);
         add("connection", &activity.received.by);
         add("cancellation", &activity.cancelled.by);
-        rows.extend(activity.vacuums.by.iter().map(|((analyze, name), times)| {
+        let vacuums = activity.vacuums.by.iter();
+        rows.extend(vacuums.map(|((server, (analyze, name)), times)| {
             let kind = if *analyze {
                 "autoanalyze"
             } else {
                 "autovacuum"
             };
-            (kind, text(name), u32::MAX, *times)
+            (kind, text(name), u32::MAX, *server, *times)
         }));
         for (kind, by) in [
             ("waiting statement", &activity.waiting),
             ("temporary file", &activity.files.by),
         ] {
-            rows.extend(
-                by.iter()
-                    .map(|(template, times)| (kind, String::new(), *template, *times)),
-            );
+            rows.extend(by.iter().map(|((server, template), times)| {
+                (kind, String::new(), *template, *server, *times)
+            }));
         }
         rows.sort_by(|one, other| {
-            (one.0, other.3.micros, &one.1, one.2).cmp(&(other.0, one.3.micros, &other.1, other.2))
+            let key = |row: &'_ (&'static str, String, u32, u32, Times)| (row.2, row.3);
+            (one.0, other.4.micros, &one.1, key(one)).cmp(&(
+                other.0,
+                one.4.micros,
+                &other.1,
+                key(other),
+            ))
         });
         table(vec![
             ("kind", texts(&rows, |row| row.0.to_owned())),
             ("name", texts(&rows, |row| row.1.clone())),
             ("template", template_numbers(&rows, |row| row.2)),
-            ("count", numbers(&rows, |row| row.3.count)),
-            ("sum", numbers(&rows, |row| row.3.micros)),
-            ("max", numbers(&rows, |row| row.3.max)),
+            ("server", self.servers(&rows, |row| row.3)),
+            ("count", numbers(&rows, |row| row.4.count)),
+            ("sum", numbers(&rows, |row| row.4.micros)),
+            ("max", numbers(&rows, |row| row.4.max)),
         ])
     }
 
@@ -246,6 +259,12 @@ impl Shown<'_> {
             ("amount", numbers(&rows, |row| row.1.amount)),
             ("time_us", instants(&rows, |row| row.1.time)),
             ("pid", numbers(&rows, |row| row.1.pid.into())),
+            (
+                "server",
+                self.servers(&rows, |row| {
+                    self.report.files[row.1.place.0 as usize].server
+                }),
+            ),
             ("file", numbers(&rows, |row| row.1.place.0.into())),
             ("offset", numbers(&rows, |row| row.1.place.1)),
             ("what", texts(&rows, |row| text(&row.1.what))),
@@ -336,6 +355,13 @@ impl Shown<'_> {
                 name(|one| one.holding, |of| &of.application),
             ),
             ("holding_user", user(|one| one.holding)),
+            (
+                "server",
+                self.servers(rows, |one| {
+                    let origin = one.waiting.origin.or(one.holding.origin);
+                    origin.map_or(0, |number| gathered.origins.all()[number as usize].server)
+                }),
+            ),
             ("waits", numbers(rows, |one| one.waits.count)),
             ("sum_us", numbers(rows, |one| one.waits.micros)),
             ("max_us", numbers(rows, |one| one.waits.max)),
@@ -364,6 +390,7 @@ impl Shown<'_> {
                     text(row.0.ended.as_deref().unwrap_or_default())
                 }),
             ),
+            ("server", self.servers(&rows, |row| row.0.server)),
             ("count", numbers(&rows, |row| row.1.count)),
             ("sum_us", numbers(&rows, |row| row.1.micros)),
             ("max_us", numbers(&rows, |row| row.1.max)),
@@ -497,71 +524,6 @@ fn templates(gathered: &Gathered, spread: &[Spread], show: Texts) -> PyResult<Ta
         columns.push((name, numbers(spread, |one| one.parts[place])));
     }
     table(columns)
-}
-
-fn all_series(gathered: &Gathered) -> PyResult<Table> {
-    let activity = &gathered.activity;
-    let scale = &gathered.scale;
-    let mut rows = Vec::new();
-    for (kind, series) in [
-        ("execution", &gathered.executions),
-        ("lock wait", &activity.waits.series),
-        ("temporary file", &activity.files.series),
-        ("checkpoint", &activity.checkpoints.series),
-        ("autovacuum", &activity.vacuums.series),
-        ("connection", &activity.received.series),
-    ] {
-        points(&mut rows, kind, u32::MAX, scale, series);
-    }
-    for (name, average) in AVERAGES.iter().zip(&gathered.pool.averages) {
-        points(&mut rows, name, u32::MAX, scale, &average.series);
-    }
-    let templates = gathered.templates.all();
-    let mut order: Vec<u32> = (0..).take(templates.len()).collect();
-    order.sort_by_key(|number| Reverse(templates[*number as usize].executions.micros));
-    order.truncate(TEMPLATE_SERIES);
-    for number in order {
-        let series = &templates[number as usize].series;
-        points(&mut rows, "template", number, &gathered.coarse, series);
-    }
-    for (_, facts) in gathered.errors.all() {
-        points(&mut rows, "error", u32::MAX, scale, &facts.series);
-    }
-    let mut names = vec![String::new(); rows.len()];
-    let applications = gathered.origins.applications().iter();
-    for (name, series) in applications.zip(&gathered.applications) {
-        points(&mut rows, "application", u32::MAX, &gathered.coarse, series);
-        names.resize(rows.len(), text(name));
-    }
-    table(vec![
-        ("kind", texts(&rows, |row| row.0.to_owned())),
-        ("name", texts(&names, String::clone)),
-        ("template", template_numbers(&rows, |row| row.1)),
-        ("start_us", instants(&rows, |row| Some(row.2))),
-        ("count", numbers(&rows, |row| row.3)),
-        ("sum", numbers(&rows, |row| row.4)),
-    ])
-}
-
-type Point = (&'static str, u32, i64, u64, u64);
-
-fn points(
-    rows: &mut Vec<Point>,
-    kind: &'static str,
-    template: u32,
-    scale: &Scale,
-    series: &Series,
-) {
-    let length = scale.seconds() * 1_000_000;
-    rows.extend(series.points(scale).into_iter().map(|point| {
-        (
-            kind,
-            template,
-            point.bucket * length,
-            point.count,
-            point.micros,
-        )
-    }));
 }
 
 fn kinds(errors: &Errors) -> Vec<(&uncork_log::Kind, &uncork_log::Facts)> {

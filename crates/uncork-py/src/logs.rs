@@ -1,5 +1,6 @@
 //! Reads logs for Python, and returns them as tables.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
 use serde_json::json;
 use uncork_ingest::{Control, Follower, Report, Request};
-use uncork_log::{AVERAGES, By, CHECKPOINT, Filter, Prefix, RARE, Step, Texts, Times};
+use uncork_log::{AVERAGES, By, CHECKPOINT, Checkpoints, Filter, Prefix, RARE, Step, Texts, Times};
 
 use crate::errors::{DataError, ingest_error};
 use crate::event_files::PythonFiles;
@@ -24,6 +25,8 @@ use crate::wait::wait;
 #[serde(deny_unknown_fields)]
 struct LogRequest {
     paths: Vec<PathBuf>,
+    /// The server that wrote each path; empty if all were written by one server without a name.
+    servers: Vec<String>,
     prefix: Option<String>,
     threads: usize,
     from_us: Option<i64>,
@@ -102,6 +105,7 @@ fn read_request(request: &[u8], events: Option<Py<PyAny>>) -> PyResult<Request> 
     let prefix = request.prefix.as_deref().map(Prefix::parse).transpose();
     Ok(Request {
         paths: request.paths,
+        servers: request.servers,
         objects: None,
         prefix: prefix.map_err(|error| PyValueError::new_err(error.to_string()))?,
         threads: request.threads,
@@ -136,9 +140,9 @@ impl LogFollower {
         })
     }
 
-    /// Follow another path too.
-    fn add(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.with(|follower| follower.add(path)))
+    /// Follow another path too, which a server writes; its name may be empty.
+    fn add(&self, py: Python<'_>, path: PathBuf, server: &str) -> PyResult<()> {
+        py.detach(|| self.with(|follower| follower.add(path, server)))
     }
 
     /// Read what has been written since, up to a limit. Returns whether there may be more.
@@ -204,6 +208,7 @@ impl LogProfile {
             .map(|file| {
                 json!({
                     "name": file.name,
+                    "server": report.servers[file.server as usize],
                     "bytes": file.bytes,
                     "dialect": file.dialect,
                     "prefix": file.prefix,
@@ -223,12 +228,10 @@ impl LogProfile {
             .map(|(step, times)| (step.name().to_owned(), times_json(times)))
             .collect();
         let activity = &gathered.activity;
-        let points = &activity.checkpoints;
-        let reasons: HashMap<_, _> = points
-            .reasons
-            .iter()
-            .map(|(reason, count)| (text(reason), *count))
-            .collect();
+        let mut points = Checkpoints::default();
+        for of in activity.checkpoints.values() {
+            points.merge(of.clone(), &gathered.scale);
+        }
         let rejected: Vec<_> = gathered
             .rejected_lines
             .iter()
@@ -253,18 +256,6 @@ impl LogProfile {
         let pool: serde_json::Map<_, _> = averages
             .map(|(name, average)| ((*name).to_owned(), times_json(&average.all)))
             .collect();
-        let checkpoints: serde_json::Map<_, _> = [
-            ("all", &points.all),
-            ("write", &points.write),
-            ("sync", &points.sync),
-            ("buffers", &points.buffers),
-            ("distance_kib", &points.distance),
-        ]
-        .into_iter()
-        .chain(CHECKPOINT.into_iter().zip(&gathered.background.checkpoints))
-        .map(|(name, times)| (name.to_owned(), times_json(times)))
-        .chain([("reasons".to_owned(), json!(reasons))])
-        .collect();
         let facts = json!({
             "files": files,
             "stopped": report.stopped,
@@ -283,15 +274,16 @@ impl LogProfile {
             "template_bucket_s": gathered.coarse.seconds(),
             "steps": steps,
             "quantiles_us": quantiles(gathered),
-            "peak": gathered.peak.map(|(second, count)| json!({"second": second, "count": count})),
+            "servers": servers(&report),
+            "peak": peak(&report),
+            "most_sessions": most_sessions(&report),
             "session_quantiles_us": activity.lengths.quantiles([0.5, 0.95], &activity.lengths.buckets()),
-            "most_sessions": gathered.most_sessions.map(|(count, time)| json!({"count": count, "time_us": time})),
             "sessions": times_json(&activity.ended),
             "connections": activity.received.all().count,
             "still_waiting": activity.still_waiting,
             "deadlocks": activity.deadlocks,
             "pool": pool,
-            "checkpoints": checkpoints,
+            "checkpoints": checkpoints(&points),
         });
         Ok(PyBytes::new(py, facts.to_string().as_bytes()))
     }
@@ -355,6 +347,73 @@ impl LogProfile {
         let report = self.report.lock();
         report.map_err(|error| DataError::from(&error).into())
     }
+}
+
+/// Return when each server had most executions and most sessions.
+fn servers(report: &Report) -> Vec<serde_json::Value> {
+    let all = (0..).zip(&report.servers);
+    all.map(|(number, name)| {
+        let mut busiest = report.gathered.busiest.iter();
+        let of = busiest.find(|(server, _)| *server == number);
+        let of = of.map(|(_, found)| *found).unwrap_or_default();
+        let peak = of
+            .second
+            .map(|(second, count)| json!({"second": second, "count": count}));
+        let sessions = of
+            .sessions
+            .map(|(count, time)| json!({"count": count, "time_us": time}));
+        let points = report.gathered.activity.checkpoints.get(&number);
+        json!({
+            "name": name,
+            "peak": peak,
+            "most_sessions": sessions,
+            "checkpoints": points.map(checkpoints),
+        })
+    })
+    .collect()
+}
+
+fn checkpoints(points: &Checkpoints) -> serde_json::Value {
+    let reasons = points.reasons.iter();
+    let reasons: HashMap<_, _> = reasons
+        .map(|(reason, count)| (text(reason), *count))
+        .collect();
+    let all: serde_json::Map<_, _> = [
+        ("all", &points.all),
+        ("write", &points.write),
+        ("sync", &points.sync),
+        ("buffers", &points.buffers),
+        ("distance_kib", &points.distance),
+    ]
+    .into_iter()
+    .chain(CHECKPOINT.into_iter().zip(&points.details))
+    .map(|(name, times)| (name.to_owned(), times_json(times)))
+    .chain([("reasons".to_owned(), json!(reasons))])
+    .collect();
+    all.into()
+}
+
+/// Return the second in which most executions of one server ended; the first of several.
+fn peak(report: &Report) -> Option<serde_json::Value> {
+    let all = report.gathered.busiest.iter();
+    let seconds = all.filter_map(|(server, of)| Some((of.second?, *server)));
+    let most = seconds
+        .max_by_key(|((second, count), server)| (*count, Reverse(*second), Reverse(*server)));
+    most.map(|((second, count), server)| {
+        let server = &report.servers[server as usize];
+        json!({"second": second, "count": count, "server": server})
+    })
+}
+
+/// Return how many sessions of one server were open at once.
+fn most_sessions(report: &Report) -> Option<serde_json::Value> {
+    let all = report.gathered.busiest.iter();
+    let sessions = all.filter_map(|(server, of)| Some((of.sessions?, *server)));
+    let most = sessions.max_by_key(|((count, _), server)| (*count, Reverse(*server)));
+    most.map(|((count, time), server)| {
+        let server = &report.servers[server as usize];
+        json!({"count": count, "time_us": time, "server": server})
+    })
 }
 
 fn times_json(times: &Times) -> serde_json::Value {

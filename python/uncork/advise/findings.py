@@ -88,6 +88,7 @@ from uncork.advise.rules.writes import (
     row_triggers,
     temporary_tables,
 )
+from uncork.advise.servers import for_servers
 from uncork.advise.standby import for_standby, is_standby
 from uncork.model.database.finding import Finding
 
@@ -173,7 +174,10 @@ def find_findings(seen: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Findin
     told = tuple(one for place, one in enumerate(kept) if not _said(one, kept[:place]))
     if is_standby(seen):
         return tuple(map(for_standby, told))
-    return tuple(map(for_log, told)) if is_log_only(seen) else told
+    if seen.log is None or not is_log_only(seen):
+        return told
+    log = seen.log
+    return tuple(for_servers(for_log(one), log) for one in told)
 
 
 def _explained(depth: int, one: Finding, found: Sequence[tuple[int, Finding]]) -> bool:

@@ -32,6 +32,9 @@ class LogKeywords(TypedDict, total=False):
     prefix: str | None
     begin: str | None
     end: str | None
+    server: Mapping[str, str] | None
+    servers: Literal["by-folder"] | None
+    only_server: Sequence[str] | None
     database: Sequence[str] | None
     user: Sequence[str] | None
     application: Sequence[str] | None
@@ -100,7 +103,12 @@ def profile_logs(
     from uncork.profile.logs import read_logs  # noqa: PLC0415 -- each function loads what it needs
     from uncork.workbench.event_words import reading_line  # noqa: PLC0415
     from uncork.workbench.profile import logs  # noqa: PLC0415
-    from uncork.workbench.profile.log_files import bytes_of, log_filter, log_request  # noqa: PLC0415
+    from uncork.workbench.profile.log_files import (  # noqa: PLC0415
+        bytes_of,
+        log_filter,
+        log_request,
+        log_servers,
+    )
 
     tell, begun = teller(progress), time.monotonic()
 
@@ -112,7 +120,9 @@ def profile_logs(
         if not files:
             raise UsageError("name a log to read: a file, a glob or a folder")
         read = from_values(LogOptions, {**options, "files": files})
-        request = log_request(read.files, read.prefix, (read.begin, read.end), read.jobs, ("begin", "end"))
+        servers = log_servers(read, ("server", 'servers="by-folder"', "only_server"))
+        period = (read.begin, read.end)
+        request = log_request(read.files, read.prefix, period, read.jobs, ("begin", "end"), servers=servers)
         size = bytes_of(request)
         events = None if read.events is None else EventFiles(read.events)
         done = logs.profile_logs(

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
     from uncork.profile.grammar import Grouping
 
-__all__ = ["EventFile", "EventFiles", "LogFilter", "LogFollower", "LogReading", "LogRequest", "read_logs"]
+__all__ = [
+    "EventFile",
+    "EventFiles",
+    "LogFilter",
+    "LogFollower",
+    "LogReading",
+    "LogRequest",
+    "log_name",
+    "read_logs",
+]
 
 
 class EventFile(Protocol):
@@ -71,7 +80,8 @@ class LogRequest:
     all entries, as tables. `anonymous` drops literals, parameters and details, and replaces
     users and hosts by pseudonyms. `filter` says which entries count. `skipped` names files that are not read
     because they cannot be logs. `outside` is the number of objects that are not read because they cannot hold
-    entries of the time range.
+    entries of the time range. `servers` has the server that wrote each path; it is empty if servers are not
+    named. `other_servers` are those whose logs are not read.
     """
 
     paths: tuple[Path | LogObject, ...]
@@ -84,11 +94,18 @@ class LogRequest:
     filter: LogFilter | None = None
     skipped: tuple[str, ...] = ()
     outside: int = 0
+    servers: tuple[str, ...] = ()
+    other_servers: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the files and objects."""
-        return tuple(one.name if isinstance(one, LogObject) else str(one) for one in self.paths)
+        return tuple(map(log_name, self.paths))
+
+
+def log_name(log: Path | LogObject) -> str:
+    """Return the name of a file or an object."""
+    return log.name if isinstance(log, LogObject) else str(log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +156,9 @@ class LogFollower:
         with _prefix_errors(request):
             self._follower = _native.LogFollower(_options(request), request.events)
 
-    def add(self, path: Path) -> None:
-        """Follow another path. Does nothing if it is already followed."""
-        self._follower.add(str(path))
+    def add(self, path: Path, server: str = "") -> None:
+        """Follow another path, which `server` writes. Does nothing if it is already followed."""
+        self._follower.add(str(path), server)
 
     def poll(self) -> bool:
         """Read a limited amount of new entries. Return whether there may be more."""
@@ -167,6 +184,7 @@ class LogFollower:
 def _options(request: LogRequest) -> bytes:
     options = {
         "paths": request.names,
+        "servers": request.servers,
         "prefix": request.prefix,
         "threads": request.threads,
         "from_us": request.begin_us,
@@ -210,6 +228,7 @@ def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
     facts = json.loads(profile.facts())
     facts["anonymous"] = request.anonymous
     facts["skipped"] = list(request.skipped)
+    facts["other_servers"] = list(request.other_servers)
     facts["filter"] = None if request.filter is None else asdict(request.filter)
     facts["events"] = None if request.events is None else str(request.events.folder.absolute())
     return LogReading(facts, tables, statements)

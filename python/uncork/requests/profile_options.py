@@ -11,7 +11,7 @@ from uncork.model.results.stacks import ProfileFormat
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.load_options import CONNECT
 from uncork.requests.log_filter import name_pattern, time_of_day
-from uncork.requests.option import Location, choice, duration, opt, size, whole
+from uncork.requests.option import Location, choice, duration, opt, pair, size, whole
 from uncork.requests.shared_options import AsJson, Full, Html, Markdown, Quiet, Runs, Top
 
 __all__ = [
@@ -56,6 +56,31 @@ class LogOptions:
         python='Read only entries at or after this time, in UTC: ``"2026-05-31 08:30"``.',
     )
     end: str | None = opt("-e, --end TIME", "Read only entries before TIME, in UTC.")
+    server: list[tuple[str, str]] | None = opt(
+        "--server NAME=PATTERN",
+        "The logs that match PATTERN (a file, folder, glob or address) are of the server NAME. Sessions of "
+        "different servers are never mixed; repeatable.",
+        pair(
+            "=",
+            "--server {value}: write NAME=PATTERN, such as db1=/logs/db1/; NAME must not be empty, begin "
+            "with ! or contain *",
+            r"[^!*\s][^*]*",
+            r".*\S.*",
+        ),
+        python="Names of servers, each with the file, folder, glob or address of its logs.",
+    )
+    servers: Literal["by-folder"] | None = opt(
+        "--servers HOW",
+        "by-folder: name the server of each log by its folder.",
+        choice("by-folder", refusal='--servers "{value}": expecting by-folder'),
+        python='``"by-folder"``: name the server of each log by its folder.',
+    )
+    only_server: list[str] | None = _filter(
+        "--only-server NAME",
+        "Read only the logs of this server; repeatable.",
+        name_pattern(),
+        python="Read only the logs of these servers.",
+    )
     database: list[str] | None = _filter(
         "--database NAME",
         "Count only entries of this database; repeatable. In all filters * stands for any text, and ! before "

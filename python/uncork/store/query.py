@@ -358,12 +358,18 @@ def _add_events(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     files = sorted(str(one) for one in Path(path).glob("events-*.parquet")) if path else []
     if not files:
         return
-    columns = ", ".join(f'"{column.name}"' for column in LOG_EVENTS.columns)
     events, statements = (
         ", ".join("'" + name.replace("'", "''") + "'" for name in names)
         for names in (files, [f"{path}/statements.parquet"])
     )
     try:
+        known = {*connection.read_parquet(files).columns, "template"}
+        columns = ", ".join(
+            f'"{column.name}"'
+            if column.name in known
+            else f'NULL::{DUCKDB_TYPES[column.type]} AS "{column.name}"'  # written by an older version
+            for column in LOG_EVENTS.columns
+        )
         connection.execute(
             f"CREATE VIEW {LOG_EVENTS.name} AS SELECT {columns} "  # noqa: S608 -- quoted above
             f"FROM read_parquet([{events}]) AS event "

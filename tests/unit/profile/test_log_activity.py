@@ -107,7 +107,7 @@ def test_quantiles_and_the_peak_are_of_all_statements(tmp_path):
     expected = {"p50_ns": 425, "p95_ns": 943, "p99_ns": 989}
     for name, milliseconds in expected.items():
         assert getattr(found, name) == pytest.approx(milliseconds * 1e6, rel=0.01)
-    assert asdict(found.peak) == {"start_us": BEGIN_US + 20_000_000, "executions": 150}
+    assert asdict(found.peak) == {"start_us": BEGIN_US + 20_000_000, "executions": 150, "server": ""}
 
 
 def test_the_slowest_statements_have_their_time_and_origin(tmp_path):

@@ -356,3 +356,93 @@ fn entries_without_a_time_are_in_no_range() {
     let none = read(&request);
     assert_eq!((none.gathered.entries, none.gathered.untimed), (0, 5));
 }
+
+/// A log of one session that begins a transaction, repeats a look-up nine times, waits for a lock, and commits: too
+/// few look-ups in a row, unless the sessions of two servers with the same process number are mixed.
+fn short_log(table: &str, turns: u32) -> String {
+    let mut log = String::new();
+    for turn in 0..turns {
+        for step in 0..12 {
+            let head = format!(
+                "2026-01-01 00:{:02}:{:02}.{:03} UTC [7] u@d app ",
+                turn / 60,
+                turn % 60,
+                step * 10
+            );
+            let _ = match step {
+                0 => writeln!(log, "{head}LOG:  duration: 0.010 ms  statement: BEGIN"),
+                11 => writeln!(log, "{head}LOG:  duration: 0.010 ms  statement: COMMIT"),
+                10 => writeln!(
+                    log,
+                    "{head}LOG:  process 7 still waiting for ShareLock on transaction 5 after 1000.000 ms\n\
+                     {head}DETAIL:  Process holding the lock: 8. Wait queue: 7.\n\
+                     {head}STATEMENT:  UPDATE {table} SET a = 1"
+                ),
+                _ => writeln!(
+                    log,
+                    "{head}LOG:  duration: 0.200 ms  statement: SELECT 1 FROM items"
+                ),
+            };
+        }
+    }
+    log
+}
+
+#[test]
+fn sessions_of_two_servers_with_equal_numbers_are_not_mixed() {
+    let logs = ["a", "b"].map(|name| short_log(name, 1_000));
+    // Files of both by turns, which end within transactions.
+    let mut paths = Vec::new();
+    let mut servers = Vec::new();
+    let mut files = Vec::new();
+    for turn in 0..9 {
+        for (name, log) in ["one", "two"].into_iter().zip(&logs) {
+            let lines: Vec<&str> = log.split_inclusive('\n').collect();
+            let part = lines.chunks(lines.len().div_ceil(9)).nth(turn);
+            let file = written(part.expect("a part").concat().as_bytes());
+            paths.push(file.path().to_owned());
+            servers.push(name.to_owned());
+            files.push(file);
+        }
+    }
+    let mixed = Request {
+        paths,
+        threads: 3,
+        ..Request::default()
+    };
+    let apart = read(&Request {
+        servers,
+        ..mixed.clone()
+    });
+    assert_eq!(apart.servers, ["one", "two"]);
+    let numbers: Vec<u32> = apart.files.iter().map(|file| file.server).collect();
+    assert_eq!(numbers, [0, 1].repeat(9));
+    assert!(apart.gathered.repetitions.is_empty());
+    let counted = |report: &Report| -> Vec<(u32, u64, u64)> {
+        let of = report.gathered.transactions.iter();
+        let origin = |number: u32| &report.gathered.origins.all()[number as usize];
+        of.map(|(number, found)| {
+            let statements = found.statements.max;
+            (origin(*number).server, found.elapsed.count, statements)
+        })
+        .collect()
+    };
+    assert_eq!(counted(&apart), [(0, 1_000, 9), (1, 1_000, 9)]);
+    // Nobody held a lock whose statement another server logged.
+    assert!(apart.gathered.blocking.iter().all(|one| {
+        let origins = apart.gathered.origins.all();
+        let server = |party: uncork_log::Party<u32>| {
+            party.origin.map(|number| origins[number as usize].server)
+        };
+        server(one.holding).is_none() && server(one.waiting).is_some()
+    }));
+    let waits: u64 = apart
+        .gathered
+        .blocking
+        .iter()
+        .map(|one| one.waits.count)
+        .sum();
+    assert_eq!(waits, 2_000);
+    // The same files as one server: its sessions are cut into each other's transactions.
+    assert_ne!(counted(&read(&mixed)), [(0, 2_000, 9)]);
+}

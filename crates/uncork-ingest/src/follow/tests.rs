@@ -121,8 +121,8 @@ fn a_path_may_come_to_life_later_and_others_join() {
     poll(&mut follower);
     assert_eq!(follower.report().files.len(), 0);
     append(&first, &entries(0..5));
-    follower.add(second.clone());
-    follower.add(second.clone());
+    follower.add(second.clone(), "");
+    follower.add(second.clone(), "");
     append(&second, &entries(5..9));
     poll(&mut follower);
     let report = follower.finish().expect("no events");

@@ -1,12 +1,13 @@
 //! Server and session activity: lock waits, temporary files, checkpoints, autovacuum, connections, cancellations.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
+use crate::gather::background::{CHECKPOINT, checkpoint};
 use crate::gather::blocking::relation::relation;
 use crate::gather::example::Place;
 use crate::gather::histogram::Histogram;
-use crate::gather::series::{Scale, Series};
+use crate::gather::series::{Scale, Series, ServerSeries};
 use crate::gather::times::Times;
 use crate::read::entry::Entry;
 use crate::read::message::LockState;
@@ -20,32 +21,34 @@ const TEXT: usize = 1_024;
 /// Counts by name, and their distribution over time.
 #[derive(Debug, Clone)]
 pub struct Tally<K> {
-    /// For each name: the count, and the sum and maximum in its own unit.
-    pub by: HashMap<K, Times>,
+    /// For each server and name: the count, and the sum and maximum in its own unit.
+    pub by: HashMap<(u32, K), Times>,
     /// Counts over time; sums are in the same unit.
-    pub series: Series,
+    pub series: ServerSeries,
 }
 
 impl<K> Default for Tally<K> {
     fn default() -> Self {
         Self {
             by: HashMap::new(),
-            series: Series::default(),
+            series: ServerSeries::default(),
         }
     }
 }
 
 impl<K: Eq + Hash> Tally<K> {
-    fn add(&mut self, key: K, amount: u64, scale: &Scale, bucket: Option<i64>) {
-        self.by.entry(key).or_default().add(amount);
-        if let Some(bucket) = bucket {
-            self.series.add(scale, bucket, amount);
+    fn add(&mut self, key: K, amount: u64, when: &When<'_>) {
+        self.by.entry((when.server, key)).or_default().add(amount);
+        if let Some(bucket) = when.bucket {
+            let series = self.series.of(when.server);
+            series.add(when.scale, bucket, amount);
         }
     }
 
     fn merge(&mut self, other: Self, scale: &Scale, key: impl Fn(K) -> K) {
-        for (name, times) in other.by {
-            self.by.entry(key(name)).or_default().merge(&times);
+        for ((server, name), times) in other.by {
+            let which = (server, key(name));
+            self.by.entry(which).or_default().merge(&times);
         }
         self.series.merge(scale, other.series);
     }
@@ -133,6 +136,30 @@ pub struct Checkpoints {
     pub distance: Times,
     /// Checkpoints over time.
     pub series: Series,
+    /// Further details, in the order of [`CHECKPOINT`]; only what messages contain is counted.
+    pub details: [Times; CHECKPOINT.len()],
+}
+
+impl Checkpoints {
+    /// Add other checkpoints.
+    pub fn merge(&mut self, other: Self, scale: &Scale) {
+        for (reason, count) in other.reasons {
+            *self.reasons.entry(reason).or_default() += count;
+        }
+        for (ours, theirs) in [
+            (&mut self.all, &other.all),
+            (&mut self.write, &other.write),
+            (&mut self.sync, &other.sync),
+            (&mut self.buffers, &other.buffers),
+            (&mut self.distance, &other.distance),
+        ]
+        .into_iter()
+        .chain(self.details.iter_mut().zip(&other.details))
+        {
+            ours.merge(theirs);
+        }
+        self.series.merge(scale, other.series);
+    }
 }
 
 /// Server and session activity.
@@ -140,8 +167,8 @@ pub struct Checkpoints {
 pub struct Activity {
     /// Waits that ended in any way, by lock, in microseconds.
     pub waits: Tally<Box<[u8]>>,
-    /// The same by the number of the waiting statement's template.
-    pub waiting: HashMap<u32, Times>,
+    /// The same by server and by the number of the waiting statement's template.
+    pub waiting: HashMap<(u32, u32), Times>,
     /// Number of waits reported as going on. Waits whose end is not in the log are the difference
     /// to those that ended.
     pub still_waiting: u64,
@@ -154,8 +181,8 @@ pub struct Activity {
     pub files: Tally<u32>,
     /// The largest temporary files.
     pub largest_files: TopIncidents,
-    /// Checkpoints.
-    pub checkpoints: Checkpoints,
+    /// Checkpoints by server.
+    pub checkpoints: BTreeMap<u32, Checkpoints>,
     /// Autovacuum runs by table, in microseconds; the flag marks runs that only analysed.
     pub vacuums: Tally<(bool, Box<[u8]>)>,
     /// Connections received, by host.
@@ -171,6 +198,7 @@ pub struct Activity {
 /// When and where something happened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct When<'a> {
+    pub(crate) server: u32,
     pub(crate) scale: &'a Scale,
     pub(crate) bucket: Option<i64>,
     pub(crate) time: Option<Micros>,
@@ -215,10 +243,10 @@ impl Activity {
             self.still_waiting += 1;
             return;
         }
-        self.waits
-            .add(general(what), micros, when.scale, when.bucket);
+        self.waits.add(general(what), micros, when);
         if let Some(template) = template {
-            self.waiting.entry(template).or_default().add(micros);
+            let which = (when.server, template);
+            self.waiting.entry(which).or_default().add(micros);
         }
     }
 
@@ -235,7 +263,7 @@ impl Activity {
         when: &When<'_>,
     ) {
         let key = template.unwrap_or(u32::MAX);
-        self.files.add(key, bytes, when.scale, when.bucket);
+        self.files.add(key, bytes, when);
         self.largest_files.add(bytes, when.place, || Incident {
             amount: bytes,
             place: when.place,
@@ -247,8 +275,9 @@ impl Activity {
         });
     }
 
-    pub(crate) fn checkpoint_begins(&mut self, reason: &[u8]) {
-        *self.checkpoints.reasons.entry(cut(reason)).or_default() += 1;
+    pub(crate) fn checkpoint_begins(&mut self, reason: &[u8], when: &When<'_>) {
+        let points = self.checkpoints.entry(when.server).or_default();
+        *points.reasons.entry(cut(reason)).or_default() += 1;
     }
 
     pub(crate) fn checkpoint_ends(
@@ -256,9 +285,10 @@ impl Activity {
         buffers: u64,
         [write, sync, all]: [u64; 3],
         distance: u64,
+        message: &[u8],
         when: &When<'_>,
     ) {
-        let points = &mut self.checkpoints;
+        let points = self.checkpoints.entry(when.server).or_default();
         points.buffers.add(buffers);
         points.write.add(write);
         points.sync.add(sync);
@@ -267,15 +297,19 @@ impl Activity {
         if let Some(bucket) = when.bucket {
             points.series.add(when.scale, bucket, all);
         }
+        for (times, value) in points.details.iter_mut().zip(checkpoint(message)) {
+            if let Some(value) = value {
+                times.add(value);
+            }
+        }
     }
 
     pub(crate) fn vacuum(&mut self, analyze: bool, table: &[u8], micros: u64, when: &When<'_>) {
-        self.vacuums
-            .add((analyze, cut(table)), micros, when.scale, when.bucket);
+        self.vacuums.add((analyze, cut(table)), micros, when);
     }
 
     pub(crate) fn receive(&mut self, host: &[u8], when: &When<'_>) {
-        self.received.add(cut(host), 0, when.scale, when.bucket);
+        self.received.add(cut(host), 0, when);
     }
 
     pub(crate) fn end(&mut self, micros: u64) {
@@ -284,7 +318,7 @@ impl Activity {
     }
 
     pub(crate) fn cancel(&mut self, why: &[u8], when: &When<'_>) {
-        self.cancelled.add(cut(why), 0, when.scale, when.bucket);
+        self.cancelled.add(cut(why), 0, when);
     }
 
     /// Add what was gathered elsewhere; `templates` maps the numbers of its templates to the numbers here.
@@ -294,8 +328,9 @@ impl Activity {
             known.copied().unwrap_or(u32::MAX)
         };
         self.waits.merge(other.waits, scale, |name| name);
-        for (number, times) in other.waiting {
-            self.waiting.entry(here(number)).or_default().merge(&times);
+        for ((server, number), times) in other.waiting {
+            let which = (server, here(number));
+            self.waiting.entry(which).or_default().merge(&times);
         }
         self.still_waiting += other.still_waiting;
         self.deadlocks += other.deadlocks;
@@ -308,22 +343,11 @@ impl Activity {
             }
         }
         self.files.merge(other.files, scale, here);
-        for (reason, count) in other.checkpoints.reasons {
-            *self.checkpoints.reasons.entry(reason).or_default() += count;
+        for (server, points) in other.checkpoints {
+            let of = self.checkpoints.entry(server).or_default();
+            of.merge(points, scale);
         }
-        for (ours, theirs) in [
-            (&mut self.checkpoints.all, other.checkpoints.all),
-            (&mut self.checkpoints.write, other.checkpoints.write),
-            (&mut self.checkpoints.sync, other.checkpoints.sync),
-            (&mut self.checkpoints.buffers, other.checkpoints.buffers),
-            (&mut self.checkpoints.distance, other.checkpoints.distance),
-            (&mut self.ended, other.ended),
-        ] {
-            ours.merge(&theirs);
-        }
-        self.checkpoints
-            .series
-            .merge(scale, other.checkpoints.series);
+        self.ended.merge(&other.ended);
         self.vacuums.merge(other.vacuums, scale, |table| table);
         self.received.merge(other.received, scale, |host| host);
         self.lengths.merge(&other.lengths);

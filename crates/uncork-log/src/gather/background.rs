@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use crate::gather::times::Times;
-
 /// The names of a checkpoint's details, in order: the share of shared buffers that it wrote, in tenths of a percent;
 /// WAL files; files that it synced; its longest sync in microseconds; the expected distance in kibibytes.
 pub const CHECKPOINT: [&str; 7] = [
@@ -31,35 +29,26 @@ pub const VACUUM: [&str; 10] = [
     "wal_bytes",
 ];
 
-/// The work of checkpoints and of autovacuum.
+/// A server, by its number, whether it only analysed, and a table.
+pub type Vacuumed = (u32, bool, Box<[u8]>);
+
+/// The work of autovacuum.
 #[derive(Debug, Clone, Default)]
 pub struct Background {
-    /// Details of checkpoints, in the order of [`CHECKPOINT`]; only what messages contain is counted.
-    pub checkpoints: [Times; CHECKPOINT.len()],
-    /// Details by table, in the order of [`VACUUM`], summed up; the flag marks runs that only analysed.
-    pub vacuums: HashMap<(bool, Box<[u8]>), [u64; VACUUM.len()]>,
+    /// Details by server and table, in the order of [`VACUUM`], summed up.
+    pub vacuums: HashMap<Vacuumed, [u64; VACUUM.len()]>,
 }
 
 impl Background {
-    pub(crate) fn checkpoint(&mut self, message: &[u8]) {
-        for (times, value) in self.checkpoints.iter_mut().zip(checkpoint(message)) {
-            if let Some(value) = value {
-                times.add(value);
-            }
-        }
-    }
-
-    pub(crate) fn vacuum(&mut self, analyze: bool, table: &[u8], message: &[u8]) {
-        let of = self.vacuums.entry((analyze, table.into())).or_default();
+    pub(crate) fn vacuum(&mut self, server: u32, analyze: bool, table: &[u8], message: &[u8]) {
+        let which = (server, analyze, table.into());
+        let of = self.vacuums.entry(which).or_default();
         for (sum, value) in of.iter_mut().zip(vacuum(message)) {
             *sum += value;
         }
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
-        for (times, theirs) in self.checkpoints.iter_mut().zip(&other.checkpoints) {
-            times.merge(theirs);
-        }
         for (table, theirs) in other.vacuums {
             let of = self.vacuums.entry(table).or_default();
             for (sum, value) in of.iter_mut().zip(theirs) {
@@ -72,7 +61,7 @@ impl Background {
 /// Parse `checkpoint complete: wrote 44 buffers (0.3%), wrote 1 SLRU buffers; 0 WAL file(s) added, 0 removed, 0
 /// recycled; write=4.327 s, sync=0.007 s, total=4.343 s; sync files=11, longest=0.004 s, average=0.001 s; distance=260
 /// kB, estimate=260 kB`, and the same of older versions.
-fn checkpoint(message: &[u8]) -> [Option<u64>; CHECKPOINT.len()] {
+pub(crate) fn checkpoint(message: &[u8]) -> [Option<u64>; CHECKPOINT.len()] {
     let mut found = [None; CHECKPOINT.len()];
     for clause in message.split(|byte| matches!(byte, b',' | b';')) {
         let clause = clause.trim_ascii();

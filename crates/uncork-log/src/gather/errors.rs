@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::gather::activity::When;
 use crate::gather::example::Place;
 use crate::gather::series::{Scale, Series};
 use crate::read::entry::Entry;
@@ -20,6 +21,8 @@ const APART: usize = 1_000;
 /// The common properties of errors of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
+    /// The server that logged them, by its number.
+    pub server: u32,
     /// `Warning` or worse.
     pub severity: Severity,
     /// Empty if the prefix does not contain it.
@@ -53,17 +56,17 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Count an error; return its kind. `bucket` is the bucket of its time on the scale.
-    pub fn add(
+    /// Count an error; return its kind.
+    pub(crate) fn add(
         &mut self,
         entry: &Entry<'_>,
-        place: Place,
         template: Option<u32>,
-        scale: &Scale,
-        bucket: Option<i64>,
+        when: &When<'_>,
     ) -> Kind {
+        let place = when.place;
         generalise(entry.message, &mut self.buffer);
         let kind = Kind {
+            server: when.server,
             severity: entry.head.severity,
             sqlstate: entry.head.sqlstate.into(),
             message: self.buffer.as_slice().into(),
@@ -71,8 +74,8 @@ impl Errors {
         let kind = self.bounded(kind);
         let facts = self.all.entry(kind.clone()).or_default();
         facts.count += 1;
-        if let (Some(time), Some(bucket)) = (entry.head.time, bucket) {
-            facts.series.add(scale, bucket, 0);
+        if let (Some(time), Some(bucket)) = (when.time, when.bucket) {
+            facts.series.add(when.scale, bucket, 0);
             facts.see((time, time));
         }
         if let Some(template) = template {

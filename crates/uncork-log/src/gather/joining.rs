@@ -1,4 +1,4 @@
-//! Merges templates: rare ones to limit memory, and templates that turn out to be the same.
+//! Merges what was gathered apart, and templates: rare ones to limit memory, and templates that turn out to be the same.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,9 +6,55 @@ use std::collections::BTreeMap;
 use crate::gather::blocking::{Blocking, Party};
 use crate::gather::filter::Sieve;
 use crate::gather::loops::{LoopOf, Loops};
-use crate::gather::{Gathered, RARE};
+use crate::gather::{Gathered, RARE, REJECTED};
 
 impl Gathered {
+    /// Add what was gathered elsewhere.
+    pub fn merge(&mut self, other: Self) {
+        self.scale.merge(&other.scale);
+        self.coarse.merge(&other.coarse);
+        let origins: Vec<u32> = other
+            .origins
+            .all()
+            .iter()
+            .map(|origin| self.origins.adopt(origin))
+            .collect();
+        let templates = self
+            .templates
+            .merge(other.templates, &self.coarse, &origins);
+        self.errors.merge(other.errors, &self.scale, &templates);
+        self.notices.merge(other.notices, &self.scale, &templates);
+        self.activity.merge(other.activity, &self.scale, &templates);
+        self.background.merge(other.background);
+        self.sessions.merge(other.sessions, &origins);
+        self.pool.merge(other.pool, &self.scale);
+        self.executions.merge(&self.scale, other.executions);
+        self.hours.merge(&self.scale, other.hours);
+        self.slowest.merge(other.slowest, &templates, &origins);
+        for (one, series) in other.origins.applications().iter().zip(other.applications) {
+            let application = self.origins.application(one.server, &one.name);
+            self.application(application, |own, scale| own.merge(scale, series));
+        }
+        for (sum, step) in self.steps.iter_mut().zip(&other.steps) {
+            sum.merge(step);
+        }
+        if let (Some(sieve), Some(other)) = (&mut self.sieve, &other.sieve) {
+            sieve.merge(other);
+        }
+        self.rare += other.rare;
+        self.entries += other.entries;
+        self.outside += other.outside;
+        self.untimed += other.untimed;
+        self.own += other.own;
+        self.heads += other.heads;
+        self.continuations += other.continuations;
+        self.foreign += other.foreign;
+        self.rejected += other.rejected;
+        self.rejected_lines.extend(other.rejected_lines);
+        self.rejected_lines.sort_unstable();
+        self.rejected_lines.truncate(REJECTED);
+    }
+
     /// Merge the templates with the least time if there are more than `most`: half of them are kept.
     pub fn bound(&mut self, most: usize) {
         let all = self.templates.all();
@@ -49,6 +95,7 @@ impl Gathered {
         self.templates.rename(groups);
         let mut joined = Self {
             file: self.file,
+            server: self.server,
             range: self.range,
             sieve: self.sieve.as_ref().map(Sieve::fresh),
             ..Self::default()
@@ -57,7 +104,7 @@ impl Gathered {
         let transactions = std::mem::take(&mut self.transactions);
         let blocking = std::mem::take(&mut self.blocking);
         let loops = std::mem::take(&mut self.loops);
-        let (peak, most_sessions) = (self.peak, self.most_sessions);
+        let busiest = std::mem::take(&mut self.busiest);
         let all = self.templates.all().iter();
         let names: Vec<Box<[u8]>> = all
             .filter(|_| !blocking.is_empty() || !loops.is_empty())
@@ -67,10 +114,11 @@ impl Gathered {
             .iter()
             .map(|(number, _)| self.templates.all()[*number as usize].more.text.clone())
             .collect();
+        joined.origins.begin_server(self.server);
         joined.merge(self);
         // Origins keep their numbers: they are adopted in order.
         joined.transactions = transactions;
-        (joined.peak, joined.most_sessions) = (peak, most_sessions);
+        joined.busiest = busiest;
         let number = |of: Party<u32>| Party {
             template: of
                 .template

@@ -1,4 +1,4 @@
-//! The second in which most statements ended.
+//! When a server had most to do, and the second in which most statements ended.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,6 +9,15 @@ use crate::read::time::Micros;
 const MINUTES: usize = 20_000;
 const SECONDS: usize = 60;
 const SECOND: Micros = 1_000_000;
+
+/// When a server had most to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Busiest {
+    /// The second in which most executions ended, since 1970, and their number.
+    pub second: Option<(i64, u32)>,
+    /// How many sessions were open at once at least, and since when.
+    pub sessions: Option<(u64, Option<Micros>)>,
+}
 
 /// Counts statements by the second in which they ended.
 #[derive(Debug, Clone, Default)]

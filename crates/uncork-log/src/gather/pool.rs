@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::gather::series::{Scale, Series};
+use crate::gather::activity::When;
+use crate::gather::series::{Scale, ServerSeries};
 use crate::gather::times::Times;
 use crate::read::bouncer::{PoolMessage, Side, Stats};
 use crate::read::entry::Entry;
@@ -13,6 +14,8 @@ const KINDS: usize = 10_000;
 /// A kind of connection: side, database, user, host, and why it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Connections {
+    /// The server, by its number.
+    pub server: u32,
     /// The side of the pooler.
     pub side: Side,
     /// The database's name.
@@ -31,7 +34,7 @@ pub struct Average {
     /// Number of lines that contained it, with their sum and maximum.
     pub all: Times,
     /// The average over time.
-    pub series: Series,
+    pub series: ServerSeries,
 }
 
 /// What is gathered from a pooler's log.
@@ -57,27 +60,30 @@ pub const AVERAGES: [&str; 7] = [
 
 impl Pool {
     /// Count an entry; return whether it contained anything that is counted.
-    pub(crate) fn add(
-        &mut self,
-        entry: &Entry<'_>,
-        side: Option<Side>,
-        scale: &Scale,
-        bucket: Option<i64>,
-    ) -> bool {
+    pub(crate) fn add(&mut self, entry: &Entry<'_>, side: Option<Side>, when: &When<'_>) -> bool {
+        let server = when.server;
         match (PoolMessage::read(entry.message), side) {
-            (PoolMessage::Opened, Some(side)) => self.connection(entry, side, None, 0),
+            (PoolMessage::Opened, Some(side)) => self.connection(entry, (server, side), None, 0),
             (PoolMessage::Closed { why, age }, Some(side)) => {
-                self.connection(entry, side, Some(why), age.saturating_mul(1_000_000));
+                let micros = age.saturating_mul(1_000_000);
+                self.connection(entry, (server, side), Some(why), micros);
             }
-            (PoolMessage::Stats(stats), _) => self.average(stats, scale, bucket),
+            (PoolMessage::Stats(stats), _) => self.average(stats, when),
             _ => return false,
         }
         true
     }
 
-    fn connection(&mut self, entry: &Entry<'_>, side: Side, ended: Option<&[u8]>, micros: u64) {
+    fn connection(
+        &mut self,
+        entry: &Entry<'_>,
+        (server, side): (u32, Side),
+        ended: Option<&[u8]>,
+        micros: u64,
+    ) {
         let head = &entry.head;
         let mut which = Connections {
+            server,
             side,
             database: head.database.into(),
             user: head.user.into(),
@@ -93,7 +99,7 @@ impl Pool {
         self.connections.entry(which).or_default().add(micros);
     }
 
-    fn average(&mut self, stats: Stats, scale: &Scale, bucket: Option<i64>) {
+    fn average(&mut self, stats: Stats, when: &When<'_>) {
         let values = [
             stats.transactions,
             stats.queries,
@@ -105,8 +111,9 @@ impl Pool {
         ];
         for (average, value) in self.averages.iter_mut().zip(values) {
             average.all.add(value);
-            if let Some(bucket) = bucket {
-                average.series.add(scale, bucket, value);
+            if let Some(bucket) = when.bucket {
+                let series = average.series.of(when.server);
+                series.add(when.scale, bucket, value);
             }
         }
     }

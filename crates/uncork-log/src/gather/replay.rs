@@ -1,12 +1,14 @@
 //! Replays events in the order of the log, and gathers entries whose meaning only that order shows.
 
+use std::collections::BTreeMap;
+
 use crate::gather::Gathered;
 use crate::gather::blocking::{Blocking, Party};
 use crate::gather::event::{Event, Ran, Statement, What};
 use crate::gather::example::{Execution, Place};
 use crate::gather::lock_waits::LockWaits;
 use crate::gather::loops::LoopOf;
-use crate::gather::peak::Rates;
+use crate::gather::peak::{Busiest, Rates};
 use crate::gather::sequence::holders::{Holder, Holders};
 use crate::gather::sequence::{Found, Resolved, Sequence};
 use crate::gather::sessions::OpenSessions;
@@ -15,7 +17,33 @@ use crate::read::message::Step;
 use crate::read::prefix::Severity;
 use crate::read::time::Micros;
 
-/// Joins what scanners gathered apart: put in the events of all blocks in the order of the log, then finish.
+/// Joins what scanners gathered apart: put in the events of all blocks of each server in the order of its log, then
+/// finish. Nothing that a server logs continues or ends what another one logged, although their processes have the same
+/// numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Replays(BTreeMap<u32, Replay>);
+
+impl Replays {
+    /// Return the replay of a server.
+    pub fn of(&mut self, server: u32) -> &mut Replay {
+        self.0.entry(server).or_insert_with(|| Replay::new(server))
+    }
+
+    /// End all sessions of all servers, and add the results to `gathered`.
+    pub fn finish(self, gathered: &mut Gathered) {
+        let mut all = Found::default();
+        let mut busiest = Vec::new();
+        for (server, replay) in self.0 {
+            let (found, most) = replay.finish(gathered);
+            all.merge(found);
+            busiest.push((server, most));
+        }
+        gathered.busiest = busiest;
+        gathered.order(&all);
+    }
+}
+
+/// Replays the log of one server.
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
     sequence: Sequence,
@@ -27,6 +55,12 @@ pub struct Replay {
 }
 
 impl Replay {
+    fn new(server: u32) -> Self {
+        let mut replay = Self::default();
+        replay.late.begin_file(0, server);
+        replay
+    }
+
     /// Process the next event.
     pub fn follow(&mut self, mut event: Event) {
         match &mut event.what {
@@ -92,7 +126,7 @@ impl Replay {
             step: statement.step,
             micros,
             time,
-            origin: self.late.origins.adopt(&statement.origin),
+            origin: self.late.origins.number(&statement.origin.head()),
             place,
             text: &statement.text,
             parameters: &statement.parameters,
@@ -107,16 +141,18 @@ impl Replay {
         }
     }
 
-    /// End all sessions, and add the results to `gathered`.
-    pub fn finish(mut self, gathered: &mut Gathered) {
+    /// End all sessions, and add the statements to `gathered`.
+    fn finish(mut self, gathered: &mut Gathered) -> (Found, Busiest) {
         for wait in self.lock_waits.finish() {
             self.late.activity.waited(wait);
         }
         let found = self.sequence.finish();
         gathered.merge(self.late);
-        gathered.peak = self.rates.peak();
-        gathered.most_sessions = self.sessions.most();
-        gathered.order(&found);
+        let busiest = Busiest {
+            second: self.rates.peak(),
+            sessions: self.sessions.most(),
+        };
+        (found, busiest)
     }
 }
 

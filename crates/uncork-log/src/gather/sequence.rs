@@ -304,6 +304,22 @@ impl Sequence {
 }
 
 impl Found {
+    /// Add what the order of another server's entries has shown.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (template, found) in &other.repetitions {
+            self.repetitions.entry(*template).or_default().merge(found);
+        }
+        for (of, found) in &other.loops {
+            self.loops.entry(*of).or_default().merge(found);
+        }
+        for (parties, times) in &other.blocking {
+            self.blocking.entry(*parties).or_default().merge(times);
+        }
+        // Origins and places belong to one server.
+        self.transactions.extend(other.transactions);
+        self.holders.extend(other.holders);
+    }
+
     fn follow<'a>(&mut self, session: &'a mut Session, event: Event) -> Option<Resolved<'a>> {
         let (time, place) = (event.time, event.place);
         match event.what {

@@ -202,6 +202,33 @@ impl Series {
     }
 }
 
+/// A series of each server, by the server's number.
+#[derive(Debug, Clone, Default)]
+pub struct ServerSeries(Vec<Series>);
+
+impl ServerSeries {
+    /// Return the series of a server, to be changed.
+    pub(crate) fn of(&mut self, server: u32) -> &mut Series {
+        let place = server as usize;
+        if place >= self.0.len() {
+            self.0.resize_with(place + 1, Series::default);
+        }
+        &mut self.0[place]
+    }
+
+    /// Add the counts of other series.
+    pub(crate) fn merge(&mut self, scale: &Scale, other: Self) {
+        for (server, series) in (0..).zip(other.0) {
+            self.of(server).merge(scale, series);
+        }
+    }
+
+    /// Return the series of all servers, by number.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Series)> {
+        (0..).zip(&self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -90,7 +90,11 @@ fn told(gathered: &Gathered) -> String {
         "{:?} {} {:?}",
         gathered.steps,
         gathered.entries,
-        gathered.executions.points(&gathered.scale)
+        gathered
+            .executions
+            .all()
+            .map(|(server, series)| (server, series.points(&gathered.scale)))
+            .collect::<Vec<_>>()
     ));
     rows.join("\n")
 }

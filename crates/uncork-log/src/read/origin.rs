@@ -1,4 +1,4 @@
-//! Origins of statements: user, database, application and host, as one number.
+//! Origins of statements: server, user, database, application and host, as one number.
 
 use crate::hash::{Hash, HashedMap};
 use crate::read::prefix::Head;
@@ -13,6 +13,8 @@ const OTHERS: &[u8] = b"(others)";
 /// Who sent a statement; fields are empty if they are not logged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
+    /// The server, by its number among the servers whose logs are read.
+    pub server: u32,
     /// The user's name.
     pub user: Box<[u8]>,
     /// The database's name.
@@ -26,6 +28,7 @@ pub struct Origin {
 impl From<&Head<'_>> for Origin {
     fn from(head: &Head<'_>) -> Self {
         Self {
+            server: 0,
             user: head.user.into(),
             database: head.database.into(),
             application: head.application.into(),
@@ -34,13 +37,37 @@ impl From<&Head<'_>> for Origin {
     }
 }
 
+impl Origin {
+    /// Return a head with its names.
+    pub(crate) fn head(&self) -> Head<'_> {
+        Head {
+            user: &self.user,
+            database: &self.database,
+            application: &self.application,
+            host: &self.host,
+            ..Head::new()
+        }
+    }
+}
+
+/// An application of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Application {
+    /// The server's number.
+    pub server: u32,
+    /// The application's name; empty if it is not logged.
+    pub name: Box<[u8]>,
+}
+
 /// All origins so far, each with its number.
 #[derive(Debug, Clone, Default)]
 pub struct Origins {
+    /// The server whose log is read.
+    server: u32,
     numbers: HashedMap<u32>,
     all: Vec<Origin>,
     identities: Vec<u64>,
-    applications: Vec<Box<[u8]>>,
+    applications: Vec<Application>,
     /// The number of each origin's application.
     of: Vec<u32>,
     /// The origin of the last call: sessions write many lines in a row.
@@ -48,12 +75,24 @@ pub struct Origins {
 }
 
 impl Origins {
+    /// Set the server of the following lines.
+    pub(crate) fn begin_server(&mut self, server: u32) {
+        self.server = server;
+    }
+
     /// Return the number of a line's origin.
     pub(crate) fn number(&mut self, head: &Head<'_>) -> u32 {
+        self.number_at(self.server, head)
+    }
+
+    fn number_at(&mut self, server: u32, head: &Head<'_>) -> u32 {
         let parts = [head.user, head.database, head.application, head.host];
         let mut hash = Hash::new();
         for part in parts {
             hash.add(part, 0);
+        }
+        if server != 0 {
+            hash.add(&server.to_le_bytes(), 1);
         }
         let hash = hash.get();
         if self.last.0 == hash && !self.all.is_empty() {
@@ -62,12 +101,16 @@ impl Origins {
         let number = match self.numbers.get(&hash) {
             Some(number) => *number,
             None if self.all.len() >= MOST && parts != [OTHERS; 4] => self.adopt(&Origin {
+                server,
                 user: OTHERS.into(),
                 database: OTHERS.into(),
                 application: OTHERS.into(),
                 host: OTHERS.into(),
             }),
-            None => self.push(hash, Origin::from(head)),
+            None => {
+                let names = Origin::from(head);
+                self.push(hash, Origin { server, ..names })
+            }
         };
         self.last = (hash, number);
         number
@@ -75,7 +118,7 @@ impl Origins {
 
     fn push(&mut self, hash: u64, origin: Origin) -> u32 {
         let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-        let application = self.application(&origin.application);
+        let application = self.application(origin.server, &origin.application);
         self.of.push(application);
         self.all.push(origin);
         self.identities.push(hash);
@@ -83,16 +126,18 @@ impl Origins {
         number
     }
 
-    /// Return the number of an application by its name.
-    pub(crate) fn application(&mut self, name: &[u8]) -> u32 {
-        let place = self.applications.iter().position(|one| **one == *name);
+    /// Return the number of an application by its server and name.
+    pub(crate) fn application(&mut self, server: u32, name: &[u8]) -> u32 {
+        let mut all = self.applications.iter();
+        let place = all.position(|one| one.server == server && *one.name == *name);
         let place = match place {
             Some(place) => place,
             None if self.applications.len() >= MOST_APPLICATIONS && name != OTHERS => {
-                return self.application(OTHERS);
+                return self.application(server, OTHERS);
             }
             None => {
-                self.applications.push(name.into());
+                let name = name.into();
+                self.applications.push(Application { server, name });
                 self.applications.len() - 1
             }
         };
@@ -104,22 +149,15 @@ impl Origins {
         self.of[number as usize]
     }
 
-    /// Return the names of applications, by number.
+    /// Return all applications, by number.
     #[must_use]
-    pub fn applications(&self) -> &[Box<[u8]>] {
+    pub fn applications(&self) -> &[Application] {
         &self.applications
     }
 
     /// Return the number of another collection's origin.
     pub(crate) fn adopt(&mut self, origin: &Origin) -> u32 {
-        let head = Head {
-            user: &origin.user,
-            database: &origin.database,
-            application: &origin.application,
-            host: &origin.host,
-            ..Head::new()
-        };
-        self.number(&head)
+        self.number_at(origin.server, &origin.head())
     }
 
     /// Return an identity for an origin that is the same in any collection.
@@ -154,6 +192,26 @@ mod tests {
         assert_eq!(&*origins.all()[number as usize].application, OTHERS);
         assert_eq!(origins.applications().len(), MOST_APPLICATIONS + 1);
         let application = origins.application_of(number);
-        assert_eq!(&*origins.applications()[application as usize], OTHERS);
+        assert_eq!(&*origins.applications()[application as usize].name, OTHERS);
+    }
+
+    #[test]
+    fn equal_names_on_two_servers_are_two_origins() {
+        let head = Head {
+            user: b"ada",
+            ..Head::new()
+        };
+        let mut origins = Origins::default();
+        let first = origins.number(&head);
+        origins.begin_server(1);
+        let second = origins.number(&head);
+        assert_eq!((first, second), (0, 1));
+        assert_ne!(origins.identity(first), origins.identity(second));
+        let mut others = Origins::default();
+        for origin in origins.all().iter().rev() {
+            let number = others.adopt(origin);
+            assert_eq!(&others.all()[number as usize], origin);
+        }
+        assert_eq!(others.applications().len(), 2);
     }
 }

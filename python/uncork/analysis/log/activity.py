@@ -61,7 +61,9 @@ def filter_of(facts: Facts) -> LogFilter | None:
 def peak_of(facts: Facts) -> Peak | None:
     """Return the second with most statements; None if it is unknown."""
     found = facts.get("peak")
-    return None if found is None else Peak(found["second"] * 1_000_000, found["count"])
+    if found is None:
+        return None
+    return Peak(found["second"] * 1_000_000, found["count"], found.get("server", ""))
 
 
 def slowest_of(table: pa.Table, files: Sequence[FileFacts]) -> tuple[SlowStatement, ...]:
@@ -79,6 +81,7 @@ def slowest_of(table: pa.Table, files: Sequence[FileFacts]) -> tuple[SlowStateme
             offset=row["offset"],
             text=row["text"],
             parameters=row["parameters"],
+            server=row.get("server") or "",
         )
         for row in table.to_pylist()
     )
@@ -128,6 +131,7 @@ def sessions_of(facts: Facts, table: pa.Table) -> SessionFacts | None:
         p95_ns=None if quantiles[1] is None else quantiles[1] * 1000,
         most=most["count"],
         most_us=most["time_us"],
+        most_server=most.get("server", "") if len(facts.get("servers", ())) > 1 else "",
         users=_session_tallies(rows, "user"),
         databases=_session_tallies(rows, "database"),
         applications=_session_tallies(rows, "application"),
@@ -190,7 +194,8 @@ def checkpoint_work_of(points: Mapping[str, Any]) -> CheckpointWork | None:
 
 def vacuum_work_of(activity: pa.Table, vacuums: pa.Table) -> tuple[VacuumWork, ...]:
     """Return autovacuum's work by table, vacuums first, each the longest first."""
-    work = {(row.pop("kind"), row.pop("name")): row for row in vacuums.to_pylist()}
+    amounts = [name for name in vacuums.column_names if name != "server"]
+    work = {(row.pop("kind"), row.pop("name")): row for row in vacuums.select(amounts).to_pylist()}
     times = {
         (row["kind"], row["name"]): row
         for row in activity.to_pylist()

@@ -16,7 +16,7 @@ _MOST = 100
 
 def blocking_of(table: pa.Table, texts: Sequence[str]) -> tuple[Blocking, ...]:
     """Return who waited for whom, the longest waits first; `texts` maps template numbers to texts. Pure."""
-    keys = ("waiting_template", "waiting_application", "holding_template", "holding_application")
+    keys = ("server", "waiting_template", "waiting_application", "holding_template", "holding_application")
     grouped = table.group_by(keys).aggregate([("waits", "sum"), ("sum_us", "sum"), ("max_us", "max")])
     rows = sorted(grouped.to_pylist(), key=lambda row: (-row["sum_us_sum"], -row["waits_sum"], str(row)))
     return tuple(
@@ -30,6 +30,7 @@ def blocking_of(table: pa.Table, texts: Sequence[str]) -> tuple[Blocking, ...]:
             waits=row["waits_sum"],
             sum_ns=row["sum_us_sum"] * 1000,
             max_ns=row["max_us_max"] * 1000,
+            server=row["server"] or "",
         )
         for row in rows[:_MOST]
     )

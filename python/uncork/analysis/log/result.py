@@ -28,11 +28,11 @@ from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.missing import missing_of_log
 from uncork.analysis.log.pool import pool_facts
+from uncork.analysis.log.servers import added_up, errors_of, series_by_server, servers_of, several
 from uncork.analysis.log.statement_kind import kind_of
 from uncork.model.results.log import (
     OTHERS,
     Contribution,
-    ErrorFacts,
     Example,
     FileFacts,
     Incident,
@@ -50,6 +50,7 @@ from uncork.model.results.log import (
     TransactionFacts,
     Updates,
 )
+from uncork.model.results.log_activity import LogServer
 from uncork.model.tables.log import LOG_TABLES
 from uncork.model.tables.register import HISTOGRAM_COLUMNS
 from uncork.store.evidence import read_evidence
@@ -74,12 +75,18 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
     columns = tables["log_templates"].to_pydict()
     total = sum(columns["sum_us"])
     files = [_file(one) for one in facts["files"]]
+    servers: tuple[LogServer, ...] = ()
+    server_series: tuple[NamedSeries, ...] = ()
+    if several(facts):
+        servers = servers_of(facts, tables, files, columns["text"], total)
+        server_series = series_by_server(tables["log_series"])
+        tables = added_up(tables)
     order = _order(columns)
     points = _points(tables["log_series"], [columns["template"][at] for at in order[:MOST_SERIES]])
     begin, timelines = _timelines(tables["log_series"], facts["template_bucket_s"])
     executed = LogTimes(sum(columns["executions"]), total * 1000, max(columns["max_us"], default=0) * 1000)
     origins = tables["log_origins"]
-    errors = tables["log_errors"].to_pylist()
+    errors = errors_of(tables["log_errors"], by_server=several(facts))
     quantiles = facts.get("quantiles_us") or (None, None, None)
     found = LogResult(
         run=run,
@@ -106,7 +113,9 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         histogram=tuple(sum(columns[name]) for name in HISTOGRAM_COLUMNS),
         series=points[None],
         application_series=_application_series(tables["log_series"]),
-        templates=tuple(_templates(tables, columns, order, points, timelines, files, total)),
+        templates=tuple(
+            _templates(tables, columns, order, points, timelines, files, total, by_server=bool(servers))
+        ),
         templates_more=max(0, len(columns["template"]) - MOST_TEMPLATES),
         rare=facts["rare"],
         applications=_contributions(_summed(origins, "application"), "application", total),
@@ -115,8 +124,8 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         hosts=_contributions(_summed(origins, "host"), "host", total),
         kinds=_kinds(columns, total),
         transactions=tuple(_transactions(tables["log_transactions"])),
-        errors=tuple(_error(row) for row in errors if row["severity"] in _BAD),
-        notices=tuple(_error(row) for row in errors if row["severity"] not in _BAD),
+        errors=tuple(one for one in errors if one.severity in _BAD),
+        notices=tuple(one for one in errors if one.severity not in _BAD),
         server=_server(facts, tables, columns["text"]),
         blocking=blocking_of(tables["log_blocking"], columns["text"]),
         pool=pool_facts(facts["pool"], tables["log_pool"]),
@@ -133,6 +142,9 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         sessions=sessions_of(facts, tables["log_sessions"]),
         filters=filter_of(facts),
         skipped=tuple(facts.get("skipped", ())),
+        servers=servers,
+        server_series=server_series,
+        other_servers=tuple(facts.get("other_servers", ())),
         loops=loops_of(tables["log_loops"], columns["text"], columns["executions"]),
     )
     return replace(found, findings=find_findings(evidence_of_log(found)), missing=missing_of_log(found))
@@ -204,6 +216,8 @@ def _templates(
     timelines: Mapping[int, tuple[int, ...]],
     files: Sequence[FileFacts],
     total: int,
+    *,
+    by_server: bool,
 ) -> Iterable[TemplateFacts]:
     numbers = [columns["template"][at] for at in order]
     origins = _grouped(tables["log_origins"], numbers)
@@ -248,6 +262,7 @@ def _templates(
             timeline=timelines.get(number, ()),
             query_ids=query_ids[number],
             repeated=repeated.get(number),
+            servers=_of_one(origins[number], "server", row["sum_us"]) if by_server else (),
         )
 
 
@@ -368,12 +383,8 @@ def _transactions(table: pa.Table) -> Iterable[TransactionFacts]:
             pause_ns=(row.get("pause_sum_us") or 0) * 1000,
             pause_max_ns=(row.get("pause_max_us") or 0) * 1000,
             repeated_wait_ns=(row.get("repeated_wait_us") or 0) * 1000,
+            server=row.get("server") or "",
         )
-
-
-def _error(row: Row) -> ErrorFacts:
-    names = ErrorFacts.__dataclass_fields__
-    return ErrorFacts(**{name: row[name] for name in names})
 
 
 def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> ServerFacts:
@@ -402,9 +413,10 @@ def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> S
                 row["what"],
                 row["detail"],
                 row["statement"],
-                # Runs of earlier versions lack these two.
+                # Runs of earlier versions lack these.
                 row.get("relation") or "",
                 row.get("holder") or "",
+                row.get("server") or "",
             )
             for row in incidents
             if row["is_wait"] == wait

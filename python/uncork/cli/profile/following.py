@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from uncork.cli import console
@@ -14,24 +14,30 @@ from uncork.profile.logs import LogReading, LogRequest
 from uncork.report.log.terminal import render_log_live
 from uncork.workbench.profile.following import ProgressSnapshot, follow_logs
 from uncork.workbench.profile.log_files import is_log
+from uncork.workbench.profile.log_servers import LogServers
 
 __all__ = ["Following"]
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """Logs to follow, with the refresh interval, the end, and the number of templates to show."""
+    """Logs to follow, with the refresh interval, the end, the number of templates to show, and their servers.
+
+    `_found` are the files so far, with their servers.
+    """
 
     files: list[Path]
     every_s: float
     end_s: float | None
     top: int
+    servers: LogServers = field(default_factory=LogServers)
+    _found: dict[Path, str] = field(default_factory=dict, init=False)
 
     def read(self, request: LogRequest, *, quiet: bool) -> LogReading:
         """Follow logs until Ctrl-C or until the time is over; return the entries read.
 
         Raises:
-            UsageError: if one of the files cannot be followed.
+            UsageError: if one of the files cannot be followed, or its server is unknown.
             SetupError: if events cannot be written.
         """
         if Path("-") in self.files:
@@ -57,7 +63,25 @@ class Following:
             if last is not None and not quiet and console.output.is_terminal:
                 console.output.clear()
 
-    def _find(self) -> Iterator[Path]:
+    def _find(self) -> Iterator[tuple[Path, str]]:
+        """Yield the current files with their servers; a new file without one has the server "".
+
+        Raises:
+            UsageError: if the server of a file that exists at the beginning is unknown.
+        """
+        paths = [path for path in self._paths() if path not in self._found]
+        known = [*self._found, *paths]
+        try:
+            names = self.servers.of(list(map(str, known)), lenient=True) or [""] * len(known)
+        except UsageError:
+            if not self._found:
+                raise
+            names = [self._found.get(path, "") for path in known]
+        new = dict(zip(known, names, strict=True))
+        self._found.update({path: new[path] for path in paths})
+        yield from ((path, name) for path, name in self._found.items() if self.servers.selects(name))
+
+    def _paths(self) -> Iterator[Path]:
         """Yield the current files: folders and globs may have new ones."""
         for path in self.files:
             if path.is_dir():

@@ -32,7 +32,7 @@ from uncork.requests.profile_options import LogOptions
 from uncork.store.event_files import EventFiles
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.event_words import reading_line
-from uncork.workbench.profile.log_files import bytes_of, local_paths, log_filter, log_request
+from uncork.workbench.profile.log_files import bytes_of, local_paths, log_filter, log_request, log_servers
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
 
@@ -55,7 +55,8 @@ def profile_logs(options: LogOptions) -> None:
     if options.follow:
         length = None if options.lasting is None else options.lasting / 1e9
         files = local_paths(options.files, "--follow")
-        following = Following(files, options.every / 1e9, length, options.top)
+        servers = log_servers(options)
+        following = Following(files, options.every / 1e9, length, options.top, servers)
     shared = replace(
         _requested(options, follow=options.follow), anonymous=options.anonymize, filter=log_filter(options)
     )
@@ -70,6 +71,8 @@ def profile_logs(options: LogOptions) -> None:
             period,
             options.jobs,
             ("--against-begin", "--against-end"),
+            servers=log_servers(options),
+            earlier=True,
         )
         earlier = replace(earlier, anonymous=shared.anonymous, filter=shared.filter)
         before = _read(earlier, options)
@@ -111,7 +114,8 @@ def read_log_run(options: LogOptions) -> Path:
 def _requested(options: LogOptions, *, follow: bool = False) -> LogRequest:
     """Return the logs that options name; say how many objects the time range leaves out."""
     period = (options.begin, options.end)
-    request = log_request(options.files, options.prefix, period, options.jobs, follow=follow)
+    servers = log_servers(options)
+    request = log_request(options.files, options.prefix, period, options.jobs, follow=follow, servers=servers)
     if request.outside and not options.quiet:
         many = len(request.paths) + request.outside
         console.note(f"{request.outside} of {many} objects are outside the time range, and are not read")

@@ -17,6 +17,7 @@ from uncork.model.results.log_activity import (
     CheckpointWork,
     HourFacts,
     LogFilter,
+    LogServer,
     Peak,
     QueryId,
     SessionFacts,
@@ -39,6 +40,7 @@ __all__ = [
     "LogResult",
     "LogRunFacts",
     "LogTimes",
+    "NameCount",
     "NamedSeries",
     "Point",
     "PoolConnections",
@@ -81,7 +83,8 @@ class FileFacts:
     `bytes` counts those of the log itself, not of its archive. `trouble` says why it could not be read to its
     end. lines = heads + continuations + foreign + rejected: the first lines of entries and of their
     additions, lines that continue one (and empty ones), records of other programs, and lines that belong to
-    no entry. Lines are counted without what wraps them.
+    no entry. Lines are counted without what wraps them. `server` wrote it; it is empty if servers are not
+    named.
     """
 
     name: str
@@ -95,6 +98,7 @@ class FileFacts:
     heads: int = 0
     continuations: int = 0
     foreign: int = 0
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +208,7 @@ class TemplateFacts:
     its statements. `cut` counts executions whose text the log truncates. `timeline` counts executions in each
     bucket of `template_bucket_s` from `LogResult.timeline_us` on; `series` adds their time, but only for the
     first hundred templates. `query_ids` are the server's, if the log has them (`%Q`, csvlog, jsonlog).
+    `servers` is empty unless the logs are of several servers.
     `repeated` is known of updates that take a tenth of the time.
     """
 
@@ -238,11 +243,23 @@ class TemplateFacts:
     timeline: tuple[int, ...]
     query_ids: tuple[QueryId, ...] = ()
     repeated: Updates | None = None
+    servers: tuple[Contribution, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NameCount:
+    """How often something happened under a name."""
+
+    name: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorFacts:
-    """Messages of one kind, which may differ in names and numbers. `example` is the first one."""
+    """Messages of one kind, which may differ in names and numbers. `example` is the first one.
+
+    `servers` counts them by server, most first; it is empty unless the logs are of several servers.
+    """
 
     severity: str
     sqlstate: str
@@ -255,6 +272,7 @@ class ErrorFacts:
     hint: str
     context: str
     statement: str
+    servers: tuple[NameCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +280,7 @@ class Incident:
     """One wait for a lock (`amount` in nanoseconds) or one temporary file (in bytes).
 
     `relation` is what a wait is about, by name or OID; `holder` is the last statement of the session that
-    held the lock. Either is empty if the log does not show it.
+    held the lock. Either is empty if the log does not show it. `server` is empty if servers are not named.
     """
 
     amount: int
@@ -273,6 +291,7 @@ class Incident:
     statement: str
     relation: str = ""
     holder: str = ""
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +311,7 @@ class TransactionFacts:
     `working_ns` is the time of their statements, with parse, bind and the end of the transaction; for the
     rest of `elapsed_ns` they waited for the client. Of that rest, `repeated_wait_ns` lies within rows of
     executions and within loops. In each of `pauses`, `pause_ns` in all, the client sent nothing for over a
-    second.
+    second. `server` is empty if servers are not named.
     """
 
     application: str
@@ -308,11 +327,12 @@ class TransactionFacts:
     pause_ns: int = 0
     pause_max_ns: int = 0
     repeated_wait_ns: int = 0
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What the server logs about itself and its sessions."""
+    """What the servers log about themselves and their sessions, in all."""
 
     connections: int
     sessions: LogTimes
@@ -336,7 +356,7 @@ class Blocking:
     """Waits of one template for a lock that another session held; "" or None if the log does not show it.
 
     `holding_text` is the last statement that had ended in the transaction that held the lock. `sum_ns` and
-    `max_ns` cover waits that ended.
+    `max_ns` cover waits that ended. `server` is empty if servers are not named.
     """
 
     waiting_number: int | None
@@ -348,6 +368,7 @@ class Blocking:
     waits: int
     sum_ns: int
     max_ns: int
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +422,9 @@ class LogResult:
     `untold` are durations without their statement in the log. `p50_ns`, `p95_ns` and
     `p99_ns` are of all executions. Entries that `filters` left out appear nowhere else.
     `loops` repeat templates with other statements in between. `skipped` are files of folders that were not
-    read because they cannot be logs. `findings` are worth changing, the costliest first; `missing` is
+    read because they cannot be logs. `servers` are those whose logs were read, the one with most time first;
+    both it and `server_series` are empty unless they are several. `other_servers` were left out by
+    --only-server. `findings` are worth changing, the costliest first; `missing` is
     the evidence that rules lack.
     """
 
@@ -455,6 +478,9 @@ class LogResult:
     filters: LogFilter | None = None
     loops: tuple[LogLoop, ...] = ()
     skipped: tuple[str, ...] = ()
+    servers: tuple[LogServer, ...] = ()
+    server_series: tuple[NamedSeries, ...] = ()
+    other_servers: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     missing: tuple[Missing, ...] = ()
     version: int = LOG_RESULT_VERSION

@@ -9,6 +9,7 @@ __all__ = [
     "HourFacts",
     "LeftOut",
     "LogFilter",
+    "LogServer",
     "Peak",
     "QueryId",
     "SessionFacts",
@@ -51,15 +52,22 @@ class LogFilter:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The second in which most statements ended: its beginning, since 1970 in UTC, and their number."""
+    """The second in which most statements of one server ended.
+
+    It began at `start_us`, since 1970 in UTC. `server` is empty if servers are not named.
+    """
 
     start_us: int
     executions: int
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SlowStatement:
-    """One of the slowest executions. `template` is the number of its template; `time_us` is when it ended."""
+    """One of the slowest executions. `template` is the number of its template; `time_us` is when it ended.
+
+    `server` is empty if servers are not named.
+    """
 
     duration_ns: int
     time_us: int | None
@@ -72,6 +80,7 @@ class SlowStatement:
     offset: int
     text: str
     parameters: str
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +111,10 @@ class SessionTally:
 class SessionFacts:
     """Sessions in a log, from log_connections and log_disconnections.
 
-    `most` is the largest number of sessions that were open at once, as far as the log shows it; None if the
-    log has no ends of sessions. `most_us` is when it was reached; None if it was before the log began. Names
-    with most session time come first.
+    `most` is the largest number of sessions of one server that were open at once, as far as the log shows it;
+    None if the log has no ends of sessions. `most_us` is when it was reached; None if it was before the log
+    began. `most_server` is the server, empty if servers are not named. Names with most session time come
+    first.
     """
 
     begun: int
@@ -119,6 +129,7 @@ class SessionFacts:
     databases: tuple[SessionTally, ...]
     applications: tuple[SessionTally, ...]
     hosts: tuple[SessionTally, ...]
+    most_server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +194,27 @@ class QueryId:
 
     id: str
     executions: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogServer:
+    """What one of several servers logged. `share` is of the time of all statements, 0 to 1.
+
+    `errors` counts errors, not warnings. The template is the one with most time on this server; its number is
+    None if the server logged no durations. `most_sessions` is the largest number of sessions that were open
+    at once, as far as its log shows it.
+    """
+
+    name: str
+    files: int
+    entries: int
+    executions: int
+    sum_ns: int
+    share: float
+    errors: int
+    template_number: int | None
+    template_text: str
+    template_share: float
+    peak: Peak | None
+    most_sessions: int | None
+    checkpoint_work: CheckpointWork | None

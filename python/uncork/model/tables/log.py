@@ -17,6 +17,7 @@ _FIRST = Column("first_us", "integer", "µs", "when the first was logged, since 
 _LAST = Column("last_us", "integer", "µs", "when the last was logged, since 1970 in UTC")
 _FILE = Column("file", "integer", "", "file, by its place in facts.json, from 0")
 _OFFSET = Column("offset", "integer", "B", "where the entry begins in the file, unpacked")
+_SERVER = Column("server", "text", "", "server that logged it; empty if servers are not named (--server)")
 _ORIGIN = (
     Column("user", "text", "", "user; empty if the log does not say"),
     Column("database", "text", "", "database"),
@@ -78,11 +79,12 @@ LOG_TABLES = (
     ),
     Table(
         "log_origins",
-        "Executions of one template by application, user, database and host.",
-        ("template", "user", "database", "application", "host"),
+        "Executions of one template by server, application, user, database and host.",
+        ("template", "server", "user", "database", "application", "host"),
         (
             _TEMPLATE,
             *_ORIGIN,
+            _SERVER,
             Column("executions", "integer", "", "executions"),
             Column("sum_us", "integer", "µs", "sum of their durations"),
             Column("max_us", "integer", "µs", "longest duration"),
@@ -91,7 +93,7 @@ LOG_TABLES = (
     Table(
         "log_series",
         "Activity in a log over time.",
-        ("kind", "start_us"),
+        ("kind", "server", "start_us"),
         (
             Column(
                 "kind",
@@ -109,6 +111,7 @@ LOG_TABLES = (
                 "",
                 "template, where the kind is template: the 2 000 with the most time",
             ),
+            Column("server", "text", "", "server that logged it; empty where the kind is template"),
             Column("start_us", "integer", "µs", "beginning of the interval, since 1970 in UTC"),
             Column("count", "integer", "", "how many"),
             Column(
@@ -140,6 +143,7 @@ LOG_TABLES = (
             Column("severity", "text", "", "severity"),
             Column("sqlstate", "text", "", "SQLSTATE; empty if the log does not say"),
             Column("message", "text", "", "message without names and numbers"),
+            _SERVER,
             Column("count", "integer", "", "how many"),
             _FIRST,
             _LAST,
@@ -165,7 +169,7 @@ LOG_TABLES = (
     Table(
         "log_activity",
         "The server's messages about itself and its sessions, by name.",
-        ("kind", "name"),
+        ("kind", "name", "server"),
         (
             Column(
                 "kind",
@@ -176,6 +180,7 @@ LOG_TABLES = (
             ),
             Column("name", "text", "", "lock, table, host or reason"),
             Column("template", "integer", "", "template of the statement, if that is the name"),
+            _SERVER,
             Column("count", "integer", "", "how often"),
             Column("sum", "integer", "", "µs, bytes for temporary files"),
             Column("max", "integer", "", "µs, bytes for temporary files"),
@@ -190,6 +195,7 @@ LOG_TABLES = (
             Column("amount", "integer", "", "µs waited, or bytes"),
             Column("time_us", "integer", "µs", "when it was logged, since 1970 in UTC"),
             Column("pid", "integer", "", "process"),
+            _SERVER,
             _FILE,
             _OFFSET,
             Column("what", "text", "", "lock, or message"),
@@ -201,10 +207,12 @@ LOG_TABLES = (
     ),
     Table(
         "log_transactions",
-        "Transactions that a log shows from BEGIN to their end, by application, user, database and host.",
-        ("user", "database", "application", "host"),
+        "Transactions that a log shows from BEGIN to their end, by server, application, user, database and "
+        "host.",
+        ("server", "user", "database", "application", "host"),
         (
             *_ORIGIN,
+            _SERVER,
             Column("transactions", "integer", "", "transactions"),
             Column("elapsed_us", "integer", "µs", "total duration"),
             Column("elapsed_max_us", "integer", "µs", "longest"),
@@ -239,6 +247,7 @@ LOG_TABLES = (
             ),
             Column("holding_application", "text", "", "its application_name"),
             Column("holding_user", "text", "", "its user"),
+            _SERVER,
             Column("waits", "integer", "", "waits"),
             Column("sum_us", "integer", "µs", "total duration of waits that ended"),
             Column("max_us", "integer", "µs", "longest duration"),
@@ -275,13 +284,14 @@ LOG_TABLES = (
     Table(
         "log_pool",
         "Connections in the log of a pooler (PgBouncer).",
-        ("side", "database", "user", "host", "ended"),
+        ("server", "side", "database", "user", "host", "ended"),
         (
             Column("side", "text", "", "client: to the pooler; server: from the pooler"),
             _ORIGIN[1],
             _ORIGIN[0],
             Column("host", "text", "", "client's or server's name or address, without port"),
             Column("ended", "text", "", "reason of the end; empty for beginnings"),
+            _SERVER,
             Column("count", "integer", "", "how many"),
             Column("sum_us", "integer", "µs", "total time open; 0 for beginnings"),
             Column("max_us", "integer", "µs", "the longest"),
@@ -296,6 +306,7 @@ LOG_TABLES = (
             Column("time_us", "integer", "µs", "when it was logged, since 1970 in UTC"),
             _TEMPLATE,
             *_ORIGIN,
+            _SERVER,
             _FILE,
             _OFFSET,
             Column("text", "text", "", "its text, at most 1024 bytes"),
@@ -316,10 +327,11 @@ LOG_TABLES = (
     ),
     Table(
         "log_sessions",
-        "Sessions by user, database, application and host (log_connections, log_disconnections).",
-        ("user", "database", "application", "host"),
+        "Sessions by server, user, database, application and host (log_connections, log_disconnections).",
+        ("server", "user", "database", "application", "host"),
         (
             *_ORIGIN,
+            _SERVER,
             Column("begun", "integer", "", "sessions whose beginning is in the log"),
             Column("ended", "integer", "", "sessions whose end is in the log"),
             Column("sum_us", "integer", "µs", "total duration of sessions that ended"),
@@ -329,10 +341,11 @@ LOG_TABLES = (
     Table(
         "log_vacuums",
         "Autovacuum's work by table; log_activity has the durations.",
-        ("kind", "name"),
+        ("kind", "name", "server"),
         (
             Column("kind", "text", "", "autovacuum, or autoanalyze if it only analyzed"),
             Column("name", "text", "", "table, with database and schema"),
+            _SERVER,
             Column("index_scans", "integer", "", "passes over its indexes"),
             Column("pages_removed", "integer", "", "pages returned to the operating system"),
             Column("tuples_removed", "integer", "", "dead tuples removed"),
@@ -397,6 +410,7 @@ LOG_EVENTS = Table(
         Column("step", "text", "", "statement, parse, bind, execute, fetch, plan, function; untold"),
         Column("session", "text", "", "session"),
         *_ORIGIN,
+        _SERVER,
         Column("statement", "text", "", "the statement, or the one during which it was written"),
         Column("parameters", "text", "", "its parameters"),
         Column("message", "text", "", "the message, unless the other columns contain all of it"),

@@ -22,7 +22,7 @@ from typing import Final
 
 from uncork.profile.objects.address import LogObject
 
-__all__ = ["NamedTimes", "can_be_within", "is_named_as_log", "named_times"]
+__all__ = ["NamedTimes", "can_be_within", "is_named_as_log", "named_times", "undated"]
 
 _PACKED: Final = r"(?:\.(?:gz|zst|bz2|xz|lz4))?$"
 _RDS: Final = re.compile(r"postgresql\.log\.(\d{4})-(\d\d)-(\d\d)-(\d\d)(\d\d)?(?:\.(?:csv|json))?" + _PACKED)
@@ -34,6 +34,11 @@ _SERVER: Final = re.compile(
     r"postgresql[-_](\d{4})[-_](\d\d)[-_](\d\d)[_T-](\d\d)[-_:]?(\d\d)[-_:]?(\d\d)(?:\.(?:log|csv|json))+"
     + _PACKED
 )
+_DATED: Final = re.compile(
+    r"(?:/(?:[a-z]+=)?\d{4}-\d\d(?:-\d\d)?(?:/(?:[a-z]+=)?\d\d)?"
+    r"|/(?:[a-z]+=)?\d{4}(?:/(?:[a-z]+=)?\d\d){1,4})$"
+)
+"""Folders of a date at the end of a path: ``2026-05-31``, ``dt=2026-05-31/08`` or ``2026/05``."""
 _SLACK: Final = timedelta(minutes=5)
 """How much an entry's time may differ from the name or from the time at which the object was written."""
 _ZONES: Final = timedelta(hours=14)
@@ -80,6 +85,17 @@ def _time(date: Sequence[int], time: Sequence[int]) -> datetime:
     year, month, day = date
     hour, minute, second = (*time, 0, 0)[:3]
     return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+
+
+def undated(name: str) -> str:
+    """Return a log's path or key up to the folders and the name that say when its entries were written."""
+    for pattern in (_RDS, _CLOUD_SQL, _AZURE, _SERVER):
+        match = pattern.search(name)
+        if match is not None:
+            name = name[: match.start()]
+            break
+    folder, slash, file = name.rpartition("/")
+    return _DATED.sub("", folder) + slash + file
 
 
 def is_named_as_log(key: str) -> bool:

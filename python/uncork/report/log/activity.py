@@ -11,6 +11,7 @@ from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell
+from uncork.report.log.servers import on_server, with_servers
 from uncork.report.quantity_words import instant_text, share_text, step_text
 from uncork.report.words import count_words
 
@@ -35,8 +36,8 @@ def overall_facts(result: LogResult) -> Iterator[tuple[str, str]]:
         if value is not None:
             yield name, format_duration(value)
     if result.peak is not None:
-        rate = format_count(result.peak.executions)
-        yield "peak", f"{rate} statements a second, at {instant_text(result.peak.start_us)} UTC"
+        rate, on = format_count(result.peak.executions), on_server(result, result.peak.server)
+        yield "peak", f"{rate} statements a second{on}, at {instant_text(result.peak.start_us)} UTC"
 
 
 def overall_words(result: LogResult) -> str:
@@ -49,7 +50,8 @@ def slowest_table(result: LogResult, most: int) -> Table | None:
     """Return the slowest single statements; None if there are none."""
     if not result.slowest:
         return None
-    return Table(
+    shown = result.slowest[:most]
+    table = Table(
         "Slowest single statements",
         (
             Column("duration", number=True),
@@ -70,10 +72,11 @@ def slowest_table(result: LogResult, most: int) -> Table | None:
                 Value(one.host),
                 Value(one_line(one.text, _WIDTH), code=True, note=one_line(one.parameters, _WIDTH)),
             )
-            for one in result.slowest[:most]
+            for one in shown
         ),
         sortable=True,
     )
+    return with_servers(table, result, (one.server for one in shown))
 
 
 def one_line(text: str, width: int) -> str:
@@ -117,6 +120,7 @@ def session_tables(sessions: SessionFacts) -> Iterator[Table]:
     """Yield all sessions in one row, then sessions by user, database, application and host."""
     most = "" if sessions.most is None else format_count(sessions.most)
     since = instant_text(sessions.most_us) or ("at the beginning" if most else "")
+    since += f", on server {sessions.most_server}" if sessions.most_server else ""
     titles = ("began", "ended", "mean", "median", "p95", "longest", "most at once")
     mean = sessions.sum_ns / sessions.ended if sessions.ended else None
     yield Table(

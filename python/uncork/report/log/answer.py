@@ -116,6 +116,11 @@ def _warnings(result: LogResult) -> Iterator[str]:
             f"{format_count(result.untimed)} {noun} {verb} no time and cannot be within the time range, so "
             f"{counts} not counted; log_line_prefix needs %m."
         )
+    if result.other_servers:
+        names = ", ".join(result.other_servers[:_SHOWN])
+        more = " and more" if len(result.other_servers) > _SHOWN else ""
+        of = count_words(len(result.other_servers), "other server")
+        yield f"The logs of {of} were not read (--only-server): {names}{more}."
     filtered = filter_words(result)
     if filtered:
         yield filtered

@@ -1,4 +1,4 @@
-"""The charts of a log: executions per second and concurrent statements, by template and application."""
+"""The charts of a log: executions a second and statements at once, by template, application and server."""
 
 from __future__ import annotations
 
@@ -83,15 +83,16 @@ def executions_chart(result: LogResult) -> LineChart | None:
 
 
 def busy_charts(result: LogResult) -> Iterator[StackChart]:
-    """Yield concurrent statements over time, by template and by application.
+    """Yield concurrent statements over time, by template, application and server.
 
-    Yields nothing when the log is too short, and no chart by application when it names fewer than two.
+    Yields nothing when the log is too short, and no chart by application or server when it names fewer than
+    two.
     """
     yield from _stacks(result, _BUSY)
 
 
 def rate_charts(result: LogResult) -> Iterator[StackChart]:
-    """Yield executions per second over time, by template and by application, like `busy_charts`."""
+    """Yield executions per second over time, by template, application and server, like `busy_charts`."""
     yield from _stacks(result, _RATE)
 
 
@@ -112,6 +113,9 @@ def _stacks(result: LogResult, quantity: _Quantity) -> Iterator[StackChart]:
             if one.name != OTHERS
         ]
         yield _stack(result, quantity, "application", applications[:_LAYERS], "other applications")
+    if len(result.server_series) > 1:
+        servers = [_Part(one.name or "(unnamed)", one.points) for one in result.server_series]
+        yield _stack(result, quantity, "server", servers[:_LAYERS], "other servers")
 
 
 def _stack(result: LogResult, quantity: _Quantity, by: str, parts: Sequence[_Part], rest: str) -> StackChart:

@@ -54,6 +54,7 @@ def _detail(one: TemplateFacts, result: LogResult, *, whole: bool) -> Iterator[B
         ("user", one.users),
         ("database", one.databases),
         ("host", one.hosts),
+        ("server", one.servers),
     ):
         if len(found) > 1:
             tables.append(_contributions(name, found))

@@ -14,6 +14,7 @@ from uncork.report.log.activity import hours_table, overall_facts, session_table
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
 from uncork.report.log.pool import pool_tables
+from uncork.report.log.servers import servers_table
 from uncork.report.log.tables import (
     activity_tables,
     contributions_tables,
@@ -82,10 +83,16 @@ def _steps(result: LogResult) -> Iterator[Step]:
         )
     if result.findings:
         database = next((one.name for one in result.databases if one.name), "")
-        yield Step(
-            "Judge the log together with its server, which shows indexes, plans and waits:",
-            f"uncork advise {result.run.id} postgresql:///{database}",
-        )
+        if result.servers:
+            yield Step(
+                "A server shows indexes, plans and waits. Read its log with --only-server, then judge both:",
+                f"uncork advise last postgresql:///{database}",
+            )
+        else:
+            yield Step(
+                "Judge the log together with its server, which shows indexes, plans and waits:",
+                f"uncork advise {result.run.id} postgresql:///{database}",
+            )
         yield Step("After a change, look at the same templates in a new log:", result.run.reproduce)
 
 
@@ -114,6 +121,9 @@ def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
 
 def _sections(result: LogResult, parts: int) -> Iterator[Section]:
     yield from finding_sections(result.findings)
+    servers = servers_table(result, len(result.servers))
+    if servers is not None:
+        yield Section("servers", "Servers", (servers,))
     if result.executions.count:
         yield Section(
             "templates",
@@ -159,8 +169,9 @@ def _over_time(result: LogResult) -> Iterator[Block]:
         yield executions
     rates = tuple(rate_charts(result))
     if rates:
-        names = " and ".join(chart.title.rpartition(", ")[2] for chart in rates)
-        yield Fold(f"Executions a second {names}", rates)
+        *names, last = (chart.title.rpartition(", ")[2] for chart in rates)
+        listed = f"{', '.join(names)} and {last}" if names else last
+        yield Fold(f"Executions a second {listed}", rates)
     hours = hours_table(result.hours, result.bucket_s)
     if hours is not None:
         yield Fold("Statements, durations and errors by the hour", (hours,))

@@ -21,6 +21,7 @@ from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_c
 from uncork.report.log.activity import checkpoint_tables, vacuum_tables
 from uncork.report.log.blocking import blocking_table
 from uncork.report.log.loops import loop_notes
+from uncork.report.log.servers import server_counts, with_servers
 from uncork.report.words import count_words
 
 __all__ = [
@@ -162,6 +163,7 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
     if not found:
         return None
     left = len(found) - most
+    by_server = any(one.servers for one in found)
     return Table(
         f"{title}; {count_words(left, 'more kind')} not shown" if left > 0 else title,
         (
@@ -171,6 +173,7 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
             Column("message", header=True),
             Column("first"),
             Column("last"),
+            *((Column("servers"),) if by_server else ()),
         ),
         tuple(
             (
@@ -180,6 +183,7 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
                 Value(short_template(one.message, 120)),
                 instant_cell(one.first_us),
                 instant_cell(one.last_us),
+                *((Value(server_counts(one.servers)),) if by_server else ()),
             )
             for one in found[:most]
         ),
@@ -191,7 +195,7 @@ def transactions_table(result: LogResult) -> Table | None:
     """Return transactions by application, user and database; None when the log shows none."""
     if not result.transactions:
         return None
-    return Table(
+    table = Table(
         "Transactions from BEGIN to their end",
         (
             Column("application", header=True),
@@ -220,6 +224,7 @@ def transactions_table(result: LogResult) -> Table | None:
         ),
         sortable=True,
     )
+    return with_servers(table, result, (one.server for one in result.transactions))
 
 
 def activity_tables(result: LogResult) -> Iterator[Table]:
@@ -229,13 +234,15 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         yield _tallies("Completed lock waits longer than deadlock_timeout", "lock", server.lock_waits)
     blocking = blocking_table(result.blocking)
     if blocking is not None:
-        yield blocking
+        yield with_servers(blocking, result, (one.server for one in result.blocking))
     if server.longest_waits:
-        yield _longest_waits(server.longest_waits[:20])
+        waits = server.longest_waits[:20]
+        yield with_servers(_longest_waits(waits), result, (one.server for one in waits))
     if server.temporary_files:
         yield _tallies("Temporary files", "statement", server.temporary_files, size=True)
     if server.largest_files:
-        yield _largest_files(server.largest_files[:20])
+        files = server.largest_files[:20]
+        yield with_servers(_largest_files(files), result, (one.server for one in files))
     yield from checkpoint_tables(server)
     if server.vacuum_work:
         yield from vacuum_tables(server.vacuum_work)
@@ -330,7 +337,7 @@ def _largest_files(files: Sequence[Incident]) -> Table:
 
 def files_table(result: LogResult) -> Table:
     """Return the files that were read."""
-    return Table(
+    table = Table(
         "Files",
         (
             Column("file", header=True),
@@ -357,6 +364,7 @@ def files_table(result: LogResult) -> Table:
         ),
         sortable=True,
     )
+    return with_servers(table, result, (one.server for one in result.files))
 
 
 def lines_words(result: LogResult) -> str:

@@ -14,6 +14,7 @@ from uncork.report.advice.document import write_findings
 from uncork.report.log.activity import hours_table, one_line, overall_words, session_tables
 from uncork.report.log.document import build_log_document
 from uncork.report.log.pool import pool_tables
+from uncork.report.log.servers import servers_table
 from uncork.report.log.tables import (
     activity_tables,
     contributions_tables,
@@ -95,7 +96,13 @@ def _write_slowest(result: LogResult, console: Console, top: int) -> None:
     durations = [format_duration(one.duration_ns) for one in shown]
     width = max(map(len, durations))
     for one, duration in zip(shown, durations, strict=True):
-        names = (("database", one.database), ("user", one.user), ("", one.application), ("from", one.host))
+        names = (
+            ("server", one.server if result.servers else ""),
+            ("database", one.database),
+            ("user", one.user),
+            ("", one.application),
+            ("from", one.host),
+        )
         whose = ", ".join(f"{name} {value}".strip() for name, value in names if value)
         line = f"{duration:>{width}}  {instant_text(one.time_us)}  {whose}".rstrip()
         console.print(as_text(console, line, "bold"), soft_wrap=True)
@@ -120,6 +127,9 @@ def _parts(result: LogResult, top: int, *, rejected: bool, full: bool) -> Iterat
         yield partial(write_paragraph, text=f"Lines: {lines}.", style="italic")
     if result.findings:
         yield partial(write_findings, result.findings)
+    servers = servers_table(result, len(result.servers) if full else top)
+    if servers is not None:
+        yield servers
     if result.executions.count:
         overall = overall_words(result)
         if overall:

@@ -36,15 +36,15 @@ class ProgressSnapshot:
 def follow_logs(
     request: LogRequest,
     *,
-    find: Callable[[], Iterable[Path]],
+    find: Callable[[], Iterable[tuple[Path, str]]],
     every_s: float,
     end_s: float | None,
     show: Callable[[ProgressSnapshot], None],
 ) -> LogReading:
     """Read logs while they grow, until Ctrl-C or for `end_s` seconds.
 
-    `find` returns the files that exist by now. `show` is called every `every_s` seconds with the result so
-    far, once there are entries; less often if computing the result is slow.
+    `find` returns the files that exist by now, each with its server. `show` is called every `every_s` seconds
+    with the result so far, once there are entries; less often if computing the result is slow.
 
     Raises:
         StoreError: if events cannot be written.
@@ -55,8 +55,8 @@ def follow_logs(
     due = begun + every_s
     try:
         while end_s is None or time.monotonic() < begun + end_s:
-            for path in find():
-                follower.add(path)
+            for path, server in find():
+                follower.add(path, server)
             behind = follower.poll()
             now = time.monotonic()
             read, entries = follower.progress()

@@ -5,19 +5,30 @@ from __future__ import annotations
 import glob
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from uncork.errors import UsageError
-from uncork.profile.logs import LogFilter, LogRequest
+from uncork.profile.logs import LogFilter, LogRequest, log_name
 from uncork.profile.objects.address import LogObject, parse_object_address
 from uncork.profile.objects.finding import find_objects
 from uncork.profile.objects.layouts import can_be_within
 from uncork.requests.profile_options import LogOptions
+from uncork.workbench.profile.log_servers import LogServers
 
-__all__ = ["bytes_of", "could_be_log", "expand", "is_log", "local_paths", "log_filter", "log_request"]
+__all__ = [
+    "bytes_of",
+    "could_be_log",
+    "expand",
+    "is_log",
+    "local_paths",
+    "log_filter",
+    "log_request",
+    "log_servers",
+]
 
 _HEAD: Final = 64 << 10
 """How many bytes of a file show whether it can be a log."""
@@ -56,13 +67,18 @@ def log_request(
     names: tuple[str, str] = ("-b", "-e"),
     *,
     follow: bool = False,
+    servers: LogServers | None = None,
+    earlier: bool = False,
 ) -> LogRequest:
     """Return the logs to read, and how; messages call the ends of the time range `names`.
 
-    Folders, globs and addresses are resolved, unless the logs are followed.
+    Folders, globs and addresses are resolved, unless the logs are followed. `servers` says which server wrote
+    each log; logs are ordered by server, and within one as they are given. `earlier` logs are compared with
+    others.
 
     Raises:
-        UsageError: if a time is not valid, the end is not after the beginning, or nothing is found.
+        UsageError: if a time is not valid, the end is not after the beginning, or nothing is found; or if the
+            server of a log is unknown.
         ConnectError: if a store of objects does not answer, or refuses.
     """
     begin, end = (_instant(text, option) for text, option in zip(period, names, strict=True))
@@ -89,9 +105,41 @@ def log_request(
         )
     kept = {one.name for one in within}
     unique = {one.name if isinstance(one, LogObject) else number: one for number, one in enumerate(found)}
-    read = tuple(one for one in unique.values() if not isinstance(one, LogObject) or one.name in kept)
-    return LogRequest(
-        read, prefix, begin, end, jobs, skipped=tuple(skipped), outside=len(objects) - len(within)
+    read = [one for one in unique.values() if not isinstance(one, LogObject) or one.name in kept]
+    request = LogRequest(
+        tuple(read), prefix, begin, end, jobs, skipped=tuple(skipped), outside=len(objects) - len(within)
+    )
+    if servers is None:
+        return request
+    logs = [log_name(one) for one in unique.values()]
+    wrote = dict(zip(logs, servers.of(logs, lenient=earlier), strict=False))
+    return _of_servers(request, wrote, servers)
+
+
+def _of_servers(request: LogRequest, wrote: Mapping[str, str], servers: LogServers) -> LogRequest:
+    """Return a request with the server of each log, without the servers that are not selected.
+
+    `wrote` has the server of each log by its name. The logs that the request lacks are outside its time
+    range.
+    """
+    if not wrote:
+        return request
+    wanted = servers.selected(list(wrote.values()))
+    read = sorted(
+        (one for one in request.paths if wrote[log_name(one)] in wanted), key=lambda one: wrote[log_name(one)]
+    )
+    outside = [name for name in wrote if wrote[name] in wanted and name not in request.names]
+    if not read:
+        raise UsageError(
+            f"none of the {len(outside)} objects of {', '.join(sorted(wanted))} can hold entries of the time "
+            "range, by their names and times; times are in UTC unless an offset follows"
+        )
+    return replace(
+        request,
+        paths=tuple(read),
+        servers=tuple(wrote[log_name(one)] for one in read),
+        other_servers=tuple(sorted(set(wrote.values()) - wanted)),
+        outside=len(outside),
     )
 
 
@@ -114,6 +162,18 @@ def bytes_of(request: LogRequest) -> int | None:
     return sum(
         one.size if isinstance(one, LogObject) else one.stat().st_size if one.is_file() else 0
         for one in request.paths
+    )
+
+
+def log_servers(
+    options: LogOptions, names: tuple[str, str, str] = ("--server", "--servers by-folder", "--only-server")
+) -> LogServers:
+    """Return how logs are assigned to servers; messages call the options `names`."""
+    return LogServers(
+        patterns=tuple(options.server or ()),
+        by_folder=options.servers == "by-folder",
+        only=tuple(options.only_server or ()),
+        names=names,
     )
 
 

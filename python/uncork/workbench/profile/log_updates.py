@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -43,20 +44,26 @@ def _rows(request: LogRequest, reading: LogReading) -> Iterator[dict[str, Any]]:
     found = _Changes()
     with tempfile.TemporaryDirectory(prefix="uncork-") as folder:
         beginnings = tuple(_beginnings(request.paths, reading.beginnings, Path(folder)))
-        again = replace(request, paths=beginnings, events=found, anonymous=False)
+        servers = request.servers[: len(beginnings)]
+        again = replace(request, paths=beginnings, servers=servers, events=found, anonymous=False)
         templates = read_logs(again)
     texts = templates.tables["log_templates"]["text"].to_pylist()
     numbers = dict(
         zip(*(templates.statements[name].to_pylist() for name in ("statement_id", "template")), strict=True)
     )
-    sent = [
-        Sent(wanted.get(texts[numbers[row["statement_id"]]], -1), row["statement"], row["parameters"] or "")
-        for row in found.rows()
-        if row["statement_id"] in numbers
-    ]
-    for template, counted in count_repeated_updates(sent).items():
+    sent: dict[str | None, list[Sent]] = defaultdict(list)
+    for row in found.rows():
+        if row["statement_id"] in numbers:
+            template = wanted.get(texts[numbers[row["statement_id"]]], -1)
+            sent[row["server"]].append(Sent(template, row["statement"], row["parameters"] or ""))
+    # Equal keys on two servers are two rows.
+    sums: dict[int, Counter[str]] = defaultdict(Counter)
+    for of_server in sent.values():
+        for template, counted in count_repeated_updates(of_server).items():
+            sums[template].update(asdict(counted))
+    for template, total in sums.items():
         if template >= 0:
-            yield {"template": template, **asdict(counted)}
+            yield {"template": template, **total}
 
 
 def _costly(table: pa.Table) -> Iterator[tuple[str, int]]:
@@ -114,7 +121,7 @@ class _Changes:
         entries = pa.table(table)
         executed = pc.is_in(entries["step"], pa.array(_STEPS, entries["step"].type))
         changes = pc.match_substring_regex(entries["statement"], _CHANGES)
-        names = ["time", "offset", "statement_id", "statement", "parameters"]
+        names = ["time", "offset", "statement_id", "statement", "parameters", "server"]
         kept = entries.select(names).filter(pc.and_kleene(executed, changes))
         self._tables.append(kept)
         self._many += kept.num_rows
@@ -131,6 +138,8 @@ class _Changes:
 
         if not self._tables:
             return []
-        ordered = pa.concat_tables(self._tables).sort_by([("time", "ascending"), ("offset", "ascending")])
+        # Each part has its own dictionary of servers.
+        tables = pa.concat_tables(self._tables).unify_dictionaries()
+        ordered = tables.sort_by([("time", "ascending"), ("offset", "ascending")])
         rows: list[dict[str, Any]] = ordered.slice(0, _STATEMENTS).to_pylist()
         return rows

@@ -102,6 +102,10 @@ impl Holders {
         }
     }
 
+    pub(in crate::gather) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
     pub(in crate::gather) fn get(&self, place: Place) -> Option<&Holder> {
         self.0.get(&place)
     }

@@ -1,17 +1,17 @@
 use super::*;
 use crate::read::message::Step;
-use crate::{Gathered, Lines, Prefix, Replay};
+use crate::{Gathered, Lines, Prefix, Replays};
 
 /// Read the log of sessions, and replay it in its order.
 pub(in crate::gather) fn read(log: &str) -> Gathered {
     let mut gathered = Gathered::default();
     let prefix = Prefix::parse("%m [%p] %q%u@%d %a ").expect("is a prefix");
     Lines::new(prefix).scan(log.as_bytes(), 0, &mut gathered);
-    let mut replay = Replay::default();
+    let mut replays = Replays::default();
     for event in gathered.take_events(Vec::new()) {
-        replay.follow(event);
+        replays.of(0).follow(event);
     }
-    replay.finish(&mut gathered);
+    replays.finish(&mut gathered);
     gathered
 }
 

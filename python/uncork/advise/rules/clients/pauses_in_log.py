@@ -10,7 +10,7 @@ from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.clients.forgotten_transaction import OLD_HELD, OLD_IDLE_NS, idle_candidates
 from uncork.advise.rules.clients.slow_step import SESSIONS, SHARE, step_candidate
 from uncork.model.database.finding import Finding
-from uncork.model.results.log import TransactionFacts
+from uncork.model.results.log import LogResult, TransactionFacts
 from uncork.model.units import count_words, format_count, format_duration
 
 __all__ = ["RULE"]
@@ -28,15 +28,17 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         return
     for one in seen.log.transactions:
         who = one.application or one.user
-        held = (seen.rates.commits if seen.rates else 0.0) * one.pause_max_ns / 1e9
+        on = f" on server {one.server}" if seen.log.servers else ""
+        commits = (seen.rates.commits if seen.rates else 0.0) * _share(one.server, seen.log)
+        held = commits * one.pause_max_ns / 1e9
         if one.pause_max_ns >= OLD_IDLE_NS and held >= OLD_HELD:
-            yield _forgotten(one, who, held)
+            yield _forgotten(one, who, on, held)
         bill = seen.bill_of_seconds(one.pause_ns / 1e9)
         if worth(bill, SHARE) and bill.seconds_per_hour >= SESSIONS * 3600:
             longest = format_duration(float(one.pause_max_ns))
             yield Finding(
                 _STEP,
-                f"Application {who} pauses for up to {longest} inside its transactions",
+                f"Application {who}{on} pauses for up to {longest} inside its transactions",
                 objects=(who,),
                 bill=bill,
                 evidence=(
@@ -50,11 +52,17 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             )
 
 
-def _forgotten(one: TransactionFacts, who: str, held: float) -> Finding:
+def _share(server: str, log: LogResult) -> float:
+    """Return the fraction of all executions that a server ran; 1 unless there are several."""
+    count = next((one.executions for one in log.servers if one.name == server), log.executions.count)
+    return count / max(1, log.executions.count)
+
+
+def _forgotten(one: TransactionFacts, who: str, on: str, held: float) -> Finding:
     longest = format_duration(float(one.pause_max_ns))
     return Finding(
         _FORGOTTEN,
-        f"Application {who} left a transaction idle for {longest}",
+        f"Application {who}{on} left a transaction idle for {longest}",
         objects=(who,),
         bill=None,
         cost="dead rows that stay",

@@ -27,14 +27,15 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             continue
         number = seen.log_numbers.get(-1 if one.waiting_number is None else one.waiting_number)
         lock = locking_command(one.holding_text)
-        yield _of_rows(one, number, bill) if lock is None else _of_table(one, lock, number, bill)
+        on = f" on server {one.server}" if log.servers else ""
+        yield _of_rows(one, number, bill, on) if lock is None else _of_table(one, lock, number, bill, on)
 
 
-def _of_rows(one: Blocking, number: int | None, bill: Bill) -> Finding:
+def _of_rows(one: Blocking, number: int | None, bill: Bill, on: str) -> Finding:
     who = f"application {one.holding_application}" if one.holding_application else "another session"
     return Finding(
         RULE.name,
-        f"{count_words(one.waits, 'statement')} waited for locks that {who} held",
+        f"{count_words(one.waits, 'statement')}{on} waited for locks that {who} held",
         objects=(one.holding_application,) if one.holding_application else (),
         bill=bill,
         templates=() if number is None else (number,),
@@ -54,12 +55,12 @@ def _of_rows(one: Blocking, number: int | None, bill: Bill) -> Finding:
     )
 
 
-def _of_table(one: Blocking, command: tuple[str, str], number: int | None, bill: Bill) -> Finding:
+def _of_table(one: Blocking, command: tuple[str, str], number: int | None, bill: Bill, on: str) -> Finding:
     words, table = command
     lock = TableLock(words, table, -1, one.holding_text, queues=False, blockers=(), bill=bill)
     return Finding(
         "explicit-table-lock",
-        f"{words} on {table or 'a table'} blocks other sessions",
+        f"{words} on {table or 'a table'} blocks other sessions{on}",
         objects=(table,),
         bill=bill,
         templates=() if number is None else (number,),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.locks.causes import Cause, blockers_by_cause
 from uncork.advise.rules.writes.written import written
+from uncork.advise.servers import on_servers
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.results.log import ErrorFacts
@@ -72,8 +74,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         templates=numbers if worth(bill) else (),
         statement=texts[0] if texts else "",
         cost="" if worth(bill) else f"{count_words(number, 'failed transaction')}",
-        evidence=tuple(
-            f"Sessions that waited for one another were in: {short_template(text)}" for text in texts[:3]
+        evidence=(
+            *(f"Sessions that waited for one another were in: {short_template(text)}" for text in texts[:3]),
+            *_where(failed),
         ),
         candidates=(
             Candidate(
@@ -86,6 +89,14 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         ),
         proof="After the change, pg_stat_database.deadlocks must not grow.",
     )
+
+
+def _where(failed: Sequence[ErrorFacts]) -> Iterator[str]:
+    counts = Counter[str]()
+    for each in (each for one in failed for each in one.servers):
+        counts[each.name] += each.count
+    if counts:
+        yield f"The transactions failed{on_servers(counts)}."
 
 
 def _is_deadlock(one: ErrorFacts) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.server.counted import grown, setting_bytes, size_text
+from uncork.advise.servers import on_servers
 from uncork.advise.wal_waits import part_of_volume, waits_for_wal
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.results.log import LogResult
+from uncork.model.results.log_activity import CheckpointWork
 from uncork.model.units import format_bytes, format_duration
 
 __all__ = ["RULE"]
@@ -74,24 +77,34 @@ def _candidate(limit: int | None) -> Candidate:
 
 def _in_log(log: LogResult) -> Iterator[Finding]:
     """Yield the finding from a log alone, which does not show how much time sessions lose."""
-    work = log.server.checkpoint_work
     seconds = 0.0 if log.first_us is None or log.last_us is None else (log.last_us - log.first_us) / 1e6
-    if work is None or work.wal < _EARLY or work.wal <= work.timed or seconds >= _OFTEN_S * work.wal:
+    works = [(one.name, one.checkpoint_work) for one in log.servers] or [("", log.server.checkpoint_work)]
+    early = [(name, work) for name, work in works if work is not None and _is_early(work, seconds)]
+    if not early:
         return
+    (name, work), *others = sorted(early, key=lambda one: -one[1].wal)
+    on = f" on server {name}" if log.servers else ""
     each = format_duration(1e9 * seconds / work.wal)
+    also = f"The same happened{on_servers(Counter(name for name, _ in others))}."
     yield Finding(
         RULE.name,
-        f"The amount of WAL (max_wal_size) forced {work.wal} checkpoints, one every {each}",
+        f"The amount of WAL (max_wal_size) forced {work.wal} checkpoints{on}, one every {each}",
         objects=("max_wal_size",),
         bill=None,
         cost=f"{format_bytes(work.distance_bytes)} of WAL for each checkpoint",
         evidence=(
             f"checkpoint_timeout started only {work.timed} of them. After each checkpoint, the first change "
             "of each page writes the whole page to the WAL.",
+            *((also,) if others else ()),
         ),
         candidates=(_candidate(None),),
         proof="Compare both settings with uncork run; trials must be longer than checkpoint_timeout.",
     )
+
+
+def _is_early(work: CheckpointWork, seconds: float) -> bool:
+    """Return whether WAL forces most checkpoints of a server, more often than checkpoint_timeout would."""
+    return work.wal >= _EARLY and work.wal > work.timed and seconds < _OFTEN_S * work.wal
 
 
 RULE: Final = Rule("checkpoints", _find)

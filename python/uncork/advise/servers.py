@@ -1,0 +1,49 @@
+"""Say on which of several servers a finding of logs is. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Final
+
+from uncork.model.database.finding import Finding
+from uncork.model.results.log import LogResult
+
+__all__ = ["for_servers", "on_servers"]
+
+_SHOWN: Final = 3
+
+
+def for_servers(finding: Finding, log: LogResult) -> Finding:
+    """Return a finding with the servers on which its statements took their time, if logs are of several."""
+    if not log.servers or not finding.templates or " on server " in finding.headline:
+        return finding
+    times = Counter[str]()
+    for one in log.templates:
+        if one.number in finding.templates:
+            for part in one.servers:
+                times[part.name] += part.sum_ns
+    total = times.total()
+    if not total:
+        return finding
+    ranked = sorted(times.items(), key=lambda item: (-item[1], item[0]))
+    if len(ranked) == 1:
+        words = f"All of its time is on server {ranked[0][0]}."
+    else:
+        shares = [f"{name} {_percent(spent / total)}" for name, spent in ranked[:_SHOWN]]
+        more = f", {len(ranked) - _SHOWN} others" if len(ranked) > _SHOWN else ""
+        words = f"Its time by server: {', '.join(shares)}{more}."
+    return replace(finding, evidence=(*finding.evidence, words))
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %") if share >= 0.01 else "under 1 %"
+
+
+def on_servers(counts: Counter[str]) -> str:
+    """Return where something happened, the most frequent first: " on server a"; "" without names."""
+    names = [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if name]
+    if not names:
+        return ""
+    more = f" and {len(names) - _SHOWN} others" if len(names) > _SHOWN else ""
+    return f" on {'server' if len(names) == 1 else 'servers'} {', '.join(names[:_SHOWN])}{more}"

@@ -1,0 +1,80 @@
+"""The servers of a log, as a table, and the column that names them in other tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from uncork.model.results.log import LogResult, NameCount
+from uncork.model.template_words import short_template
+from uncork.model.units import format_count
+from uncork.report.blocks import Column, Table, Value
+from uncork.report.cells import count_cell, duration_cell, share_cell
+from uncork.report.quantity_words import share_text
+from uncork.report.words import count_words
+
+__all__ = ["on_server", "server_counts", "servers_table", "with_servers"]
+
+_WIDTH: Final = 80
+_SHOWN: Final = 3
+
+
+def servers_table(result: LogResult, most: int) -> Table | None:
+    """Return what up to `most` servers logged, the one with most time first; None if there is only one."""
+    if not result.servers:
+        return None
+    ids = {one.number: f"template-{one.number}" for one in result.templates}
+    left = len(result.servers) - most
+    return Table(
+        f"Servers; {count_words(left, 'other server')} not shown" if left > 0 else "Servers",
+        (
+            Column("server", header=True),
+            Column("entries", number=True),
+            Column("time", number=True),
+            Column("share", number=True),
+            Column("count", number=True),
+            Column("errors", number=True),
+            Column("template with most time"),
+        ),
+        tuple(
+            (
+                Value(one.name or "(unnamed)"),
+                count_cell(one.entries),
+                duration_cell(one.sum_ns),
+                share_cell(one.share),
+                count_cell(one.executions),
+                count_cell(one.errors),
+                Value(
+                    short_template(one.template_text, _WIDTH),
+                    note=share_text(one.template_share) if one.template_text else "",
+                    code=bool(one.template_text),
+                    link=ids.get(-1 if one.template_number is None else one.template_number, ""),
+                ),
+            )
+            for one in result.servers[:most]
+        ),
+        sortable=True,
+    )
+
+
+def on_server(result: LogResult, name: str) -> str:
+    """Return on which server something is: " on server a"; an empty text if there is only one."""
+    return f" on server {name}" if result.servers and name else ""
+
+
+def with_servers(table: Table, result: LogResult, names: Iterable[str]) -> Table:
+    """Return a table with the server of each row, if the logs are of several servers."""
+    if not result.servers:
+        return table
+    return replace(
+        table,
+        columns=(*table.columns, Column("server")),
+        rows=tuple((*row, Value(name)) for row, name in zip(table.rows, names, strict=True)),
+    )
+
+
+def server_counts(counts: Sequence[NameCount]) -> str:
+    """Return how often something happened on each server, the most frequent first."""
+    shown = ", ".join(f"{one.name} {format_count(one.count)}" for one in counts[:_SHOWN])
+    return shown + (f", {len(counts) - _SHOWN} more" if len(counts) > _SHOWN else "")
