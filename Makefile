@@ -8,7 +8,7 @@ RUST   := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Ca
 CLIPPY := $(if $(findstring 1.95.,$(shell rustc --version)),-D warnings,--cap-lints warn)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check build wheel engines bless bench docs lock calibrate clean
+.PHONY: help demo test check build wheel engines bless bench docs site lock calibrate clean
 
 help: ## List these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -16,7 +16,7 @@ help: ## List these targets
 demo: $(VENV)/.built ## Find and prove the missing indexes of a small shop; ends by naming its report
 	$(BIN)/uncork demo
 
-test: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines ## Run every test: Rust, unit, property, calibration, real PostgreSQL, browser
+test: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines $(VENV)/.site ## Run every test: Rust, unit, property, calibration, real PostgreSQL, browser
 	cargo test --workspace --release --locked
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
@@ -59,13 +59,16 @@ docs: $(VENV)/.built $(VENV)/.dev ## Regenerate the reference and run the exampl
 	$(BIN)/python tools/generate.py
 	$(BIN)/python -m pytest -q tests/docs
 
+site: $(VENV)/.site ## Build the site into build/site/html, from the Markdown of the repository
+	$(BIN)/python tools/site/build.py
+
 lock: $(VENV)/.dev ## Pin Python packages with hashes, after a change to requirements/*.in
-	cd requirements && for set in run dev engines; do ../$(BIN)/pip-compile -q --generate-hashes --no-header \
+	cd requirements && for set in run dev engines site; do ../$(BIN)/pip-compile -q --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
 	  -o $$set.txt $$set.in; done
 
 clean: ## Remove what these targets made (not the runs in .uncork)
-	rm -rf $(VENV) target
+	rm -rf $(VENV) target build
 
 $(VENV)/.run: requirements/run.txt
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("uncork needs Python 3.11 or newer")'
@@ -75,6 +78,10 @@ $(VENV)/.run: requirements/run.txt
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	touch $@
+
+$(VENV)/.site: requirements/site.txt $(VENV)/.dev
+	$(BIN)/pip install --quiet --require-hashes -r requirements/site.txt
 	touch $@
 
 $(VENV)/.engines: requirements/engines.txt $(VENV)/.dev
