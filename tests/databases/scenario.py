@@ -49,6 +49,8 @@ SMALL = {"shared_buffers": "8MB", "wal_buffers": "16MB", "max_wal_size": "256MB"
 """Settings of a server whose memory is as small beside its tables as that of a larger one."""
 SETTINGS = {"shared_buffers": "128MB", "autovacuum": True, "autovacuum_naptime": "1s"}
 RATE_HZ = 20.0
+_READY_S = 60.0
+"""How long clients may take for what they send once."""
 ROWS = 100_000
 MOST_SHARE = 0.05
 """The largest share of the time that a finding may have on a healthy database."""
@@ -82,12 +84,14 @@ class Scenario:
 def sends(statement: str, *draws: Draw, pause: float = 0.0, before: Sequence[str] = ()) -> Client:
     """Return a client that sends one statement again and again; each parameter is drawn anew.
 
-    `before` are statements that it sends once.
+    `before` are statements that it sends once; then it is `ready`.
     """
+    ready = Event()
 
     def client(connection: Connection, over: Event, chance: Random) -> None:
         for one in before:
             connection.execute(one.encode())
+        ready.set()
         while not over.is_set():
             cursor = connection.execute(statement.encode(), [draw(chance) for draw in draws] or None)
             if cursor.description is not None:
@@ -95,6 +99,7 @@ def sends(statement: str, *draws: Draw, pause: float = 0.0, before: Sequence[str
             if pause:
                 over.wait(pause)
 
+    client.ready = ready
     return client
 
 
@@ -173,8 +178,14 @@ def watch_scenario(
 
 @contextmanager
 def at_work(server: EmbeddedServer, scenario: Scenario, name: str) -> Iterator[None]:
-    """Let clients work until the block ends; the first begins a moment before the others."""
+    """Let clients work until the block ends; the first begins a moment before the others.
+
+    The block begins when all have sent what they send once.
+    """
     over = Event()
+    ready = [one.ready for _, one in scenario.clients if hasattr(one, "ready")]
+    for one in ready:
+        one.clear()
     failures: list[BaseException] = []
 
     def work(application: str, client: Client, seed: int) -> None:
@@ -192,6 +203,9 @@ def at_work(server: EmbeddedServer, scenario: Scenario, name: str) -> Iterator[N
         for thread in threads:
             thread.start()
             time.sleep(0.1 if thread is threads[0] else 0)
+        until = time.monotonic() + _READY_S
+        for one in ready:
+            one.wait(max(0.0, until - time.monotonic()))
         yield
     finally:
         over.set()

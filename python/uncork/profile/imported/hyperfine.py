@@ -38,8 +38,9 @@ def _figures(result: Value) -> Iterator[Figure]:
     subject = result["command"].text()
     listed = result.get("times")
     times = [] if listed is None else [one.number(0.0) * 1e9 for one in listed.elements()]
-    mean = result["mean"].number(0.0)
-    if len(times) > 1 and sum(times) > 0:
+    several = len(times) > 1 and sum(times) > 0
+    mean = 0.0 if several and result.get("mean") is None else result["mean"].number(0.0)
+    if several:
         yield mean_figure(subject, "mean", times, "ns", "lower")
     elif mean > 0:
         yield time("mean", mean * 1e9, subject)
