@@ -77,10 +77,12 @@ CHANGE_OFTEN = (
     "LOOP COMMIT; PERFORM pg_sleep(0.01); END LOOP; END $$",
     "DO $$ BEGIN FOR i IN 1..12000 LOOP UPDATE ticket SET n = n + 1 WHERE id = 1 + i % 2000; COMMIT; "
     "END LOOP; END $$",
+    "SELECT pg_sleep(1.1)",
     "VACUUM ticket",
 )
 """Waits for the report, then makes more transactions than autovacuum_naptime usually sees, and cleans up in
-vain: autovacuum might come only after the watch."""
+vain: autovacuum might come only after the watch. A session reports what it counted at most once a second; if
+it did so after VACUUM, the dead rows would count twice."""
 COUNT_TICKETS = sends("SELECT sum(n) FROM ticket")
 
 
