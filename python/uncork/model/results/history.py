@@ -93,10 +93,9 @@ class History:
 
     `changes` are in order of time, the suspected one last. `false_alarms` is the share of series of pure
     noise that show any change. `inflation` is the factor by which dependence between neighbours inflated the
-    tests. `left_out` counts runs that did not end, or are damaged; `older` those beyond the most that are
-    read; `broken` those that a guard found broken; `without_branch` those whose branch is unknown. `since`
-    and `branch` are what the runs were selected by; empty means all. `newest` is None unless it was asked
-    whether the newest run is worse.
+    tests. `left_out` counts runs that did not end or are damaged. `older` counts runs beyond the most that
+    are read, `broken` runs with a broken gate, and `without_branch` runs of an unknown branch. `since` and
+    `branch` select the runs; empty means all. `newest` is None unless --window asks about the newest run.
     """
 
     metric: str
