@@ -59,6 +59,9 @@ def test_a_folder_is_its_logs_and_says_what_it_skips(tmp_path):
 def test_a_folder_without_logs_is_refused_with_what_it_has(tmp_path):
     with pytest.raises(UsageError, match="the folder is empty"):
         expand([tmp_path])
+    (tmp_path / "db1").mkdir()
+    with pytest.raises(UsageError, match=r"no logs, only folders; name them: .*/\*/$"):
+        expand([tmp_path])
     for name in "abcd":
         (tmp_path / f"{name}.md").write_bytes(ENTRY)
     with pytest.raises(UsageError, match=r"the folder has no logs, only a\.md, b\.md, c\.md and more;"):

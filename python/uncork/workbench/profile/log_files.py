@@ -183,6 +183,17 @@ def log_filter(options: LogOptions) -> LogFilter | None:
     return LogFilter(*(tuple(one or ()) for one in names)) if any(names) else None
 
 
+def _instead_of_logs(folder: Path) -> str:
+    """Return what a folder without logs has, and what to do."""
+    others = _not_logs(folder)
+    if others:
+        names = ", ".join(one.name for one in others[:3]) + (" and more" if len(others) > 3 else "")
+        return f"the folder has no logs, only {names}; to read a file anyway, name it"
+    if any(one.is_dir() for one in folder.iterdir()):
+        return f"the folder has no logs, only folders; name them: {folder / '*'}/"
+    return "the folder is empty"
+
+
 def expand(files: list[Path]) -> list[Path]:
     """Expand folders to their logs by name, and globs that the shell left unexpanded to their matches.
 
@@ -194,13 +205,7 @@ def expand(files: list[Path]) -> list[Path]:
         if path.is_dir():
             logs = sorted(one for one in path.iterdir() if is_log(one))
             if not logs:
-                others = _not_logs(path)
-                names = ", ".join(one.name for one in others[:3]) + (" and more" if len(others) > 3 else "")
-                raise UsageError(
-                    f"{path}: the folder has no logs, only {names}; to read a file anyway, name it"
-                    if others
-                    else f"{path}: the folder is empty"
-                )
+                raise UsageError(f"{path}: {_instead_of_logs(path)}")
             found += logs
         elif not path.exists() and glob.has_magic(str(path)):
             matched = sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
