@@ -233,6 +233,7 @@ def test_a_body_that_can_be_turned_is_written_out():
     )
     assert change.undo == (f"DROP TRIGGER counting_all ON event;\n{PLAIN};\nDROP FUNCTION count_event_all();")
     assert change.check == "SELECT 1" and "other triggers" in change.against[0]
+    assert "logical replication" in change.against[1]
 
 
 @pytest.mark.parametrize(

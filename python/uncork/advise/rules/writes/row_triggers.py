@@ -161,6 +161,7 @@ def _turned(trigger: TriggerFacts, function: FunctionFacts, seen: Evidence) -> C
         against=(
             "It runs after all rows of the statement were written, so other triggers of these rows do not "
             f"see what it writes. Function {function.name} stays, in case other triggers use it.",
+            "If the old one is ENABLE ALWAYS or REPLICA, rows of logical replication do not fire this one.",
         ),
         check=body.check,
     )
