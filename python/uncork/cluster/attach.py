@@ -232,5 +232,5 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    words = str(error).strip().splitlines()
-    return words[0] if words else type(error).__name__
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and lines[1:] else lines[0]

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from uncork.spawn.reaper import all_pids
+
 __all__ = ["end_server", "has_owner", "identity", "is_elsewhere", "is_same", "write_owner"]
 
 _FIRST_SPACE: Final = 0xEFFFFFFC
@@ -61,9 +63,9 @@ def _may_live(space: int) -> bool:
     """Return whether processes of another PID namespace may live. Only root in the initial one sees all."""
     if _own_space() != _FIRST_SPACE:
         return True
-    for path in Path("/proc").glob("[0-9]*/ns/pid"):
+    for pid in all_pids():
         try:
-            if path.stat().st_ino == space:
+            if Path(f"/proc/{pid}/ns/pid").stat().st_ino == space:
                 return True
         except PermissionError:
             return True

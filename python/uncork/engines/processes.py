@@ -12,6 +12,7 @@ from typing import Final
 import psycopg
 
 from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.spawn.reaper import all_pids
 
 __all__ = ["ServerProcesses", "find_processes"]
 
@@ -80,9 +81,10 @@ def _started(pid: int) -> float:
 def _inside_containers(pid: int) -> list[int]:
     """Return the processes of this machine that have this pid inside a container."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/status"):
+    for one in all_pids():
         with contextlib.suppress(OSError, ValueError):
-            line = next((one for one in path.read_text().splitlines() if one.startswith("NSpid:")), "")
+            lines = Path(f"/proc/{one}/status").read_text().splitlines()
+            line = next((line for line in lines if line.startswith("NSpid:")), "")
             numbers = [int(word) for word in line.split()[1:]]
             if len(numbers) > 1 and numbers[-1] == pid:
                 found.append(numbers[0])

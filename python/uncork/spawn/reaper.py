@@ -33,7 +33,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["TOKEN", "Orders", "Process", "belonging", "processes", "start_of"]
+__all__ = ["TOKEN", "Orders", "Process", "all_pids", "belonging", "processes", "start_of"]
 
 TOKEN = "UNCORK_OWNER"  # noqa: S105 -- the name of a variable
 """The environment variable that identifies the descendants of a process."""
@@ -80,10 +80,17 @@ def start_of(pid: int) -> int | None:
     return None if found is None else found.start
 
 
+def all_pids() -> list[int]:
+    """Return the pids of all processes, some of which may have ended by the time they are looked at.
+
+    `Path.glob` below /proc would fail if a process ends meanwhile.
+    """
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 -- half the cost
+
+
 def processes() -> list[Process]:
     """Return all living processes."""
-    numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 -- half the cost
-    return [found for pid in numbers if (found := _read(pid)) is not None]
+    return [found for pid in all_pids() if (found := _read(pid)) is not None]
 
 
 def belonging(living: Iterable[Process], sessions: Iterable[int], token: str, own: int) -> dict[int, Process]:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from uncork.spawn.reaper import all_pids
+
 __all__ = [
     "Held",
     "Service",
@@ -210,7 +212,7 @@ def listeners(port: int) -> Iterator[int]:
     wanted = {f"socket:[{inode}]" for inode, _ in _listening("/proc/net", port)}
     if not wanted:
         return
-    for pid in _all():
+    for pid in all_pids():
         with suppress(OSError):
             files = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 -- names only, and many of them
             if any(_target(f"/proc/{pid}/fd/{one}") in wanted for one in files):
@@ -224,17 +226,13 @@ def _target(path: str) -> str:
         return ""
 
 
-def _all() -> list[int]:
-    return [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()]
-
-
 def process_tree(roots: Iterable[int]) -> tuple[int, ...]:
     """Return processes and all their descendants, parents before children."""
     wanted = list(dict.fromkeys(roots))
     if not wanted:
         return ()
     below: dict[int, list[int]] = defaultdict(list)
-    for pid in _all():
+    for pid in all_pids():
         with suppress(OSError, ValueError, IndexError):
             below[_parent(pid)].append(pid)
     found: dict[int, None] = {}

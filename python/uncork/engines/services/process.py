@@ -23,6 +23,7 @@ from uncork.engines.process import identity
 from uncork.errors import ServiceCrash
 from uncork.model.service import LOOPBACK, ServiceJob
 from uncork.spawn.child import start
+from uncork.spawn.reaper import all_pids
 
 __all__ = ["END_S", "ServiceProcess", "end_together", "of_folder", "session_cpu_ns", "session_of"]
 
@@ -279,11 +280,11 @@ def session_cpu_ns(leader: int) -> tuple[int, int] | None:
 
 def _session(leader: int) -> Iterator[tuple[int, list[str]]]:
     """Yield each process of a session with the fields of its /proc stat file, starting at the state."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for pid in all_pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = path.read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             if int(fields[3]) == leader:
-                yield int(path.parent.name), fields
+                yield pid, fields
 
 
 def _cpu_ns(pid: int, ticks: int) -> int:
@@ -301,10 +302,10 @@ def of_folder(folder: Path) -> list[int]:
     """Return the processes that have this folder in their environment, whatever session they moved to."""
     mark = f"FOLDER={folder}\0".encode()
     found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for pid in all_pids():
         with contextlib.suppress(OSError):
-            if mark in path.read_bytes():
-                found.append(int(path.parent.name))
+            if mark in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
     return found
 
 
