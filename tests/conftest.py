@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from _pytest.nodeid import NodeId
 from hypothesis import settings
 
 from fakes.forked_commands import ForkedCommands
@@ -35,16 +36,36 @@ def pytest_unconfigure():
 def pytest_collection_modifyitems(items):
     """Prepare the tests for several workers (--dist loadgroup).
 
-    Keep a file together unless its tests are long and share nothing. Start what takes longest first, so that
-    no worker is left with a long test at the end; `make test` keeps this order by --no-loadscope-reorder.
+    Start what takes longest first, so that no worker is left with a long test at the end; `make test` keeps
+    this order by --no-loadscope-reorder.
     """
-    for item in items:
-        alone = item.path.parent.name in {"calibration", "docs", "e2e"}
-        if not alone and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     result = yield
     items.sort(key=_start)
     return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_finish(session):
+    """Tell xdist the group of each test, at the end of its name: a group runs in one worker.
+
+    xdist 3.8 does this itself, but with pytest 9.2 to no effect (its issue 1386).
+    """
+    names = [item._id for item in session.items]
+    if hasattr(session.config, "workerinput"):
+        for item, name in zip(session.items, names, strict=True):
+            if group := _group(item):
+                item._id = NodeId.parse(f"{name}@{group}")
+    result = yield
+    for item, name in zip(session.items, names, strict=True):
+        item._id = name
+    return result
+
+
+def _group(item):
+    """Return a test's group. A file is one, unless its tests are long and share nothing."""
+    if marker := item.get_closest_marker("xdist_group"):
+        return marker.args[0]
+    return None if item.path.parent.name in {"calibration", "docs", "e2e"} else item.path.stem
 
 
 def _start(item):

@@ -16,7 +16,9 @@ INSTALLED = Path("/usr/lib/postgresql/15/bin")
 TABLES = (
     "CREATE TABLE parcel (id int, place int, code text, sent timestamptz, tags int[], kind int)",
     "CREATE TABLE place (id int PRIMARY KEY, name text)",
+    *(f"ALTER TABLE {name} SET (autovacuum_enabled = off)" for name in ("parcel", "place")),
 )
+"""Autovacuum would draw another sample of the rows between two plans."""
 ROWS = (
     "INSERT INTO parcel SELECT n, n * 7919 % 20000, md5(n::text), "
     "timestamptz '2026-01-01' + n * interval '1 min', "
