@@ -36,7 +36,7 @@ shared_buffers = "32MB"
 practical = "40%"
 budget = "100s"
 blocks = 2
-maximum_rounds = 12
+maximum_rounds = 40
 """
 SCHEMA = """
 CREATE TABLE t (id int, f text);

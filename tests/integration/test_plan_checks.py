@@ -54,10 +54,13 @@ def test_values_of_settings_are_checked_without_a_server(embedded):
         'case.toml:18: server.settings.work_mm: unrecognized configuration parameter "work_mm"',
         'case.toml:19: server.settings.enable_seqscan: parameter "enable_seqscan" requires a Boolean value',
     ]
-    assert refused(choice, own='settings = { shared_buffers = "1GB", work_mem = "1MB" }') == [
-        "case.toml:9: variants.own.settings.shared_buffers: cannot differ between variants; move it to "
-        "[server.settings]"
+    assert refused(choice, own='settings = { log_directory = "x", shared_buffers = "1QB" }') == [
+        'case.toml:9: variants.own.settings.shared_buffers: invalid value for parameter "shared_buffers": '
+        '"1QB". Valid units for this parameter are "B", "kB", "MB", "GB", and "TB"',
+        "case.toml:9: variants.own.settings.log_directory: cannot differ between variants; move it to "
+        "[server.settings]",
     ]
+    assert check(choice, own='settings = { shared_buffers = "1GB", work_mem = "1MB" }') == ()
     assert check(choice, own='settings = { jit = false, work_mem = "1MB", "auto_explain.x" = 1 }') == ()
 
 
@@ -70,7 +73,7 @@ def test_an_existing_server_is_asked_what_a_run_would_ask_and_nothing_changes_th
     assert first.startswith(
         'case.toml:9: variants.own.settings.work_mem: invalid value for parameter "work_mem"'
     )
-    assert second.endswith("move it to the server's own configuration")
+    assert second.endswith("without --dsn, uncork starts a server of its own for such a variant")
     with pytest.raises(UsageError, match=r"\[server.settings\] cannot be set on an existing server"):
         check(choice, server="[server.settings]\njit = false")
     with pytest.raises(ConnectError, match="cannot connect to the server"):

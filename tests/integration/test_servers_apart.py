@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import os
+import re
+from contextlib import closing, suppress
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,6 +15,7 @@ from uncork.errors import UsageError
 from uncork.experiment.spec.schema import parse_spec
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source
+from uncork.spawn.reaper import processes
 from uncork.store.query import RunReader
 from uncork.workbench.documents.experiments import read_experiment
 from uncork.workbench.experiment.session import new_run
@@ -40,7 +44,7 @@ operations = 20
 parameters.id = { generator = { kind = "uniform", min = 1, max = 20 } }
 
 [stop]
-budget = "12s"
+budget = "8s"
 blocks = 2
 minimum_rounds = 3
 maximum_rounds = 3
@@ -95,19 +99,81 @@ def test_each_variant_is_measured_on_its_server(servers, tmp_path):
     assert b"secret" not in kept
 
 
-def test_each_variant_has_a_server_started_for_it(tmp_path):
-    text = FILE + '[checks.buffers]\nsql = "SHOW shared_buffers"\n'
-    text += '[server.settings]\nshared_buffers = "24MB"\n'
-    own = {"baseline": {}, "candidate": {"shared_buffers": "16MB"}}
-    session = new_run(tmp_path, source(text), ServerChoice(own=own))
+OWN = """
+[variants.small]
+settings = { shared_buffers = "16MB", work_mem = "3MB" }
+
+[variants.same_server]
+settings = { shared_buffers = "16MB", work_mem = "5MB" }
+
+[variants.too_large]
+settings = { max_connections = 250, shared_buffers = "1000TB" }
+
+[checks.buffers]
+sql = "SHOW shared_buffers"
+
+[checks.memory]
+sql = "SHOW work_mem"
+
+[server.settings]
+shared_buffers = "24MB"
+"""
+
+
+def test_variants_with_settings_of_a_whole_server_have_servers_of_their_own(tmp_path):
+    text = re.sub(r'server = ".*"\n', "", FILE).replace("[variants.candidate]\n", "") + OWN
+    text = text.replace("shared = true", "").replace("8s", "5s")
+    before = living_servers()
+    session = new_run(tmp_path, source(text), ServerChoice())
+    servers = set()
     with closing(session.events()) as events:
         for _ in events:
-            pass
+            servers |= living_servers() - before
+    assert living_servers() == before
+    assert len(servers) in (2 * 3, 2 * 4)  # two servers, which restart for each of at most three rounds
     result = read_experiment(session.folder)
-    found = {check.variant: check.value for check in result.data_checks}
-    assert found == {"baseline": "24MB", "candidate": "16MB"}
+    found = {(one.variant, one.name): one.value for one in result.data_checks}
+    assert [found[name, "buffers"] for name in ("baseline", "small", "same_server")] == ["24MB"] + [
+        "16MB"
+    ] * 2
+    assert [found[name, "memory"] for name in ("small", "same_server")] == ["3MB", "5MB"]
+    compared = {one.variant: one.value for one in result.comparisons}
+    assert compared["small"] is not None and compared["same_server"] is not None
+    (absent,) = (one for one in result.refusals if one.variant == "too_large")
+    assert "shared_buffers" in absent.reason
     with closing(RunReader(session.folder)) as reader:
         assert reader.manifest.unit == "round"
+
+
+def living_servers():
+    """Return the servers that this process started."""
+    names = {one: Path(f"/proc/{one.pid}/cmdline") for one in processes() if one.parent == os.getpid()}
+    found = set()
+    for one, path in names.items():
+        with suppress(OSError):
+            found |= {(one.pid, one.start)} if b"/postgres\0" in path.read_bytes() else set()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        (
+            {"dsn": "host=a"},
+            r"variants.small.settings.shared_buffers: it applies to a whole server, and uncork",
+        ),
+        ({"port": 5555}, r"so the variant has a server of its own; leave out --port"),
+    ],
+)
+def test_a_server_that_uncork_cannot_configure_is_refused(tmp_path, choice, told):
+    text = (
+        FILE.replace('server = "baseline"\n', "")
+        .replace("candidate", "small")
+        .replace('server = "small"', 'settings = { shared_buffers = "16MB" }')
+    )
+    with pytest.raises(UsageError, match=told):
+        new_run(tmp_path, source(text), ServerChoice(**choice))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_server_that_nobody_names_is_told(tmp_path):

@@ -29,7 +29,7 @@ _LINK: Final = re.compile(r"\]\(<?([^)\s>#]+)(?:#[^)\s>]*)?>?\)")
 _TITLE: Final = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 _GUIDES: Final[Mapping[str, str]] = {
     "Find": "database logs service cpu machine advise",
-    "Prove": "cure capture new-experiment existing-server services engines batching several-hosts",
+    "Prove": "cure capture new-experiment settings existing-server services engines batching several-hosts",
     "Load": "load http load-from-many-machines observer-cost",
     "Keep it fixed": "guard guard-sides ci pytest compare history import",
     "Runs": "store serve export python",

@@ -18,8 +18,7 @@ class HostJob:
     """An experiment as plain values: its text, its SQL files, and its `Options` as a manifest stores them.
 
     `binaries` is the folder on the host that contains PostgreSQL's programs. If it is None, the host uses the
-    programs that uncork brings along. `dsn` is a running server to measure on instead. `own` maps variants
-    to the settings of servers that are started for them.
+    programs that uncork brings along. `dsn` is a running server to measure on instead.
     """
 
     text: str
@@ -27,7 +26,6 @@ class HostJob:
     options: Mapping[str, Any]
     binaries: str | None
     dsn: str | None = field(default=None, repr=False)
-    own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def host_job(source: Source, server: ServerChoice) -> HostJob:
@@ -38,14 +36,13 @@ def host_job(source: Source, server: ServerChoice) -> HostJob:
         options=source.options.stored(),
         binaries=None if server.binaries is None else str(server.binaries),
         dsn=server.dsn,
-        own=server.own,
     )
 
 
 def server_of(job: HostJob) -> ServerChoice:
     """Return the server that a job measures on."""
     binaries = None if job.binaries is None else Path(job.binaries)
-    return ServerChoice(dsn=job.dsn, binaries=binaries, own=job.own)
+    return ServerChoice(dsn=job.dsn, binaries=binaries)
 
 
 def source_of(job: HostJob) -> Source:

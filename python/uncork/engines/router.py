@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from uncork.engines.drivers.dbapi import DbapiEngine, remove_folders
 from uncork.engines.host import machine_facts
 from uncork.engines.postgres import PostgresServer
+from uncork.errors import SetupError
 from uncork.model.answer import Answer
 from uncork.model.measurement import Measurement
 from uncork.model.request import LoadRequest
@@ -55,8 +56,7 @@ class EngineRouter:
             SetupError, ConnectError: if PostgreSQL cannot be used; see `PostgresServer.start`.
         """
         remove_folders()
-        for server in self._servers:
-            server.start()
+        self._start_servers()
         reasons: dict[int, str | None] = {}
         for variant, engine in self._driven.items():
             if id(engine) not in reasons:
@@ -65,10 +65,30 @@ class EngineRouter:
             if reason is not None:
                 self._lacking[variant] = f"{engine.kind.title}: {reason}"
 
+    def _start_servers(self) -> None:
+        """Start each PostgreSQL server. One that does not start with its settings is left out if others do.
+
+        Raises:
+            SetupError, ConnectError: if none starts.
+        """
+        started, failed = [], {}
+        for server in self._servers:
+            try:
+                server.start()
+                started.append(server)
+            except SetupError as error:
+                failed[id(server)] = error
+        if failed and not started:
+            raise next(iter(failed.values()))
+        self._servers = tuple(started)
+        for variant, server in self._postgres.items():
+            if id(server) in failed:
+                self._lacking[variant] = str(failed[id(server)])
+
     def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
         """Return why a variant cannot run here; None if it can."""
         engine = self._of(variant)
-        if isinstance(engine, PostgresServer):
+        if isinstance(engine, PostgresServer) and variant not in self._lacking:
             return engine.lacking(variant, extensions)
         return self._lacking.get(variant)
 
@@ -90,7 +110,7 @@ class EngineRouter:
         """Remove everything that the run created, on every engine."""
         for engine in self._engines:
             engine.stop()
-        for server in self._servers:
+        for server in dict.fromkeys(self._postgres.values()):
             server.stop()
 
     # ---- data ----

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -63,10 +63,12 @@ class SettingChecker:
         found = re.search(r"\d+", self._ask("--version")[1])
         return None if found is None else int(found[0])
 
-    def refused(self, settings: Mapping[str, object], *, of_database: bool) -> Iterator[tuple[str, str]]:
+    def refused(
+        self, settings: Mapping[str, object], *, of_database: Collection[str] = ()
+    ) -> Iterator[tuple[str, str]]:
         """Yield the name of each setting that the server would refuse, and the reason.
 
-        With `of_database`, settings that only the whole server can have are refused too.
+        Settings in `of_database` are refused, too, if only the whole server can have them.
         """
         if not settings:
             return
@@ -75,7 +77,7 @@ class SettingChecker:
                 reason = self._reason({name: value})
                 if reason is not None:
                     yield name, reason
-        for name in settings if of_database else ():
+        for name in of_database:
             if self._contexts.get(name.lower()) in _OF_A_SERVER:
                 yield name, "cannot differ between variants; move it to [server.settings]"
 
@@ -115,5 +117,5 @@ def refused_by_server(
             reason = error.diag.message_primary or str(error)
             hint = "" if error.diag.message_hint is None else f". {error.diag.message_hint.rstrip('.')}"
             if isinstance(error, psycopg.errors.CantChangeRuntimeParam):
-                hint = "; move it to the server's own configuration"
+                hint = "; without --dsn, uncork starts a server of its own for such a variant"
             yield name, reason + hint

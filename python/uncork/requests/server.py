@@ -17,15 +17,13 @@ __all__ = ["ServerChoice"]
 class ServerChoice:
     """The server to measure on: an existing one (`dsn`), or one started from `binaries` on `port`.
 
-    `apart` maps variants to existing servers of their own. `own` maps variants to the settings of servers
-    started for them.
+    `apart` maps variants to existing servers of their own.
     """
 
     dsn: str | None = field(default=None, repr=False)
     binaries: Path | None = None
     port: int | None = None
     apart: Mapping[str, str] = field(default_factory=dict, repr=False)
-    own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def description(self) -> str:
         """Describe the choice without secrets."""

@@ -8,6 +8,7 @@ from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, MemorySink
 from uncork.errors import SpecError
 from uncork.experiment.plan.order import cells
 from uncork.experiment.plan.placement import Placements, database_settings, session_settings
+from uncork.experiment.plan.server_settings import server_settings
 from uncork.experiment.run.events import Skipped
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.request import batch_of, queries_for, trial_operations, undo_for
@@ -224,6 +225,19 @@ def test_without_sharing_each_arm_is_at_home_with_itself():
 def test_settings_of_a_variant_go_with_its_connections_where_the_database_is_shared():
     assert database_settings(SPEC, "lazy") == {}
     assert session_settings(SPEC, "lazy") == {"synchronous_commit": "off"}
+
+
+def test_settings_of_a_whole_server_are_those_of_neither_and_data_is_not_shared_across_servers():
+    own = '[variants.buffers]\nbatching = "rows"\nsettings = { shared_buffers = "1GB", jit = false }\n\n'
+    for text in (GOOD, GOOD.replace("shared = true\n", "")):
+        spec = parse(text.replace("[variants.lazy]", own + "[variants.lazy]"))
+        assert server_settings(spec, "buffers") == {"shared_buffers": "1GB"}
+        assert server_settings(spec, "lazy") == {}
+        settings = {**database_settings(spec, "buffers"), **session_settings(spec, "buffers")}
+        assert settings.keys() == {"jit"}
+        placements = Placements(spec)
+        assert placements.of(SMALL, Arm("buffers")) != placements.of(SMALL, Arm("row"))
+        assert (SMALL, "buffers") in placements.templates()
 
 
 # ---- a run ----

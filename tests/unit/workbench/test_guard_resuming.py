@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 
@@ -45,7 +46,6 @@ ASKED = GuardAsked(
     command="uncork guard sorts.toml --candidate setting=work_mem:64kB",
     confirm=True,
     acknowledged="/somewhere/known.toml",
-    own={"baseline": {}, "candidate": {"shared_buffers": "64MB"}},
 )
 ENDED = Attempt("2026-06-01T10:00:00+00:00", 90 * 10**9, 3, "interrupted", "interrupted")
 
@@ -87,6 +87,9 @@ def resume(folder, sides=(), **changes):
 
 def test_how_it_was_asked_is_read_back(run):
     folder, _ = run
+    assert read_asked(folder) == ASKED
+    path = folder / "guard-asked.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "own": {}}))  # of an earlier version
     assert read_asked(folder) == ASKED
     assert read_asked(folder.parent) is None
 

@@ -47,8 +47,7 @@ class SideRequest:
     `files` are the files of its services. `origin` names the file in messages (``commit 1a2b3c4``, or the
     file's name). `revision` describes the commit that a side names; `commit` is its full name, and `changed`
     says whether files differ from it. `checkout` replaces ``{checkout}``. `dsn` is the address of its server,
-    without secrets. `started` holds the settings of a server that is started for this side; None if both
-    sides have the same.
+    without secrets.
     """
 
     side: Side
@@ -61,7 +60,6 @@ class SideRequest:
     changed: bool = False
     checkout: str = ""
     dsn: str | None = None
-    started: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +185,7 @@ def _side(asked: SideRequest, variant: str, names: Sequence[str]) -> _One:
     return _One(
         kept=kept,
         values=values,
-        settings={
-            name: value
-            for name, value in {**facts.get("settings", {}), **dict(side.settings)}.items()
-            if name not in (asked.started or {})
-        },
+        settings={**facts.get("settings", {}), **dict(side.settings)},
         setup=spec.setup_sql(variant),
         workloads=own,
         services=_services(asked, variant),
@@ -257,7 +251,7 @@ def _identity(asked: SideRequest, one: _One) -> object:
     texts = repr((one.kept, one.values, one.settings, one.setup, one.workloads, one.services))
     files = {name: text for name, text in asked.files.items() if name in repr(one.services)}
     commit = (asked.commit, asked.changed) if "{checkout}" in texts else None
-    return (texts, files, commit, asked.dsn, asked.started)
+    return (texts, files, commit, asked.dsn)
 
 
 def _titled(asked: SideRequest, variant: str) -> GuardSide:
@@ -388,7 +382,7 @@ def _put_variant(data: dict[str, Any], asked: SideRequest, one: _One, sides: Seq
     variant: dict[str, Any] = {"title": role, **one.kept}
     if role == BASELINE:
         variant["baseline"] = True
-    if asked.dsn is not None or asked.started is not None:
+    if asked.dsn is not None:
         variant["server"] = role
     variant |= {"values": one.values} if one.values else {}
     variant |= {"settings": one.settings} if one.settings else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from uncork.experiment.plan.order import arms, cells, texts_for
+from uncork.experiment.plan.server_settings import server_settings
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.trial import Arm, Cell
@@ -17,8 +18,8 @@ class Placements:
     """Maps each arm of each cell to the placement of its data.
 
     Without ``[setup] shared``, every arm of every cell has its own data. With it, all arms with the same
-    set-up SQL share one database. The settings of their variants then apply to connections, because a
-    database has only one value of each setting.
+    server and set-up SQL share one database. The settings of their variants then apply to connections,
+    because a database has only one value of each setting.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -58,19 +59,24 @@ class Placements:
     def _made(self, cell: Cell, arm: Arm) -> tuple[str, str, str]:
         """Return everything that determines an arm's data: engine, connection, and set-up."""
         variant = self._spec.variants[arm.variant]
-        reached = repr((variant.connect, variant.server))
+        reached = repr((variant.connect, variant.server, server_settings(self._spec, arm.variant)))
         return (self._spec.engine(arm.variant), reached, self.script(cell, arm.variant))
 
 
 def database_settings(spec: Spec, variant: str) -> dict[str, str | int | float | bool]:
     """Return the settings of a variant's database."""
-    return {} if spec.setup.shared else dict(spec.variants[variant].settings)
+    return {} if spec.setup.shared else _not_of_the_server(spec, variant)
 
 
 def session_settings(spec: Spec, variant: str) -> dict[str, str]:
     """Return the settings of a variant's connections, as text."""
-    settings = spec.variants[variant].settings if spec.setup.shared else {}
+    settings = _not_of_the_server(spec, variant) if spec.setup.shared else {}
     return {name: _text(value) for name, value in settings.items()}
+
+
+def _not_of_the_server(spec: Spec, variant: str) -> dict[str, str | int | float | bool]:
+    own = server_settings(spec, variant)
+    return {name: value for name, value in spec.variants[variant].settings.items() if name not in own}
 
 
 def _text(value: str | int | float | bool) -> str:

@@ -100,7 +100,9 @@ class Variant(Section):
     settings: dict[str, Setting] = Field(
         default_factory=dict,
         description="Server settings of this variant's databases (ALTER DATABASE ... SET). With shared data, "
-        "and on engines other than PostgreSQL, they are set on its workloads' connections.",
+        "and on engines other than PostgreSQL, they are set on its workloads' connections. A variant with "
+        "settings that apply to a whole server (shared_buffers, max_wal_size, ...) has an embedded server of "
+        "its own.",
     )
     observe: Observer | None = Field(
         default=None,

@@ -8,6 +8,7 @@ from pathlib import Path
 from uncork.engines.setting_check import SettingChecker, binaries_here
 from uncork.errors import UsageError
 from uncork.experiment.plan.order import PlanDocument
+from uncork.experiment.plan.server_settings import server_settings
 from uncork.experiment.run.sent_sql import Form, SentSql, sent_sql
 from uncork.experiment.spec.problems import Problem, line_of, refuse
 from uncork.experiment.spec.schema import Spec
@@ -178,12 +179,14 @@ def _check_embedded(spec: Spec, choice: ServerChoice, found: list[Problem]) -> t
     checker = SettingChecker(binaries)
     found += (
         Problem(("server", "settings", name), reason)
-        for name, reason in checker.refused(spec.server.settings, of_database=False)
+        for name, reason in checker.refused(spec.server.settings)
     )
     for variant, settings in _own_settings(spec).items():
         found += (
             Problem(("variants", variant, "settings", name), reason)
-            for name, reason in checker.refused(settings, of_database=True)
+            for name, reason in checker.refused(
+                settings, of_database=settings.keys() - server_settings(spec, variant).keys()
+            )
         )
     return checker.major(), []
 

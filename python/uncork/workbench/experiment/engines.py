@@ -10,6 +10,7 @@ from uncork.engines.drivers.dbapi import DbapiEngine
 from uncork.engines.postgres import PostgresServer
 from uncork.engines.router import EngineRouter
 from uncork.errors import UsageError
+from uncork.experiment.plan.server_settings import server_settings
 from uncork.experiment.ports import Load, Server
 from uncork.experiment.spec.schema import Spec
 from uncork.load.blocks import run_block
@@ -53,20 +54,21 @@ class TrialLoad:
 
 def engines_for(
     spec: Spec,
-    postgres: Callable[[], PostgresServer],
+    postgres: Callable[[Mapping[str, object]], PostgresServer],
     apart: Mapping[str, Callable[[], PostgresServer]] | None = None,
 ) -> tuple[Server, Load]:
     """Return the server and the load of an experiment.
 
-    `postgres` creates the shared server if it is needed, `apart` the servers of variants with their own.
+    `postgres` creates a server with settings of a variant that apply to a whole server; variants with the
+    same ones share it. `apart` creates the existing servers that variants name.
 
     Raises:
         UsageError: if an option of `connect` names an environment variable that is not set, or a variant
             names an unknown server.
     """
-    if spec.engines == (POSTGRESQL,) and not any(one.server for one in spec.variants.values()):
-        return postgres(), TrialLoad(sample=not spec.observes)
     servers = _servers(spec, postgres, apart or {})
+    if spec.engines == (POSTGRESQL,) and len(set(map(id, servers.values()))) == 1:
+        return servers[spec.baseline], TrialLoad(sample=not spec.observes)
     known: dict[tuple[str, str], DbapiEngine] = {}
     driven = {}
     for name, variant in spec.variants.items():
@@ -81,10 +83,12 @@ def engines_for(
 
 
 def _servers(
-    spec: Spec, postgres: Callable[[], PostgresServer], apart: Mapping[str, Callable[[], PostgresServer]]
+    spec: Spec,
+    postgres: Callable[[Mapping[str, object]], PostgresServer],
+    apart: Mapping[str, Callable[[], PostgresServer]],
 ) -> dict[str, PostgresServer]:
     """Return the server of each variant on PostgreSQL; each server is created once."""
-    made: dict[str | None, PostgresServer] = {}
+    made: dict[tuple[str | None, str], PostgresServer] = {}
     found = {}
     for name, variant in spec.variants.items():
         if spec.engine(name) != POSTGRESQL:
@@ -94,9 +98,11 @@ def _servers(
                 f'variants.{name}.server: there is no server "{variant.server}"; name it with `uncork guard '
                 f"--{variant.server} dsn=...`"
             )
-        if variant.server not in made:
-            made[variant.server] = postgres() if variant.server is None else apart[variant.server]()
-        found[name] = made[variant.server]
+        own = server_settings(spec, name)
+        key = (variant.server, repr(sorted(own.items())))
+        if key not in made:
+            made[key] = postgres(own) if variant.server is None else apart[variant.server]()
+        found[name] = made[key]
     return found
 
 

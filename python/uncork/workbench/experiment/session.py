@@ -16,14 +16,16 @@ from typing import Protocol
 from uncork.analysis.experiment.stored import stored_ledger
 from uncork.engines import process
 from uncork.engines.conninfo import resolve
-from uncork.engines.postgres import embedded_server, existing_server
+from uncork.engines.postgres import existing_server
 from uncork.engines.services.local import LocalServices
 from uncork.errors import SetupError, UsageError
 from uncork.experiment.plan.order import plan_document
+from uncork.experiment.plan.server_settings import server_settings
 from uncork.experiment.ports import Load, Server, Until
 from uncork.experiment.run.events import Event, Finished, RoundEnded
 from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.experiment.run.runner import Runner
+from uncork.experiment.spec.schema import Spec
 from uncork.model.engine import POSTGRESQL
 from uncork.model.server import is_local
 from uncork.model.stored_run import RunHost
@@ -262,11 +264,22 @@ def _engines(source: Source, choice: ServerChoice) -> tuple[Server, Load]:
     if choice.apart and spec.server.settings:
         choice.server(spec.server.settings)
     apart = {name: partial(existing_server, dsn) for name, dsn in choice.apart.items()}
-    apart |= {
-        name: partial(embedded_server, {**spec.server.settings, **settings}, binaries=choice.binaries)
-        for name, settings in choice.own.items()
-    }
-    return engines_for(spec, lambda: choice.server(spec.server.settings), apart)
+    _refuse_server_settings(spec, choice)
+    return engines_for(spec, lambda own: choice.server({**spec.server.settings, **own}), apart)
+
+
+def _refuse_server_settings(spec: Spec, choice: ServerChoice) -> None:
+    """Refuse settings of a whole server if uncork does not start the server, or at a given port."""
+    for variant in spec.variants:
+        for name in server_settings(spec, variant):
+            where = f"variants.{variant}.settings.{name}: it applies to a whole server, "
+            if choice.dsn is not None or choice.apart:
+                raise UsageError(
+                    f"{where}and uncork does not configure existing servers (--dsn); leave out --dsn, or set "
+                    "it on that server for all variants"
+                )
+            if choice.port is not None:
+                raise UsageError(f"{where}so the variant has a server of its own; leave out --port")
 
 
 def resume_run(

@@ -7,8 +7,7 @@ sides. This module adds how the sides are described, and what happens to broken 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -27,9 +26,9 @@ class GuardAsked:
     """The request of a guard of an experiment, without the experiment itself.
 
     `told` holds sentences about settings in the files that the guard overrides. `command` repeats the guard.
-    `acknowledged` is the file of acknowledged changes. `own` holds the settings of servers that are started
-    for one side only. `checkouts` says that services run in a checkout, which is deleted with the guard, or
-    in a working tree. `confirms` is the id of the first run, if this run is the second measurement.
+    `acknowledged` is the file of acknowledged changes. `checkouts` says that services run in a checkout,
+    which is deleted with the guard, or in a working tree. `confirms` is the id of the first run, if this run
+    is the second measurement.
     """
 
     baseline: GuardSide
@@ -38,7 +37,6 @@ class GuardAsked:
     command: str
     confirm: bool
     acknowledged: str
-    own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     checkouts: bool = False
     confirms: str = ""
 
@@ -62,6 +60,7 @@ def read_asked(folder: Path) -> GuardAsked | None:
     try:
         data = json.loads(path.read_text())
         sides = {role: read_side(data[role]) for role in ("baseline", "candidate")}
+        data.pop("own", None)  # earlier versions stored settings of servers here
         return GuardAsked(**{**data, **sides, "told": tuple(data["told"])})
     except FileNotFoundError:
         return None

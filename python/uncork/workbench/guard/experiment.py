@@ -137,7 +137,6 @@ def _prepare(
         command=command_text(wanted.words),
         confirm=wanted.confirm,
         acknowledged=str(known.absolute()),
-        own=choice.own,
         checkouts=_needs_checkouts(wanted, sides, made.text, known),
     )
     if asked.checkouts and wanted.on_hosts:

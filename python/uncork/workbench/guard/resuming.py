@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -109,7 +108,7 @@ def _choice(wanted: GuardRequest, manifest: Manifest, asked: GuardAsked) -> Serv
     Raises:
         UsageError: if the request names another server, or none although it must.
     """
-    choice = replace(server_choice(wanted), own=asked.own)
+    choice = server_choice(wanted)
     if choice.description() != manifest.server:
         raise UsageError(
             f"{manifest.id} was measured on another server ({manifest.server}); name that server: --dsn, "

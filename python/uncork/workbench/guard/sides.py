@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +15,10 @@ from uncork.engines.checkouts import (
     run_build,
     working_state,
 )
-from uncork.engines.settings import OF_A_SERVER
 from uncork.errors import SpecError, UsageError
 from uncork.experiment.guard.experiment import BASELINE, CANDIDATE, SideRequest
 from uncork.experiment.guard.sides import Side
+from uncork.experiment.plan.server_settings import OF_A_SERVER
 from uncork.experiment.spec.inlining import inline_files
 from uncork.experiment.spec.single_variant import with_variant
 from uncork.model.redaction import redact
@@ -97,16 +97,16 @@ def server_choice(wanted: GuardRequest) -> ServerChoice:
     """
     sides = (wanted.baseline, wanted.candidate)
     named = {side.role: side.dsn for side in sides}
-    started: dict[str, Mapping[str, str]] = {
-        side.role: {k: v for k, v in side.settings if k in OF_A_SERVER} for side in sides
-    }
+    whole = next(
+        ((side.role, name) for side in sides for name, _ in side.settings if name in OF_A_SERVER), None
+    )
     if wanted.on_hosts and any(named.values()):
         raise UsageError(
             "--hosts measures both sides on the same servers, one on each host: leave out dsn=… (--host-dsn "
             "names running servers)"
         )
-    if any(started.values()):
-        return _started(wanted, started)
+    if whole is not None:
+        _refuse_named(wanted, *whole)
     if not any(named.values()):
         return wanted.choice
     if wanted.choice.binaries is not None or wanted.choice.port is not None:
@@ -122,9 +122,8 @@ def server_choice(wanted: GuardRequest) -> ServerChoice:
     return ServerChoice(apart={role: dsn for role, dsn in found.items() if dsn is not None})
 
 
-def _started(wanted: GuardRequest, settings: Mapping[str, Mapping[str, str]]) -> ServerChoice:
-    """Return one server for each side, for settings that apply to a whole server."""
-    role, name = next((role, name) for role, own in settings.items() for name in own)
+def _refuse_named(wanted: GuardRequest, role: str, name: str) -> None:
+    """Refuse servers that the request names if a setting of a side applies to a whole server."""
     lacking = (wanted.baseline.dsn, wanted.candidate.dsn, wanted.choice.dsn)
     if any(dsn is not None for dsn in lacking):
         raise UsageError(
@@ -136,7 +135,6 @@ def _started(wanted: GuardRequest, settings: Mapping[str, Mapping[str, str]]) ->
             f"--{role} setting={name}:…: it applies to a whole server, so each side has its own server: "
             "leave out --port"
         )
-    return replace(wanted.choice, own=settings)
 
 
 # ---- where files are ----
@@ -216,5 +214,4 @@ def _asked(side: Side, stand: _Stand, source: Source, choice: ServerChoice) -> S
         changed=stand.changed,
         checkout=str(stand.root),
         dsn=redact(choice.apart[side.role]) if side.role in choice.apart else None,
-        started=choice.own.get(side.role),
     )
