@@ -121,6 +121,9 @@ class FakeServer:
     def warm(self, cell: Cell, arm: Arm) -> None:
         self._note("warm", cell, arm)
 
+    def cool(self, cell: Cell, arm: Arm) -> None:
+        self._note("cool", cell, arm)
+
     def target(self, cell: Cell, arm: Arm) -> Target:
         return Target(f"{cell.name}/{arm.name}", {"host": "localhost"})
 

@@ -26,11 +26,12 @@ parameters.id = { generator = { kind = "permutation", max = 1000 } }
 """
 
 
-def experiment(workloads=FIND, *, stop="", levels="", variants=("base", "new")):
+def experiment(workloads=FIND, *, stop="", levels="", variants=("base", "new"), cache="warm"):
     text = '[experiment]\nname = "fake"\nquestion = "Which one?"\n'
     text += "".join(f"[variants.{name}]\nbaseline = {str(name == 'base').lower()}\n" for name in variants)
     stop = stop if "blocks" in stop else f"blocks = 2\n{stop}"
-    text += f'{levels}\n[setup]\nsql = "CREATE TABLE item (id integer)"\n{workloads}\n[stop]\n{stop}\n'
+    setup = f'cache = "{cache}"\nsql = "CREATE TABLE item (id integer)"'
+    text += f"{levels}\n[setup]\n{setup}\n{workloads}\n[stop]\n{stop}\n"
     return parse_spec(text, file="fake.toml", read=str, overrides={})
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 
 from fakes.reapers import ends, kill_with_reaper, reaper_of
 from uncork.engines.embedded import EmbeddedServer, other_runs, remove_leftovers
+from uncork.engines.page_cache import _resident, emptied
 from uncork.engines.places import servers_folder
 from uncork.errors import SetupError
 from uncork.spawn.reaper import start_of
@@ -61,6 +64,47 @@ def test_it_listens_on_loopback_only_and_asks_for_a_password_there(embedded):
 
 def test_its_socket_folder_is_closed_to_others(embedded):
     assert Path(embedded.host).stat().st_mode & 0o077 == 0
+
+
+def test_a_restart_leaves_nothing_in_memory_if_asked(apart):
+    server = EmbeddedServer({"shared_buffers": "16MB"})
+    server.start()
+    try:
+        with psycopg.connect(server.conninfo()) as connection:
+            connection.execute(
+                "CREATE TABLE t AS SELECT n, repeat('x', 500) FROM generate_series(1, 40000) n"
+            )
+            (table,) = connection.execute("SELECT pg_relation_filepath('t')").fetchone()
+        file = Path(server.host).parent / "data" / table
+        server.restart()
+        assert in_memory(file) > 0.9
+        server.restart(cold=True)
+        assert in_memory(file) < 0.1
+        with psycopg.connect(server.conninfo()) as connection:
+            assert connection.execute("SELECT count(*) FROM t").fetchone() == (40000,)
+        assert in_memory(file) > 0.9
+    finally:
+        server.stop()
+
+
+def in_memory(path):
+    with path.open("rb") as file:
+        ((pages, found),) = _resident(file.fileno())
+    return found / pages
+
+
+def test_files_that_live_in_memory_cannot_be_dropped():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        (Path(folder) / "file").write_bytes(b"x" * 100_000)
+        assert emptied(Path(folder)) == 1
+
+
+def test_a_shared_folder_of_servers_is_left_as_it_is_but_can_be_passed(tmp_path, monkeypatch):
+    for mode, left in ((0o1777, 0o1777), (0o700, 0o711), (0o755, 0o755)):
+        tmp_path.chmod(mode)
+        monkeypatch.setenv("UNCORK_SERVERS", str(tmp_path))
+        assert servers_folder() == tmp_path
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == left
 
 
 def test_settings_reach_the_server_and_strings_are_quoted(apart):

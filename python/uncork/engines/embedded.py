@@ -35,6 +35,7 @@ from uncork import _native
 from uncork.engines import process
 from uncork.engines.cluster import InitdbFailed, new_cluster
 from uncork.engines.connecting import connect_to_watch
+from uncork.engines.page_cache import emptied
 from uncork.engines.places import Account, cache_folder, server_account, servers_folder
 from uncork.engines.ports import free_port
 from uncork.engines.settings import DEFAULT_SETTINGS, configuration_text
@@ -48,6 +49,8 @@ _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 _WAL_FILE = 16 << 20
 _CLUSTER = 64 << 20
 """Bytes of a file of the write-ahead log, and of a new cluster with its first ones."""
+_MOST_STAYED = 0.02
+"""The fraction of a server's files that may stay in the page cache: other programs may read some of them."""
 START_SECONDS = 60
 STOP_SECONDS = 60
 
@@ -107,9 +110,23 @@ class EmbeddedServer:
             self.stop()
             raise
 
-    def restart(self) -> None:
-        """Shut the server down cleanly and start it again on the same data, with empty caches."""
+    def restart(self, *, cold: bool = False) -> None:
+        """Shut the server down cleanly and start it again on the same data, with no shared buffers filled.
+
+        With `cold`, drop its files from the machine's page cache meanwhile.
+
+        Raises:
+            SetupError: if the server does not start, or its files stay in the page cache.
+        """
         self._end_postmaster(signal.SIGINT)
+        if cold:
+            stayed = emptied(self._root / "data")
+            if stayed > _MOST_STAYED:
+                raise SetupError(
+                    f"the caches cannot be emptied: {stayed:.0%} of the server's files stay in memory, as on "
+                    "a file system without a disk (tmpfs); set UNCORK_SERVERS to a folder on a disk, or set "
+                    'cache = "as-is"'
+                )
         self._launch(self._find_binaries())
 
     def load_libraries(self, names: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +86,12 @@ def servers_folder() -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o711)
         if folder.stat().st_uid != os.geteuid():
             raise SetupError(f"{folder} belongs to another user; set UNCORK_SERVERS to a folder of your own")
-        with contextlib.suppress(PermissionError):
-            folder.chmod(0o711)
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        # A folder that somebody chose may be shared (/tmp): others must be able to pass it, and no more.
+        wanted = mode | 0o011 if chosen else 0o711
+        if mode != wanted:
+            with contextlib.suppress(PermissionError):
+                folder.chmod(wanted)
     except OSError as error:
         raise SetupError(
             f"cannot create {folder} for the embedded server: {error.strerror}; set UNCORK_SERVERS to a "

@@ -272,6 +272,14 @@ class PostgresServer:
         self._databases.warm(cell, arm)
 
     @_server_errors
+    def cool(self, cell: Cell, arm: Arm) -> None:
+        """Restart the embedded server with empty caches: its own, and the machine's for its files."""
+        if self._own is None:
+            raise SetupError("uncork cannot empty the caches of an existing server")
+        self._databases.disconnect()
+        self._own.restart(cold=True)
+
+    @_server_errors
     def warm_beside(self) -> None:
         """Read the extra databases into the cache."""
         self._databases.warm_beside()

@@ -67,10 +67,8 @@ def _may_live(space: int) -> bool:
         try:
             if Path(f"/proc/{pid}/ns/pid").stat().st_ino == space:
                 return True
-        except PermissionError:
-            return True
         except OSError:
-            continue  # it has ended
+            continue  # it has ended, or cannot be looked at, as the first process of a sandbox
     return False
 
 

@@ -162,6 +162,10 @@ class EngineRouter:
         if isinstance(engine, PostgresServer):
             engine.warm(cell, arm)
 
+    def cool(self, cell: Cell, arm: Arm) -> None:
+        """Restart the server of an arm with empty caches. Raises SetupError if that is impossible."""
+        self._postgres[arm.variant].cool(cell, arm)
+
     # ---- load ----
 
     def target(self, cell: Cell, arm: Arm) -> Target:

@@ -78,6 +78,9 @@ class Server(Protocol):
     def warm(self, cell: Cell, arm: Arm) -> None:
         """Read an arm's data into the cache."""
 
+    def cool(self, cell: Cell, arm: Arm) -> None:
+        """Restart an arm's server with empty caches. Raises SetupError if that is impossible."""
+
     def warm_beside(self) -> None:
         """Read the databases beside the variants' own into the cache."""
 

@@ -92,6 +92,24 @@ def test_a_file_that_says_how_long_a_trial_is_is_measured_trial_by_trial(fixed):
     assert attempt.load.requests
 
 
+@pytest.mark.parametrize("cache", ["cold", "as-is", "warm"])
+def test_what_is_in_memory_when_a_trial_begins(cache):
+    workload = READ.replace("[workloads.find]", "[workloads.find]\noperations = 100").replace(
+        "warmup_operations", "#"
+    )
+    spec = experiment(workload, stop="maximum_rounds = 5", cache=cache)
+    attempt = Attempt(spec).run()
+    trials = len(attempt.sink.kept)
+    assert trials == 5 * 2 * 3
+    cooled = attempt.asked("cool")
+    assert len(cooled) == (trials if cache == "cold" else 0)
+    assert (len(attempt.asked("warm")) > 0) == (cache == "warm")
+    if cache == "cold":
+        assert cooled == [trial.arm.name for trial, _ in attempt.sink.kept]
+        assert len(attempt.load.checks) > trials  # the fake takes what has no warm-up for a check of answers
+        assert attempt.load.requests == []
+
+
 def test_what_is_undone_by_statements_is_measured_trial_by_trial():
     undone = WRITE.replace("[workloads.add]", '[workloads.add]\nundo = "DELETE FROM item"')
     attempt = Attempt(experiment(undone, stop="maximum_rounds = 5")).run()

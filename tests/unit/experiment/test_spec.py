@@ -404,6 +404,27 @@ WRONG = [
         "case.toml:25: workloads.select.parameters.key: give exactly one of query and generator",
     ),
     (
+        "cold caches and trials without an end",
+        changed(("[setup]", '[setup]\ncache = "cold"'), ('duration = "100ms"', "")),
+        'case.toml:23: workloads.select: a trial fills the caches that [setup] cache = "cold" emptied: set '
+        'where it ends, by operations = 100 or duration = "1s"',
+    ),
+    (
+        "cold caches and a warm-up",
+        changed(
+            ("[setup]", '[setup]\ncache = "cold"'),
+            ('duration = "100ms"', 'duration = "100ms"\nwarmup_operations = 5'),
+        ),
+        'case.toml:26: workloads.select.warmup_operations: contradicts [setup] cache = "cold"; remove it',
+    ),
+    (
+        "cold caches in the client's process",
+        changed(
+            ("[setup]", '[setup]\ncache = "cold"'), ("[variants.uuid]", '[variants.uuid]\nengine = "duckdb"')
+        ),
+        'case.toml:21: setup.cache: "cold" works only if all variants run on postgresql',
+    ),
+    (
         "a text without quotes",
         changed(('name = "types"', "name = types")),
         "case.toml:2: not valid TOML: invalid value",

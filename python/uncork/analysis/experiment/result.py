@@ -475,4 +475,5 @@ def _workload(name: str, spec: Spec) -> WorkloadFacts:
         stop=stop,
         requests=() if facts.http is None else tuple(f"{r.verb} {r.target}" for r in facts.http.requests),
         practical=spec.practical(name) if facts.metric == "success" or facts.practical else None,
+        cache=spec.setup.cache,
     )

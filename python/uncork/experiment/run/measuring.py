@@ -137,10 +137,14 @@ class Measuring:
         self._forget_changes(changed)
 
     def clean(self, placements: Iterable[Placement]) -> None:
-        """Restore the data that has changed, and warm it."""
+        """Restore the data that has changed, and warm it unless the experiment wants it otherwise."""
         changed = [home for home in dict.fromkeys(placements) if home in self._dirty]
         if changed:
-            self._manager.restore_all(changed)
+            if self._spec.setup.cache == "warm":
+                self._manager.restore_all(changed)
+            else:
+                for home in changed:
+                    self._manager.restore(home)
             self._dirty -= set(changed)
             self._forget_changes(changed)
 
@@ -149,11 +153,11 @@ class Measuring:
         self._changes = {pair: one for pair, one in self._changes.items() if pair[0] not in cells}
 
     def warm(self, placements: Iterable[Placement]) -> None:
-        """Restore what has changed, and read all of it into the cache."""
+        """Restore what has changed, and read all of it into the cache, unless the experiment has none."""
         distinct = list(dict.fromkeys(placements))
         unchanged = [home for home in distinct if home not in self._dirty]
         self.clean(distinct)
-        for home in unchanged:
+        for home in unchanged if self._spec.setup.cache == "warm" else ():
             self._server.warm(*home)
 
     # ---- one by one ----
@@ -163,8 +167,11 @@ class Measuring:
         home = self._placements.of(trial.cell, trial.arm)
         undo = undo_for(self._spec, trial.cell, trial.workload, trial.arm.variant)
         self.clean([home])
+        cold = self._spec.setup.cache == "cold"
+        if cold:
+            self._server.cool(*home)
         request, served = self.request(trial)
-        request = self._briefly_warmed(trial, request)
+        request = replace(request, warmup_operations=0) if cold else self._briefly_warmed(trial, request)
         before, used = self._server.snapshot(*home), self._manager.cpu_ns(served)
         measurement = self._manager.examined(self._observed(trial.arm.variant, request), served)
         if measurement.outcome == Outcome.CONNECTION_LOST:

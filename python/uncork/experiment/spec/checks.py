@@ -27,7 +27,7 @@ def check_spec(spec: Spec) -> list[problems.Problem]:
     """Return the problems of a file whose sections are valid one by one."""
     checks = (
         *(check_names, check_compared, check_clients, check_batches),
-        *(check_engines, check_services, check_growth, check_guard),
+        *(check_engines, check_services, check_growth, check_guard, check_cache),
     )
     return [problem for check in checks for problem in check(spec)]
 
@@ -216,6 +216,28 @@ def _check_engine(key: tuple[str, ...], engine: str) -> Iterator[problems.Proble
     except KeyError:
         known = {POSTGRESQL, *ENGINES, "dbapi:MODULE"}
         yield problems.Problem(key, f'there is no engine "{engine}"{problems.hint(engine, known)}')
+
+
+def check_cache(spec: Spec) -> Iterator[problems.Problem]:
+    """Check that caches can be emptied before each trial, if the file says so."""
+    if spec.setup.cache != "cold":
+        return
+    key = ("setup", "cache")
+    if spec.services:
+        yield problems.Problem(key, '"cold" restarts the server, so services would lose their connections')
+    if spec.engines != (POSTGRESQL,):
+        yield problems.Problem(key, f'"cold" works only if all variants run on {POSTGRESQL}')
+    for name, workload in spec.workloads.items():
+        if workload.fitted:
+            yield problems.Problem(
+                ("workloads", name),
+                'a trial fills the caches that [setup] cache = "cold" emptied: set where it ends, by '
+                'operations = 100 or duration = "1s"',
+            )
+        if "warmup_operations" in workload.model_fields_set and workload.warmup_operations:
+            yield problems.Problem(
+                ("workloads", name, "warmup_operations"), 'contradicts [setup] cache = "cold"; remove it'
+            )
 
 
 def check_batches(spec: Spec) -> list[problems.Problem]:

@@ -33,6 +33,13 @@ class Setup(Section):
         "the workload's undo must undo what a trial changes.",
     )
 
+    cache: Literal["warm", "cold", "as-is"] = Field(
+        default="warm",
+        description="What is in memory when a trial begins. warm: the data, as far as it fits shared "
+        "buffers. cold: nothing; before each trial the embedded server is restarted, and its files are "
+        "dropped from the page cache. as-is: what earlier trials left; nothing is read in advance.",
+    )
+
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if self.copy_of is None:

@@ -120,7 +120,8 @@ class WorkloadFacts:
     """A workload. `sql` is the text as written, before substitution; `clients` is a number, or a factor.
 
     For a workload by HTTP, `requests` are method and path of each kind, as written, and `protocol` gives the
-    version. `practical` is the difference that matters for it, if it sets one.
+    version. `practical` is the difference that matters for it, if it sets one. `cache` says what is in memory
+    when a trial begins: warm, cold, or as-is.
     """
 
     name: str
@@ -135,6 +136,7 @@ class WorkloadFacts:
     stop: str
     requests: tuple[str, ...] = ()
     practical: float | None = None
+    cache: str = "warm"
 
 
 @dataclass(frozen=True, slots=True)

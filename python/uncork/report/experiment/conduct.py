@@ -126,6 +126,7 @@ def _workload(workload: WorkloadFacts) -> Iterable[Block]:
         "compared by": f"{metric_title(workload.metric)}, {workload.better} is better",
         "clients": str(workload.clients),
         "protocol": workload.protocol,
+        "caches at the start of a trial": workload.cache,
         "state": workload.state,
         "answer": workload.answer,
         "a trial stops after": workload.stop,

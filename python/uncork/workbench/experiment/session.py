@@ -264,12 +264,20 @@ def _engines(source: Source, choice: ServerChoice) -> tuple[Server, Load]:
     if choice.apart and spec.server.settings:
         choice.server(spec.server.settings)
     apart = {name: partial(existing_server, dsn) for name, dsn in choice.apart.items()}
-    _refuse_server_settings(spec, choice)
+    _refuse_servers(spec, choice)
     return engines_for(spec, lambda own: choice.server({**spec.server.settings, **own}), apart)
 
 
-def _refuse_server_settings(spec: Spec, choice: ServerChoice) -> None:
-    """Refuse settings of a whole server if uncork does not start the server, or at a given port."""
+def _refuse_servers(spec: Spec, choice: ServerChoice) -> None:
+    """Refuse settings of a whole server, and cold caches, if uncork does not start the server.
+
+    Servers with settings of their own cannot have a given port, either.
+    """
+    if spec.setup.cache == "cold" and (choice.dsn is not None or choice.apart):
+        raise UsageError(
+            'setup.cache = "cold": uncork cannot empty the caches of an existing server (--dsn); leave out '
+            '--dsn, or set cache = "as-is"'
+        )
     for variant in spec.variants:
         for name in server_settings(spec, variant):
             where = f"variants.{variant}.settings.{name}: it applies to a whole server, "
