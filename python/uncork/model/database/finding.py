@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 __all__ = ["Bill", "Candidate", "CandidateKind", "ClientHabit", "Finding"]
+
+_EXECUTED: Final = frozenset({"index", "ddl", "maintenance"})
+"""Kinds of changes that are SQL in a copy of the database."""
 
 CandidateKind = Literal["index", "ddl", "statement", "setting", "maintenance", "client"]
 """What a candidate changes: an index, another object, the text of a statement, a setting, the state of a
@@ -79,3 +82,8 @@ class Finding:
     candidates: tuple[Candidate, ...] = ()
     against: tuple[str, ...] = ()
     proof: str = ""
+
+    @property
+    def for_experiment(self) -> tuple[Candidate, ...]:
+        """The changes that an experiment about the finding's statement can execute; empty without one."""
+        return tuple(one for one in self.candidates if self.templates and one.kind in _EXECUTED and one.sql)
