@@ -161,6 +161,9 @@ class RunOptions:
     cluster: HostCluster = None
     host_dsn: HostServers = None
     yes: Confirmed = False
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
     runs: Runs = DEFAULT_RUNS
 
 
@@ -180,6 +183,9 @@ class RerunOptions:
     cluster: HostCluster = None
     host_dsn: HostServers = None
     yes: Confirmed = False
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
     runs: Runs = DEFAULT_RUNS
 
 
@@ -290,6 +296,9 @@ class CaseOptions:
     cluster: HostCluster = None
     host_dsn: HostServers = None
     yes: Confirmed = False
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
     runs: Runs = DEFAULT_RUNS
 
 
