@@ -27,6 +27,7 @@ __all__ = [
     "ProgressEvery",
     "RunsOutput",
     "SweepBudget",
+    "WarmUp",
 ]
 
 CONNECT, WHAT, HOW, WHEN = "Where to connect", "What to send", "How to send it", "When and how long"
@@ -44,6 +45,16 @@ Advise = Annotated[
         "--advise",
         "Afterwards, send the load for 5 s more while uncork watches the database, and name what is wrong "
         "with it and what to change.",
+    ),
+]
+WarmUp = Annotated[
+    int | None,
+    Opt(
+        "--warmup, --warm-up-time TIME",
+        "First send the load for TIME without counting it.",
+        duration(),
+        panel=WHEN,
+        python='Time to send the load before it is measured, such as ``"5s"``; nothing of that is counted.',
     ),
 ]
 Objective = Annotated[

@@ -21,7 +21,7 @@ from uncork.requests.option import names_given
 from uncork.requests.part import PART, part_given, read_cluster, read_part
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, most_clients
-from uncork.requests.words import advise_contradictions, read_arrivals, refuse
+from uncork.requests.words import advise_contradictions, read_arrivals, refuse, warm_up_contradictions
 
 __all__ = ["cluster_of_sql", "read_request", "sweep_of_sql"]
 
@@ -183,6 +183,7 @@ def _spec(
         connect_each=options.connect_each,
         operations_each=each,
         duration_ns=options.time,
+        warmup_ns=options.warm_up or 0,
         log=_log(options, log_id),
         progress_s=options.progress,
         part=read_part(
@@ -322,6 +323,7 @@ def _contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[tuple[bool,
         yield spec.connect_each, "--pipeline keeps its connections open: leave out -C/--connect"
     yield options.as_json and options.go_bench, "--json and --go-bench both print the result: choose one"
     yield from advise_contradictions(options, spec)
+    yield from warm_up_contradictions(spec)
 
 
 def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:

@@ -26,6 +26,7 @@ from uncork.requests.load_options import (
     ProgressEvery,
     RunsOutput,
     SweepBudget,
+    WarmUp,
 )
 from uncork.requests.option import MOST, choice, number, opt, pair, whole
 from uncork.requests.part import (
@@ -170,6 +171,7 @@ class SqlOptions:
         _TIME,
         python='Duration of the load, such as ``"30s"``.',
     )
+    warm_up: WarmUp = None
     rate: float | None = _when(
         "-R, --rate NUM",
         "Open loop: start NUM transactions a second, however fast the server answers.",
