@@ -19,6 +19,7 @@ from uncork.cli.report import write_reports
 from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import RunError, UsageError
 from uncork.experiment.plan.order import plan_warnings
+from uncork.requests.connection import measured_server
 from uncork.requests.experiment_options import CaseOptions, PlanOptions, RerunOptions, RunOptions
 from uncork.requests.hosts import HostOptions, host_request
 from uncork.requests.source import Source, changes_of, file_source, run_source
@@ -33,6 +34,7 @@ __all__ = ["measure", "parse_expectations", "plan", "report_form", "rerun", "run
 
 def run(options: RunOptions) -> None:
     """Run an experiment, or continue a run, and show the report."""
+    options = measured_server(options, console.asked_password)
     form = report_form(options)
     changes = changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
     server = choose_server(options.dsn, options.pg_bin, options.port)
@@ -82,6 +84,7 @@ def start_of(options: HostOptions) -> Start:
 
 def rerun(options: RerunOptions) -> None:
     """Run a stored run's experiment again, and show the report."""
+    options = measured_server(options, console.asked_password)
     form = report_form(options)
     reader = RunReader(find_run(options.runs, options.run))
     note_skipped(options.runs, options.run)
@@ -116,6 +119,7 @@ def _warn(source: Source) -> None:
 
 def plan(options: PlanOptions) -> None:
     """Show what an experiment file would run."""
+    options = measured_server(options, console.asked_password)
     changes = changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
     server = choose_server(options.dsn, options.pg_bin)
     document = checked_plan(options.runs, file_source(options.file, changes), server, str(options.file))

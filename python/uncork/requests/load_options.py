@@ -10,7 +10,6 @@ from uncork.requests.option import Opt, duration
 from uncork.requests.shared_options import RUNS_HELP
 
 __all__ = [
-    "CONNECT",
     "HOW",
     "INITIALIZE",
     "OUTPUT",
@@ -30,7 +29,7 @@ __all__ = [
     "WarmUp",
 ]
 
-CONNECT, WHAT, HOW, WHEN = "Where to connect", "What to send", "How to send it", "When and how long"
+WHAT, HOW, WHEN = "What to send", "How to send it", "When and how long"
 WATCH = "What to watch"
 SWEEP, OUTPUT, INITIALIZE = "Load sweep", "Output", "Initialization (-i), as in pgbench -i"
 

@@ -229,6 +229,8 @@ OURS = [
     ("--pipeline 4 -M prepared -C", "keeps its connections"),
     ("--json --go-bench", "choose one"),
     ("--embedded -h x", "--embedded starts a temporary server: leave out -h/--host"),
+    ("--embedded -W", "-W/--password asks for the password of a running server, but none is named"),
+    ("-W -w", "leave one out"),
     ("--embedded --dsn x", "leave out --dsn"),
     ("--dsn service=x -p 5432", "--dsn already gives the connection: put -p/--port into it"),
     ("--pg-bin /", "--pg-bin requires --embedded"),
