@@ -10,6 +10,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "run": (
         "uncork run question.toml",
         "uncork run question.toml --set rows=10000 --budget 10min",
+        "uncork run question.toml --json --html report.html > result.json",
         "uncork run question.toml --hosts 8 --cluster auto",
         "uncork run --resume last",
     ),

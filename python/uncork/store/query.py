@@ -387,7 +387,7 @@ WITH by_round AS (
          sum(started) FILTER (value IS NOT NULL) AS started
     FROM trials GROUP BY ALL)
 SELECT cell, workload, variant, again, sum(trials)::BIGINT AS trials, sum(failed)::BIGINT AS failed,
-       exp(avg(log_value)) AS value,
+       exp(list_avg(list(log_value ORDER BY round))) AS value,
        list({'round': round, 'value': exp(log_value)} ORDER BY round)
          FILTER (log_value IS NOT NULL) AS rounds,
        sum(succeeded) / nullif(sum(started), 0) AS share,
