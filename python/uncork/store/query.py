@@ -15,6 +15,7 @@ from uncork.model.tables.register import TABLES
 from uncork.store.evidence_views import add_evidence
 from uncork.store.layout import Manifest, read_manifest, stored_file, unreadable
 from uncork.store.remote.mirrors import fetch
+from uncork.store.sandbox import Answer, ask_sandboxed
 
 if TYPE_CHECKING:
     import duckdb
@@ -240,6 +241,20 @@ class RunReader:
         connection = self._open(query)
         try:
             return arrow_of(connection, query)
+        except duckdb.Error as error:
+            raise UsageError(f"{error}") from error
+
+    def ask_sandboxed(self, query: str, most: int) -> Answer:
+        """Return up to `most` rows of a query that can touch nothing but the run's tables.
+
+        Raises:
+            UsageError: if the query is not a single SELECT, or DuckDB rejects it.
+        """
+        import duckdb  # noqa: PLC0415 -- as in `ask`
+
+        connection = self._open(query)
+        try:
+            return ask_sandboxed(connection, query, most)
         except duckdb.Error as error:
             raise UsageError(f"{error}") from error
 
