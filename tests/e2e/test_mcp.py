@@ -288,8 +288,9 @@ def test_runs_end_with_their_servers_when_they_are_cancelled_or_the_client_leave
         return "cannot read" in received(process, 4)[0]["content"][0]["text"]
 
     wait_until(freed)
-    send(process, id=5, method="tools/call", params=second)
-    wait_until(lambda: any(uncork.runs))
+    send(process, id=5, method="tools/call", params={**second, "_meta": {"progressToken": 5}})
+    while "starting the server" not in process.stdout.readline().decode():
+        assert process.poll() is None
     process.stdin.close()
     assert process.wait(30) == 0
     assert (children_in(uncork.folder), uncork.runs) == ([], [])

@@ -15,6 +15,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -96,6 +97,7 @@ class Calls:
                 status = await _in_thread(child.wait)
                 group.cancel_scope.deadline = anyio.current_time() + _LAST_LINES_S
         finally:
+            threading.Thread(target=_drain, args=(child,), name="drain", daemon=True).start()
             with anyio.CancelScope(shield=True):
                 self._ask(child)
                 await anyio.to_thread.run_sync(self._ended, child)
@@ -147,6 +149,14 @@ async def _forward(child: Child, tell: Tell) -> None:
         text = line.decode(errors="replace").rstrip("\n").removeprefix("uncork: ")
         note(text)
         await tell(text)
+
+
+def _drain(child: Child) -> None:
+    """Read what a child still writes to standard error while it ends, or it would wait for a reader."""
+    assert child.stderr is not None  # noqa: S101 -- see `start`
+    with child.stderr:
+        while child.stderr.read(1 << 16):
+            pass
 
 
 async def _in_thread(function: Callable[[], Any]) -> Any:

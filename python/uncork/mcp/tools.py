@@ -70,7 +70,7 @@ _TOOLS: Final = (
         "plan_experiment",
         "Plan an experiment",
         "Check an experiment file, and show what a run of it would do: variants, trials, duration, expected "
-        "precision and warnings. It starts nothing. Mistakes are listed with file, line and key.",
+        "precision and warnings. It starts no server. Mistakes are listed with file, line and key.",
         arguments.PlanArguments,
         experiments.plan_experiment,
     ),

@@ -189,6 +189,7 @@ def start_run(
         SetupError: if the folder cannot be written.
     """
     stamp = (at or datetime.now(UTC)).strftime("%Y%m%d-%H%M%S")
+    folder = None
     try:
         folder = new_run_folder(root, manifest.name, stamp)
         for path, text in (files or {}).items():
@@ -198,6 +199,10 @@ def start_run(
             write_manifest(folder, manifest)
     except StoreError as error:
         raise SetupError(f"{error}; {undone} (--runs names another folder)") from error
+    except KeyboardInterrupt:  # while files are written: without a manifest, nobody would remove the folder
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     return RunRecord(folder, manifest)
 
 

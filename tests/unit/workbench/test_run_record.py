@@ -47,6 +47,16 @@ def test_a_run_that_is_not_announced_has_no_manifest_before_it_ends(tmp_path):
     assert (attempt.elapsed_ns, attempt.outcome) == (7, "interrupted")
 
 
+def test_an_interruption_while_a_run_is_created_leaves_no_folder(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_record, "write_manifest", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        started(tmp_path, files={"plan.json": "{}\n"})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_success_is_recorded_and_has_no_owner(tmp_path):
     with started(tmp_path) as run:
         run.rounds, run.reason = 3, "enough"

@@ -68,12 +68,20 @@ def plan_hash(text: str) -> str | None:
     """Return a hash of the shape of the plan in EXPLAIN's JSON or text; None if there is none.
 
     It is equal for all plans of one shape (`plan_shape`), whatever their costs, numbers of rows, values and
-    times, in JSON or text, on any server and in any version of Python.
+    times, in JSON or text, on any server and in any version of Python. Schemas do not count, because EXPLAIN
+    names them only with VERBOSE.
     """
     root = plan_tree(text)
     if root is None:
         return None
-    return hashlib.sha256(json.dumps(plan_shape(root)).encode()).hexdigest()[:_HASH_DIGITS]
+    shape = json.dumps(_without_schemas(plan_shape(root)))
+    return hashlib.sha256(shape.encode()).hexdigest()[:_HASH_DIGITS]
+
+
+def _without_schemas(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    kind, relation, *others = shape
+    below = (_without_schemas(one) if isinstance(one, tuple) else one for one in others)
+    return (kind, relation.rpartition(".")[2], *below)
 
 
 def _read(text: str) -> dict[str, Any] | None:
