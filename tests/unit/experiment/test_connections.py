@@ -54,6 +54,14 @@ def test_each_operation_of_such_a_variant_opens_a_connection_and_no_variant_is_p
     assert plan_of(kept, "now")["pin_cpu"] == 1
 
 
+@pytest.mark.parametrize(("clients", "threads"), [(1, 1), (2, 1), (7, 4), (200, 64)])
+def test_all_clients_can_open_connections_at_the_same_time(clients, threads):
+    spec = parse(FILE + f"clients = {clients}\n")
+    assert {plan_of(spec, variant)["threads"] for variant in spec.variants} == {threads}
+    kept = parse(FILE.replace('"new"', '"keep"') + f"clients = {clients}\n")
+    assert plan_of(kept, "now")["threads"] == 1
+
+
 @pytest.mark.parametrize(("connections", "in_turns"), [("new", False), ("keep", True)])
 def test_its_workloads_are_measured_in_separate_trials(connections, in_turns):
     spec = parse(FILE.replace('"new"', f'"{connections}"'))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -50,6 +51,10 @@ _DIGEST: dict[str, Literal["none", "multiset", "ordered"]] = {
     "same order": "ordered",
     "may differ": "none",
 }
+
+_OPENED_AT_ONCE = 2
+"""Connections that a thread of the load engine opens at the same time (``OPENERS`` of its endpoint)."""
+_MOST_THREADS = 64
 
 Pools = Mapping[str, Sequence[str | None]]
 
@@ -124,7 +129,7 @@ def trial_request(
         parameters=draw(facts, pools, seed=spec.experiment.seed, stream=stream, rows=rows),
         transaction=sent.transaction,
         clients=clients,
-        threads=facts.threads,
+        threads=_threads(spec, trial.workload, clients),
         protocol=facts.protocol,
         warmup_operations=warmup,
         operations=operations,
@@ -274,6 +279,14 @@ def _numbers(spec: Spec, workload: str) -> frozenset[int]:
     """Return the columns of the parameter table that a generator fills with whole numbers."""
     sources = spec.workloads[workload].sources.values()
     return frozenset(number for number, source in enumerate(sources) if source.generator is not None)
+
+
+def _threads(spec: Spec, workload: str, clients: int) -> int:
+    """Return the threads of the generator: enough for all clients to open connections at the same time."""
+    given = spec.workloads[workload].threads
+    if not spec.opens_connections(workload):
+        return given
+    return max(given, min(math.ceil(clients / _OPENED_AT_ONCE), _MOST_THREADS))
 
 
 def _shares_processor(spec: Spec, workload: str, clients: int) -> bool:

@@ -121,7 +121,7 @@ class Variant(Section):
         default="keep",
         description="keep: each client keeps its connection; new: each operation opens a connection of its "
         'own, on PostgreSQL. Its workloads need metric = "throughput", which includes the time of opening, '
-        "and are measured in separate trials instead of slices.",
+        "and are measured in separate trials instead of slices, with a thread for every two clients.",
     )
     engine: str | None = Field(
         default=None,
