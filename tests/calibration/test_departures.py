@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from simulation import looks
 
-from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.compare import MINIMUM_ROUNDS, estimate
+from uncork.stats.ranks import contradiction, rank_effect
+from uncork.stats.sample import Units
 
 ROUNDS = 40
 
@@ -48,6 +50,50 @@ def test_share_that_ever_excludes_the_truth(shape, runs, generator, figure):
         figure(f"shape: {shape}, c² = {prior_precision}{', widened' * widen}", share)
     assert shares[0.25, True] <= limit + 4 * np.sqrt(limit * (1 - limit) / runs)
     assert shares[0.25, True] <= shares[0.25, False]
+
+
+@pytest.mark.parametrize("count", [8, 15, 30])
+@pytest.mark.parametrize("shape", UNITS)
+def test_share_that_excludes_the_truth_by_ranks_at_a_fixed_number_of_rounds(
+    shape, count, runs, generator, figure
+):
+    samples = UNITS[shape][0](generator, (runs // 4, count))
+    ranked = [rank_effect(one, 0.95) for one in samples]
+    share = np.mean([not one.low <= 1.0 <= one.high for one in ranked])
+    figure(f"ranks: {shape}, {count} rounds", share)
+    if shape in ("normal", "Student t, 3 degrees"):
+        assert share <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / len(samples))
+
+
+@pytest.mark.parametrize("count", [8, 15, 30])
+@pytest.mark.parametrize(
+    ("shape", "effect", "least", "most"),
+    [
+        ("normal", 0.0, 0.0, 0.005),
+        ("normal", 1.0, 0.0, 0.02),
+        ("Student t, 3 degrees", 0.0, 0.0, 0.02),
+    ],
+)
+def test_ranks_contradict_an_effect_seldom_without_a_reason(
+    shape, effect, least, most, count, runs, generator, figure
+):
+    samples = effect + UNITS[shape][0](generator, (runs // 4, count))
+    share = np.mean([_contradicted(one) for one in samples])
+    figure(f"ranks contradict: {shape}, effect {effect:g} sd, {count} rounds", share)
+    assert least <= share <= most + 4 * np.sqrt(most * (1 - most) / len(samples))
+
+
+def test_ranks_contradict_an_effect_that_few_rounds_make(runs, generator, figure):
+    samples = generator.standard_normal((runs // 4, 30))
+    samples[:, :2] += 30.0
+    share = np.mean([_contradicted(one) for one in samples])
+    figure("ranks contradict: 2 of 30 rounds off by 30 sd", share)
+    assert share > 0.9
+
+
+def _contradicted(sample):
+    effect = estimate(Units(tuple(sample / 100)), 0.95)
+    return contradiction(effect.ratio, effect.low, effect.high, rank_effect(sample / 100, 0.95))
 
 
 def test_widening_costs_independent_units_little(runs, generator, figure):

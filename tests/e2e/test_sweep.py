@@ -74,7 +74,7 @@ def test_the_cliff_is_the_servers_limit_of_connections_and_named(sweep, uncork):
 def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, uncork):
     """One at a time, 5 ms each: throughput is flat, and the p99 of four clients is four times that of one."""
     script = "BEGIN;\nSELECT pg_advisory_xact_lock(1);\nSELECT pg_sleep(0.005);\nEND;"
-    words = ("clients", "--to", 8, "-T", 0.4, "--budget", "30s", "--objective", "p99<14ms")
+    words = ("clients", "--to", 8, "-T", 0.4, "--budget", "30s", "--objective", "p99<14ms", "--verify")
     ended = sweep(script, *words)
     assert ended.returncode == 0, ended.stderr
     result = result_of(uncork)
@@ -85,6 +85,14 @@ def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, unco
     rounds = [level for level in result["levels"] if level["rounds"]]
     # A request takes 5 ms, and some for the way.
     assert rounds and all(100 < level["throughput"] < 200 for level in rounds)
+    found = result["verified"]
+    at_knee = next(one for one in result["levels"] if one["level"] == found["knee"])
+    assert found["rate"] == pytest.approx(0.7 * at_knee["throughput"])
+    assert found["works"] and found["elapsed_ns"] > 2.9e9
+    (late,) = found["objectives"]  # users who do not wait queue for the lock
+    assert not late["holds"] and late["value"] > 14e6
+    assert "p99 < 14ms failed at " in result["answer"].replace("\u202f", " ")
+    assert "arrivals that do not wait" in uncork("report", "last", "--markdown").stdout
 
 
 def test_processors_are_named_when_they_are_what_is_missing(sweep, uncork):
@@ -96,9 +104,11 @@ def test_processors_are_named_when_they_are_what_is_missing(sweep, uncork):
 
 
 def test_a_load_that_only_sleeps_has_no_bottleneck(sweep, uncork):
-    ended = sweep("SELECT pg_sleep(0.02);", "clients", "--to", 8, "-T", 0.3, "--budget", "10s")
+    ended = sweep("SELECT pg_sleep(0.02);", "clients", "--to", 8, "-T", 0.3, "--budget", "10s", "--verify")
     assert ended.returncode == 0
+    assert "70 % of the knee, for 3.00 s" in ended.stderr
     result = result_of(uncork)
+    assert "the server sustains " in result["answer"].lower()
     assert bottlenecks(result) == []
     assert result["knee"]["high"] is None
 
@@ -133,6 +143,7 @@ def test_ctrl_c_keeps_what_was_visited(uncork, words_of):
         (("clients", "--to", "many"), 'invalid value "many" for option --to; expecting a number'),
         (("clients", "--objective", "p99<fast"), "--objective:"),
         (("clients", "--budget", "long"), "--budget:"),
+        (("rate", "--verify", "-R", 5, "--to", 2), "--to 2 must be above the first level, 5"),
         (("clients", "-T", 0.01), "-T: a load step must last at least 200 ms"),
     ],
 )

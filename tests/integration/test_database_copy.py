@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from uncork.engines import database_copy
+from uncork.engines.connecting import connect_to_watch
 from uncork.engines.database_copy import dump_programs
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.postgres import existing_server
@@ -75,6 +77,17 @@ def test_a_database_in_use_needs_a_dump_and_the_message_names_both_ways_out(shop
     )
     with pytest.raises(ConnectError):
         target.build_base("host=127.0.0.1 port=1 dbname=shop")
+
+
+def test_a_watch_that_is_just_ending_does_not_prevent_a_template(shop, target, monkeypatch):
+    monkeypatch.setattr(database_copy, "dump_programs", lambda major: None)
+    watching = connect_to_watch(shop)
+    ending = threading.Timer(0.3, watching.close)
+    ending.start()
+    try:
+        assert target.build_base(shop) == "as a template"
+    finally:
+        ending.join()
 
 
 @pytest.mark.skipif(not OLDER.is_dir() and not os.environ.get("CI"), reason="there is no PostgreSQL 15 here")

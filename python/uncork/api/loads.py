@@ -154,6 +154,7 @@ def sweep_sql(
     to: float | None = None,
     objective: str | None = None,
     budget: Quantity | None = None,
+    verify: bool = False,
     progress: Progress = None,
     runs: Place | None = None,
     **options: Unpack[SqlKeywords],
@@ -162,10 +163,10 @@ def sweep_sql(
 
     `sweep` is the quantity to raise, starting from `clients` or `rate`, and `to` the highest level.
     `objective` finds the highest load that meets limits such as ``"p99<20ms, errors<0.1%"``. `budget` limits
-    the duration of the sweep, and `time` is the length of a load step. The other keywords, and the errors
-    raised, are those of `load_sql`.
+    the duration of the sweep. `verify` sends 70 % of the knee's throughput afterwards. `time` is the length
+    of a load step. The other keywords, and the errors raised, are those of `load_sql`.
     """
-    steps = {"sweep": sweep, "to": to, "objective": objective, "budget": budget}
+    steps = {"sweep": sweep, "to": to, "objective": objective, "budget": budget, "verify": verify}
     with calling():
         read, texts = _sql_options(database, options, False, steps)
         job = _sql_job(read, texts, "sweep_sql", {**options, **steps})
@@ -208,6 +209,7 @@ def sweep_http(
     to: float | None = None,
     objective: str | None = None,
     budget: Quantity | None = None,
+    verify: bool = False,
     progress: Progress = None,
     runs: Place | None = None,
     **options: Unpack[HttpKeywords],
@@ -217,7 +219,7 @@ def sweep_http(
     `duration` is the length of a load step. The other keywords, and the errors raised, are those of
     `sweep_sql` and `load_http`.
     """
-    steps = {"sweep": sweep, "to": to, "objective": objective, "budget": budget}
+    steps = {"sweep": sweep, "to": to, "objective": objective, "budget": budget, "verify": verify}
     with calling():
         read = _http_options(urls, options, False, steps)
         job = _http_job(read, call_text("sweep_http", {**options, **steps}, urls))

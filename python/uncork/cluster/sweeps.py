@@ -109,9 +109,11 @@ class NodeTarget:
         """See `SweepTarget`."""
         return {**self._local.plan(), "threads": self.threads}
 
-    def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
+    def send(
+        self, axis: SweepAxis, level: float, number: int, duration_ns: int, most: int | None = None
+    ) -> LoadMeasurement:
         """See `SweepTarget`. Raises RunError too, if a node is lost."""
-        return self._sent(_at(self._job, axis, level, number, duration_ns, self._request.nodes))
+        return self._sent(_at(self._job, axis, level, number, duration_ns, self._request.nodes, most))
 
     def first_rate(self) -> float:
         """See `SweepTarget`."""
@@ -136,12 +138,18 @@ class NodeTarget:
 
 
 def _at(
-    job: LoadJob | HttpJob, axis: SweepAxis, level: float, number: int, duration_ns: int, nodes: int
+    job: LoadJob | HttpJob,
+    axis: SweepAxis,
+    level: float,
+    number: int,
+    duration_ns: int,
+    nodes: int,
+    most: int | None = None,
 ) -> LoadJob | HttpJob:
     """Return the job of one load step. No node has more threads than clients."""
     if isinstance(job, HttpJob):
-        return replace(job, spec=_each(raised(job.spec, axis, level, number, duration_ns), nodes))
-    return replace(job, spec=_each(raised(job.spec, axis, level, number, duration_ns), nodes))
+        return replace(job, spec=_each(raised(job.spec, axis, level, number, duration_ns, most), nodes))
+    return replace(job, spec=_each(raised(job.spec, axis, level, number, duration_ns, most), nodes))
 
 
 def _each(spec: AnySpec, nodes: int) -> AnySpec:

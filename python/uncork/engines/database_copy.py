@@ -20,6 +20,7 @@ import psycopg
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.conninfo import Address, resolve
 from uncork.errors import SetupError
+from uncork.model.server import WATCH_APPLICATION
 from uncork.spawn.child import run, scratch_folder
 
 __all__ = ["AS_TEMPLATE", "SourceDatabase", "copy_database", "dump_programs", "read_source", "version_of"]
@@ -34,7 +35,8 @@ _SOURCE: Final = """
 SELECT current_database(), current_setting('server_version_num')::int, pg_postmaster_start_time()::text,
        pg_database_size(current_database()),
        (SELECT count(*) FROM pg_stat_activity
-         WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'),
+         WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+           AND application_name <> %s),
        (SELECT datistemplate OR pg_has_role(datdba, 'USAGE') FROM pg_database
          WHERE datname = current_database()),
        (SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user)
@@ -56,9 +58,10 @@ _SETTINGS: Final = (
 class SourceDatabase:
     """A database to copy. `started` identifies its server's process.
 
-    `sessions` counts the other clients that are connected to it. `template` is true if the role may copy it
-    as a template, `creates` if it may create databases. `settings` are those of its server that plans and
-    caches depend on, unless they have their default.
+    `sessions` counts the other clients that are connected to it. Sessions with which uncork watched it do not
+    count: they are ending, and PostgreSQL waits five seconds for that before it copies. `template` is true if
+    the role may copy it as a template, `creates` if it may create databases. `settings` are those of its
+    server that plans and caches depend on, unless they have their default.
     """
 
     name: str
@@ -131,7 +134,7 @@ def dump_programs(major: int) -> Path | None:
 
 
 def _source(connection: psycopg.Connection) -> SourceDatabase:
-    row = connection.execute(_SOURCE).fetchone()
+    row = connection.execute(_SOURCE, [WATCH_APPLICATION]).fetchone()
     assert row is not None  # noqa: S101 -- a SELECT without FROM returns one row
     name, version, started, size, sessions, template, creates = row
     settings: dict[str, str] = dict(connection.execute(_CHOSEN, [list(_SETTINGS)]).fetchall())

@@ -87,6 +87,7 @@ def sql_arm_plan(request: LoadRequest) -> dict[str, Any]:
                 "transaction": request.transaction,
             }
         ],
+        "connect_each": request.connect_each,
         "prepare": request.prepare,
         "warmup_operations": request.warmup_operations,
         "deadline_ns": request.deadline_ns,

@@ -55,7 +55,8 @@ class LoadRequest:
     first use, for statements that need what an earlier one of the operation creates. `pin_cpu` is the
     processor that the generator's threads and their backends share; None leaves placement to the kernel.
     `numbers` are the columns of `parameters` that hold whole numbers; a driver with typed values receives
-    them as integers.
+    them as integers. `connect_each`: each operation opens a connection of its own; its latency does not
+    include that, but the trial's elapsed time does.
     """
 
     target: Target
@@ -74,3 +75,4 @@ class LoadRequest:
     prepare: Literal["ahead", "first use"] = "ahead"
     settings: Mapping[str, str] = field(default_factory=dict)
     numbers: frozenset[int] = frozenset()
+    connect_each: bool = False

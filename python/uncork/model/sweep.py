@@ -15,13 +15,25 @@ from typing import Final, Literal
 
 from uncork.model.units import parse_duration, parse_share
 
-__all__ = ["BROKEN", "LoadStep", "Objective", "SweepAxis", "SweepSpec", "parse_objectives"]
+__all__ = [
+    "BROKEN",
+    "STEADY",
+    "LoadStep",
+    "Objective",
+    "SweepAxis",
+    "SweepSpec",
+    "Verification",
+    "parse_objectives",
+]
 
 SweepAxis = Literal["clients", "rate", "streams"]
 """What a sweep raises: clients, total arrivals a second, or requests in flight on each connection."""
 
 BROKEN: Final = 0.01
 """A level is broken if more than this fraction of its operations fail or are never sent."""
+
+STEADY: Final = 0.7
+"""Fraction of the knee's throughput at which to run a server, by convention."""
 
 Quantity = Literal["mean", "p50", "p90", "p95", "p99", "p99.9", "max", "errors"]
 _QUANTITIES: Final[tuple[Quantity, ...]] = ("mean", "p50", "p90", "p95", "p99", "p99.9", "max", "errors")
@@ -120,6 +132,17 @@ class LoadStep:
         name = {"mean": "mean_ns", "max": "max_ns", "p99.9": "p999_ns"}.get(quantity, f"{quantity}_ns")
         value: float | None = getattr(self, name)
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A load after a sweep, with arrivals that do not wait, at a fraction of the knee's throughput.
+
+    `knee` is the knee's level, and `step` the load; its level is the rate, in arrivals a second.
+    """
+
+    knee: float
+    step: LoadStep
 
 
 def parse_objectives(text: str) -> tuple[Objective, ...]:

@@ -75,8 +75,8 @@ def _step(one: Candidate) -> Step:
 
 def proof_steps(findings: Iterable[Finding], run: str, server: str) -> Iterator[Step]:
     """Yield how to prove the changes of findings about a watched server; nothing if no copy can show them."""
-    texts = [candidate.sql for one in findings for candidate in one.candidates if candidate.sql]
-    if any(not text.startswith(_NOT_ON_A_COPY) for text in texts):
+    candidates = [candidate for one in findings for candidate in one.candidates]
+    if any(one.habit or (one.sql and not one.sql.startswith(_NOT_ON_A_COPY)) for one in candidates):
         source = f"{shlex.quote(run)} {shlex.quote(server_conninfo(server))}"
         yield Step("Prove the changes on a copy before you make them:", f"uncork cure {source}")
 

@@ -382,6 +382,7 @@ def sweep_of_http(options: HttpOptions, spec: HttpSpec) -> SweepOptions:
         step_option="-D",
         excluded=tuple(option for option, wrong in excluded if wrong),
         seed=spec.seed,
+        verify=options.verify,
     )
 
 

@@ -27,6 +27,7 @@ from uncork.requests.load_options import (
     ProgressEvery,
     RunsOutput,
     SweepBudget,
+    Verify,
 )
 from uncork.requests.option import Kind, choice, duration, number, opt, pair, whole
 from uncork.requests.part import (
@@ -240,6 +241,7 @@ class HttpOptions:
     to: float | None = _sweep("--to NUM", "Highest level. Default: 512 clients, 256 streams.")
     objective: Objective = None
     budget: SweepBudget = None
+    verify: Verify = False
     shard: Shard = None
     start_at: StartAt = None
     end_after: EndAfter = None

@@ -161,7 +161,11 @@ class CureJob:
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """A requested sweep; `start` is None if a short closed loop finds the first rate."""
+    """A requested sweep; `start` is None if a short closed loop finds the first rate.
+
+    With `verify`, a load below the knee follows: see `uncork.model.sweep.Verification`.
+    """
 
     spec: SweepSpec
     start: float | None
+    verify: bool = False

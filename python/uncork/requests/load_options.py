@@ -27,6 +27,7 @@ __all__ = [
     "ProgressEvery",
     "RunsOutput",
     "SweepBudget",
+    "Verify",
 ]
 
 CONNECT, WHAT, HOW, WHEN = "Where to connect", "What to send", "How to send it", "When and how long"
@@ -49,6 +50,14 @@ Advise = Annotated[
 Objective = Annotated[
     str | None,
     _sweep("--objective TEXT", 'Find the highest load that meets these limits: "p99<250ms, errors<0.1%".'),
+]
+Verify = Annotated[
+    bool,
+    _sweep(
+        "--verify",
+        "After the sweep, send 70 % of the knee's throughput as arrivals that do not wait, for five load "
+        "steps, and report whether the server sustains it.",
+    ),
 ]
 SweepBudget = Annotated[
     int | None, _sweep("--budget TIME", "Maximum duration of the sweep. Default: 3min.", duration())

@@ -349,6 +349,7 @@ def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:
         step_option="-T",
         excluded=tuple(option for option, wrong in excluded if wrong),
         seed=spec.seed,
+        verify=options.verify,
     )
 
 

@@ -26,6 +26,7 @@ from uncork.requests.load_options import (
     ProgressEvery,
     RunsOutput,
     SweepBudget,
+    Verify,
 )
 from uncork.requests.option import MOST, choice, number, opt, pair, whole
 from uncork.requests.part import (
@@ -201,6 +202,7 @@ class SqlOptions:
     to: float | None = _sweep("--to NUM", "Highest level. Default: 512 clients.")
     objective: Objective = None
     budget: SweepBudget = None
+    verify: Verify = False
     shard: Shard = None
     start_at: StartAt = None
     end_after: EndAfter = None

@@ -39,6 +39,7 @@ class SweepOptions:
     step_option: str
     excluded: tuple[str, ...]
     seed: int
+    verify: bool = False
 
 
 def sweep_request(options: SweepOptions) -> SweepRequest | None:
@@ -52,6 +53,7 @@ def sweep_request(options: SweepOptions) -> SweepRequest | None:
             ("--objective", options.objective),
             ("--to", options.to),
             ("--budget", options.budget),
+            ("--verify", options.verify or None),
         ):
             if value is not None:
                 choice = " or ".join(f"--sweep {one}" for one in options.axes)
@@ -77,7 +79,7 @@ def sweep_request(options: SweepOptions) -> SweepRequest | None:
             f"{options.step_option}: a load step must last at least {format_duration(_SHORTEST_NS)}"
         )
     sweep = SweepSpec(axis, start or 1.0, end, step, budget, objectives, seed=options.seed)
-    return SweepRequest(sweep, start)
+    return SweepRequest(sweep, start, options.verify)
 
 
 def most_clients(sweep: SweepRequest, clients: int) -> int:

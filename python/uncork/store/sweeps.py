@@ -6,15 +6,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from uncork.errors import StoreError
-from uncork.model.sweep import LoadStep, Objective, SweepSpec
+from uncork.model.sweep import LoadStep, Objective, SweepSpec, Verification
 from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically
 from uncork.store.loads import LoadReader
 
-__all__ = ["SweepReader", "append_load_step", "write_sweep"]
+__all__ = ["SweepReader", "append_load_step", "write_sweep", "write_verification"]
+
+_VERIFIED: Final = "sweep-verified.json"
 
 
 def write_sweep(folder: Path, spec: SweepSpec) -> None:
@@ -29,6 +31,11 @@ def append_load_step(folder: Path, step: LoadStep) -> None:
         StoreError: if the disk is full or the folder cannot be written.
     """
     append_rows(folder, "sweep_visits", [{**asdict(step), "errors": json.dumps(dict(step.errors))}])
+
+
+def write_verification(folder: Path, found: Verification) -> None:
+    """Write the load that followed a sweep."""
+    write_atomically(folder / _VERIFIED, json.dumps(asdict(found), indent=1) + "\n")
 
 
 class SweepReader(LoadReader):
@@ -48,6 +55,16 @@ class SweepReader(LoadReader):
             return SweepSpec(**known | {"objectives": objectives})
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{self.folder / 'sweep.json'}: damaged: {error}") from error
+
+    def verification(self) -> Verification | None:
+        """Return the load that followed the sweep; None if none did."""
+        try:
+            data: dict[str, Any] = json.loads((self.folder / _VERIFIED).read_text(encoding="utf-8"))
+            return Verification(**{**data, "step": LoadStep(**data["step"])})
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{self.folder / _VERIFIED}: damaged: {error}") from error
 
     def steps(self) -> tuple[LoadStep, ...]:
         """Return the load steps in order.

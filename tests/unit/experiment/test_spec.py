@@ -154,7 +154,7 @@ WRONG = [
         "an unknown key far from any known one",
         changed(("baseline = true", "baseline = true\nzzz = 1")),
         'case.toml:7: variants.char.zzz: unknown key "zzz"; expected one of baseline, batching, chunk, '
-        "connect, "
+        "connect, connections, "
         "engine, extensions, http, observe, server, service, services, settings, setup, title, values, "
         "workloads",
     ),

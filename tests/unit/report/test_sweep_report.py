@@ -17,10 +17,12 @@ from fakes.answered import sweep_result
 from fakes.sweeps import law, processors, spec, step, swept
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.results.sweep import VerifiedFacts, VerifiedObjective
 from uncork.model.sweep import parse_objectives
 from uncork.model.units import format_duration
 from uncork.report.blocks import LineChart
 from uncork.report.headline import split_answer
+from uncork.report.load.sweep_answer import answer_sweep
 from uncork.report.load.sweep_document import build_sweep_document, levels_table
 from uncork.report.load.sweep_terminal import render_sweep_terminal
 from uncork.report.load.words import rate_text
@@ -69,6 +71,55 @@ def test_a_finding_about_the_database_is_the_step_instead_of_the_bottleneck():
     assert document.reasons[0] == "Table item has no index on kind, so calls scan it: 90 % of the busy time."
     assert document.steps[0].command == "CREATE INDEX ON item (kind);"
     assert any(section.id == "finding-1" for section in document.sections)
+
+
+def verified(**changes):
+    facts = {
+        "knee": 4.0,
+        "share": 0.7,
+        "rate": 2_100.0,
+        "elapsed_ns": 10 * 10**9,
+        "throughput": 2_098.0,
+        "p50_ns": 1.2e6,
+        "p99_ns": 6e6,
+        "max_ns": 2 * 10**7,
+        "wrong": 0.0,
+        "works": True,
+        "message": None,
+        "objectives": (),
+    }
+    return replace(RESULTS["bends"](), verified=VerifiedFacts(**{**facts, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "step"),
+    [
+        (
+            {},
+            "The server sustains 2 100 arrivals a second for 10.0 s (70 % of the knee, 99 % under 6.00 ms).",
+            "Run it below its limit",
+        ),
+        (
+            {"wrong": 0.125, "works": False},
+            "(70 % of the knee, 99 % under 6.00 ms): 12.5 % failed or were never sent.",
+            "Plan for less than 2 100 transactions a second",
+        ),
+        (
+            {"objectives": (VerifiedObjective("p99 < 5ms", 6e6, False),)},
+            "p99 < 5ms failed at 2 100 arrivals a second for 10.0 s (70 % of the knee, 99 % under 6.00 ms).",
+            "Plan for less than",
+        ),
+    ],
+)
+def test_what_a_load_below_the_knee_showed(changes, said, step):
+    result = answer_sweep(verified(**changes))
+    assert said in result.answer.replace("\u202f", " ")
+    document = build_sweep_document(result)
+    assert document.steps[-1].text.startswith(step)
+    assert "To check" not in document.steps[-1].text
+    (section,) = (one for one in document.sections if one.id == "verified")
+    assert section.title == "Below the knee"
+    jsonschema.validate(json.loads(json_text(result)), result_schema("sweep-result"))
 
 
 def test_a_cliff_is_told_with_what_the_server_said():

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from uncork.model.results.experiment import Comparison
+from uncork.model.results.experiment import Comparison, RankEffect
 from uncork.model.trial import Cell
 from uncork.model.verdict import Verdict
-from uncork.stats.compare import AnyEffect
+from uncork.stats.compare import AnyEffect, Effect
 from uncork.stats.proportion import ShareEffect
+from uncork.stats.ranks import contradiction
 
-__all__ = ["beside_itself", "effect_numbers"]
+__all__ = ["beside_itself", "contradicting", "effect_numbers"]
 
 
 def effect_numbers(effect: AnyEffect | None) -> dict[str, Any]:
@@ -53,6 +54,18 @@ def beside_itself(
             **effect_numbers(effect),
         )
         for (cell, workload), effect in effects
+    )
+
+
+def contradicting(effect: AnyEffect | None, ranks: RankEffect | None) -> tuple[str, ...]:
+    """Return a warning if an effect contradicts its ranks; else nothing."""
+    if ranks is None or not isinstance(effect, Effect):
+        return ()
+    if not contradiction(effect.ratio, effect.low, effect.high, ranks):
+        return ()
+    return (
+        f"a few {effect.kind}s decide the effect: by ranks (Hodges-Lehmann) it is a factor of "
+        f"{ranks.ratio:.3g}, {ranks.low:.3g} to {ranks.high:.3g}; look at the values by {effect.kind}",
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from uncork.analysis.experiment.effect_numbers import beside_itself, effect_numbers
+from uncork.analysis.experiment.effect_numbers import beside_itself, contradicting, effect_numbers
 from uncork.analysis.experiment.engines import client_warnings, clients_in_doubt, engine_facts
 from uncork.analysis.experiment.evidence import evidence_facts
 from uncork.analysis.experiment.growth import growth_facts
@@ -153,6 +153,7 @@ class _Assembly:
         effect = item.effect
         key = (item.cell.name, item.workload)
         baseline = self.spec.baseline
+        ranks = self.ledger.ranks(item.cell, item.workload, item.variant)
         return Comparison(
             cell=item.cell.levels,
             workload=item.workload,
@@ -162,9 +163,14 @@ class _Assembly:
             rounds=0 if effect is None else effect.rounds,
             value=self.values.get((*key, item.variant)),
             baseline_value=self.values.get((*key, baseline)),
-            warnings=(*item.judgement.warnings, *self._overheads(item, key)),
+            warnings=(
+                *item.judgement.warnings,
+                *contradicting(effect, ranks),
+                *self._overheads(item, key),
+            ),
             direction=item.judgement.direction,
             scopes=host_scopes(self.ledger, item),
+            ranks=ranks,
             **effect_numbers(effect),
             **self._published(*key, item.variant),
         )

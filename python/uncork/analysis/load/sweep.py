@@ -25,8 +25,10 @@ from uncork.model.results.sweep import (
     SaturationFacts,
     SweepResult,
     SweepRunFacts,
+    VerifiedFacts,
+    VerifiedObjective,
 )
-from uncork.model.sweep import LoadStep, SweepSpec
+from uncork.model.sweep import STEADY, LoadStep, SweepSpec, Verification
 from uncork.stats.interval import confidence_sequence
 from uncork.stats.load.scalability import fit_scalability
 from uncork.store.layout import Manifest, part_of
@@ -49,8 +51,11 @@ def build_sweep_result(folder: Path) -> SweepResult:
         plan, spec, steps = reader.plan(), reader.sweep(), reader.steps()
         pressed = read_pressed(folder)
         found = sweep_result(reader.manifest, plan, spec, steps, reader.environment(), pressed)
+        verification = reader.verification()
     finally:
         reader.close()
+    if verification is not None:
+        found = replace(found, verified=_verified(verification, spec))
     part = part_of(folder, "database")
     return found if part is None else replace(found, findings=stored_database_result(part).findings)
 
@@ -140,6 +145,28 @@ def _level(steps: Sequence[LoadStep], confidence: float) -> LevelFacts:
         server_cpus=sum(server) / elapsed if elapsed and len(server) == len(steps) else None,
         works=2 * sum(step.works for step in steps) >= len(steps),
         message=messages[0] if messages else None,
+    )
+
+
+def _verified(found: Verification, spec: SweepSpec) -> VerifiedFacts:
+    step = found.step
+    measured = [(one, step.measured(one.quantity)) for one in spec.objectives]
+    return VerifiedFacts(
+        knee=found.knee,
+        share=STEADY,
+        rate=step.level,
+        elapsed_ns=step.elapsed_ns,
+        throughput=step.throughput,
+        p50_ns=step.p50_ns,
+        p99_ns=step.p99_ns,
+        max_ns=step.max_ns,
+        wrong=step.wrong / step.asked if step.asked else 0.0,
+        works=step.works,
+        message=step.message,
+        objectives=tuple(
+            VerifiedObjective(one.text, value, value is not None and value < one.limit)
+            for one, value in measured
+        ),
     )
 
 

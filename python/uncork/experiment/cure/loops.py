@@ -83,8 +83,8 @@ class LoopArm:
 
 
 def loop_habit(finding: Finding) -> Candidate | None:
-    """Return the change of the client that a variant of the workload shows; None if there is none."""
-    return next((one for one in finding.candidates if one.habit), None)
+    """Return the change of the client that batches of the workload show; None if there is none."""
+    return next((one for one in finding.candidates if one.habit in _NOW), None)
 
 
 def batches_of(

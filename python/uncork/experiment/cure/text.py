@@ -13,7 +13,7 @@ from uncork.experiment.spec.sqltext import named, numbers_in, plain_colons
 from uncork.model.database.names import literal
 from uncork.model.database.workload import CapturedStatement
 
-__all__ = ["BASELINE", "experiment_of_arms", "guard_toml", "parameter_line", "workload_name"]
+__all__ = ["BASELINE", "experiment_of_arms", "guard_toml", "parameter_line", "uses_up", "workload_name"]
 
 BASELINE: Final = "current"
 """The variant that changes nothing."""
@@ -188,7 +188,7 @@ def _workload(one: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
         lines.append(f"variants = [{', '.join(map(toml, touching))}]")
     deletes = _DELETES.match(one.sql) is not None
     lines.append(f'state = "{"reset" if one.changes and not deletes else "keep"}"')
-    if one.changes and not deletes and numbers_in(one.sql) and _USED_UP.match(one.sql):
+    if one.changes and not deletes and numbers_in(one.sql) and uses_up(one.sql):
         lines.append(f"operations = {len(sets)}  # each set once, before the data is restored")
         lines.append("warmup_operations = 0")
     checks = dict.fromkeys(arm.check for arm in arms if arm.check and one.changes and arm.touches(one))
@@ -201,11 +201,19 @@ def _workload(one: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def parameter_line(number: int, sets: Sequence[Sequence[str | None]]) -> str:
-    """Return the line of a workload that gives `$number` its values of the captured sets, in their order."""
+def uses_up(sql: str) -> bool:
+    """Return whether a statement with the same values does something else the second time."""
+    return _USED_UP.match(sql) is not None
+
+
+def parameter_line(number: int, sets: Sequence[Sequence[str | None]], prefix: str = "") -> str:
+    """Return the line of a workload that gives `$number` its values of the captured sets, in their order.
+
+    The parameter is named `prefix`, ``p`` and the number.
+    """
     values = (one[number - 1] for one in sets)
     rows = ", ".join(f"({'NULL' if value is None else literal(value)})" for value in values)
-    return f'parameters.p{number} = {{ query = {toml(f"VALUES {rows}")}, pick = "sequence" }}'
+    return f'parameters.{prefix}p{number} = {{ query = {toml(f"VALUES {rows}")}, pick = "sequence" }}'
 
 
 def _sent(sql: str) -> str:
@@ -223,7 +231,7 @@ def _sets(one: CapturedStatement) -> list[tuple[str | None, ...]]:
     sets = [each for each in one.sets if len(each) >= most]
     if not sets:
         raise ValueError(f"statement {one.template} has no values for its parameters")
-    if one.changes and _USED_UP.match(one.sql):
+    if one.changes and uses_up(one.sql):
         sets = list(dict.fromkeys(sets))
     step = max(1.0, len(sets) / _MOST_SETS)
     return [sets[int(place * step)] for place in range(min(len(sets), _MOST_SETS))]

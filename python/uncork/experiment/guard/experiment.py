@@ -26,7 +26,16 @@ __all__ = ["BASELINE", "CANDIDATE", "Guarded", "SideRequest", "guarded"]
 BASELINE: Final = "baseline"
 CANDIDATE: Final = "candidate"
 
-_OF_VARIANT: Final = ("batching", "chunk", "engine", "extensions", "connect", "service", "http")
+_OF_VARIANT: Final = (
+    "batching",
+    "chunk",
+    "connections",
+    "engine",
+    "extensions",
+    "connect",
+    "service",
+    "http",
+)
 """The keys that a side keeps from the file's variant, besides those that are built here."""
 _SENT: Final = ("http", "batch", "transaction", "protocol")
 """What a workload sends and how: it must be the same for both sides."""

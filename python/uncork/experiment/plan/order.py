@@ -295,6 +295,7 @@ def plan_forecasts(spec: Spec, seen: Mapping[str, Sequence[Seen]]) -> tuple[Work
         )
         for name, facts in spec.workloads.items()
         if facts.fitted and not spec.observes and facts.metric != "success"
+        if not spec.opens_connections(name)
     )
 
 

@@ -10,6 +10,7 @@ from statistics import fmean
 from uncork.experiment.plan.order import arms, cells
 from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.model.measurement import Measurement, Outcome
+from uncork.model.results.experiment import RankEffect
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.verdict import Judgement, Verdict
 from uncork.stats.compare import MINIMUM_ROUNDS, AnyEffect, judge, settled
@@ -17,6 +18,7 @@ from uncork.stats.effect import Effect, estimate
 from uncork.stats.lengths import is_disturbed, short_to_long
 from uncork.stats.noise import NoiseFloor, noise_floor
 from uncork.stats.proportion import Counted, ShareEffect, ShareUnits, estimate_share, share_units
+from uncork.stats.ranks import rank_effect
 from uncork.stats.sample import (
     Observation,
     UnitKind,
@@ -206,6 +208,12 @@ class Ledger:
         place = (cell, workload, variant)
         scopes = (self.these_hosts(*place), self.like_hosts(*place), self.other_times(*place))
         return max((one for one in scopes if one is not None), key=lambda one: one.half_width, default=None)
+
+    def ranks(self, cell: Cell, workload: str, variant: str) -> RankEffect | None:
+        """Return a comparison's effect by ranks; None with too few units, over hosts, and for shares."""
+        if self._hosts or self._spec.workloads[workload].metric == "success":
+            return None
+        return rank_effect(self._units(cell, workload, variant).values, self._spec.stop.confidence)
 
     def these_hosts(self, cell: Cell, workload: str, variant: str) -> Effect | None:
         """Return a comparison's effect on the hosts that were measured; None without a complete block."""

@@ -234,6 +234,7 @@ class Measuring:
         - a variant has an observer, whose own work would affect the others;
         - the file has metrics, whose queries are about the data after one trial;
         - statements undo the data, and other arms would wait for them;
+        - a variant opens a connection for each operation, and a block keeps its connections;
         - the baseline does not run on PostgreSQL;
         - a load ends with its connections.
 
@@ -243,7 +244,7 @@ class Measuring:
         if not facts.fitted or spec.observes or spec.metrics:
             return False
         variants = spec.compared(workload)
-        if any(spec.undoing(workload, variant) for variant in variants):
+        if any(spec.undoing(workload, variant) for variant in variants) or spec.opens_connections(workload):
             return False
         if facts.http is not None:
             return facts.http.on_close == "reconnect" and all(

@@ -130,10 +130,11 @@ def trial_request(
         operations=operations,
         duration_ns=FITTED_NS if facts.fitted else facts.duration,
         deadline_ns=spec.stop.trial_timeout,
-        pin_cpu=target.cpu if facts.shares_processor(clients) else None,
+        pin_cpu=target.cpu if _shares_processor(spec, trial.workload, clients) else None,
         prepare=_prepare(spec, trial.arm.variant),
         settings=session_settings(spec, trial.arm.variant),
         numbers=_numbers(spec, trial.workload),
+        connect_each=spec.variants[trial.arm.variant].connections == "new",
     )
 
 
@@ -273,6 +274,14 @@ def _numbers(spec: Spec, workload: str) -> frozenset[int]:
     """Return the columns of the parameter table that a generator fills with whole numbers."""
     sources = spec.workloads[workload].sources.values()
     return frozenset(number for number, source in enumerate(sources) if source.generator is not None)
+
+
+def _shares_processor(spec: Spec, workload: str, clients: int) -> bool:
+    """Return whether generator and backends share one processor, in the trials of all variants alike.
+
+    The backends of new connections cannot be moved to it in time.
+    """
+    return spec.workloads[workload].shares_processor(clients) and not spec.opens_connections(workload)
 
 
 def _prepare(spec: Spec, variant: str) -> Literal["ahead", "first use"]:

@@ -27,7 +27,7 @@ def check_spec(spec: Spec) -> list[problems.Problem]:
     """Return the problems of a file whose sections are valid one by one."""
     checks = (
         *(check_names, check_compared, check_clients, check_batches),
-        *(check_engines, check_services, check_growth, check_guard, check_cache),
+        *(check_engines, check_connections, check_services, check_growth, check_guard, check_cache),
     )
     return [problem for check in checks for problem in check(spec)]
 
@@ -238,6 +238,37 @@ def check_cache(spec: Spec) -> Iterator[problems.Problem]:
             yield problems.Problem(
                 ("workloads", name, "warmup_operations"), 'contradicts [setup] cache = "cold"; remove it'
             )
+
+
+def check_connections(spec: Spec) -> Iterator[problems.Problem]:
+    """Check that variants that open a connection for each operation can, and that the metric counts it."""
+    for name, variant in spec.variants.items():
+        key, engine = ("variants", name, "connections"), spec.engine(name)
+        if variant.connections == "keep":
+            continue
+        if engine != POSTGRESQL:
+            yield problems.Problem(key, f'"new" works only with {POSTGRESQL}, not {engine}')
+        for workload, facts in spec.workloads.items():
+            place = ("workloads", workload)
+            if name not in spec.compared(workload):
+                continue
+            if facts.http is not None:
+                yield problems.Problem(
+                    key, f"is only for SQL, but workload {workload} sends HTTP requests; remove it"
+                )
+                continue
+            if facts.metric != "throughput":
+                yield problems.Problem(
+                    (*place, "metric"),
+                    f'must be "throughput", because variant {name} opens a connection for each operation, '
+                    "and latency leaves out the time of opening it",
+                )
+            if facts.placement == "together":
+                yield problems.Problem(
+                    (*place, "placement"),
+                    f"cannot be together, because variant {name} opens a connection for each operation, and "
+                    "the kernel places its backend; remove it",
+                )
 
 
 def check_batches(spec: Spec) -> list[problems.Problem]:

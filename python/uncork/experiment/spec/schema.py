@@ -117,6 +117,12 @@ class Variant(Section):
         "values: many rows per statement; unnest: one array per column; copy: COPY into a temporary table. "
         "All except rows make a batch one transaction.",
     )
+    connections: Literal["keep", "new"] = Field(
+        default="keep",
+        description="keep: each client keeps its connection; new: each operation opens a connection of its "
+        'own, on PostgreSQL. Its workloads need metric = "throughput", which includes the time of opening, '
+        "and are measured in separate trials instead of slices.",
+    )
     engine: str | None = Field(
         default=None,
         description="Database engine: postgresql, duckdb, clickhouse (chdb, in the client's process), "
@@ -412,6 +418,10 @@ class Spec(Section):
     def http_workloads(self) -> tuple[str, ...]:
         """Return the workloads that send HTTP requests."""
         return tuple(name for name, facts in self.workloads.items() if facts.http is not None)
+
+    def opens_connections(self, workload: str) -> bool:
+        """Return whether a variant that a workload compares opens a connection for each operation."""
+        return any(self.variants[name].connections == "new" for name in self.compared(workload))
 
     def services_of(self, variant: str) -> tuple[str, ...]:
         """Return the services that run for a variant, in order; the last one receives its requests."""

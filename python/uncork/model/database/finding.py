@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 __all__ = ["Bill", "Candidate", "CandidateKind", "ClientHabit", "Finding"]
+
+_EXECUTED: Final = frozenset({"index", "ddl", "maintenance"})
+"""Kinds of changes that are SQL in a copy of the database."""
 
 CandidateKind = Literal["index", "ddl", "statement", "setting", "maintenance", "client"]
 """What a candidate changes: an index, another object, the text of a statement, a setting, the state of a
 table (VACUUM, ANALYZE), or what the client does."""
 
-ClientHabit = Literal["", "commits each", "loops", "loops in a transaction"]
-"""How a client sends a statement now, if a variant of the captured workload can send it otherwise: for each
-row, with a commit for each, one by one without a transaction, or one by one within a transaction."""
+ClientHabit = Literal["", "commits each", "loops", "loops in a transaction", "connects"]
+"""How a client sends statements now, if a variant of the captured workload can send them otherwise: for each
+row, with a commit for each, one by one without a transaction, or one by one within a transaction; or each
+request over a new connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class Candidate:
     `text` is one sentence that says what to do. `sql` is exactly what to execute, empty if only a person can
     make the change; `undo` is what reverts it. `same_answers` is false if the change can change the rows
     that statements return. `against` are the reasons not to do it. `unprovable` says in a sentence why no
-    measurement on a copy can prove it now; empty if one can. `habit` is what a change of the client replaces.
+    measurement on a copy can prove it now; empty if one can. `habit` is what a change of the client replaces,
+    and `per_hour` how many connections an hour the client opens, if that is the habit; None for others.
     `check` is a query whose rows must be the same with and without the change after the same statements.
     """
 
@@ -49,6 +54,7 @@ class Candidate:
     against: tuple[str, ...] = ()
     unprovable: str = ""
     habit: ClientHabit = ""
+    per_hour: float | None = None
     check: str = ""
 
 
@@ -76,3 +82,8 @@ class Finding:
     candidates: tuple[Candidate, ...] = ()
     against: tuple[str, ...] = ()
     proof: str = ""
+
+    @property
+    def for_experiment(self) -> tuple[Candidate, ...]:
+        """The changes that an experiment about the finding's statement can execute; empty without one."""
+        return tuple(one for one in self.candidates if self.templates and one.kind in _EXECUTED and one.sql)

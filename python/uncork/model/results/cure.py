@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from uncork.model.database.copy import CopyFacts
-from uncork.model.database.finding import Bill, Finding
+from uncork.model.database.finding import Bill, ClientHabit, Finding
 from uncork.model.results.advice import LookedAt
 from uncork.model.results.database import Missing
 
@@ -54,7 +54,8 @@ class StatementEffect:
     0.25 means a quarter of the time. `ratio`, `low` and `high` are None if it was not measured. `origin` is
     where its values came from. `wal_ratio` is the ratio of WAL an execution, None if unknown. `clients` is
     the number of sessions that sent it at the same time. `before_rows` is how many rows a call returns or
-    changes without the change, None if unknown.
+    changes without the change, None if unknown. `before_cpu_ns` and `after_cpu_ns` are the processor time of
+    the server for an execution on the copy; None if it could not be seen.
     """
 
     template: int
@@ -70,6 +71,8 @@ class StatementEffect:
     wal_ratio: float | None = None
     clients: int = 1
     before_rows: float | None = None
+    before_cpu_ns: float | None = None
+    after_cpu_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,8 @@ class Change:
     it has its state. `build_ns` is how long it took to execute on the copy, `undo_ns` to revert; `size` is by
     how many bytes the database grew. `runs` are the folders of the runs that measured it, as typed from
     the working directory. For a change of the application (kind "client"), `sql` is what it sends afterwards,
-    `undo` what it sends now, and `assumed` are sentences about what the measurement rests on.
+    `undo` what it sends now, `habit` what it does now, and `assumed` are sentences about what the measurement
+    rests on. If it opens a connection for each request, effects are those of whole requests.
     """
 
     name: str
@@ -101,6 +105,7 @@ class Change:
     against: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    habit: ClientHabit = ""
 
 
 @dataclass(frozen=True, slots=True)

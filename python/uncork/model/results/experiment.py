@@ -140,6 +140,15 @@ class WorkloadFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class RankEffect:
+    """The ratio of a variant's metric to the baseline's by Hodges and Lehmann, with its interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A variant against the baseline in one cell under one workload.
 
@@ -155,7 +164,8 @@ class Comparison:
     None, and the values are the shares.
 
     `scopes` is set in a run that was merged from several hosts; `rounds` counts hosts if the interval is the
-    one about hosts like these.
+    one about hosts like these. `ranks` is the same effect by ranks, a check of the interval; None with too
+    few rounds, for shares of success, and over several hosts.
     """
 
     cell: Levels
@@ -179,6 +189,7 @@ class Comparison:
     difference_high: float | None = None
     direction: Direction | None = None
     scopes: HostScopes | None = None
+    ranks: RankEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ __all__ = [
     "SaturationFacts",
     "SweepResult",
     "SweepRunFacts",
+    "VerifiedFacts",
+    "VerifiedObjective",
 ]
 
 SWEEP_RESULT_VERSION = 2
@@ -153,6 +155,42 @@ class BottleneckFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifiedObjective:
+    """An objective during the verification: the measured quantity, None if nothing succeeded."""
+
+    text: str
+    value: float | None
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedFacts:
+    """A load after the sweep, with arrivals that do not wait, at `share` of the throughput at `knee`.
+
+    `rate` is in arrivals a second. Latency counts from the intended start. `wrong` is the share of arrivals
+    that failed or were never sent, and `works` means that it is at most one in a hundred.
+    """
+
+    knee: float
+    share: float
+    rate: float
+    elapsed_ns: int
+    throughput: float
+    p50_ns: float | None
+    p99_ns: float | None
+    max_ns: int | None
+    wrong: float
+    works: bool
+    message: str | None
+    objectives: tuple[VerifiedObjective, ...]
+
+    @property
+    def sustained(self) -> bool:
+        """Return whether the load worked, and held all objectives."""
+        return self.works and all(one.holds for one in self.objectives)
+
+
+@dataclass(frozen=True, slots=True)
 class SweepResult:
     """Everything in a report on a sweep.
 
@@ -160,7 +198,7 @@ class SweepResult:
     order. `most` is the level of highest throughput. `knee` is None if nothing worked, or no round was
     finished. `saturation` is None unless it is proven. `bottlenecks` begin with the gravest. `operation` is
     what was sent. `missing` lists the components that could not be observed. `findings` are about the
-    database, past the knee.
+    database, past the knee. `verified` is the load with `--verify`.
     """
 
     run: SweepRunFacts
@@ -187,5 +225,6 @@ class SweepResult:
     missing: tuple[str, ...] = ()
     saturation: SaturationFacts | None = None
     findings: tuple[Finding, ...] = ()
+    verified: VerifiedFacts | None = None
     kind: Literal["sweep"] = "sweep"
     version: int = SWEEP_RESULT_VERSION

@@ -86,15 +86,17 @@ def _steps(result: AdviceResult) -> Iterator[Step]:
     if result.findings:
         first = result.sources[0]
         address = f" {shlex.quote(server_conninfo(first.server))}" if first.kind == "database" else ""
+        shown = [number for number, one in enumerate(result.findings, 1) if one.for_experiment]
         prove = "Prove the first change before you make it:"
         if first.kind == "database":
             for step in proof_steps(result.findings, first.run, first.server):
                 yield step
                 prove = "Or write an experiment about the first change, to read and run it yourself:"
-        yield Step(
-            prove,
-            f"uncork advise {first.run}{address} --experiment 1 > question.toml",
-        )
+        if shown:
+            yield Step(
+                prove if shown[0] == 1 else f"Write an experiment about finding {shown[0]}:",
+                f"uncork advise {first.run}{address} --experiment {shown[0]} > question.toml",
+            )
 
 
 def _sections(result: AdviceResult) -> Iterator[Section]:

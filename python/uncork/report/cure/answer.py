@@ -16,9 +16,11 @@ from uncork.report.cure.words import (
     gain_cell,
     gain_sentence,
     less_time,
+    measured_subject,
     named_changes,
     price_words,
     reason_sentence,
+    request_words,
     saved_words,
     worst_effect,
 )
@@ -77,7 +79,8 @@ def _proven(chosen: Change, stopped: bool) -> str:
     if net is None:
         raise AssertionError("the caller checks this")
     text = _together(chosen.text)
-    claim, short = (f"the captured workload takes {less_time(net, interval=each)}" for each in (True, False))
+    what = measured_subject(chosen)
+    claim, short = (f"{what} takes {less_time(net, interval=each)}" for each in (True, False))
     interval = gain_sentence(net)
     after = "It ended early, so other changes were not tried." if stopped else ""
     below = (f"With the proven change, {claim}", join_sentences((text, after)))
@@ -149,12 +152,20 @@ def _usual(change: Change, net: Net) -> str:
 
 
 def _application(change: Change) -> Iterator[str]:
-    """Yield what a change of the application saves, and what the measurement rests on."""
+    """Yield what a change of the application saves, and what the measurement rests on.
+
+    Of a pool, the last sentence suffices: why the gain is a lower bound.
+    """
     if change.net is None:
         return
-    yield (
-        f"{change.text.rstrip('. ')}: {less_time(change.net)}, which saves {saved_words(change.net)} of "
-        "sessions' time. Only the application can make this change. " + " ".join(change.assumed)
+    saves = f"{less_time(change.net)}, which saves {saved_words(change.net)} of sessions' time"
+    yield join_sentences(
+        (
+            f"{change.text.rstrip('. ')}: {saves}",
+            request_words(change),
+            "Only the application can make this change",
+            *(change.assumed[-1:] if change.habit == "connects" else change.assumed),
+        )
     )
 
 
@@ -197,8 +208,9 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
         yield from _apply(result, chosen)
     for change in application_changes(result):
         place = f"{result.folder.rstrip('/')}/handed/application/{change.name}/README.md"
+        what = "What to do" if change.habit == "connects" else "The statements before and after"
         yield Step(
-            f"Change the application: {change.text} The statements before and after:",
+            f"Change the application: {change.text} {what}:",
             f"cat {shlex.quote(place)}",
         )
     if "--dry-run" in result.reproduce:

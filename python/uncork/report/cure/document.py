@@ -247,10 +247,11 @@ def _change_blocks(change: Change, *, with_reason: bool = False) -> Iterator[Blo
     if facts:
         yield Facts(facts)
     if change.effects:
-        yield _effects_table(change.effects)
+        yield _effects_table(change)
     application = change.kind == "client"
+    does = "The application does" if change.habit == "connects" else "The application sends"
     if change.sql:
-        yield Code(change.sql, "sql", "The application sends" if application else "To make the change")
+        yield Code(change.sql, "sql", does if application else "To make the change")
     if change.undo:
         yield Code(change.undo, "sql", "Instead of" if application else "To revert it")
     if change.assumed:
@@ -260,9 +261,14 @@ def _change_blocks(change: Change, *, with_reason: bool = False) -> Iterator[Blo
 
 
 def _change_facts(change: Change) -> Iterator[tuple[str, str]]:
+    requests = change.habit == "connects"
     if change.net is not None:
-        yield "workload's time", gain_cell(change.net)
+        yield "time of a request" if requests else "workload's time", gain_cell(change.net)
         yield "saves", f"{saved_words(change.net)} of sessions' time"
+    for one in change.effects if requests else ():
+        if one.before_cpu_ns is not None and one.after_cpu_ns is not None:
+            times = map(format_duration, (one.before_cpu_ns, one.after_cpu_ns))
+            yield "server's processor time for a request", " → ".join(times)
     worst = worst_effect(change)
     if worst is not None:
         yield "worst statement", effect_sentence(worst)
@@ -272,11 +278,12 @@ def _change_facts(change: Change) -> Iterator[tuple[str, str]]:
         yield "measured by", ", ".join(f"uncork report {shlex.quote(run)}" for run in change.runs)
 
 
-def _effects_table(effects: Sequence[StatementEffect]) -> Table:
-    """Return the table of the effects of a change on each statement."""
+def _effects_table(change: Change) -> Table:
+    """Return the table of the effects of a change on each statement, or on requests."""
+    requests, effects = change.habit == "connects", change.effects
     columns = (
-        Column("statement", header=True),
-        Column("calls an hour", number=True),
+        Column("request" if requests else "statement", header=True),
+        Column("connections an hour" if requests else "calls an hour", number=True),
         Column("before", number=True),
         Column("after", number=True),
         Column("change", whole=True),
@@ -292,7 +299,8 @@ def _effects_table(effects: Sequence[StatementEffect]) -> Table:
         )
         for text, one in zip(texts, effects, strict=True)
     )
-    return Table("Mean time of each statement, with the 95 % interval of its change", columns, rows)
+    what = "a request, with its connection" if requests else "each statement"
+    return Table(f"Mean time of {what}, with the 95 % interval of its change", columns, rows)
 
 
 def _effect_note(one: StatementEffect) -> str:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from uncork.model.results.experiment import VariantFacts, WorkloadFacts
 from uncork.model.units import format_count
 from uncork.report.blocks import Block, Bullets, Code, Column, Fold, Paragraph, Section, Table, Value
 from uncork.report.experiment.slice_checks import disturbed_words, slice_check_words
 from uncork.report.experiment.view import View
-from uncork.report.words import count_words, figures_text, has_effect, metric_title, sentence
+from uncork.report.words import (
+    count_words,
+    effect_with_interval,
+    figures_text,
+    has_effect,
+    metric_title,
+    sentence,
+)
 
 __all__ = ["conduct_sections"]
+
+_MOST_RANKED: Final = 200
 
 
 def conduct_sections(view: View) -> Iterable[Section]:
@@ -67,7 +77,38 @@ def _noise(view: View) -> tuple[Block, ...]:
         )
     if checked := slice_check_words(view.result.slice_checks):
         blocks.append(Paragraph(checked))
-    return tuple(blocks)
+    return (*blocks, *_by_ranks(view))
+
+
+def _by_ranks(view: View) -> Iterable[Block]:
+    """Yield the effects by ranks beside those of the verdicts, folded."""
+    ranked = [(c, c.ranks) for c in view.result.comparisons if c.ranks is not None and has_effect(c)]
+    if not ranked:
+        return
+    columns = (
+        Column("variant", header=True),
+        Column("workload"),
+        Column("cell"),
+        Column("effect"),
+        Column("by ranks"),
+    )
+    rows = tuple(
+        (
+            Value(c.variant),
+            Value(c.workload),
+            Value(view.cell(c.cell)),
+            Value(figures_text(c)),
+            Value(effect_with_interval(ranks.ratio, ranks.low, ranks.high)),
+        )
+        for c, ranks in ranked[:_MOST_RANKED]
+    )
+    words = Paragraph(
+        "The median of all pairwise means of the rounds, with the interval of Wilcoxon's signed ranks. A few "
+        "extreme rounds hardly move it. It checks the verdicts, which do not depend on it, and is not "
+        "corrected for repeated looks."
+    )
+    title = f"The same effects by ranks (Hodges-Lehmann, {count_words(len(rows), 'comparison')})"
+    yield Fold(title, (words, Table("Effects by mean and by ranks", columns, rows)))
 
 
 def _warnings(view: View) -> tuple[Block, ...]:

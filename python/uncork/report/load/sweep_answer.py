@@ -10,7 +10,7 @@ from uncork.model.results.sweep import FEWEST_ROUNDS, LevelFacts, SweepResult
 from uncork.model.units import count_words, format_duration, format_percent, series_words
 from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.load.bottlenecks import limit_words
-from uncork.report.load.words import rate_text
+from uncork.report.load.words import rate_text, share_text
 
 __all__ = [
     "AXIS_WORDS",
@@ -36,7 +36,7 @@ def _compose_sweep_answer(result: SweepResult) -> str:
     """Return the result of a sweep: what it handles, and then knee, bottleneck, objectives and cliff."""
     headlines = [capital(text) for text in _headlines(result)]
     knee = _top(result) if headlines and headlines[0].startswith("No knee") else _knee(result)
-    parts = [knee, *_bottleneck(result), *_objectives(result), *_break(result)]
+    parts = [knee, *_bottleneck(result), *_objectives(result), *_verified(result), *_break(result)]
     rest = join_sentences(capital(part) for part in parts)
     return fitting((text, rest) for text in headlines) if headlines else rest
 
@@ -195,6 +195,23 @@ def _objectives(result: SweepResult) -> Iterator[str]:
         else:
             held = level_words(result, one.holds)
             yield f"{one.text} holds up to {held} and fails at {rate_text(one.fails)}"
+
+
+def _verified(result: SweepResult) -> Iterator[str]:
+    found = result.verified
+    if found is None:
+        return
+    rate = f"{rate_text(found.rate)} arrivals a second for {format_duration(found.elapsed_ns)}"
+    p99 = "" if found.p99_ns is None else f", 99 % under {format_duration(found.p99_ns)}"
+    where = f"({found.share * 100:.0f} % of the knee{p99})"
+    failed = [one.text for one in found.objectives if not one.holds]
+    if not found.works:
+        wrong = share_text(found.wrong, 1)
+        yield f"{_who(result)} does not sustain {rate} {where}: {wrong} failed or were never sent"
+    elif failed:
+        yield f"{series_words(failed)} failed at {rate} {where}"
+    else:
+        yield f"{_who(result)} sustains {rate} {where}"
 
 
 def _break(result: SweepResult) -> Iterator[str]:

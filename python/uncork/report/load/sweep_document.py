@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.results.sweep import LawFacts, LevelFacts, ObjectiveFacts, SweepResult
-from uncork.model.sweep import parse_objectives
+from uncork.model.results.sweep import LawFacts, LevelFacts, ObjectiveFacts, SweepResult, VerifiedFacts
+from uncork.model.sweep import STEADY, parse_objectives
 from uncork.model.units import format_duration, series_words
 from uncork.report.blocks import (
     Block,
@@ -35,8 +35,6 @@ SUCCEEDED, LAW, HALF, MOST = "measured", "Universal Scalability Law", "p50", "p9
 _CURVE_POINTS: Final = 60
 _MOST_STEPS: Final = 3
 """Findings with a step: only the costliest, because a change may remove the others."""
-_STEADY: Final = 0.7
-"""Fraction of the knee's throughput at which to run a server, by convention."""
 
 
 def build_sweep_document(result: SweepResult) -> Document:
@@ -155,12 +153,39 @@ def _sections(result: SweepResult) -> Iterator[Section]:
         drawn = tuple(dict.fromkeys(name for chart in charts for name in chart.variants))
         yield Section("load", "Throughput and latency against load", (Legend(drawn), *charts))
     yield Section("levels", "Results by level", (levels_table(result),))
+    if result.verified is not None:
+        yield Section("verified", "Below the knee", _verified(result, result.verified))
     if result.bottlenecks:
         yield Section("bottlenecks", "Bottlenecks", (_bottlenecks(result),))
     yield from finding_sections(result.findings)
     if result.law is not None:
         yield Section("law", "How it scales", _law(result, result.law))
     yield Section("method", "How this was found", _method(result))
+
+
+def _verified(result: SweepResult, found: VerifiedFacts) -> tuple[Block, ...]:
+    """Return the load that followed the sweep, and what it does not show."""
+    columns = [Column(name, number=True) for name in ("arrivals a second", "succeeded a second")]
+    columns += [Column(name, number=True) for name in ("p50", "p99", "longest", "failed")]
+    columns += [Column(one.text) for one in found.objectives]
+    times = (found.p50_ns, found.p99_ns, found.max_ns)
+    row = (
+        Value(rate_text(found.rate)),
+        Value(rate_text(found.throughput)),
+        *(Value("" if value is None else format_duration(value)) for value in times),
+        Value(share_text(found.wrong, 1) if found.wrong else "0", tone="plain" if found.works else "refused"),
+        *(
+            Value("holds", tone="faster") if one.holds else Value("fails", tone="slower")
+            for one in found.objectives
+        ),
+    )
+    caption = f"{found.share * 100:.0f} % of the throughput at {level_words(result, found.knee)}"
+    words = (
+        f"One load of {format_duration(found.elapsed_ns)} with arrivals that do not wait for the server; "
+        "latency counts from when each was due. One load has no interval: a checkpoint or a vacuum may be "
+        "missing from it, or be in it."
+    )
+    return Table(caption, tuple(columns), (row,)), Paragraph(words)
 
 
 def _throughput(result: SweepResult) -> LineChart | None:
@@ -313,11 +338,20 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         yield finding_step(finding)
     for one in () if result.findings else result.bottlenecks[:1]:
         yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
-    steady = _STEADY * at.throughput
+    if result.verified is not None and not result.verified.sustained:
+        yield Step(
+            f"Plan for less than {rate_text(result.verified.rate)} {result.operation}s a second: raise the "
+            "arrivals step by step (--sweep rate) to find what it sustains."
+        )
+        return
+    steady = STEADY * at.throughput
     minute = "-T 60" if result.operation == "transaction" else "-D 60"
-    yield Step(
-        f"Run it below its limit: {_STEADY * 100:.0f} % of the throughput at "
-        f"{level_words(result, knee.level)} is {rate_text(steady)} {result.operation}s a second. To check "
+    check = (
         "that it sustains this for a minute with arrivals that do not wait, load it with "
         f"-R {steady:.0f} {minute}."
+    )
+    yield Step(
+        f"Run it below its limit: {STEADY * 100:.0f} % of the throughput at "
+        f"{level_words(result, knee.level)} is {rate_text(steady)} {result.operation}s a second."
+        + ("" if result.verified is not None else f" To check {check}")
     )

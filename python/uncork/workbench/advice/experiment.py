@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from uncork.errors import UsageError
 from uncork.experiment.draft import experiment_text
@@ -14,9 +13,6 @@ from uncork.model.units import count_words
 from uncork.workbench.experiment.drafting import draft_of
 
 __all__ = ["experiment_of"]
-
-_PROVABLE: Final = frozenset({"index", "ddl", "maintenance"})
-"""Changes that are SQL in a copy of the database."""
 
 
 def experiment_of(result: AdviceResult, number: int, folder: Path, dsn: str | None) -> str:
@@ -32,7 +28,7 @@ def experiment_of(result: AdviceResult, number: int, folder: Path, dsn: str | No
         raise UsageError(f"--experiment {number}: there are {many}; choose one of them")
     finding = result.findings[number - 1]
     changes = _changes(finding)
-    if not changes or not finding.templates:
+    if not changes:
         raise UsageError(
             f"--experiment {number}: no change of this finding is SQL that a copy of the database can try; "
             f"{finding.proof[:1].lower()}{finding.proof[1:] or 'compare before and after by hand'}"
@@ -42,7 +38,7 @@ def experiment_of(result: AdviceResult, number: int, folder: Path, dsn: str | No
 
 def _changes(finding: Finding) -> dict[str, str]:
     """Return the SQL of each change that a copy can try, by the name of its variant."""
-    provable = [one for one in finding.candidates if one.kind in _PROVABLE and one.sql]
+    provable = finding.for_experiment
     names = (
         ["changed"] if len(provable) == 1 else [f"change-{place}" for place in range(1, len(provable) + 1)]
     )

@@ -36,7 +36,8 @@ from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.copies import CopiedDatabase, databases_at_once, expected_keeps
 from uncork.workbench.cure.gate import plans_agree
 from uncork.workbench.cure.handing import hand_over, write_pull_request
-from uncork.workbench.cure.loops import LoopProver, loop_plan
+from uncork.workbench.cure.loops import LoopPlan, LoopProver, loop_plan
+from uncork.workbench.cure.pooling import PoolProver, pool_plan
 from uncork.workbench.cure.proving import MOST_ARMS, MOST_STATEMENTS, Plan, Prover
 from uncork.workbench.cure.steps import CureSteps
 from uncork.workbench.cure.stored import write_cure
@@ -177,6 +178,7 @@ def _work(
         differing = _differing(job, copied, provable, steps)
         trials = Prover(parts, copied.conninfo, state.workload, steps)
         loops = LoopProver(parts, copied.conninfo, state.workload, steps)
+        pools = PoolProver(parts, copied.conninfo, steps)
 
         def left_s() -> float:
             """Return the seconds of the budget that are left."""
@@ -194,7 +196,7 @@ def _work(
             if one.finding.templates and (reason := differing.get(one.finding.templates[0])):
                 state.tried.append(Tried(one.finding, "unclear", reason))
                 continue
-            state.tried.append(_tried(one, trials, loops, copied, share, left_s()))
+            state.tried.append(_tried(one, trials, loops, pools, copied, share, left_s()))
             steps.note(f"{state.tried[-1].state}: {state.tried[-1].reason}")
             keep()
         steps.begin("confirming the changes that help")
@@ -206,7 +208,13 @@ def _work(
 
 
 def _tried(
-    one: Plan, trials: Prover, loops: LoopProver, copied: CopiedDatabase, share_s: float, left_s: float
+    one: Plan,
+    trials: Prover,
+    loops: LoopProver,
+    pools: PoolProver,
+    copied: CopiedDatabase,
+    share_s: float,
+    left_s: float,
 ) -> Tried:
     """Try the changes of a finding; `share_s` is its part of the budget, of which `left_s` are left.
 
@@ -216,8 +224,10 @@ def _tried(
     """
     given_s = min(_MOST_S, max(_LEAST_S, share_s))
     try:
-        if one.loop is not None:
-            return loops.of_finding(one.loop, given_s)
+        if isinstance(one.client, LoopPlan):
+            return loops.of_finding(one.client, given_s)
+        if one.client is not None:
+            return pools.of_finding(one.client, given_s)
         return trials.of_finding(one, given_s, max(_LEAST_BUILD_S, left_s))
     except ServerCrash:
         raise
@@ -239,7 +249,7 @@ def _usual(trials: Prover, budget_s: float, steps: CureSteps) -> tuple[Change, .
 def _provable(wanted: Sequence[Finding], keeps: CopyKeeps, state: _State) -> list[Plan]:
     """Return the plans of the findings that a copy can prove; the others are not tried, with the reason."""
     plans = [_plan(finding, keeps, state) for finding in wanted]
-    found = [one for one in plans if one.arms or one.loop is not None]
+    found = [one for one in plans if one.arms or one.client is not None]
     state.tried.extend(Tried(one.finding, "not tried", one.reason) for one in plans if one not in found)
     return found
 
@@ -266,7 +276,10 @@ def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
         loop, why = loop_plan(finding, state.workload)
         if loop is not None:
             return Plan(finding, (), "", loop.statements, loop)
-        reason = why or reason
+        pool, other = pool_plan(finding, state.workload)
+        if pool is not None:
+            return Plan(finding, (), "", client=pool)
+        reason = why or other or reason
     statements = as_sent(_touched(finding, arms, state.workload), arms)
     own = set(finding.templates)
     lost = [one.reason for one in state.workload.missing if one.template in own]
@@ -308,11 +321,11 @@ def _differing(
     job: CureJob, copied: CopiedDatabase, plans: Sequence[Plan], steps: CureSteps
 ) -> dict[int, str]:
     """Return, by template, how its plan on the copy differs from the source's; nothing for a given copy."""
-    if job.copy is not None:
+    statements = {one.template: one for plan in plans for one in plan.statements}
+    if job.copy is not None or not statements:
         return {}
     message = "comparing the plans on the copy with those on the server"
     steps.begin(message, message)
-    statements = {one.template: one for plan in plans for one in plan.statements}
     found = plans_agree(job.source, copied.conninfo, tuple(statements.values()))
     return {
         one.template: f"the copy plans its statement otherwise than the server: {one.difference}"

@@ -1,4 +1,4 @@
-"""Write what the application has to change: its statements before and after, and the experiment."""
+"""Write what the application has to change: what it does before and after, and the experiment."""
 
 from __future__ import annotations
 
@@ -8,15 +8,56 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from uncork.engines.conninfo import resolve
 from uncork.model.results.cure import Change, CureResult, Handed, application_changes
-from uncork.report.cure.words import gain_sentence, less_time, saved_words
+from uncork.model.units import count_words
+from uncork.report.cure.words import (
+    gain_sentence,
+    less_time,
+    reason_sentence,
+    request_words,
+    saved_words,
+)
 from uncork.store.layout import write_atomically
 
-__all__ = ["APPLICATION", "application_readme", "hand_over_application", "of_source"]
+__all__ = ["APPLICATION", "application_readme", "hand_over_application", "of_source", "pool_readme"]
 
 APPLICATION: Final = "application"
 """The folder with the changes of the application, within the folder that is handed over."""
 _COPY_OF: Final = re.compile(r"^copy_of = .*$", re.MULTILINE)
+_LEAST_POOL: Final = 5
+"""Connections of a proposed pool at least."""
+_IN_THE_APPLICATION: Final = """\
+## In the application
+
+Create one pool when the application starts, and take a connection from it for each request. Most libraries
+have a pool: psycopg_pool for psycopg, `pool_size` in SQLAlchemy, `CONN_MAX_AGE` in Django, HikariCP for JDBC,
+`Pool` in node-postgres, pgxpool for pgx.
+
+The pool was measured with {sessions} at once, as many as were busy on average during the watch. Peaks need
+more: begin with {size} connections, and add more if requests wait for one. If several processes have a pool
+each, their sizes add up."""
+_PGBOUNCER: Final = """\
+## Without a change of the code
+
+Put PgBouncer between the application and the server, and let the application connect to port 6432:
+
+```ini
+[databases]
+{database} = host={host} port={port} dbname={database}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = 6432
+pool_mode = transaction
+default_pool_size = {size}
+max_client_conn = 1000
+; auth_type and auth_file: see https://www.pgbouncer.org/config.html
+```
+
+Each request then still opens a connection, but to PgBouncer, which starts no process for it. This was not
+measured. In transaction mode, SET, LISTEN, temporary tables and advisory locks of a session do not work
+beyond a transaction."""
 
 
 def hand_over_application(place: Path, result: CureResult, dsn: str) -> Iterator[Handed]:
@@ -36,9 +77,16 @@ def hand_over_application(place: Path, result: CureResult, dsn: str) -> Iterator
         measured = experiment is not None and experiment.is_file()
         if experiment is not None and measured:
             write_atomically(folder / "experiment.toml", of_source(experiment.read_text(), dsn))
-        write_atomically(folder / "README.md", application_readme(change, measured=measured))
+        pools = change.habit == "connects"
+        readme = (
+            pool_readme(change, dsn, measured=measured)
+            if pools
+            else application_readme(change, measured=measured)
+        )
+        write_atomically(folder / "README.md", readme)
         path = f"{place.name}/{APPLICATION}/{change.name}"
-        yield Handed(path, "what the application sends before and after, and the experiment")
+        does = "does" if pools else "sends"
+        yield Handed(path, f"what the application {does} before and after, and the experiment")
 
 
 def of_source(experiment: str, dsn: str) -> str:
@@ -61,9 +109,38 @@ def application_readme(change: Change, *, measured: bool) -> str:
         lines += ["Each `$n` is an array with one value for each row, in the same order.", ""]
     else:
         lines += ["The statement stays the same; only how it is sent differs.", ""]
-    lines += ["What the measurement rests on:", "", *(f"- {text}" for text in change.assumed), ""]
+    return "\n".join([*lines, *_basis(change, measured=measured)])
+
+
+def pool_readme(change: Change, dsn: str, *, measured: bool) -> str:
+    """Return the page about a pool: what it brings, how to add it to an application, and PgBouncer's file.
+
+    `dsn` is the connection string of the source.
+    """
+    lines = [f"# {change.text.rstrip('. ')}", ""]
+    if change.net is not None:
+        lines += [
+            f"Each request takes {less_time(change.net)}, which saves {saved_words(change.net)} of sessions' "
+            f"time. {reason_sentence(request_words(change))} It was measured on a copy, twice.",
+            "",
+        ]
+    lines += ["The application does now:", "", "```sql", change.undo, "```", ""]
+    lines += ["Let it do instead:", "", "```sql", change.sql, "```", ""]
+    clients = max((one.clients for one in change.effects), default=1)
+    size = max(_LEAST_POOL, 2 * clients)
+    lines += [_IN_THE_APPLICATION.format(sessions=count_words(clients, "session"), size=size), ""]
+    lines += [_PGBOUNCER.format(**_address(dsn), size=size), ""]
+    return "\n".join([*lines, *_basis(change, measured=measured)])
+
+
+def _address(dsn: str) -> dict[str, object]:
+    found = resolve(dsn)
+    return {"database": found.database, "host": found.host, "port": found.port}
+
+
+def _basis(change: Change, *, measured: bool) -> Iterator[str]:
+    yield from ("What the measurement rests on:", "", *(f"- {text}" for text in change.assumed), "")
     if change.against:
-        lines += ["What speaks against it:", "", *(f"- {text}" for text in change.against), ""]
+        yield from ("What speaks against it:", "", *(f"- {text}" for text in change.against), "")
     if measured:
-        lines += ["To measure it again:", "", "    uncork run experiment.toml", ""]
-    return "\n".join(lines)
+        yield from ("To measure it again:", "", "    uncork run experiment.toml", "")

@@ -88,7 +88,7 @@ class LoopProver:
                 return Tried(plan.finding, "refused", str(refused))
             same = {one.arm.name: _same_rows(scratch, one, batches) for one in arms}
         changes = {
-            one.arm.name: _change_of(one, state="refused", reason=error)
+            one.arm.name: _change_of(one, plan, state="refused", reason=error)
             for one in arms
             if (error := same[one.arm.name][0])
         }
@@ -147,7 +147,7 @@ class LoopProver:
         if skipped:
             reason = f"It could not be measured: {refused}."
         return replace(
-            _change_of(one, state=state, reason=reason),
+            _change_of(one, plan, state=state, reason=reason),
             net=net,
             effects=effects,
             worst=worst,
@@ -157,16 +157,20 @@ class LoopProver:
 
 def _of_row(effect: StatementEffect, rows: Mapping[int, int]) -> StatementEffect:
     """Return an effect with times of one row, instead of a batch."""
-    each = rows[effect.template]
-    before, after = effect.before_ns, effect.after_ns
+
+    def of_row(value: float | None) -> float | None:
+        return None if value is None else value / rows[effect.template]
+
     return replace(
         effect,
-        before_ns=None if before is None else before / each,
-        after_ns=None if after is None else after / each,
+        before_ns=of_row(effect.before_ns),
+        after_ns=of_row(effect.after_ns),
+        before_cpu_ns=of_row(effect.before_cpu_ns),
+        after_cpu_ns=of_row(effect.after_cpu_ns),
     )
 
 
-def _change_of(one: LoopArm, *, state: ChangeState, reason: str) -> Change:
+def _change_of(one: LoopArm, plan: LoopPlan, *, state: ChangeState, reason: str) -> Change:
     arm = one.arm
     return Change(
         name=arm.name,
@@ -178,6 +182,7 @@ def _change_of(one: LoopArm, *, state: ChangeState, reason: str) -> Change:
         reason=reason,
         against=arm.against,
         assumed=one.assumed,
+        habit=plan.candidate.habit,
     )
 
 

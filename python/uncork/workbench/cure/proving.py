@@ -22,6 +22,7 @@ from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Tried
 from uncork.model.units import count_words
 from uncork.workbench.cure.loops import LoopPlan
+from uncork.workbench.cure.pooling import PoolPlan
 from uncork.workbench.cure.rehearsal import Rehearsed, rehearse
 from uncork.workbench.cure.trials import Measured, measure_arms
 
@@ -41,14 +42,14 @@ _MOST_CLIENTS: Final = 8
 class Plan:
     """A finding with the changes to try, and the statements to measure; or the reason why there is none.
 
-    `loop` is set if only the application can make the change, and a variant of the workload can show it.
+    `client` is set if only the application can make the change, and a variant of the workload can show it.
     """
 
     finding: Finding
     arms: tuple[Arm, ...]
     reason: str
     statements: tuple[CapturedStatement, ...] = ()
-    loop: LoopPlan | None = None
+    client: LoopPlan | PoolPlan | None = None
 
 
 class Prover:

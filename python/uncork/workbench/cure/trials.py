@@ -167,11 +167,15 @@ def _measured(run: str, result: RunResult, statements: Sequence[CapturedStatemen
         if one.verdict in (Verdict.REFUSED, Verdict.SKIPPED):
             refused.setdefault(one.variant, f"{one.reason} (statement {one.workload.removeprefix('s')})")
             continue
-        before = costs.get((one.workload, baseline))
-        wal = _wal(before, costs.get((one.workload, one.variant)))
-        rows = None if before is None else before.rows
+        before, after = (costs.get((one.workload, name)) for name in (baseline, one.variant))
         effects.setdefault(one.variant, []).append(
-            replace(_effect(one, by_workload[one.workload], clients), wal_ratio=wal, before_rows=rows)
+            replace(
+                _effect(one, by_workload[one.workload], clients),
+                wal_ratio=_wal(before, after),
+                before_rows=None if before is None else before.rows,
+                before_cpu_ns=_cpu_ns(before),
+                after_cpu_ns=_cpu_ns(after),
+            )
         )
     return Measured(run, {name: tuple(found) for name, found in effects.items()}, refused)
 
@@ -190,6 +194,12 @@ def _effect(one: Comparison, statement: CapturedStatement, clients: int) -> Stat
         high=one.high,
         clients=clients,
     )
+
+
+def _cpu_ns(cost: Cost | None) -> float | None:
+    if cost is None or cost.server_user_ns is None or cost.server_system_ns is None:
+        return None
+    return cost.server_user_ns + cost.server_system_ns
 
 
 def _wal(before: Cost | None, after: Cost | None) -> float | None:

@@ -8,20 +8,21 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Final, Protocol
 
 from uncork.engines.conninfo import resolve
 from uncork.experiment.plan.sweep import findings, next_step, stress_level
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
 from uncork.model.stored_run import RunStatus
-from uncork.model.sweep import LoadStep, SweepSpec
+from uncork.model.sweep import STEADY, LoadStep, SweepSpec, Verification
 from uncork.model.system import DATABASE, SERVICE
 from uncork.model.units import format_duration
 from uncork.profile.system import system_use
 from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
 from uncork.store.loads import write_plan
 from uncork.store.seen import Pressed, write_pressed
-from uncork.store.sweeps import append_load_step, write_sweep
+from uncork.store.sweeps import append_load_step, write_sweep, write_verification
 from uncork.store.system import SystemWriter, system_tables
 from uncork.workbench.load.http import HttpSession, start_http_load
 from uncork.workbench.load.sql import LoadSession, Notify, place_of, start_load
@@ -35,6 +36,11 @@ __all__ = ["SweepSession", "new_sweep", "started_sweep"]
 
 _STRESS_NS: Final = 4_000_000_000
 """The minimum time for which all components are watched: eighty samples of the sessions."""
+_VERIFY_STEPS: Final = 5
+_VERIFY_NS: Final = 3_000_000_000
+"""How many load steps a verification lasts, and the minimum."""
+_CONNECTIONS: Final = 64
+"""The largest number of connections of a verification, unless the knee has more than half as many clients."""
 _LOWER: Final = 2
 """How many lower levels are tried as well."""
 _RAISED: Final = {"clients": "clients", "rate": "arrivals a second", "streams": "streams"}
@@ -141,9 +147,35 @@ class SweepSession:
             steps.append(step)
             show(step)
         status: RunStatus = "complete"
-        if target.watched:
+        if self._wanted.verify:
+            status = self._verify(target, spec, steps, notify)
+        if target.watched and status == "complete":
             status = self._stress(target, spec, steps, notify)
         return status if status != "complete" or any(step.succeeded for step in steps) else "failed"
+
+    def _verify(
+        self, target: SweepTarget, spec: SweepSpec, steps: Sequence[LoadStep], notify: Notify
+    ) -> RunStatus:
+        """Send a fraction of the knee's throughput, with arrivals that do not wait for the server."""
+        knee = findings(steps, spec).knee
+        rates = [] if knee is None else [step.throughput for step in steps if step.level == knee.level]
+        if knee is None or not any(rates):
+            notify("there is nothing to verify, because the knee is not known")
+            return "complete"
+        rate, length = STEADY * fmean(rates), max(_VERIFY_STEPS * spec.step_ns, _VERIFY_NS)
+        notify(
+            f"verifying {rate:.3g} arrivals a second, {STEADY * 100:g} % of the knee, "
+            f"for {format_duration(length)}"
+        )
+        number = len(steps) + 1
+        clients = round(knee.level) if spec.axis == "clients" else 0
+        measured = target.send("rate", rate, number, length, max(_CONNECTIONS, 2 * clients))
+        if measured.totals.outcome is LoadOutcome.INTERRUPTED:
+            return "interrupted"
+        with uninterrupted():
+            step = _load_step(number, 0, rate, measured)
+            write_verification(self.folder, Verification(knee.level, step))
+        return "complete"
 
     def _stress(
         self, target: SweepTarget, spec: SweepSpec, steps: Sequence[LoadStep], notify: Notify

@@ -46,8 +46,12 @@ class SweepTarget(Protocol):
         """Return the plan of the load as requested, without secrets."""
         ...
 
-    def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
+    def send(
+        self, axis: SweepAxis, level: float, number: int, duration_ns: int, most: int | None = None
+    ) -> LoadMeasurement:
         """Send the load at a level for `duration_ns`. Each `number` has its own random numbers.
+
+        At a rate, `most` is the largest number of connections if the load has none of its own.
 
         Raises:
             UsageError: if a statement or a request cannot be sent; nothing was sent then.
@@ -98,9 +102,11 @@ class SqlTarget:
         """See `LoadTarget`."""
         return without_password(load_plan(self.load, self.connection, pid=self.pid))
 
-    def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
+    def send(
+        self, axis: SweepAxis, level: float, number: int, duration_ns: int, most: int | None = None
+    ) -> LoadMeasurement:
         """See `LoadTarget`."""
-        return self._run(raised(self.load, axis, level, number, duration_ns))
+        return self._run(raised(self.load, axis, level, number, duration_ns, most))
 
     def turn(self, number: int, duration_ns: int) -> Self:
         """See `LoadTarget`."""
@@ -139,9 +145,11 @@ class HttpTarget:
         """See `LoadTarget`."""
         return without_secrets(http_plan(self.spec, self.components.watches()))
 
-    def send(self, axis: SweepAxis, level: float, number: int, duration_ns: int) -> LoadMeasurement:
+    def send(
+        self, axis: SweepAxis, level: float, number: int, duration_ns: int, most: int | None = None
+    ) -> LoadMeasurement:
         """See `LoadTarget`."""
-        return self._run(raised(self.spec, axis, level, number, duration_ns))
+        return self._run(raised(self.spec, axis, level, number, duration_ns, most))
 
     def turn(self, number: int, duration_ns: int) -> Self:
         """See `LoadTarget`."""
@@ -162,8 +170,13 @@ class HttpTarget:
             raise UsageError(str(error)) from error
 
 
-def raised(load: AnySpec, axis: SweepAxis, level: float, number: int, duration_ns: int) -> AnySpec:
-    """Return the load of one load step. Rates use the arrivals of the load, or else the kind's usual ones."""
+def raised(
+    load: AnySpec, axis: SweepAxis, level: float, number: int, duration_ns: int, most: int | None = None
+) -> AnySpec:
+    """Return the load of one load step. Rates use the arrivals of the load, or else the kind's usual ones.
+
+    For `most`, see `SweepTarget.send`.
+    """
     kind: ArrivalKind = "poisson"
     changed = replace(load, duration_ns=duration_ns, seed=load.seed + number, progress_s=None)
     if isinstance(changed, HttpSpec):
@@ -174,6 +187,8 @@ def raised(load: AnySpec, axis: SweepAxis, level: float, number: int, duration_n
     else:
         changed = replace(changed, operations_each=None, log=None)
     if axis == "rate":
+        if most is not None and changed.max_clients is None:
+            changed = replace(changed, max_clients=max(most, changed.clients))
         if load.arrivals is not None:
             return replace(changed, arrivals=Arrivals(load.arrivals.kind, level, load.arrivals.size))
         return replace(changed, arrivals=Arrivals(kind, level))

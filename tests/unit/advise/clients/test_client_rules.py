@@ -153,6 +153,7 @@ def test_a_connection_for_each_request_costs_processor_time():
     assert fits(finding_headline(one))
     assert one.bill.share == pytest.approx(0.6 / 1.1)
     assert "PgBouncer" in one.candidates[1].text
+    assert (one.candidates[0].habit, one.candidates[0].per_hour) == ("connects", 720_000.0)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,12 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             Candidate(
                 "client",
                 "Keep connections open in a pool of the application or its driver.",
+                against=(
+                    "Requests share sessions: what a request sets (SET, temporary tables, advisory locks) "
+                    "stays for the next one unless the pool resets it.",
+                ),
+                habit="connects",
+                per_hour=opened * _HOUR_S,
             ),
             Candidate(
                 "client",
@@ -63,7 +69,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 ),
             ),
         ),
-        proof="Compare a connection per request with a pool in uncork run, under as many clients.",
+        proof="uncork cure compares the captured statements over new and over kept connections.",
     )
 
 

@@ -1,0 +1,257 @@
+"""Variants of a workload that opens a connection for each request: the same requests over kept ones. Pure.
+
+An operation of the experiment is a request: the statements that the server executed for each connection on
+average. One variant opens a connection for each operation, as the client does, and the other keeps them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from uncork.experiment.cure.arms import Arm
+from uncork.experiment.cure.text import BASELINE, parameter_line, uses_up, workload_name
+from uncork.experiment.draft_text import multiline, toml
+from uncork.experiment.spec.sqltext import numbers_in, plain_colons, renumbered
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.results.cure import PRACTICAL, Net, StatementEffect
+from uncork.model.units import count_words
+
+__all__ = [
+    "POOL",
+    "Request",
+    "connecting_habit",
+    "net_of_requests",
+    "pool_arm",
+    "pooling_experiment",
+    "request_of",
+    "request_times",
+    "times_known",
+]
+
+POOL: Final = "pool"
+"""The name of the change, and of its variant."""
+_MOST_STATEMENTS: Final = 20
+"""Statements of a request at most."""
+_MOST_SETS: Final = 100
+_MOST_CLIENTS: Final = 8
+_CONNECTING_NS: Final = 3e6
+"""About how long a connection takes to open, to choose how many writing requests a trial sends."""
+_TRIAL_NS: Final = 250e6
+_MOST_REQUESTS: Final = 400
+_HOUR_S: Final = 3600.0
+_NS: Final = 1e9
+
+_LOOPBACK: Final = (
+    "Client and server were on one machine. The time that a network, TLS and a password add to a new "
+    "connection is left out, so the gain on your server is larger."
+)
+_NOT_PREPARED: Final = (
+    "Statements were not prepared. A kept connection can also keep prepared statements, which saves more."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the server executes for one connection, as an operation of a trial.
+
+    `statements` are captured ones, one for each execution. `per_hour` is how many connections are opened,
+    `source_ns` the time on the source of all that is executed for one, `clients` how many sessions send
+    requests at once.
+    """
+
+    statements: tuple[CapturedStatement, ...]
+    per_hour: float
+    source_ns: float
+    clients: int
+
+    @property
+    def whole(self) -> CapturedStatement:
+        """The request as a statement, which stands for its workload and its effect."""
+        first = self.statements[0]
+        origins = {one.origin for one in self.statements} - {"none"}
+        return replace(
+            first,
+            sql=";\n".join(one.sql.strip().rstrip("; \n") for one in self.statements),
+            calls_per_hour=self.per_hour,
+            mean_ns=self.source_ns,
+            origin=first.origin if len(origins) != 1 else origins.pop(),
+            tables=tuple(dict.fromkeys(table for one in self.statements for table in one.tables)),
+            changes=self.changes,
+            rows=None,
+        )
+
+    @property
+    def changes(self) -> bool:
+        """Return whether a request changes rows."""
+        return any(one.changes for one in self.statements)
+
+
+def connecting_habit(finding: Finding) -> Candidate | None:
+    """Return the change that keeps connections open, if the finding is about clients that do not."""
+    return next((one for one in finding.candidates if one.habit == "connects" and one.per_hour), None)
+
+
+def request_of(workload: CapturedWorkload, finding: Finding, candidate: Candidate) -> Request | None:
+    """Return what the server executes for a connection on average; None if no captured statement can be sent.
+
+    Statements are in proportion to their calls. Those that would do something else the second time, such as a
+    DELETE, are left out, but the time that they take on the source counts.
+    """
+    per_hour = candidate.per_hour
+    usable = [one for one in workload.statements if _sets(one) and not (one.changes and uses_up(one.sql))]
+    calls = sum(one.calls_per_hour for one in usable)
+    if not per_hour or not calls:
+        return None
+    number = min(max(round(calls / per_hour), 1), _MOST_STATEMENTS)
+    # The sessions that are starting are not among the busy ones of the samples.
+    starting = 0.0 if finding.bill is None else finding.bill.seconds_per_hour / _HOUR_S
+    return Request(
+        statements=tuple(_apportioned(usable, number)),
+        per_hour=per_hour,
+        source_ns=sum(one.calls_per_hour * one.mean_ns for one in workload.statements) / per_hour,
+        clients=min(max(round(workload.sessions + starting), 1), _MOST_CLIENTS),
+    )
+
+
+def _apportioned(statements: Sequence[CapturedStatement], number: int) -> Iterator[CapturedStatement]:
+    """Yield `number` executions in proportion to calls (Hamilton's method: the largest remainders first)."""
+    calls = sum(one.calls_per_hour for one in statements)
+    exact = [number * one.calls_per_hour / calls for one in statements]
+    counts = [math.floor(one) for one in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda place: counts[place] - exact[place])
+    for place in by_remainder[: number - sum(counts)]:
+        counts[place] += 1
+    for one, count in zip(statements, counts, strict=True):
+        yield from [one] * count
+
+
+def _sets(one: CapturedStatement) -> list[tuple[str | None, ...]]:
+    most = max(numbers_in(one.sql), default=0)
+    return [each for each in one.sets if len(each) >= most][:_MOST_SETS]
+
+
+def pool_arm(candidate: Candidate, request: Request) -> tuple[Arm, tuple[str, ...]]:
+    """Return the change as a variant, and sentences about what its measurement rests on."""
+    sent = f"{request.whole.sql};"
+    arm = Arm(
+        name=POOL,
+        kind="client",
+        text="Keep connections open in a pool of the application.",
+        sql="-- When the application starts: open connections, and keep them in a pool.\n"
+        f"-- For each request: take a connection from the pool, and send\n{sent}\n"
+        "-- Then give the connection back to the pool.",
+        undo=f"-- For each request: open a connection, and send\n{sent}\n-- Then close the connection.",
+        against=candidate.against,
+        templates=tuple(dict.fromkeys(one.template for one in request.statements)),
+    )
+    statements = count_words(len(request.statements), "captured statement")
+    sessions = count_words(request.clients, "session")
+    assumed = (
+        f"A request sends {statements}, as many as the server executed for each connection on average.",
+        f"{sessions[:1].upper()}{sessions[1:]} sent requests at the same time, as in the watch."
+        if request.clients > 1
+        else "One session sent requests, as in the watch.",
+        _NOT_PREPARED,
+        _LOOPBACK,
+    )
+    return arm, assumed
+
+
+# ---- the experiment ----
+
+
+def pooling_experiment(question: str, copy_dsn: str, request: Request, arm: Arm, *, budget_s: float) -> str:
+    """Return an experiment file that compares new connections with kept ones.
+
+    The metric is the throughput, because latency leaves out how long a connection takes to open. Both
+    variants have a database of their own, and keep what requests change: both send as many.
+    """
+    parts = [
+        f'[experiment]\nname = "pooling"\nquestion = {toml(question)}\nseed = 1\nevidence = []\n',
+        f'[variants.{BASELINE}]\nbaseline = true\ntitle = "a new connection for each request"\n'
+        'connections = "new"\n',
+        f'[variants.{arm.name}]\ntitle = {toml(arm.text)}\nconnections = "keep"\n',
+        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n',
+        _workload(request),
+        f'[stop]\nprecision = "5%"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
+    ]
+    return "\n".join(parts)
+
+
+def _workload(request: Request) -> str:
+    texts, parameters = [], []
+    seen: dict[int, int] = {}
+    for one in request.statements:
+        place = seen[one.template] = seen.get(one.template, 0) + 1
+        prefix = f"s{one.template}_" if place == 1 else f"s{one.template}_{place}_"
+        sql, numbers = plain_colons(one.sql.strip().rstrip("; \n")), sorted(numbers_in(one.sql))
+        texts.append(renumbered(sql, {number: f":{prefix}p{number}" for number in numbers}))
+        sets = _sets(one)
+        # Executions of one statement in a request have different values.
+        turned = [*sets[place - 1 :], *sets[: place - 1]] if place <= len(sets) else sets
+        parameters += [parameter_line(number, turned, prefix) for number in numbers]
+    lines = [f"[workloads.{workload_name(request.whole.template)}]", 'title = "a request"']
+    lines += ["sql = [", *(f"{multiline(text)}," for text in texts), "]"]
+    lines += ['metric = "throughput"', f"clients = {request.clients}", 'protocol = "extended"']
+    if request.changes:  # every variant changes as many rows
+        each_ns = _CONNECTING_NS + request.source_ns
+        many = round(request.clients * _TRIAL_NS / each_ns)
+        lines.append(f"operations = {min(max(many, 10 * request.clients), _MOST_REQUESTS)}")
+        lines.append(f"warmup_operations = {request.clients}")
+    lines += ['state = "keep"', 'answer = "may differ"', *parameters]
+    return "\n".join(lines) + "\n"
+
+
+def times_known(effects: Mapping[str, Sequence[StatementEffect]]) -> set[tuple[str, int]]:
+    """Return the comparisons of throughput that need no more trials: the time saved is known to 3 %."""
+    return {
+        (name, one.template)
+        for name, found in effects.items()
+        for one in found
+        if one.low and one.high and (1 / one.low - 1 / one.high) / 2 <= PRACTICAL
+    }
+
+
+# ---- the bill ----
+
+
+def request_times(effect: StatementEffect) -> StatementEffect:
+    """Return an effect on the time of a request, from one on requests a second of all clients."""
+
+    def inverse(value: float | None) -> float | None:
+        return 1 / value if value else None
+
+    def time_ns(rate: float | None) -> float | None:
+        return effect.clients * _NS / rate if rate else None
+
+    return replace(
+        effect,
+        before_ns=time_ns(effect.before_ns),
+        after_ns=time_ns(effect.after_ns),
+        ratio=inverse(effect.ratio),
+        low=inverse(effect.high),
+        high=inverse(effect.low),
+    )
+
+
+def net_of_requests(effect: StatementEffect, request: Request) -> Net | None:
+    """Return the sessions' time saved per hour, by an effect on the time of a request; None if it is unknown.
+
+    The server does not count how long connections take to open, so the difference is that on the copy. The
+    statements may take longer on the source than on the copy. The time before then counts the time on the
+    source, so that the part saved is not overstated.
+    """
+    before_ns, ratio = effect.before_ns, effect.ratio
+    if before_ns is None or ratio is None or effect.low is None or effect.high is None:
+        return None
+
+    def saved(value: float) -> float:
+        return request.per_hour * before_ns * (1 - value) / _NS
+
+    rest_ns = max(before_ns * ratio, request.source_ns)
+    before = saved(ratio) + request.per_hour * rest_ns / _NS
+    return Net(saved(ratio), saved(effect.high), saved(effect.low), before)

@@ -1,0 +1,53 @@
+"""The last steps of advice: how to prove a change, by a command that works for the findings at hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fakes.cures import missing_index, pool_cure
+from uncork.model.database.finding import Candidate
+from uncork.model.results.advice import AdviceResult, AdviceSource, LookedAt
+from uncork.report.advice.document import build_advice_document
+
+INDEX = missing_index()
+POOL = replace(
+    pool_cure().tried[0].finding,
+    templates=(),
+    candidates=(Candidate("client", "Keep connections.", habit="connects", per_hour=3600.0),),
+)
+WATCHED = AdviceSource(kind="database", run="database-1", server="ada@db.example:5432/shop", seconds=60.0)
+
+
+def proofs(*findings):
+    result = AdviceResult(
+        sources=(WATCHED,),
+        answer="",
+        reasons=(),
+        findings=findings,
+        missing=(),
+        looked_at=LookedAt(60, 1, 1, 1, 1, 1),
+        sessions=1.0,
+        reproduce="uncork advise",
+        uncork_version="1",
+    )
+    commands = [step.command for step in build_advice_document(result).steps if step.command]
+    return [one.split("'")[0] + one.split("'")[-1] for one in commands if one.startswith("uncork")]
+
+
+@pytest.mark.parametrize(
+    ("findings", "commands"),
+    [
+        ([INDEX], ["uncork cure database-1 ", "uncork advise database-1  --experiment 1 > question.toml"]),
+        ([POOL], ["uncork cure database-1 "]),
+        (
+            [POOL, INDEX],
+            ["uncork cure database-1 ", "uncork advise database-1  --experiment 2 > question.toml"],
+        ),
+        ([replace(POOL, candidates=())], []),
+    ],
+    ids=["an index", "a pool", "a pool before an index", "nothing to try"],
+)
+def test_only_commands_that_can_prove_a_change_are_named(findings, commands):
+    assert proofs(*findings) == commands
