@@ -34,6 +34,8 @@ WITHOUT_SERVER = [
     ("no such folder of binaries", ["run", "FILE", "--pg-bin", "/nope"], None, "no such folder"),
     ("no such run", ["report", "nope"], None, "there are no runs in"),
     ("two forms at once", ["report", "--json", "--markdown"], None, "--json and --markdown both print the result: choose one"),
+    ("two forms of a run", ["run", "FILE", "--json", "--markdown"], None, "--json and --markdown both print the result: choose one"),
+    ("a run's page in no folder", ["case", "run", "cluster-names", "--html", "nowhere/page.html"], None, "cannot write nowhere/page.html: there is no folder"),
     ("a page in no folder", ["report", "--html", "nowhere/page.html"], None, "cannot write nowhere/page.html: there is no folder"),
     ("no such case", ["case", "run", "cluster-name"], None, 'did you mean "cluster-names"?'),
     ("a broken file", ["plan", "FILE"], ("[setup]", "[setup"), "not valid TOML"),

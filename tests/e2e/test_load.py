@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import socket
+import time
 from pathlib import Path
 
 import duckdb
@@ -351,6 +352,53 @@ def test_an_interrupted_load_keeps_its_result(uncork, server, number):
     assert result["run"]["outcome"] == "interrupted"
     assert result["counts"]["succeeded"] > 0
     assert json.loads((uncork.runs[0] / "manifest.json").read_text())["status"] == "interrupted"
+
+
+@pytest.mark.parametrize("loop", [("-t", 5), ("-R", 50, "-T", 0.4)], ids=["closed", "open"])
+def test_a_warm_up_is_sent_and_reported_but_not_counted(uncork, load, server, loop):
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS warmed")
+        connection.execute("CREATE TABLE warmed (number int)")
+        uncork.write("\\set number random(1, 1000000000)\nINSERT INTO warmed VALUES (:number);\n", "one.sql")
+        done = load("-n", "-f", "one.sql", "-c", 2, *loop, "--warmup", "0.5", "-l")
+        assert done.returncode == 0, done.stderr
+        (rows,) = connection.execute("SELECT count(*) FROM warmed").fetchone()
+        (different,) = connection.execute("SELECT count(DISTINCT number) FROM warmed").fetchone()
+    assert "warming up for 500 ms, which is not counted" in done.stderr
+    (folder,) = uncork.runs
+    result = result_of(folder)
+    counted = result["counts"]["succeeded"]
+    (log,) = uncork.folder.glob("pgbench_log.*")
+    assert len(log.read_text().splitlines()) == counted
+    assert sum(one["succeeded"] for one in result["series"]) == counted
+    assert different == rows, "the warm-up sends other values"
+    if loop[0] == "-t":
+        assert counted == 10 < rows
+    else:
+        assert 8 <= rows - counted <= 50, "the warm-up has the same rate: 25 on average"
+    assert result["settings"]["warmup_ns"] == 500_000_000
+    assert "(a warm-up of 500 ms before is not counted)" in (folder / "report.md").read_text()
+
+
+@pytest.mark.parametrize("loop", [(), ("-R", 20)], ids=["closed", "open"])
+def test_a_load_interrupted_in_its_warm_up_counts_nothing(uncork, server, loop):
+    script = uncork.write("INSERT INTO napped SELECT pg_sleep(0.01)::text;\n", "nap.sql")
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS napped")
+        connection.execute("CREATE TABLE napped (text text)")
+        process = uncork.start(
+            *("load", "sql", "-f", script, *loop, "-T", 600, "--warmup", 600),
+            *("-h", server.host, "-p", server.port, "-U", "uncork", "postgres"),
+        )
+        while connection.execute("SELECT count(*) FROM napped").fetchone() == (0,):
+            assert process.poll() is None
+            time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=120)
+    assert process.returncode == 130, error
+    assert "Traceback" not in error
+    result = result_of(uncork.runs[0])
+    assert (result["run"]["outcome"], result["counts"]["started"]) == ("interrupted", 0), out
 
 
 def test_a_load_is_not_resumed_or_run_again_as_an_experiment(uncork, load, tables):

@@ -1,8 +1,12 @@
 """The HTML report in a browser: opened from disk, with the network shut."""
 
+from dataclasses import replace
+
 import pytest
 
+from fakes.cures import proven_cure
 from fakes.results import large_result
+from uncork.report.cure.document import build_cure_document
 from uncork.report.experiment.document import build_document
 from uncork.report.write.html import html_page
 
@@ -79,3 +83,21 @@ def test_paper_is_light_and_shows_closed_parts(visit):
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 32, 36)"
     assert page.locator("details:not([open]):not(.figures) table").first.bounding_box()["height"] > 50
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_with_long_heads_of_rows_fits_a_usual_window(open_page, tmp_path, scheme):
+    cure = proven_cure()
+    words = "Replace counting by a trigger FOR EACH STATEMENT that handles all rows of a statement at once"
+    chosen = replace(cure.chosen, text=f"{words}.")
+    path = tmp_path / "cure.html"
+    path.write_text(html_page(build_cure_document(replace(cure, chosen=chosen))), encoding="utf-8")
+    page = open_page(path.as_uri(), width=1280, scheme=scheme)
+    widths = page.eval_on_selector_all(
+        ".scroll:has(table)", "all => all.map(one => [one.scrollWidth, one.clientWidth])"
+    )
+    assert widths and all(needed <= given for needed, given in widths)
+    head = page.locator("#changes th.long").first
+    assert words in head.inner_text().replace("\N{NO-BREAK SPACE}", " ")
+    below = page.locator("#changes th.long").nth(1)
+    assert head.bounding_box()["height"] > 1.4 * below.bounding_box()["height"], "it has two lines"

@@ -107,8 +107,12 @@ def test_a_question_without_an_answer_ends_with_status_4_when_one_was_demanded(u
 
 def test_a_run_can_be_repeated_listed_and_reported_again(uncork):
     assert uncork("run", uncork.write(QUICK)).returncode == 0
-    assert uncork("rerun", "last").returncode == 0
+    again = uncork("rerun", "last", "--json", "--html", uncork.folder / "page.html")
+    assert again.returncode == 0, again.stderr
     assert len(uncork.runs) == 2
+    assert again.stdout == uncork("report", uncork.runs[1].name, "--json").stdout
+    assert FASTER.search((uncork.folder / "page.html").read_text())
+    assert "page.html" not in again.stdout + again.stderr, "only the document is printed"
     first, second = (json.loads((run / "manifest.json").read_text()) for run in uncork.runs)
     assert first["seed"] == second["seed"]
     assert (uncork.runs[0] / "experiment.toml").read_text() == (
@@ -144,7 +148,7 @@ LONG = QUICK.replace('"50%"', '"0.01%"\nblocks = 2\nminimum_rounds = 3\nmaximum_
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork, number):
-    process = uncork.start("run", uncork.write(LONG))
+    process = uncork.start("run", uncork.write(LONG), "--markdown")
     uncork.wait_for(process, "round 2:")
     process.send_signal(number)
     out, error = process.communicate(timeout=120)
@@ -153,7 +157,7 @@ def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork, number):
     assert "Traceback" not in error
     (folder,) = uncork.runs
     assert f"uncork run --resume {folder.name}" in error
-    assert "report:" in out
+    assert out == uncork("report", folder.name, "--markdown").stdout
     rounds = _rounds(folder)
     assert rounds[:1] == [1]
     done = uncork("run", "--resume", folder.name, "--budget", "200s")

@@ -33,7 +33,10 @@ _OUTSIDE = (
     *("pyarrow.compute", "pyarrow.dataset", "pyarrow.parquet", "rich.markdown"),
 )
 """Libraries that functions of uncork import when they run."""
-_ELSEWHERE = ("uncork.cases.", "uncork.api.pytest_plugin", "uncork.engines.drivers.", "uncork.__main__")
+_ELSEWHERE = (
+    *("uncork.cases.", "uncork.api.pytest_plugin", "uncork.engines.drivers.", "uncork.mcp.server"),
+    "uncork.__main__",
+)
 """Modules that run as programs of their own, or that load another engine."""
 
 

@@ -174,6 +174,14 @@ def test_a_warm_up_is_not_counted(server):
     assert row_of(measured, "connect").executions == 1
 
 
+def test_the_warm_up_of_an_open_loop_has_its_rate(server):
+    before = len(server.requests())
+    arrivals = Arrivals("constant", 100.0)
+    measured = load(server.ports["plain"], warmup_ns=400_000_000, operations=10, arrivals=arrivals)
+    went_well(measured, 10)
+    assert 10 <= len(server.requests()) - before - 10 <= 41, "at most 40 in 0.4 s"
+
+
 def test_the_moment_at_which_a_server_turns_to_503_is_known_by_the_second(server):
     down, fell = server.folder / "down", []
 

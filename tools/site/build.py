@@ -32,7 +32,7 @@ _GUIDES: Final[Mapping[str, str]] = {
     "Prove": "cure capture new-experiment settings existing-server services engines batching several-hosts",
     "Load": "load http load-from-many-machines observer-cost",
     "Keep it fixed": "guard guard-sides ci pytest compare history import",
-    "Runs": "store serve export python",
+    "Runs": "store serve mcp export python",
 }
 _SECTIONS: Final[Mapping[tuple[str, ...], Sequence[str]]] = {
     ("Start",): ("README.md", "docs/tutorial/*.md"),

@@ -28,11 +28,14 @@ class AdviseKeywords(TypedDict, total=False):
 
 
 class Advice(Shown):
-    """What is wrong with a database; `result` holds the findings, and how much evidence they rest on."""
+    """What is wrong with a database; `result` holds the findings, and how much evidence they rest on.
+
+    `folder` is the folder of the first run that it rests on: the watch, if a server was watched.
+    """
 
     def __init__(self, result: AdviceResult, folder: Path, database: str | None = None) -> None:
         self.result = result
-        self._folder, self._database = folder, database
+        self.folder, self._database = folder, database
 
     @property
     def answer(self) -> str:
@@ -56,7 +59,7 @@ class Advice(Shown):
         from uncork.workbench.advice.experiment import experiment_of  # noqa: PLC0415 -- only here
 
         with calling():
-            return experiment_of(self.result, number, self._folder, database or self._database)
+            return experiment_of(self.result, number, self.folder, database or self._database)
 
     def html(self) -> str:
         """Return the advice as a self-contained HTML page."""

@@ -55,6 +55,7 @@ class SqlKeywords(TypedDict, total=False):
     random_seed: int | None
     transactions: int | None
     time: Quantity | None
+    warm_up: Quantity | None
     rate: float | None
     arrivals: str | None
     max_clients: int | None

@@ -19,9 +19,20 @@ from uncork.store.layout import find_run, name_run
 
 if TYPE_CHECKING:
     from uncork.model.results.history import History, HistoryChange
+    from uncork.store.sandbox import Answer
     from uncork.workbench.documents.run_document import ComparedResult, RunDocument
 
-__all__ = ["Compared", "FigureHistory", "compare", "history", "name", "open", "runs", "sql"]
+__all__ = [
+    "Compared",
+    "FigureHistory",
+    "compare",
+    "history",
+    "name",
+    "open",
+    "query_sandboxed",
+    "runs",
+    "sql",
+]
 
 
 def open(run: str = "last", *, runs: Place | None = None) -> Run:
@@ -253,6 +264,30 @@ def sql(query: str = "SHOW TABLES", *, run: str | Run | None = None, runs: Place
         raise SetupError(f"there are no runs in {root}; uncork.run(FILE) and uncork.load_sql() make some")
     with closing(AllRunsReader(root, found.runs)) as reader:
         return Table(reader.ask_arrow(query))
+
+
+def query_sandboxed(query: str, *, run: Run | None, runs: Place | None = None, most: int) -> Answer:
+    """Return up to `most` rows of a query that can touch nothing but the tables of a run, or of all runs.
+
+    For queries that a program wrote; see `uncork.store.sandbox`.
+
+    Raises:
+        UsageError: if the query is not a single SELECT, or DuckDB rejects it.
+        SetupError: if there are no runs.
+    """
+    from uncork.store.query_all import AllRunsReader  # noqa: PLC0415 -- as above
+
+    if run is not None:
+        from uncork.workbench.documents.run_tables import run_tables  # noqa: PLC0415 -- as above
+
+        with closing(run_tables(run.folder)) as one:
+            return one.ask_sandboxed(query, most)
+    root = runs_folder(runs)
+    found = read_runs(root)
+    if not found.runs:
+        raise SetupError(f"there are no runs in {root}")
+    with closing(AllRunsReader(root, found.runs)) as reader:
+        return reader.ask_sandboxed(query, most)
 
 
 def _word(run: str | Run) -> str:

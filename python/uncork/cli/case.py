@@ -11,9 +11,10 @@ from uncork import cases
 from uncork.analysis.log.half import log_half
 from uncork.cli import console
 from uncork.cli.pages import Form, check_page, chosen_form, write_forms, write_pages
-from uncork.cli.run import measure, parse_expectations, start_of
+from uncork.cli.run import measure, parse_expectations, report_form, start_of
 from uncork.cli.stored_command import redacted_command
 from uncork.report.log import case_logs as writers
+from uncork.requests.connection import measured_server
 from uncork.requests.experiment_options import CaseListOptions, CaseLogsOptions, CaseOptions
 from uncork.requests.source import Options, case_source, changes_of
 from uncork.workbench.documents.kinds import kind_named
@@ -32,6 +33,8 @@ def list_cases(_: CaseListOptions) -> None:
 
 def run_case(options: CaseOptions) -> None:
     """Run a case, and show the report."""
+    options = measured_server(options, console.asked_password)
+    form = report_form(options)
     changes = changes_of(
         [*(options.sets or ()), *(options.rows or ())],
         options.workloads,
@@ -42,7 +45,7 @@ def run_case(options: CaseOptions) -> None:
     source = case_source(options.case, changes, full=options.full)
     expectations = parse_expectations(options.expect, source)
     server = choose_server(options.dsn, options.pg_bin, options.port)
-    measure(start_of(options)(options.runs, source, server), expectations)
+    measure(start_of(options)(options.runs, source, server), expectations, form, options.html)
 
 
 def case_logs(options: CaseLogsOptions) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import math
 import os
 import time
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.table import Table
 
+from uncork.errors import UsageError
 from uncork.model.units import count_words, format_duration
 
 if TYPE_CHECKING:
     from uncork.experiment.plan.forecast import WorkloadForecast
     from uncork.experiment.plan.order import PlanDocument
+    from uncork.requests.connection import PasswordOptions
 
-__all__ = ["Pace", "forecast_words", "note", "output", "progress", "show_plan", "talk"]
+__all__ = ["Pace", "asked_password", "forecast_words", "note", "output", "progress", "show_plan", "talk"]
 
 _EVERY_S: Final = 10.0
 """Least time between lines of progress where standard error is not a terminal, in seconds."""
@@ -36,6 +39,30 @@ class _StreamConsole(Console):
 
 output = _StreamConsole(highlight=False)
 talk = _StreamConsole(stderr=True, highlight=False)
+
+
+def asked_password(options: PasswordOptions) -> str | None:
+    """Ask for a password on the terminal, if the options say so; return None if they do not.
+
+    Raises:
+        UsageError: if there is no terminal, or nothing was typed.
+    """
+    if not options.password:
+        return None
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError as error:
+        raise UsageError(
+            "-W/--password asks on a terminal, and there is none: set PGPASSWORD, or write a password file "
+            "(.pgpass)"
+        ) from error
+    try:
+        password = getpass.getpass("Password: ")
+    except EOFError:
+        password = ""
+    if not password:
+        raise UsageError("no password was typed: try again, or leave out -W/--password")
+    return password
 
 
 def note(text: str) -> None:

@@ -15,6 +15,7 @@ from uncork.cli.run import run_session
 from uncork.errors import UsageError
 from uncork.load.sql import build_facts
 from uncork.model.units import format_duration
+from uncork.requests.connection import measured_server
 from uncork.requests.experiment_options import DoctorOptions
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import changes_of
@@ -32,6 +33,7 @@ __all__ = ["doctor"]
 
 def doctor(options: DoctorOptions) -> None:
     """Measure the resolution of this machine, or run the self-test, and show the result."""
+    options = measured_server(options, console.asked_password)
     server = choose_server(options.dsn, options.pg_bin, options.port)
     if options.self_test:
         if options.as_json:

@@ -10,6 +10,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "run": (
         "uncork run question.toml",
         "uncork run question.toml --set rows=10000 --budget 10min",
+        "uncork run question.toml --json --html report.html > result.json",
         "uncork run question.toml --hosts 8 --cluster auto",
         "uncork run --resume last",
     ),
@@ -107,6 +108,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "uncork serve --open",
         "uncork serve --host 0.0.0.0 --token-file /etc/uncork/token --name bench.example.org",
     ),
+    "mcp": ("uncork mcp", "uncork mcp --runs s3://bench/team", "uncork mcp --allow-run"),
     "case list": ("uncork case list",),
     "case run": ("uncork case run cluster-names", "uncork case run cluster-names --full"),
     "case logs": ("uncork case logs clair",),

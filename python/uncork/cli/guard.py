@@ -18,6 +18,7 @@ from uncork.model.results.guard import GuardResult
 from uncork.report.guard.gobench import guard_gobench
 from uncork.report.guard.junit import guard_junit
 from uncork.report.guard.markdown import guard_markdown
+from uncork.requests.connection import measured_server
 from uncork.requests.guard import guard_request
 from uncork.requests.guard_options import GuardOptions
 from uncork.store.layout import write_atomically
@@ -31,6 +32,7 @@ __all__ = ["guard"]
 
 def guard(options: GuardOptions) -> None:
     """Guard, show the result, and raise typer.Exit with 3 or 4 unless all gates pass."""
+    options = measured_server(options, console.asked_password)
     for file in (options.junit, options.gobench, options.summary, options.html):
         check_page(file)
     form = chosen_form(as_json=options.as_json, markdown=options.markdown)

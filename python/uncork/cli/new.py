@@ -6,11 +6,13 @@ from pathlib import Path
 
 import typer
 
+from uncork.cli import console
 from uncork.errors import UsageError
 from uncork.experiment.draft import experiment_text
 from uncork.experiment.service_draft import service_text
 from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.model.units import count_words
+from uncork.requests.connection import measured_server
 from uncork.requests.experiment_options import NewOptions
 from uncork.requests.source import starter
 from uncork.store.layout import find_run, part_of, read_manifest
@@ -22,6 +24,7 @@ __all__ = ["new"]
 
 def new(options: NewOptions) -> None:
     """Write an experiment file, and print the next commands."""
+    options = measured_server(options, console.asked_password, starts=False)
     file = options.file
     if file.exists() and not options.force:
         raise UsageError(f"{file} exists; choose another name, or --force to overwrite it")

@@ -11,6 +11,7 @@ from uncork.cli import console
 from uncork.cli.run import run_session
 from uncork.errors import RunError
 from uncork.report.experiment.observer_cost import render_costs
+from uncork.requests.connection import measured_server
 from uncork.requests.experiment_options import CostOptions
 from uncork.workbench.experiment.session import choose_server, new_run
 from uncork.workbench.overhead.costs import observer_costs
@@ -22,6 +23,7 @@ __all__ = ["observe_cost"]
 
 def observe_cost(options: CostOptions) -> None:
     """Measure what each observer costs, and show the result."""
+    options = measured_server(options, console.asked_password)
     wanted = CostWanted(
         script=options.builtin,
         file=options.file,

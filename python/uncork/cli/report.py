@@ -6,7 +6,7 @@ import webbrowser
 from pathlib import Path
 
 from uncork.cli import pages
-from uncork.cli.pages import BenchForm, check_forms, check_page, chosen_form
+from uncork.cli.pages import BenchForm, Form, check_forms, check_page, chosen_form
 from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import UsageError
 from uncork.model.results.experiment import RunResult
@@ -45,13 +45,15 @@ def report(options: ReportOptions) -> None:
         webbrowser.open((options.html or folder / "report.html").resolve().as_uri())
 
 
-def write_reports(folder: Path) -> RunResult:
-    """Write an experiment's report into its folder (HTML, Markdown, JSON), show it, and print its path.
+def write_reports(folder: Path, form: Form, page: Path | None) -> RunResult:
+    """Write an experiment's report into its folder (HTML, Markdown, JSON), and print it in a form.
+
+    `page` names another file for the HTML page.
 
     Raises:
         StoreError: if the run is damaged or the report cannot be written.
     """
     row: Kind[RunResult] = kind_named("experiment")
     result = row.read(folder)
-    pages.report(row, folder, result, "terminal", None)
+    pages.report(row, folder, result, form, page)
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 
@@ -12,12 +13,14 @@ from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.load.cluster import confirm_cluster
 from uncork.cli.next_step import say_next
+from uncork.cli.pages import Form, check_page, chosen_form
 from uncork.cli.progress import progress_view
 from uncork.cli.report import write_reports
 from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import RunError, UsageError
 from uncork.experiment.plan.order import plan_warnings
-from uncork.requests.experiment_options import PlanOptions, RerunOptions, RunOptions
+from uncork.requests.connection import measured_server
+from uncork.requests.experiment_options import CaseOptions, PlanOptions, RerunOptions, RunOptions
 from uncork.requests.hosts import HostOptions, host_request
 from uncork.requests.source import Source, changes_of, file_source, run_source
 from uncork.store.layout import find_run
@@ -26,11 +29,13 @@ from uncork.workbench.experiment.checking import checked_plan
 from uncork.workbench.experiment.gate import Expectation, check, parse_expectation
 from uncork.workbench.experiment.session import ExperimentSession, Start, choose_server, new_run, resume_run
 
-__all__ = ["measure", "parse_expectations", "plan", "rerun", "run", "run_session", "start_of"]
+__all__ = ["measure", "parse_expectations", "plan", "report_form", "rerun", "run", "run_session", "start_of"]
 
 
 def run(options: RunOptions) -> None:
     """Run an experiment, or continue a run, and show the report."""
+    options = measured_server(options, console.asked_password)
+    form = report_form(options)
     changes = changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
     server = choose_server(options.dsn, options.pg_bin, options.port)
     if options.resume is not None:
@@ -52,6 +57,8 @@ def run(options: RunOptions) -> None:
     measure(
         start(options.runs, source, server) if folder is None else resume_run(folder, source, server),
         expectations,
+        form,
+        options.html,
     )
 
 
@@ -77,6 +84,8 @@ def start_of(options: HostOptions) -> Start:
 
 def rerun(options: RerunOptions) -> None:
     """Run a stored run's experiment again, and show the report."""
+    options = measured_server(options, console.asked_password)
+    form = report_form(options)
     reader = RunReader(find_run(options.runs, options.run))
     note_skipped(options.runs, options.run)
     source = run_source(reader, changes_of(None, None, options.budget, options.precision, options.seed))
@@ -89,7 +98,17 @@ def rerun(options: RerunOptions) -> None:
     expectations = parse_expectations(options.expect, source)
     server = choose_server(options.dsn, options.pg_bin, options.port)
     _warn(source)
-    measure(start_of(options)(options.runs, source, server), expectations)
+    measure(start_of(options)(options.runs, source, server), expectations, form, options.html)
+
+
+def report_form(options: RunOptions | RerunOptions | CaseOptions) -> Form:
+    """Return the form in which the report is printed.
+
+    Raises:
+        UsageError: if two forms are requested, or the folder of the HTML page does not exist.
+    """
+    check_page(options.html)
+    return chosen_form(as_json=options.as_json, markdown=options.markdown)
 
 
 def _warn(source: Source) -> None:
@@ -100,6 +119,7 @@ def _warn(source: Source) -> None:
 
 def plan(options: PlanOptions) -> None:
     """Show what an experiment file would run."""
+    options = measured_server(options, console.asked_password)
     changes = changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed)
     server = choose_server(options.dsn, options.pg_bin)
     document = checked_plan(options.runs, file_source(options.file, changes), server, str(options.file))
@@ -115,18 +135,21 @@ def parse_expectations(expect: list[str] | None, source: Source) -> list[Expecta
     return [parse_expectation(text, list(spec.variants), spec.baseline) for text in expect or ()]
 
 
-def measure(session: ExperimentSession, expectations: list[Expectation]) -> None:
-    """Run a session with a progress view, write and show its report, and check expectations.
+def measure(
+    session: ExperimentSession, expectations: list[Expectation], form: Form, page: Path | None
+) -> None:
+    """Run a session with a progress view, write and print its report, and check expectations.
 
-    A run that breaks off still gets a report if anything was measured; its error decides the exit status.
+    The report is printed in `form`; `page` names another file for the HTML page. A run that breaks off still
+    gets a report if anything was measured; its error decides the exit status.
     """
     try:
         run_session(session)
     except (RunError, KeyboardInterrupt):
         if session.measured():
-            write_reports(session.folder)
+            write_reports(session.folder, form, page)
         raise
-    status, sentences = check(write_reports(session.folder), expectations)
+    status, sentences = check(write_reports(session.folder, form, page), expectations)
     for sentence in sentences:
         console.note(sentence)
     say_next(session.folder.parent)

@@ -183,6 +183,11 @@ VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
             "uncork.cli.serve:serve",
             "uncork.requests.stored_options:ServeOptions",
         ),
+        "mcp": Verb(
+            "Serve the stored runs to a language model's client, by the Model Context Protocol.",
+            "uncork.cli.runs.mcp:mcp",
+            "uncork.requests.stored_options:McpOptions",
+        ),
         "sql": Verb(
             "Query a stored run, or all runs, in SQL; without a query, list the tables that have rows.",
             "uncork.cli.sql:sql",

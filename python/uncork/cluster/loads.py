@@ -165,8 +165,7 @@ class ClusterLoad:
     def _start(self, conductor: Conductor) -> None:
         """Give all parts their start. From now on, the run is kept whatever happens."""
         job = self._plan.job
-        warm_up_ns = job.spec.warmup_ns if isinstance(job, HttpJob) else 0
-        self.start_ns = conductor.start(self._plan.size.connections, warm_up_ns)
+        self.start_ns = conductor.start(self._plan.size.connections, job.spec.warmup_ns)
         self.record.keep = True
         options = {**self.record.manifest.options, "measured_us": self.start_ns // 1000}
         self.record.change(started_at=now_text(), options=options)

@@ -24,6 +24,11 @@ def portable_sql(job: LoadJob, address: Address, request: ClusterRequest) -> Loa
         UsageError: if the connection string has a password, and the cluster is another.
     """
     refuse_password(job.server.dsn or job.server.database or "", request)
+    if job.server.password is not None and not request.own:
+        raise UsageError(
+            "a password is not sent to the cluster: leave out -W/--password, and set PGPASSWORD where Ray is "
+            "started on each node, or write a password file (.pgpass) there"
+        )
     usual = str(Path.home() / ".postgresql")
 
     def named(path: str | None) -> str | None:

@@ -27,7 +27,7 @@ from uncork.errors import ConnectError, UsageError
 from uncork.model.extras import install_command
 from uncork.model.server import LOAD_APPLICATION
 
-__all__ = ["Address", "resolve"]
+__all__ = ["Address", "composed", "is_conninfo", "resolve"]
 
 CONNECT_TIMEOUT_NS = 10_000_000_000
 """The default connect timeout; libpq would wait forever."""
@@ -148,6 +148,7 @@ def resolve(
     port: int | None = None,
     user: str | None = None,
     dbname: str | None = None,
+    password: str | None = None,
 ) -> Address:
     """Resolve a URI or key=value string to one server. Keyword arguments override the string.
 
@@ -158,7 +159,7 @@ def resolve(
         ConnectError: if the string, a service or a file is invalid.
         UsageError: if an option demands something that the load engine does not support.
     """
-    known = _resolved(conninfo, host=host, port=port, user=user, dbname=dbname)
+    known = _resolved(conninfo, host=host, port=port, user=user, dbname=dbname, password=password)
     for option in ("host", "hostaddr", "port"):
         if "," in known.get(option, ""):
             raise UsageError(
@@ -191,19 +192,30 @@ def resolve(
     return address
 
 
+def is_conninfo(text: str) -> bool:
+    """Say whether a text is a URI or key=value pairs, and not only the name of a database, as libpq does."""
+    return re.match(r"postgres(ql)?://|[^/]*=", text) is not None
+
+
+def composed(conninfo: str = "", **words: str | int | None) -> str:
+    """Return a connection string with options changed; None leaves an option as it is.
+
+    Raises:
+        ConnectError: if the string is invalid.
+    """
+    try:
+        return make_conninfo(conninfo, **{name: value for name, value in words.items() if value is not None})
+    except psycopg.ProgrammingError as error:
+        message = f"the connection string is not valid: {_without_secrets(str(error))}; "
+        raise ConnectError(f'{message}write postgresql://user@host/database or "host=… dbname=…"') from None
+
+
 def _resolved(conninfo: str, **words: str | int | None) -> dict[str, str]:
     """Let libpq resolve the options; return the values it found, without empty ones."""
     if pq.version() < _LAST_OPTION_SINCE:
         newer = install_command("psycopg[binary]")
         raise UsageError(f"libpq {pq.version() // 10000} is too old; install a newer one: {newer}")
-    try:
-        request = make_conninfo(
-            conninfo, **{name: value for name, value in words.items() if value is not None}
-        )
-        text = make_conninfo(request, **{_LAST_OPTION: "to go no further"})
-    except psycopg.ProgrammingError as error:
-        message = f"the connection string is not valid: {_without_secrets(str(error))}; "
-        raise ConnectError(f'{message}write postgresql://user@host/database or "host=… dbname=…"') from None
+    text = composed(composed(conninfo, **words), **{_LAST_OPTION: "to go no further"})
     connection = pq.PGconn.connect_start(text.encode())
     try:
         complaint = " ".join(connection.error_message.decode(errors="replace").split())

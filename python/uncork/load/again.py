@@ -33,6 +33,7 @@ def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
         connect_each=plan["connect_each"],
         operations_each=each if shared is None else shared // plan["clients"],
         duration_ns=stop.get("duration_ns"),
+        warmup_ns=plan.get("warmup_ns", 0),  # runs of older versions do not have it
     )
 
 

@@ -13,6 +13,7 @@ from uncork import _native
 from uncork.load.parts import Lease, part_deadline_ns, part_plan
 from uncork.load.run import GRACE_NS, INTERVAL_NS, UNBOUNDED_NS, arrivals_plan, run_plan
 from uncork.load.sampler import sampler_plan, trial_watch
+from uncork.load.warmup import after_warm_up
 from uncork.model.http import HttpSpec, Request, Variable
 from uncork.model.load import LoadMeasurement, LoadProgress
 from uncork.model.redaction import (
@@ -51,7 +52,11 @@ def run_http(
     Raises:
         LoadError: if a request cannot be sent; then nothing was sent.
     """
-    return run_plan(http_plan(spec, watch), progress, lease)
+
+    def send(one: HttpSpec, show: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
+        return run_plan(http_plan(one, watch), show, lease)
+
+    return after_warm_up(spec, send, progress)
 
 
 def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
@@ -87,7 +92,7 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
         "connect_each": spec.connect_each,
         "warmup_ns": spec.warmup_ns,
         "stop": _stop(spec),
-        "deadline_ns": part_deadline_ns(spec.part, _deadline_ns(spec)),
+        "deadline_ns": part_deadline_ns(spec.part, _deadline_ns(spec), spec.warmup_ns),
         "sample": sampler_plan([*watch, *trial_watch(None)]),
         "interval_ns": INTERVAL_NS,
         "progress_intervals": spec.progress_s or 0,
@@ -181,7 +186,7 @@ def _stop(spec: HttpSpec) -> dict[str, int]:
 
 
 def _deadline_ns(spec: HttpSpec) -> int:
-    """Return the total time limit, which includes the timeout of requests still running at the end."""
+    """Return the time limit after the warm-up; it includes the timeout of requests that run at the end."""
     if spec.duration_ns is None:
         return UNBOUNDED_NS
-    return spec.warmup_ns + spec.duration_ns + spec.connect_timeout_ns + (spec.request_timeout_ns or GRACE_NS)
+    return spec.duration_ns + spec.connect_timeout_ns + (spec.request_timeout_ns or GRACE_NS)

@@ -65,12 +65,15 @@ def planned_operations(plan: Mapping[str, Any]) -> int | None:
     return _native.planned_operations(json.dumps(plan).encode())
 
 
-def part_deadline_ns(part: LoadPart | None, deadline_ns: int) -> int:
-    """Return the time limit of a load, from now: later by the time until its start, and at its hard end."""
+def part_deadline_ns(part: LoadPart | None, deadline_ns: int, warmup_ns: int = 0) -> int:
+    """Return the time limit of a load, from now: later by the time until its start, and at its hard end.
+
+    `deadline_ns` counts from the start, which comes after a warm-up of `warmup_ns`.
+    """
     if part is None:
-        return deadline_ns
-    wait_ns = 0 if part.start_at_ns is None else max(0, part.start_at_ns - time.time_ns())
-    return wait_ns + min(deadline_ns, part.end_after_ns or deadline_ns)
+        return warmup_ns + deadline_ns
+    wait_ns = 0 if part.start_at_ns is None else part.start_at_ns - time.time_ns()
+    return max(wait_ns, warmup_ns) + min(deadline_ns, part.end_after_ns or deadline_ns)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pyarrow as pa
 from uncork import _native
 from uncork.load.parts import Lease, part_deadline_ns, part_plan
 from uncork.load.sampler import sampler_plan, system_series, trial_watch
+from uncork.load.warmup import after_warm_up
 from uncork.model.load import (
     Arrivals,
     IntervalStatus,
@@ -71,13 +72,17 @@ def run_load(
     """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
     `pid` is the postmaster's, if its processor time can be read here. `progress` is called in its own thread,
-    every `spec.progress_s` seconds, by default every second. A part of a load with a lease ends unless
-    `lease` is renewed.
+    every `spec.progress_s` seconds, by default every second, but not during the warm-up. A part of a load
+    with a lease ends unless `lease` is renewed.
 
     Raises:
         LoadError: if a script is invalid; then nothing was sent.
     """
-    return run_plan(load_plan(spec, connection, pid=pid), progress, lease)
+
+    def send(one: LoadSpec, show: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
+        return run_plan(load_plan(one, connection, pid=pid), show, lease)
+
+    return after_warm_up(spec, send, progress)
 
 
 def run_plan(
@@ -129,10 +134,12 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         "on_lost": "reconnect",
         "connect_each": spec.connect_each,
         "prepare": "first use",
-        "warmup_operations": 0,
+        "warmup_ns": spec.warmup_ns,
         "stop": _stop(spec),
         "deadline_ns": part_deadline_ns(
-            spec.part, UNBOUNDED_NS if spec.duration_ns is None else spec.duration_ns + GRACE_NS
+            spec.part,
+            UNBOUNDED_NS if spec.duration_ns is None else spec.duration_ns + GRACE_NS,
+            spec.warmup_ns,
         ),
         "digest": "none",
         "watch_pid": pid,

@@ -131,7 +131,8 @@ class HttpSpec:
     """A load by HTTP to send.
 
     `operations` (of all clients together) and `duration_ns` exclude each other; one of them is given, except
-    for a trace, which may end with its last arrival. A `request_timeout_ns` of None means no limit. Each
+    for a trace, which may end with its last arrival. For `warmup_ns` before that, the load is sent but not
+    counted. A `request_timeout_ns` of None means no limit. Each
     client sends the requests of `login` once, before its first operation. With `cookies` it keeps the cookies
     that answers set. With `in_order` it sends the requests in their order, over and over. `environment` has
     the values of ``${NAME}``, which are secret. For `part`, see `LoadSpec`.

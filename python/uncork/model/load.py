@@ -156,9 +156,10 @@ class LoadSpec:
     """A load to send.
 
     `operations_each` (of each client) and `duration_ns` exclude each other; one of them is given, except for
-    a trace, which may end with its last arrival. `arrivals` of None is a closed loop. `max_tries` of 0 means
-    no limit. `progress_s` of None reports no progress. With a `part`, this process sends only that part:
-    clients, counts and rates are of the whole load, threads of this process.
+    a trace, which may end with its last arrival. For `warmup_ns` before that, the load is sent but not
+    counted. `arrivals` of None is a closed loop. `max_tries` of 0 means no limit. `progress_s` of None means
+    no progress. With a `part`, this process sends only that part: clients, counts and rates are of the whole
+    load, threads of this process.
     """
 
     scripts: tuple[LoadScript, ...]
@@ -175,6 +176,7 @@ class LoadSpec:
     connect_each: bool = False
     operations_each: int | None = None
     duration_ns: int | None = None
+    warmup_ns: int = 0
     log: LoadLog | None = None
     progress_s: int | None = None
     part: LoadPart | None = None

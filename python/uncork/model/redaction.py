@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import unquote
 
 __all__ = [
     "NOT_STORED",
@@ -19,6 +20,7 @@ __all__ = [
     "without_body_secrets",
     "without_header_secret",
     "without_literal_secrets",
+    "without_password",
     "without_secrets",
 ]
 
@@ -72,6 +74,21 @@ def redact(conninfo: str, hidden: str = "***") -> str:
         without = re.sub(r"(://[^:/@\s]*):[^@\s]*@", rf"\1:{hidden}@", conninfo)
         return re.sub(r"(password=)[^\s&]+", rf"\1{hidden}", without, flags=re.IGNORECASE)
     return _PASSWORD.sub(rf"\1{hidden}", conninfo)
+
+
+def without_password(text: str, conninfo: str, hidden: str = "***") -> str:
+    """Replace the password of a connection string wherever it stands in a text, also with its escapes."""
+    for quoted in (*re.findall(r"://[^:/@\s]*:([^@\s]*)@", conninfo), *_passwords(conninfo)):
+        plain = re.sub(r"\\(.)", r"\1", quoted.strip("'"))
+        for written in {quoted, plain, unquote(quoted)} - {"", hidden}:
+            text = text.replace(written, hidden)
+    return text
+
+
+def _passwords(conninfo: str) -> list[str]:
+    """Return the values of the key ``password`` in a connection string, as written."""
+    values = (found[2] for found in _PASSWORD.finditer(conninfo))
+    return [value.partition("&")[0] if _URI.match(conninfo.lstrip()) else value for value in values]
 
 
 def redact_word(word: str, hidden: str = "***") -> str:

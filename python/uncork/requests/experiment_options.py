@@ -11,7 +11,20 @@ from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import parse_share
 from uncork.requests.hosts import Confirmed, HostCluster, HostCount, HostServers
 from uncork.requests.option import Kind, Opt, duration, opt, pair, whole, with_unit
-from uncork.requests.shared_options import AsJson, Html, Markdown, Quiet, Runs
+from uncork.requests.shared_options import (
+    CONNECT,
+    AsJson,
+    AskPassword,
+    DatabaseName,
+    Html,
+    Markdown,
+    NeverAsk,
+    Quiet,
+    Runs,
+    ServerHost,
+    ServerUser,
+    WatchedPort,
+)
 
 __all__ = [
     "CaseListOptions",
@@ -117,6 +130,7 @@ ServerDsn = Annotated[
         "--dsn CONNINFO",
         "Measure on this running server, in databases created for the run: a URI or key=value pairs. PG* "
         "variables, service files and .pgpass apply.",
+        panel=CONNECT,
         python="Connection string of a running server to measure on. Default: start a server.",
     ),
 ]
@@ -125,12 +139,24 @@ ServerBinaries = Annotated[
     Opt(
         "--pg-bin DIR",
         "Start the server from the PostgreSQL binaries in DIR instead of the bundled ones.",
+        panel=CONNECT,
         python="Folder of the PostgreSQL binaries to start. Default: the bundled ones.",
     ),
 ]
 ServerPort = Annotated[
     int | None,
-    Opt("--port PORT", "TCP port of the started server. Default: a free port.", whole(1024, 65535)),
+    Opt(
+        "-p, --port PORT",
+        "Port of the running server that -h, -U or -d names; otherwise TCP port of the started server. "
+        "Default: a free port.",
+        whole(1024, 65535),
+        CONNECT,
+        python="TCP port of the started server. Default: a free port.",
+    ),
+]
+StartedPort = Annotated[
+    int | None,
+    Opt("--port PORT", "TCP port of the started server. Default: a free port.", whole(1024, 65535), CONNECT),
 ]
 Expect = Annotated[
     list[str] | None,
@@ -153,6 +179,11 @@ class RunOptions:
     precision: Precision = None
     seed: Seed = None
     dsn: ServerDsn = None
+    host: ServerHost = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     pg_bin: ServerBinaries = None
     port: ServerPort = None
     resume: str | None = opt("--resume RUN", "Continue an interrupted run: its id, or last.")
@@ -161,6 +192,9 @@ class RunOptions:
     cluster: HostCluster = None
     host_dsn: HostServers = None
     yes: Confirmed = False
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
     runs: Runs = DEFAULT_RUNS
 
 
@@ -173,6 +207,11 @@ class RerunOptions:
     precision: Precision = None
     seed: Seed = None
     dsn: ServerDsn = None
+    host: ServerHost = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     pg_bin: ServerBinaries = None
     port: ServerPort = None
     expect: Expect = None
@@ -180,6 +219,9 @@ class RerunOptions:
     cluster: HostCluster = None
     host_dsn: HostServers = None
     yes: Confirmed = False
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
     runs: Runs = DEFAULT_RUNS
 
 
@@ -201,7 +243,13 @@ class PlanOptions:
     precision: Precision = None
     seed: Seed = None
     dsn: ServerDsn = None
+    host: ServerHost = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     pg_bin: ServerBinaries = None
+    port: ServerPort = None
     as_json: AsJson = False
     runs: Runs = DEFAULT_RUNS
 
@@ -253,6 +301,12 @@ class NewOptions:
         "Read the tables' definitions and statistics from this database; the connection only reads. For a "
         "service: the database to copy. Default: the load's --postgres.",
     )
+    host: ServerHost = None
+    port: WatchedPort = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     runs: Runs = DEFAULT_RUNS
 
 
@@ -283,6 +337,11 @@ class CaseOptions:
     precision: Precision = None
     seed: Seed = None
     dsn: ServerDsn = None
+    host: ServerHost = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     pg_bin: ServerBinaries = None
     port: ServerPort = None
     expect: Expect = None
@@ -290,6 +349,9 @@ class CaseOptions:
     cluster: HostCluster = None
     host_dsn: HostServers = None
     yes: Confirmed = False
+    as_json: AsJson = False
+    markdown: Markdown = False
+    html: Html = None
     runs: Runs = DEFAULT_RUNS
 
 
@@ -306,7 +368,7 @@ class CaseLogsOptions:
     logs: Path | None = opt("--logs DIR", "Keep both logs in DIR.")
     top: int = opt("--top N", "Number of templates to show in the terminal. Default: 5.", default=5)
     pg_bin: ServerBinaries = None
-    port: ServerPort = None
+    port: StartedPort = None
     as_json: AsJson = False
     markdown: Markdown = False
     html: Html = None
@@ -335,6 +397,11 @@ class DoctorOptions:
         python='Maximum duration. Default: ``"60s"``.',
     )
     dsn: ServerDsn = None
+    host: ServerHost = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     pg_bin: ServerBinaries = None
     port: ServerPort = None
     as_json: AsJson = False
@@ -380,6 +447,11 @@ class CostOptions:
     seed: int = opt("--seed NUM", f"{SEED} Default: 1.", whole(0, 2**64 - 1), default=1)
     idle: bool = opt("--idle/--no-idle", "Measure an idle server too.", show_default=True, default=True)
     dsn: ServerDsn = None
+    host: ServerHost = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     pg_bin: ServerBinaries = None
     port: ServerPort = None
     as_json: AsJson = False

@@ -20,7 +20,17 @@ from uncork.requests.experiment_options import (
 )
 from uncork.requests.hosts import Confirmed, HostCluster, HostCount, HostServers
 from uncork.requests.option import Kind, duration, opt, pair, whole
-from uncork.requests.shared_options import AsJson, Html, Markdown, Runs
+from uncork.requests.shared_options import (
+    AsJson,
+    AskPassword,
+    DatabaseName,
+    Html,
+    Markdown,
+    NeverAsk,
+    Runs,
+    ServerHost,
+    ServerUser,
+)
 
 __all__ = ["GuardOptions"]
 
@@ -99,6 +109,11 @@ class GuardOptions:
         python="Run of an interrupted guard to continue, instead of a target.",
     )
     dsn: ServerDsn = None
+    host: ServerHost = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     pg_bin: ServerBinaries = None
     port: ServerPort = None
     stored: bool = opt("--stored", "Stored load: judge it as stored, without measuring again.", default=False)

@@ -20,7 +20,7 @@ from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import SweepRequest
 from uncork.requests.part import part_given, read_cluster, read_part
 from uncork.requests.sweep import SweepOptions, most_clients
-from uncork.requests.words import advise_contradictions, read_arrivals, refuse
+from uncork.requests.words import advise_contradictions, read_arrivals, refuse, warm_up_contradictions
 
 __all__ = ["cluster_of_http", "read_http", "sweep_of_http"]
 
@@ -106,6 +106,7 @@ def read_http(
         ),
     )
     refuse(_contradictions(options, spec))
+    refuse(warm_up_contradictions(spec))
     return spec
 
 

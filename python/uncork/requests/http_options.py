@@ -28,6 +28,7 @@ from uncork.requests.load_options import (
     RunsOutput,
     SweepBudget,
     Verify,
+    WarmUp,
 )
 from uncork.requests.option import Kind, choice, duration, number, opt, pair, whole
 from uncork.requests.part import (
@@ -213,7 +214,7 @@ class HttpOptions:
         _TIME,
         python='Duration of the load, such as ``"30s"``.',
     )
-    warm_up: int | None = _when("--warm-up-time TIME", "Load this long before measuring.", _TIME)
+    warm_up: WarmUp = None
     rps: float | None = _when("--rps NUM", "Open loop: start NUM requests a second for each client.", _RATE)
     rate: float | None = _when(
         "-R, --rate NUM",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from uncork.engines.conninfo import Address, resolve
+from uncork.engines.conninfo import Address, is_conninfo, resolve
 from uncork.model.http import HttpSpec
 from uncork.model.load import LoadSpec
 from uncork.model.sweep import SweepSpec
@@ -39,6 +38,7 @@ class ServerOptions:
     port: int | None = None
     user: str | None = None
     database: str | None = None
+    password: str | None = field(default=None, repr=False)
     embedded: bool = False
     binaries: Path | None = None
 
@@ -49,9 +49,16 @@ class ServerOptions:
             ConnectError, UsageError: if they are invalid, or require a feature that load does not support.
         """
         conninfo, database = self.dsn or "", self.database
-        if database is not None and re.match(r"postgres(ql)?://|[^/]*=", database):
+        if database is not None and is_conninfo(database):
             conninfo, database = database, None
-        return resolve(conninfo, host=self.host, port=self.port, user=self.user, dbname=database)
+        return resolve(
+            conninfo,
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            dbname=database,
+            password=self.password,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from uncork.requests.option import Opt, duration
 from uncork.requests.shared_options import RUNS_HELP
 
 __all__ = [
-    "CONNECT",
     "HOW",
     "INITIALIZE",
     "OUTPUT",
@@ -28,9 +27,10 @@ __all__ = [
     "RunsOutput",
     "SweepBudget",
     "Verify",
+    "WarmUp",
 ]
 
-CONNECT, WHAT, HOW, WHEN = "Where to connect", "What to send", "How to send it", "When and how long"
+WHAT, HOW, WHEN = "What to send", "How to send it", "When and how long"
 WATCH = "What to watch"
 SWEEP, OUTPUT, INITIALIZE = "Load sweep", "Output", "Initialization (-i), as in pgbench -i"
 
@@ -45,6 +45,16 @@ Advise = Annotated[
         "--advise",
         "Afterwards, send the load for 5 s more while uncork watches the database, and name what is wrong "
         "with it and what to change.",
+    ),
+]
+WarmUp = Annotated[
+    int | None,
+    Opt(
+        "--warmup, --warm-up-time TIME",
+        "First send the load for TIME without counting it.",
+        duration(),
+        panel=WHEN,
+        python='Time to send the load before it is measured, such as ``"5s"``; nothing of that is counted.',
     ),
 ]
 Objective = Annotated[

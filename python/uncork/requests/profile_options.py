@@ -9,10 +9,23 @@ from typing import Final, Literal, get_args
 
 from uncork.model.results.stacks import ProfileFormat
 from uncork.model.stored_run import DEFAULT_RUNS
-from uncork.requests.load_options import CONNECT
 from uncork.requests.log_filter import name_pattern, time_of_day
 from uncork.requests.option import Location, choice, duration, opt, pair, size, whole
-from uncork.requests.shared_options import AsJson, Full, Html, Markdown, Quiet, Runs, Top
+from uncork.requests.shared_options import (
+    AsJson,
+    AskPassword,
+    DatabaseName,
+    Full,
+    Html,
+    Markdown,
+    NeverAsk,
+    Quiet,
+    Runs,
+    ServerHost,
+    ServerUser,
+    Top,
+    WatchedPort,
+)
 
 __all__ = [
     "AdviseOptions",
@@ -24,7 +37,6 @@ __all__ = [
     "LogOptions",
 ]
 
-_connect = partial(opt, panel=CONNECT)
 _filter = partial(opt, panel="Filters")
 _cure = partial(opt, panel="Copy and measurements")
 _FORMATS: Final = get_args(ProfileFormat)
@@ -162,9 +174,12 @@ class DatabaseOptions:
         "Database, or connection string: a URI or key=value pairs. PG* variables, service files and "
         ".pgpass apply.",
     )
-    host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
-    port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
-    user: str | None = _connect("-U, --username USER", "Role to connect as.")
+    host: ServerHost = None
+    port: WatchedPort = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     lasting: int = opt(
         "--for TIME",
         'Duration of the profile, such as "10min". Default: 60s.',
@@ -204,9 +219,16 @@ class CpuOptions:
     )
     postgres: str | None = opt(
         "--postgres DSN",
-        "Profile the processes of this server, by session. DSN is a URI or key=value pairs.",
+        "Profile the processes of this server, by session. DSN is a URI or key=value pairs; -h, -p, -U and "
+        "-d name the server, too.",
         python="Connection string of a server whose processes to profile, by session.",
     )
+    host: ServerHost = None
+    port: WatchedPort = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     command: bool = opt(
         "--command", "Run COMMAND, which must come last, and profile it until it exits.", default=False
     )
@@ -267,9 +289,12 @@ class AdviseOptions:
         "s3://BUCKET/PREFIX), and stored runs (an id, a name, or last), in any combination. Default: watch "
         "the server of the PG* variables.",
     )
-    host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
-    port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
-    user: str | None = _connect("-U, --username USER", "Role to connect as.")
+    host: ServerHost = None
+    port: WatchedPort = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     lasting: int = opt(
         "--for TIME",
         'How long to watch a server, such as "10min". Default: 60s.',
@@ -309,9 +334,12 @@ class CaptureOptions:
     output: Path = opt(
         "-o, --output DIR", "Write to the new folder DIR. Default: workload.", default=Path("workload")
     )
-    host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
-    port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
-    user: str | None = _connect("-U, --username USER", "Role to connect as.")
+    host: ServerHost = None
+    port: WatchedPort = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     lasting: int = opt(
         "--for TIME",
         'How long to watch a server, such as "10min". Default: 60s.',
@@ -337,9 +365,12 @@ class CureOptions:
         "A connection string of the database (a URI or key=value pairs), and stored runs of `profile db`, "
         "`profile service` or `profile logs`. Without a stored watch, the server is watched first.",
     )
-    host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
-    port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
-    user: str | None = _connect("-U, --username USER", "Role to connect as.")
+    host: ServerHost = None
+    port: WatchedPort = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     lasting: int = opt(
         "--for TIME",
         'How long to watch the server, such as "10min". Default: 60s.',

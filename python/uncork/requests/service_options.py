@@ -10,12 +10,27 @@ from typing import Final
 
 from uncork.errors import UsageError
 from uncork.model.stored_run import DEFAULT_RUNS
+from uncork.requests.connection import AskPassword as AskPasswordOf
+from uncork.requests.connection import named, refuse_asking, watched_server
 from uncork.requests.http import read_http
 from uncork.requests.http_options import HEADER, VARIABLE, HttpOptions
-from uncork.requests.jobs import ServerOptions, ServiceJob
+from uncork.requests.jobs import ServiceJob
 from uncork.requests.load_options import HOW, WHAT
 from uncork.requests.option import Location, duration, opt, whole
-from uncork.requests.shared_options import AsJson, Full, Html, Markdown, Quiet, Runs
+from uncork.requests.shared_options import (
+    AsJson,
+    AskPassword,
+    DatabaseName,
+    Full,
+    Html,
+    Markdown,
+    NeverAsk,
+    Quiet,
+    Runs,
+    ServerHost,
+    ServerUser,
+    WatchedPort,
+)
 
 __all__ = ["ServiceOptions", "service_job"]
 
@@ -44,9 +59,15 @@ class ServiceOptions:
     )
     postgres: str | None = _watch(
         "--postgres CONNINFO",
-        "The PostgreSQL server behind the service.",
+        "The PostgreSQL server behind the service; -h, -p, -U and -d name it, too.",
         python="Connection string of the PostgreSQL server behind the service.",
     )
+    host: ServerHost = None
+    port: WatchedPort = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     pids: list[int] | None = _watch(
         "--pid PID",
         "A process of the service, with its children. Default: local processes that listen on the port.",
@@ -93,11 +114,12 @@ def service_job(
     environment: Mapping[str, str],
     seed: int,
     command: str,
+    ask: AskPasswordOf = lambda _: None,
 ) -> ServiceJob:
     """Return the profile that the options ask for.
 
     `read` reads a file, `environment` has the values of ``${NAME}`` in a requests file, and `command` repeats
-    the profile.
+    the profile. `ask` asks for a password.
 
     Raises:
         UsageError: if an option is invalid or contradicts another.
@@ -105,8 +127,10 @@ def service_job(
     """
     if options.lasting < _LEAST_NS:
         raise UsageError("--for: a profile needs at least 4s, to send each request alone and all together")
-    if options.watch_only and options.postgres is None:
-        raise UsageError("--watch-only: name the database to watch with --postgres")
+    connects = options.postgres is not None or named(options)
+    if options.watch_only and not connects:
+        raise UsageError("--watch-only: name the database to watch with --postgres or -d")
+    refuse_asking(options, connects=connects)
     spec = read_http(
         HttpOptions(
             urls=options.urls,
@@ -126,7 +150,7 @@ def service_job(
     )
     return ServiceJob(
         spec=spec,
-        postgres=None if options.postgres is None else ServerOptions(database=options.postgres).address(),
+        postgres=watched_server(options, options.postgres, ask).address() if connects else None,
         pids=tuple(dict.fromkeys(options.pids or ())),
         seconds=options.lasting / 1e9,
         send=not options.watch_only,

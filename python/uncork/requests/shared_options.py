@@ -5,9 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-from uncork.requests.option import Opt
+from uncork.requests.option import Opt, whole
 
-__all__ = ["RUNS_HELP", "AsJson", "Full", "Html", "Markdown", "Quiet", "Runs", "Top"]
+__all__ = [
+    "CONNECT",
+    "RUNS_HELP",
+    "AsJson",
+    "AskPassword",
+    "DatabaseName",
+    "Full",
+    "Html",
+    "Markdown",
+    "NeverAsk",
+    "Quiet",
+    "Runs",
+    "ServerHost",
+    "ServerUser",
+    "Top",
+    "WatchedPort",
+]
 
 RUNS_HELP: Final = "Where runs are stored: a folder, or an address such as s3://BUCKET/PREFIX."
 
@@ -18,3 +34,25 @@ Html = Annotated[Path | None, Opt("--html FILE", "Write the HTML report to FILE.
 Top = Annotated[int, Opt("--top N", "Number of templates to show in the terminal. Default: 10.")]
 Full = Annotated[bool, Opt("--full", "Show all tables in the terminal.")]
 Quiet = Annotated[bool, Opt("-q, --quiet", "Do not report progress.")]
+
+
+# ---- where to connect, as psql and pg_dump name it ----
+
+CONNECT: Final = "Where to connect"
+
+ServerHost = Annotated[str | None, Opt("-h, --host HOST", "Server host or socket directory.", panel=CONNECT)]
+WatchedPort = Annotated[int | None, Opt("-p, --port PORT", "Server port.", whole(1, 65535), CONNECT)]
+"""The port of a server that a verb connects to; verbs that can start a server have `ServerPort`."""
+ServerUser = Annotated[str | None, Opt("-U, --username USER", "Role to connect as.", panel=CONNECT)]
+DatabaseName = Annotated[
+    str | None, Opt("-d, --dbname DBNAME", "Database to connect to, or a connection string.", panel=CONNECT)
+]
+AskPassword = Annotated[
+    bool,
+    Opt(
+        "-W, --password",
+        "Ask for the password on the terminal; it is never stored.",
+        panel=CONNECT,
+    ),
+]
+NeverAsk = Annotated[bool, Opt("-w, --no-password", "Never ask for a password (the default).", panel=CONNECT)]

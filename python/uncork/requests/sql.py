@@ -15,13 +15,15 @@ from typing import Final
 from uncork.errors import UsageError
 from uncork.load import builtin
 from uncork.model.load import Arrivals, ClusterRequest, LoadLog, LoadScript, LoadSpec
+from uncork.requests.connection import database_of, refuse_asking
 from uncork.requests.jobs import LoadJob, ServerOptions, SweepRequest, TablesJob, TablesOptions, Vacuum
-from uncork.requests.load_options import CONNECT, HOW, INITIALIZE, OUTPUT, SWEEP, WATCH, WHAT, WHEN
+from uncork.requests.load_options import HOW, INITIALIZE, OUTPUT, SWEEP, WATCH, WHAT, WHEN
 from uncork.requests.option import names_given
 from uncork.requests.part import PART, part_given, read_cluster, read_part
+from uncork.requests.shared_options import CONNECT
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, most_clients
-from uncork.requests.words import advise_contradictions, read_arrivals, refuse
+from uncork.requests.words import advise_contradictions, read_arrivals, refuse, warm_up_contradictions
 
 __all__ = ["cluster_of_sql", "read_request", "sweep_of_sql"]
 
@@ -86,12 +88,13 @@ def read_request(
 
 
 def _server(options: SqlOptions) -> ServerOptions:
-    address = list(names_given(options, (CONNECT,), ("dsn", "embedded", "pg_bin")))
+    address = list(names_given(options, (CONNECT,), ("dsn", "embedded", "pg_bin", "password", "no_password")))
     address += [] if options.database is None else ["DBNAME"]
     if options.embedded and (address or options.dsn is not None):
         raise UsageError(
             f"--embedded starts a temporary server: leave out {address[0] if address else '--dsn'}"
         )
+    refuse_asking(options, connects=not options.embedded)
     if options.dsn is not None and address:
         raise UsageError(f"--dsn already gives the connection: put {address[0]} into it")
     if options.embedded and options.shard is not None:
@@ -102,16 +105,12 @@ def _server(options: SqlOptions) -> ServerOptions:
         raise UsageError("--pg-bin requires --embedded")
     if options.pg_bin is not None and not options.pg_bin.is_dir():
         raise UsageError(f"--pg-bin {options.pg_bin}: no such directory")
-    if options.database is not None and options.database_name not in (None, options.database):
-        raise UsageError(
-            f'two databases are named: "{options.database}" and -d "{options.database_name}"; leave one out'
-        )
     return ServerOptions(
         dsn=options.dsn,
         host=options.host,
         port=options.port,
         user=options.user,
-        database=options.database if options.database is not None else options.database_name,
+        database=database_of(options.database, options.database_name),
         embedded=options.embedded,
         binaries=options.pg_bin,
     )
@@ -183,6 +182,7 @@ def _spec(
         connect_each=options.connect_each,
         operations_each=each,
         duration_ns=options.time,
+        warmup_ns=options.warm_up or 0,
         log=_log(options, log_id),
         progress_s=options.progress,
         part=read_part(
@@ -322,6 +322,7 @@ def _contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[tuple[bool,
         yield spec.connect_each, "--pipeline keeps its connections open: leave out -C/--connect"
     yield options.as_json and options.go_bench, "--json and --go-bench both print the result: choose one"
     yield from advise_contradictions(options, spec)
+    yield from warm_up_contradictions(spec)
 
 
 def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:

@@ -10,7 +10,6 @@ from typing import Literal
 from uncork.model.load import Protocol
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.load_options import (
-    CONNECT,
     HOW,
     INITIALIZE,
     OUTPUT,
@@ -27,6 +26,7 @@ from uncork.requests.load_options import (
     RunsOutput,
     SweepBudget,
     Verify,
+    WarmUp,
 )
 from uncork.requests.option import MOST, choice, number, opt, pair, whole
 from uncork.requests.part import (
@@ -39,6 +39,15 @@ from uncork.requests.part import (
     StartAt,
     Uncapped,
     Yes,
+)
+from uncork.requests.shared_options import (
+    CONNECT,
+    AskPassword,
+    DatabaseName,
+    NeverAsk,
+    ServerHost,
+    ServerUser,
+    WatchedPort,
 )
 
 __all__ = ["SqlOptions"]
@@ -84,10 +93,12 @@ class SqlOptions:
     """
 
     database: str | None = opt("[DBNAME]", "Database to connect to, or a connection string.")
-    host: str | None = _connect("-h, --host HOST", "Server host or socket directory.")
-    port: int | None = _connect("-p, --port PORT", "Server port.", whole(1, 65535))
-    user: str | None = _connect("-U, --username USER", "Role to connect as.")
-    database_name: str | None = _connect("-d, --dbname DBNAME", "Same as the argument DBNAME.")
+    host: ServerHost = None
+    port: WatchedPort = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
     dsn: str | None = _connect(
         "--dsn CONNINFO",
         "Connection string: a URI or key=value pairs. PG* variables, service files and .pgpass apply.",
@@ -171,6 +182,7 @@ class SqlOptions:
         _TIME,
         python='Duration of the load, such as ``"30s"``.',
     )
+    warm_up: WarmUp = None
     rate: float | None = _when(
         "-R, --rate NUM",
         "Open loop: start NUM transactions a second, however fast the server answers.",

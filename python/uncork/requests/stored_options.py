@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from uncork.model.stored_run import DEFAULT_RUNS
-from uncork.requests.option import Opt, opt, whole
-from uncork.requests.shared_options import AsJson, Html, Markdown, Runs
+from uncork.requests.option import Location, Opt, opt, whole
+from uncork.requests.shared_options import RUNS_HELP, AsJson, Html, Markdown, Runs
 
 __all__ = [
     "LEAST_WINDOW",
@@ -17,6 +17,7 @@ __all__ = [
     "ExportOptions",
     "HistoryOptions",
     "ImportOptions",
+    "McpOptions",
     "MergeOptions",
     "QueryOptions",
     "ReportOptions",
@@ -174,6 +175,24 @@ class ServeOptions:
     name: list[str] | None = opt("--name HOST", "Accept requests for this host name too; repeatable.")
     show: bool = opt("--open", "Open the pages in a browser.", default=False)
     runs: Runs = DEFAULT_RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class McpOptions:
+    """Serve the stored runs to a language model's client, by the Model Context Protocol.
+
+    The client, such as an editor or an assistant, starts this command and talks to it over standard input and
+    output. It can list and read runs, query their tables, compare them, and plan experiments. It cannot write
+    or measure anything, unless you allow it with --allow-run.
+    """
+
+    allow_run: bool = opt(
+        "--allow-run",
+        "Let the client run experiment files of this folder, with the programs that they start, and watch "
+        "databases.",
+        default=False,
+    )
+    runs: Location | None = opt("--runs DIR", f"{RUNS_HELP} Default: UNCORK_RUNS, or .uncork/runs.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uncork.requests.http_options import HttpOptions
     from uncork.requests.sql_options import SqlOptions
 
-__all__ = ["advise_contradictions", "read_arrivals", "refuse"]
+__all__ = ["advise_contradictions", "read_arrivals", "refuse", "warm_up_contradictions"]
 
 _BURST: Final = whole(1, 1_000_000)
 
@@ -36,6 +36,15 @@ def advise_contradictions(
     yield (
         spec.arrivals is not None and spec.arrivals.kind == "trace",
         "--advise cannot be combined with --arrivals trace: a trace cannot be sent for 5 s more",
+    )
+
+
+def warm_up_contradictions(spec: LoadSpec | HttpSpec) -> Iterator[tuple[bool, str]]:
+    """Yield what a warm-up cannot be combined with."""
+    yield (
+        bool(spec.warmup_ns) and spec.arrivals is not None and spec.arrivals.kind == "trace",
+        "--warmup cannot be combined with --arrivals trace, which has its own times: put the warm-up into a "
+        "load before",
     )
 
 

@@ -15,6 +15,7 @@ from uncork.model.tables.register import TABLES
 from uncork.store.evidence_views import add_evidence
 from uncork.store.layout import Manifest, read_manifest, stored_file, unreadable
 from uncork.store.remote.mirrors import fetch
+from uncork.store.sandbox import Answer, ask_sandboxed
 
 if TYPE_CHECKING:
     import duckdb
@@ -243,6 +244,20 @@ class RunReader:
         except duckdb.Error as error:
             raise UsageError(f"{error}") from error
 
+    def ask_sandboxed(self, query: str, most: int) -> Answer:
+        """Return up to `most` rows of a query that can touch nothing but the run's tables.
+
+        Raises:
+            UsageError: if the query is not a single SELECT, or DuckDB rejects it.
+        """
+        import duckdb  # noqa: PLC0415 -- as in `ask`
+
+        connection = self._open(query)
+        try:
+            return ask_sandboxed(connection, query, most)
+        except duckdb.Error as error:
+            raise UsageError(f"{error}") from error
+
     def tables(self) -> list[str]:
         """Return the names of the tables that have rows."""
         views = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_name"
@@ -387,7 +402,7 @@ WITH by_round AS (
          sum(started) FILTER (value IS NOT NULL) AS started
     FROM trials GROUP BY ALL)
 SELECT cell, workload, variant, again, sum(trials)::BIGINT AS trials, sum(failed)::BIGINT AS failed,
-       exp(avg(log_value)) AS value,
+       exp(list_avg(list(log_value ORDER BY round))) AS value,
        list({'round': round, 'value': exp(log_value)} ORDER BY round)
          FILTER (log_value IS NOT NULL) AS rounds,
        sum(succeeded) / nullif(sum(started), 0) AS share,

@@ -25,13 +25,14 @@ from uncork.model.stored_run import StoredRun
 from uncork.model.tables.register import TABLES
 from uncork.store.query import DUCKDB_TYPES, arrow_of
 from uncork.store.remote.mirrors import mirror_of
+from uncork.store.sandbox import Answer, ask_sandboxed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["RUN_COLUMNS", "AllRunsReader"]
 
-Answer = TypeVar("Answer")
+Found = TypeVar("Found")
 
 PACKED: Final = ".packed"
 _WORTH: Final = 200
@@ -99,9 +100,17 @@ class AllRunsReader:
         """
         return self._answer(query, arrow_of)
 
+    def ask_sandboxed(self, query: str, most: int) -> Answer:
+        """Return up to `most` rows of a query that can touch nothing but the tables of the runs.
+
+        Raises:
+            UsageError: if the query is not a single SELECT, or DuckDB rejects it.
+        """
+        return self._answer(query, lambda connection, text: ask_sandboxed(connection, text, most))
+
     # ---- steps ----
 
-    def _answer(self, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Answer]) -> Answer:
+    def _answer(self, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Found]) -> Found:
         words = set(re.findall(r"\w+", query.lower()))
         wanted = sorted(words & TABLES.keys())
         # Only a query that names a table reads its rows. One that names none lists the tables.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,18 @@ class RunWriter:
     Args:
         folder: The run's folder.
         metrics: The metric of each workload, to store each trial's value.
+        plan_hash: Returns the hash of a plan's text; None if it has none.
     """
 
-    def __init__(self, folder: Path, metrics: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        metrics: Mapping[str, str],
+        plan_hash: Callable[[str], str | None] = lambda _: None,
+    ) -> None:
         self._folder = folder
         self._metrics = metrics
+        self._plan_hash = plan_hash
         self._system = SystemWriter(folder)
 
     def trials(self, trials: Sequence[tuple[Trial, Measurement]]) -> None:
@@ -69,6 +76,7 @@ class RunWriter:
                 "statement": plan.statement,
                 "text": plan.text,
                 "shape": plan.shape,
+                "plan_hash": self._plan_hash(plan.text),
                 "buffers": plan.buffers,
                 "execution_ns": plan.execution_ns,
             }

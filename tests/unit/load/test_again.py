@@ -44,6 +44,7 @@ def stored(plan):
         {"arrivals": TRACE, "operations_each": 2, "duration_ns": None},
         {"arrivals": TRACE},
         {"pipeline_depth": 8, "protocol": "prepared", "connect_each": True, "max_tries": 0},
+        {"warmup_ns": 5},
     ],
 )
 @pytest.mark.parametrize("spec", [CLOSED_SPEC, OPEN_SPEC], ids=["closed", "open"])

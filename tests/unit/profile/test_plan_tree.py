@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from uncork.profile.plans.tree import plan_shape, plan_tree, statement_plan
+from uncork.profile.plans.tree import plan_hash, plan_shape, plan_tree, statement_plan
 
 EXPLAINED = Path(__file__).parent / "explained"
 SCAN = "Seq Scan on public.sale  (cost=0.00..387.00 rows=20000 width=8)"
@@ -153,3 +154,35 @@ def test_shapes_ignore_numbers_and_texts_without_a_plan_are_none():
     assert plan_tree("Seq Scan on sale") is None
     assert plan_tree('[{"Plan": ') is None
     assert plan_tree("[]") is None
+
+
+def reordered(value):
+    """Return JSON with the keys of every object in the opposite order."""
+    if isinstance(value, dict):
+        return {key: reordered(value[key]) for key in reversed(value)}
+    return [reordered(one) for one in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", ["cte-15", "sort-18"])
+def test_the_hash_of_a_plan_is_that_of_its_shape_in_any_form(name):
+    text, document = stored(f"{name}.txt"), json.loads(stored(f"{name}.json"))
+    found = plan_hash(text)
+    assert found == plan_hash(json.dumps(document)) == plan_hash(json.dumps(reordered(document)))
+    assert re.fullmatch("[0-9a-f]{16}", found)
+
+
+def test_the_hash_ignores_numbers_and_values_but_not_tables_indexes_and_joins():
+    plan = (
+        "Nested Loop  (cost=0.42..99.10 rows=5 width=8)\n"
+        "  ->  Seq Scan on sale  (cost=0.00..387.00 rows=20000 width=8)\n"
+        "        Filter: (day = 7)\n"
+        "  ->  Index Scan using item_pkey on item  (cost=0.42..8.44 rows=1 width=4)"
+    )
+    # Stored runs are compared by it, so that it must not change with versions of uncork.
+    assert plan_hash(plan) == "ede2b8df204f8ce8"
+    other = plan.replace("day = 7", "day = 8").replace("20000", "3").replace("387.00", "2.00")
+    executed = other.replace("width=8)", "width=8) (actual time=0.1..0.2 rows=3 loops=1)")
+    assert plan_hash(other) == plan_hash(executed) == plan_hash(plan)
+    changes = ("sale", "sales"), ("item_pkey", "item_code"), ("Nested Loop", "Nested Loop Left Join")
+    assert len({plan_hash(plan.replace(*change)) for change in changes} | {plan_hash(plan)}) == 4
+    assert plan_hash("SCAN sale") is None  # of another engine

@@ -132,6 +132,13 @@ def test_an_open_loop_has_arrivals_and_room_to_grow(request_of, words, arrivals,
     assert (spec.operations_each is None) == (arrivals.kind == "trace")
 
 
+@pytest.mark.parametrize(
+    "words", ["--warmup 2", "--warm-up-time 2s -t 5", "--warmup 2000ms -R 9 --shard 1/1"]
+)
+def test_a_warm_up_lasts_for_a_time_whatever_ends_the_load(request_of, words):
+    assert request_of(f"{words} --random-seed 1").spec.warmup_ns == 2 * 10**9
+
+
 def test_making_tables_is_a_job_of_its_own(request_of):
     job = request_of(
         "-i -s 20 -I dtGvp -F 90 --foreign-keys --unlogged-tables --tablespace fast "
@@ -222,6 +229,8 @@ OURS = [
     ("--pipeline 4 -M prepared -C", "keeps its connections"),
     ("--json --go-bench", "choose one"),
     ("--embedded -h x", "--embedded starts a temporary server: leave out -h/--host"),
+    ("--embedded -W", "-W/--password asks for the password of a running server, but none is named"),
+    ("-W -w", "leave one out"),
     ("--embedded --dsn x", "leave out --dsn"),
     ("--dsn service=x -p 5432", "--dsn already gives the connection: put -p/--port into it"),
     ("--pg-bin /", "--pg-bin requires --embedded"),
@@ -233,6 +242,9 @@ OURS = [
     ("--advise --shard 1/2 --random-seed 1 -c 2", "cannot be combined with --shard"),
     ("--advise --nodes 2 -c 2", "cannot be combined with --nodes"),
     ("-i --advise", "--advise cannot be used in initialization"),
+    ("--warmup 0", "--warmup/--warm-up-time must be above 0"),
+    ("--warmup 1 --arrivals trace:trace.txt", "--warmup cannot be combined with --arrivals trace"),
+    ("-i --warmup 1", "--warmup/--warm-up-time cannot be used in initialization"),
     ("-i --json", "--json cannot be used in initialization"),
 ]
 

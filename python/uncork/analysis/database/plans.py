@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from uncork.model.database.plan import PlanSource, StatementPlan
 from uncork.model.results.database import Missing, PlanFacts
-from uncork.profile.plans.tree import statement_plan
+from uncork.profile.plans.tree import plan_hash, statement_plan
 
 __all__ = ["missing_plans", "plans_of", "statement_plans"]
 
@@ -46,7 +46,8 @@ def plans_of(rows: Iterable[Row]) -> tuple[PlanFacts, ...]:
         text = row["plan"] or ""
         if text or template not in found:
             source: PlanSource = row["source"] or "generic"
-            found[template] = PlanFacts(template, text, row["reason"], source)
+            digits = plan_hash(row["json"] or text)
+            found[template] = PlanFacts(template, text, row["reason"], source, digits)
     return tuple(found.values())
 
 

@@ -52,6 +52,7 @@ from uncork.model.results.experiment import (
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
+from uncork.profile.plans.tree import plan_hash
 from uncork.profile.system import system_use
 from uncork.requests.source import Published, published_figures, run_source
 from uncork.stats.crossover import Level, crossovers
@@ -363,7 +364,8 @@ class _Assembly:
                     n=99,
                 )
             )
-            yield PlanFacts(**{**row, "cell": self.cells[row["cell"]].levels, "difference": difference})
+            computed = {"difference": difference, "plan_hash": plan_hash(row["text"])}
+            yield PlanFacts(**{**row, "cell": self.cells[row["cell"]].levels, **computed})
 
     def _latencies(self) -> Iterator[LatencyCurve]:
         for row in self.reader.histograms():

@@ -47,6 +47,7 @@ def load_sql(options: SqlOptions) -> None:
         command=redacted_command(sys.argv[1:]),
     )
     check_outputs(options)
+    job = replace(job, server=replace(job.server, password=console.asked_password(options)))
     if isinstance(job, TablesJob):
         _make_tables(job, quiet=options.quiet)
         return

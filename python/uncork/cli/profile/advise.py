@@ -20,6 +20,7 @@ from uncork.report.advice.document import answer_advice, build_advice_document, 
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
+from uncork.requests.connection import named, refuse_asking, watched_server
 from uncork.requests.jobs import ServerOptions
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import AdviseOptions, LogOptions
@@ -35,16 +36,17 @@ def advise(options: AdviseOptions) -> None:
     check_page(options.html)
     form = chosen_form(as_json=options.as_json, markdown=options.markdown)
     check_rate(options.rate)
-    sources = tell_apart(options.runs, options.sources or [])
+    sources = tell_apart(options.runs, options.sources or [], connects=named(options))
+    refuse_asking(options, connects=sources.server is not None)
+    server: ServerOptions | None = None
+    if sources.server is not None:
+        server = watched_server(options, sources.server, console.asked_password)
     folders = list(sources.folders)
     watched: DatabaseRecord | None = None
     if sources.logs:
         asked = from_values(LogOptions, {"files": sources.logs, "runs": options.runs, "quiet": options.quiet})
         folders.append(read_log_run(asked))
-    if sources.server is not None and (options.experiment is None or not folders):
-        server = ServerOptions(
-            host=options.host, port=options.port, user=options.user, database=sources.server or None
-        )
+    if server is not None and (options.experiment is None or not folders):
         watched = watch_server(
             record_database,
             options.runs,
@@ -57,7 +59,9 @@ def advise(options: AdviseOptions) -> None:
     found = advice_of(folders, redacted_command(sys.argv[1:]), uncork.__version__)
     result = answer_advice(found)
     if options.experiment is not None:
-        typer.echo(experiment_of(result, options.experiment, folders[0], sources.server or None), nl=False)
+        known = server is not None and (sources.server or named(options))
+        tables = server.address().conninfo() if server is not None and known else None
+        typer.echo(experiment_of(result, options.experiment, folders[0], tables), nl=False)
         return
     _show(result, folders[0], form, options.html)
     if watched is not None and watched.trouble:

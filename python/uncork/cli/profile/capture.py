@@ -12,7 +12,7 @@ from uncork.cli.profile.database import watch_server
 from uncork.cli.profile.logs import read_log_run
 from uncork.errors import UsageError
 from uncork.report.database.workload import captured_answer
-from uncork.requests.jobs import ServerOptions
+from uncork.requests.connection import named, refuse_asking, watched_server
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import CaptureOptions, LogOptions
 from uncork.store.layout import read_manifest
@@ -28,14 +28,12 @@ def capture(options: CaptureOptions) -> None:
     """Watch a server or read its stored run, and write its workload."""
     check_rate(options.rate)
     check_folder(options.output)
-    sources = tell_apart(options.runs, options.sources or [])
+    sources = tell_apart(options.runs, options.sources or [], connects=named(options))
+    refuse_asking(options, connects=sources.server is not None)
     watched, log = _runs(sources)
     conninfo: str | None = None
     if sources.server is not None:
-        server = ServerOptions(
-            host=options.host, port=options.port, user=options.user, database=sources.server or None
-        )
-        address = server.address()
+        address = watched_server(options, sources.server, console.asked_password).address()
         conninfo = address.conninfo()
     run: DatabaseRecord | None = None
     if watched is None:

@@ -16,7 +16,7 @@ from uncork.cli.runs.last_run import note_skipped
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.report.stacks.terminal import render_stack_terminal
-from uncork.requests.jobs import ServerOptions
+from uncork.requests.connection import named, refuse_asking, watched_server
 from uncork.requests.profile_options import CpuOptions
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.profile.stack_files import draw_flame, export_stacks
@@ -31,9 +31,13 @@ def profile_cpu(options: CpuOptions) -> None:
     for path in (options.html, options.flame, options.folded, options.speedscope, options.pprof):
         check_page(path)
     _check(options)
+    connects = options.postgres is not None or named(options)
+    refuse_asking(options, connects=connects)
     request = StackRequest(
         pids=tuple(dict.fromkeys(options.pids or ())),
-        postgres=None if options.postgres is None else ServerOptions(database=options.postgres).address(),
+        postgres=watched_server(options, options.postgres, console.asked_password).address()
+        if connects
+        else None,
         command=tuple(options.arguments or ()),
         imports=tuple(options.imports or ()),
         format=options.form_of,

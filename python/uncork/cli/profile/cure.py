@@ -16,7 +16,8 @@ from uncork.cli.profile.database import watch_server
 from uncork.cli.profile.logs import read_log_run
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
-from uncork.requests.jobs import CureJob, ServerOptions
+from uncork.requests.connection import named, watched_server
+from uncork.requests.jobs import CureJob
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import CureOptions, LogOptions
 from uncork.store.layout import find_run, read_manifest, watch_of
@@ -37,14 +38,12 @@ def cure_command(options: CureOptions) -> None:
         raise UsageError(f"--pg-bin {options.pg_bin}: no such folder")
     if options.output is not None and options.output.exists() and any(options.output.iterdir()):
         raise UsageError(f"--output {options.output}: the folder is not empty; name another one")
-    sources = tell_apart(options.runs, options.sources or [])
+    sources = tell_apart(options.runs, options.sources or [], connects=named(options))
     if sources.server is None:
-        raise UsageError("name the database to copy: a connection string after the stored runs")
+        raise UsageError("name the database to copy: a connection string after the stored runs, or -d DBNAME")
     if sources.logs:
         raise UsageError(f"{sources.logs[0]} is a log; give it with --logs")
-    server = ServerOptions(
-        host=options.host, port=options.port, user=options.user, database=sources.server or None
-    ).address()
+    server = watched_server(options, sources.server, console.asked_password).address()
     log = _log(options, sources)
     earlier = None if options.resume is None else find_run(options.runs, options.resume)
     if earlier is not None:

@@ -18,7 +18,7 @@ from uncork.engines.conninfo import Address
 from uncork.errors import UsageError
 from uncork.model.units import format_duration
 from uncork.report.database.words import snapshot_line
-from uncork.requests.jobs import ServerOptions
+from uncork.requests.connection import watched_server
 from uncork.requests.profile_options import DatabaseOptions
 from uncork.store.layout import write_atomically
 from uncork.workbench.profile.databases import check_rate, profile_database
@@ -43,7 +43,7 @@ def profile_db(options: DatabaseOptions) -> None:
     if options.graph is not None and options.graph.suffix not in (".dot", ".svg"):
         raise UsageError(f"--graph {options.graph}: end the name with .dot or .svg")
     check_rate(options.rate)
-    server = ServerOptions(host=options.host, port=options.port, user=options.user, database=options.database)
+    server = watched_server(options, options.database, console.asked_password)
     run = watch_server(
         profile_database,
         options.runs,

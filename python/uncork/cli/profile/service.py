@@ -35,6 +35,7 @@ def profile_service_command(options: ServiceOptions) -> None:
         environment=os.environ,
         seed=secrets.randbits(63),
         command=redacted_command(sys.argv[1:]),
+        ask=console.asked_password,
     )
     folder, status, reason = profile_service(
         options.runs, job, (lambda _: None) if options.quiet else console.note

@@ -318,12 +318,14 @@ class PlanFacts:
 
     If the server did not plan it, `text` is empty and `reason` is the server's. `source` says which values
     its parameters had: none (generic), those of a session (seen), or values from statistics (drawn).
+    `plan_hash` is equal for plans with the same nodes, tables and indexes; None without a plan.
     """
 
     template: int
     text: str
     reason: str
     source: PlanSource = "generic"
+    plan_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -423,7 +423,8 @@ class PlanFacts:
     """The executed plan of one statement, outside the timed trials.
 
     `text` is EXPLAIN's own text form. `difference` is a unified diff of the plan's shape against the
-    baseline's; empty if they are alike or if this is the baseline.
+    baseline's; empty if they are alike or if this is the baseline. `plan_hash` is equal for plans with the
+    same nodes, tables and indexes, whatever their numbers; None if the engine is not PostgreSQL.
     """
 
     cell: Levels
@@ -435,6 +436,7 @@ class PlanFacts:
     difference: str
     buffers: int | None
     execution_ns: float | None
+    plan_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,10 @@ class LoadRunFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """How the load was sent: see `LoadSpec` and `HttpSpec`. `operations` counts those of all clients."""
+    """How the load was sent: see `LoadSpec` and `HttpSpec`. `operations` counts those of all clients.
+
+    `warmup_ns` is how long the load was sent before it was measured; nothing of that is counted.
+    """
 
     clients: int
     max_clients: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uncork.model.tables.table import Column, Table
+from uncork.model.tables.table import PLAN_HASH, Column, Table
 
 __all__ = ["DATABASE_TABLES", "DROPPED_DATABASE", "DROPPED_ROLE"]
 
@@ -143,6 +143,7 @@ DATABASE_TABLES = (
             Column("number", "integer", "", "plans of one source by number from 0; null means 0"),
             Column("plan", "text", "", "EXPLAIN's text; null if the server did not plan the statement"),
             Column("json", "text", "", "the same plan by EXPLAIN (FORMAT JSON, VERBOSE)"),
+            PLAN_HASH,
             Column(
                 "jit", "flag", "", "true if it costs more than jit_above_cost, so that the server compiles it"
             ),

@@ -13,7 +13,7 @@ from uncork.model.tables.service import SERVICE_TABLES
 from uncork.model.tables.stacks import EVIDENCE, STACK_TABLES
 from uncork.model.tables.sweep import SWEEP_VISITS
 from uncork.model.tables.system import SYSTEM_TABLES
-from uncork.model.tables.table import Column, Table
+from uncork.model.tables.table import PLAN_HASH, Column, Table
 
 __all__ = ["HISTOGRAM_COLUMNS", "SCHEMA_VERSION", "TABLES", "Column", "Table"]
 
@@ -125,6 +125,7 @@ PLANS = Table(
         Column("statement", "text", "", "statement within the workload"),
         Column("text", "text", "", "EXPLAIN (ANALYZE, BUFFERS) as the server prints it"),
         Column("shape", "text", "", "nodes, relations and conditions without numbers"),
+        PLAN_HASH,
         Column("buffers", "integer", "blocks", "shared buffers touched"),
         Column("execution_ns", "real", "ns", "execution time under EXPLAIN"),
     ),

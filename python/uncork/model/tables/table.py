@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-__all__ = ["Column", "Table", "Type"]
+__all__ = ["PLAN_HASH", "Column", "Table", "Type"]
 
 Type = Literal["text", "integer", "real", "flag", "bytes", "time"]
 
@@ -18,6 +18,15 @@ class Column:
     type: Type
     unit: str
     meaning: str
+
+
+PLAN_HASH: Final = Column(
+    "plan_hash",
+    "text",
+    "",
+    "hash of the plan's nodes, tables and indexes: equal for plans that differ only in numbers or values",
+)
+"""The column of tables of plans by which plans can be matched, also across tables and runs."""
 
 
 @dataclass(frozen=True, slots=True)

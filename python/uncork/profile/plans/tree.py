@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 from uncork.model.database.plan import PlanNode, PlanSource, StatementPlan
 from uncork.profile.plans.text import parse_plan_text
 
-__all__ = ["plan_shape", "plan_tree", "statement_plan"]
+__all__ = ["plan_hash", "plan_shape", "plan_tree", "statement_plan"]
 
 _CONDITIONS: Final = (
     *("Index Cond", "Recheck Cond", "Order By", "TID Cond", "Hash Cond", "Merge Cond", "Join Filter"),
@@ -19,6 +20,8 @@ _CONDITIONS: Final = (
 _KEYS: Final = ("Sort Key", "Presorted Key", "Group Key", "Conflict Arbiter Indexes")
 _REMOVED: Final = "Rows Removed by "
 _BLOCK_KIB: Final = 8
+_HASH_DIGITS: Final = 16
+"""Hexadecimal digits of a hash: 64 bits, as many as query ids of PostgreSQL."""
 
 
 def plan_tree(text: str) -> PlanNode | None:
@@ -59,6 +62,18 @@ def plan_shape(node: PlanNode) -> tuple[Any, ...]:
     """Return what makes a plan another one: its nodes with their tables and indexes, without numbers."""
     own = (node.kind, node.relation, node.alias, node.index, node.strategy, node.join, node.parallel)
     return (*own, *(plan_shape(child) for child in node.children))
+
+
+def plan_hash(text: str) -> str | None:
+    """Return a hash of the shape of the plan in EXPLAIN's JSON or text; None if there is none.
+
+    It is equal for all plans of one shape (`plan_shape`), whatever their costs, numbers of rows, values and
+    times, in JSON or text, on any server and in any version of Python.
+    """
+    root = plan_tree(text)
+    if root is None:
+        return None
+    return hashlib.sha256(json.dumps(plan_shape(root)).encode()).hexdigest()[:_HASH_DIGITS]
 
 
 def _read(text: str) -> dict[str, Any] | None:

@@ -101,9 +101,15 @@ def _question(result: LoadResult) -> str:
     if result.http is not None:
         scripts = f"{scripts} of {result.run.server}"
     return (
-        f"{scripts} by {clients_words(settings)} for {stop_words(settings)}, {_protocol(result)}; "
+        f"{scripts} by {clients_words(settings)} for {stop_words(settings)}{_warm_up(result)}, "
+        f"{_protocol(result)}; "
         f"{arrivals_words(settings)}"
     )
+
+
+def _warm_up(result: LoadResult) -> str:
+    warmup_ns = result.settings.warmup_ns
+    return f" (a warm-up of {format_duration(warmup_ns)} before is not counted)" if warmup_ns else ""
 
 
 def _protocol(result: LoadResult) -> str:
@@ -232,7 +238,7 @@ def _definitions(result: LoadResult) -> Iterator[Block]:
         ("clients", format_count(settings.clients)),
         ("threads", format_count(settings.threads)),
         ("protocol", settings.protocol),
-        ("warm-up", format_duration(settings.warmup_ns) if settings.warmup_ns else ""),
+        ("warm-up", f"{format_duration(settings.warmup_ns)}, not counted" if settings.warmup_ns else ""),
         ("request timeout", _time(settings.request_timeout_ns)),
         ("when the server closes a connection", settings.on_close or ""),
         ("arrivals", arrivals_words(settings)),

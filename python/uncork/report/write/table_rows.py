@@ -13,6 +13,9 @@ from uncork.report.words import hold_together
 
 __all__ = ["hold", "table_rows"]
 
+_LONG: Final = 40
+"""Characters from which on the head of a row is broken into lines, if the table is wider than the page."""
+
 hold: Final = lru_cache(1 << 16)(hold_together)
 """`hold_together`; the same numbers recur often."""
 
@@ -55,6 +58,7 @@ def _cell(column: Column, value: Value, *, sortable: bool, repeated: bool) -> st
 
 def _classes(column: Column, value: Value, repeated: bool) -> str:
     names = (
+        "long" if column.header and len(value.text) >= _LONG else "",
         "number" if column.number else "",
         f"tone-{value.tone}" if value.tone != "plain" else "",
         "repeated" if repeated else "",

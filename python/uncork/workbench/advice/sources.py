@@ -25,15 +25,17 @@ class AdviceSources:
     server: str | None
 
 
-def tell_apart(root: Path, sources: Sequence[str]) -> AdviceSources:
+def tell_apart(root: Path, sources: Sequence[str], *, connects: bool = False) -> AdviceSources:
     """Return what each source is; without sources, the server of the PG* variables is watched.
+
+    `connects` says that other options name a server, which is watched beside stored runs and logs.
 
     Raises:
         UsageError: if a source is nothing that exists, or there are two servers.
     """
     folders: list[Path] = []
     logs: list[str] = []
-    server: str | None = None if sources else ""
+    server: str | None = None
     for source in sources:
         if is_object_address(source):
             logs.append(source)
@@ -49,6 +51,8 @@ def tell_apart(root: Path, sources: Sequence[str]) -> AdviceSources:
             if not _is_log(source):
                 raise UsageError(_unknown(source, error)) from error
             logs.append(source)
+    if server is None and (connects or not sources):
+        server = ""
     return AdviceSources(tuple(folders), tuple(logs), server)
 
 

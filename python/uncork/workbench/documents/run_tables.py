@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from uncork.analysis.experiment.comparisons import COMPARISONS, comparisons_table
 from uncork.store.query import RunReader
-from uncork.workbench.documents.experiments import read_experiment
 
 __all__ = ["run_tables"]
 
@@ -26,4 +25,6 @@ def run_tables(folder: Path) -> RunReader:
 
 
 def _comparisons(folder: Path) -> pa.Table:
+    from uncork.workbench.documents.experiments import read_experiment  # noqa: PLC0415 -- most queries name other tables
+
     return comparisons_table(read_experiment(folder).comparisons)

@@ -29,6 +29,7 @@ from uncork.experiment.spec.schema import Spec
 from uncork.model.engine import POSTGRESQL
 from uncork.model.server import is_local
 from uncork.model.stored_run import RunHost
+from uncork.profile.plans.tree import plan_hash
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source
 from uncork.stats.sample import UnitKind
@@ -179,7 +180,7 @@ class RunSession:
             spec,
             self._server,
             self._load,
-            RunWriter(self.folder, metrics),
+            RunWriter(self.folder, metrics, plan_hash),
             MonotonicClock(),
             ledger,
             first_round=first_round,

@@ -28,7 +28,7 @@ from uncork.workbench.load.advising import watch_again
 from uncork.workbench.load.monitor import Components, Monitor, find_components
 from uncork.workbench.load.part import check_start, kept_part, part_facts, started_part
 from uncork.workbench.load.progress_log import logged
-from uncork.workbench.load.sql import Notify, load_ending, place_of, with_time
+from uncork.workbench.load.sql import Notify, load_ending, note_warm_up, place_of, with_time
 from uncork.workbench.load.stress import seen_of
 from uncork.workbench.load.targets import HttpTarget
 from uncork.workbench.run_record import RunRecord, draft, start_run
@@ -152,6 +152,7 @@ class HttpSession:
             options = {**record.manifest.options, **part_facts(spec.part)}
             record.change(options=with_time(options, spec.warmup_ns, spec.part))
             write_plan(self.folder, without_secrets(http_plan(spec, components.watches())))
+            note_warm_up(spec.warmup_ns, notify)
             lease_source = None if spec.part is None else spec.part.lease
             with held_lease(lease_source, control) as lease, Monitor(components) as monitor:
                 measured = run_http(

@@ -51,6 +51,7 @@ __all__ = [
     "load_manifest",
     "make_tables",
     "new_load",
+    "note_warm_up",
     "place_of",
     "sql_files",
     "sql_name",
@@ -236,9 +237,12 @@ class LoadSession:
         except ConnectError as error:
             return self._refusal(error, connection)
         self._sent = spec = replace(spec, part=kept_part(started_part(spec.part, control), self.folder))
-        options = with_time({**self.record.manifest.options, **part_facts(spec.part)}, part=spec.part)
+        options = with_time(
+            {**self.record.manifest.options, **part_facts(spec.part)}, spec.warmup_ns, spec.part
+        )
         self.record.change(started_at=now_text(), options=options)
         write_plan(self.folder, without_password(load_plan(spec, connection, pid=pid)))
+        note_warm_up(spec.warmup_ns, notify)
         try:
             return run_load(spec, connection, pid=pid, progress=logged(self.folder, progress), lease=lease)
         except LoadError as error:
@@ -278,6 +282,12 @@ class LoadSession:
         if measured.totals.outcome is not LoadOutcome.REFUSED:
             raise ConnectError(f"{error}; a moment later it accepted connections: try again") from error
         return measured
+
+
+def note_warm_up(warmup_ns: int, notify: Notify) -> None:
+    """Report that a load begins with a warm-up, if it has one."""
+    if warmup_ns:
+        notify(f"warming up for {format_duration(warmup_ns)}, which is not counted")
 
 
 def with_time(options: Mapping[str, Any], warmup_ns: int = 0, part: LoadPart | None = None) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class SweepSession:
         begun = time.monotonic_ns()
         while (place := next_step(steps, spec)) is not None:
             spent = time.monotonic_ns() - begun
-            if steps and spent + spec.step_ns > spec.budget_ns:
+            if steps and spent + self._swept.job.spec.warmup_ns + spec.step_ns > spec.budget_ns:
                 notify(f"the budget of {format_duration(spec.budget_ns)} is spent; increase it with --budget")
                 break
             number, (round_, level) = len(steps) + 1, place

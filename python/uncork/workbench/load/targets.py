@@ -49,9 +49,10 @@ class SweepTarget(Protocol):
     def send(
         self, axis: SweepAxis, level: float, number: int, duration_ns: int, most: int | None = None
     ) -> LoadMeasurement:
-        """Send the load at a level for `duration_ns`. Each `number` has its own random numbers.
+        """Send the load at a level for `duration_ns`, after its warm-up.
 
-        At a rate, `most` is the largest number of connections if the load has none of its own.
+        Each `number` has its own random numbers. At a rate, `most` is the largest number of connections if
+        the load sets none.
 
         Raises:
             UsageError: if a statement or a request cannot be sent; nothing was sent then.
@@ -71,7 +72,10 @@ class LoadTarget(SweepTarget, Protocol):
     """A load that can also be sent unchanged, or for another time: what guards repeat."""
 
     def turn(self, number: int, duration_ns: int) -> Self:
-        """Return the same load, limited to `duration_ns` unless it is a trace. For `number`, see `send`."""
+        """Return the same load without a warm-up, limited to `duration_ns` unless it is a trace.
+
+        For `number`, see `send`.
+        """
         ...
 
     def carry_out(self) -> LoadMeasurement:
@@ -200,7 +204,7 @@ def raised(
 
 def _turn(load: AnySpec, count: str, number: int, duration_ns: int) -> AnySpec:
     """Return the load of one turn; `count` names the field that limits the number of operations."""
-    changed = replace(load, seed=load.seed + number, progress_s=None)
+    changed = replace(load, seed=load.seed + number, progress_s=None, warmup_ns=0)
     if load.arrivals is not None and load.arrivals.kind == "trace":
         return changed
     ended: dict[str, Any] = {count: None, "duration_ns": duration_ns}
@@ -217,6 +221,7 @@ def probe(load: AnySpec, least: int = 1) -> AnySpec:
         threads=max(1, min(load.threads, clients // least)),
         arrivals=None,
         duration_ns=_PROBE_NS,
+        warmup_ns=0,
         progress_s=None,
     )
 

@@ -19,7 +19,7 @@ from uncork.profile.parameter_values import (
     drawn_values,
     with_values,
 )
-from uncork.profile.plans.tree import plan_shape, plan_tree
+from uncork.profile.plans.tree import plan_hash, plan_shape, plan_tree
 from uncork.profile.plans.without_values import message_without_values, plan_without_values
 from uncork.profile.server_templates import TemplateBook
 from uncork.profile.typed_parameters import rewrite_typed_parameters
@@ -227,6 +227,7 @@ def _row(
         "number": number,
         "plan": None if shown is None else shown.output,
         "json": explained.output,
+        "plan_hash": None if explained.output is None else plan_hash(explained.output),
         "jit": tree is not None and above is not None and tree.cost > above,
         "reason": explained.reason,
         "denied": explained.denied,

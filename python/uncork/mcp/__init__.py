@@ -1,0 +1,1 @@
+"""Calls of a language model's client in, by the Model Context Protocol; results of `uncork.api` out."""
