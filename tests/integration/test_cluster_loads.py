@@ -206,7 +206,7 @@ def test_a_sweep_sends_each_step_from_all_nodes(server, tmp_path):
     before = len(server.requests("plain"))
     spec = spec_for(server.ports["plain"], clients=2, arrivals=Arrivals("constant", 100.0), duration_ns=10**9)
     job = HttpJob(spec, "uncork load http --sweep rate --nodes 2")
-    wanted = SweepRequest(SweepSpec("rate", 100.0, 200.0, 10**9, 9 * 10**9, (), seed=1), 100.0)
+    wanted = SweepRequest(SweepSpec("rate", 100.0, 200.0, 10**9, 14 * 10**9, (), seed=1), 100.0)
     nodes = agents(0, 0)
     sweep = new_cluster_sweep(tmp_path / "runs", job, wanted, ClusterRequest(2), nodes.reserve)
     steps, notes = [], []

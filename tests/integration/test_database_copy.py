@@ -79,6 +79,24 @@ def test_a_database_in_use_needs_a_dump_and_the_message_names_both_ways_out(shop
         target.build_base("host=127.0.0.1 port=1 dbname=shop")
 
 
+def test_an_extension_that_only_the_copied_database_has_is_not_missed_afterwards(embedded, shop):
+    with psycopg.connect(embedded.conninfo(), autocommit=True) as connection:
+        connection.execute("DROP EXTENSION IF EXISTS pg_stat_statements")
+    with psycopg.connect(shop, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION pg_stat_statements")
+    server = existing_server(shop)
+    server.start()
+    try:
+        assert "pg_stat_statements" not in server.facts()["server"]
+        assert server.build_base(shop) == "as a template"
+        server.build(CELL, "a", "SELECT 1", {}, MINUTE)
+        server.restore(CELL, ARM)
+        server.snapshot(CELL, ARM)
+        assert server.facts()["server"]["pg_stat_statements"].startswith("not available")
+    finally:
+        server.stop()
+
+
 def test_a_watch_that_is_just_ending_does_not_prevent_a_template(shop, target, monkeypatch):
     monkeypatch.setattr(database_copy, "dump_programs", lambda major: None)
     watching = connect_to_watch(shop)

@@ -13,6 +13,7 @@ import pytest
 from uncork.engines.embedded import EmbeddedServer
 from uncork.errors import UsageError
 from uncork.experiment.spec.schema import parse_spec
+from uncork.model.verdict import Verdict
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source
 from uncork.spawn.reaper import processes
@@ -139,8 +140,8 @@ def test_variants_with_settings_of_a_whole_server_have_servers_of_their_own(tmp_
     assert [found[name, "memory"] for name in ("small", "same_server")] == ["3MB", "5MB"]
     compared = {one.variant: one.value for one in result.comparisons}
     assert compared["small"] is not None and compared["same_server"] is not None
-    (absent,) = (one for one in result.refusals if one.variant == "too_large")
-    assert "shared_buffers" in absent.reason
+    (absent,) = (one for one in result.comparisons if one.variant == "too_large")
+    assert absent.verdict is Verdict.SKIPPED and "shared_buffers" in absent.reason
     with closing(RunReader(session.folder)) as reader:
         assert reader.manifest.unit == "round"
 

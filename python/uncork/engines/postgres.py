@@ -235,7 +235,10 @@ class PostgresServer:
     @_server_errors
     def build_base(self, conninfo: str, *, keep_statistics: bool = False) -> str:
         """Copy a database, with which the data of all variants begins; return how."""
-        return self._databases.build_base(conninfo, self._address, keep_statistics=keep_statistics)
+        how = self._databases.build_base(conninfo, self._address, keep_statistics=keep_statistics)
+        # To leave the database that is copied, the control connection may be in another one now.
+        self._statements = observe.has_statements(self._databases.control, may_create=self._own is not None)
+        return how
 
     @_server_errors
     def build(
