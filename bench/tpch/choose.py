@@ -1,8 +1,9 @@
 """Let uncork choose indexes for TPC-H, and write them to choices.json.
 
-`python bench/tpch/choose.py SERVER --data FOLDER` loads the files of dbgen (`*.tbl`) and watches the database
-while two clients send the queries. As its advice says, it creates the first index of each finding and watches
-again, until no finding has an index. Both databases are watched: without keys, and with primary keys.
+`python bench/tpch/choose.py SERVER --data FOLDER` loads the files of dbgen (`*.tbl`) and watches the
+database while two clients send the queries. As its advice says, it creates the first index of each finding
+and watches again, until no finding has an index. Each database is watched: without keys, with primary keys,
+and with indexes on the foreign keys too.
 """
 
 from __future__ import annotations
@@ -14,26 +15,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workload import HERE, connected, copy_database, load, working
+from workload import HERE, STATES, connected, copy_database, load, working
 
 _WATCHES = 4
 _ON = re.compile(r"CREATE INDEX CONCURRENTLY \S+ (ON .*);")
 
 
 def main() -> None:
-    """Load the data, watch both databases, and store what uncork proposes."""
+    """Load the data, watch the databases, and store what uncork proposes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("server", help="connection string without a database")
     parser.add_argument("--data", type=Path, help="folder with *.tbl; without, the databases must exist")
     parser.add_argument("--seconds", type=int, default=30, help="how long each watch takes")
+    parser.add_argument("--only", default=",".join(STATES), help="databases, separated by commas")
     options = parser.parse_args()
     if options.data:
         load(options.server, options.data)
     path = HERE / "choices.json"
     choices = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    for state in ("plain", "keyed"):
+    for state in options.only.split(","):
         choices.setdefault(state, {})["uncork"] = _watched(options.server, state, options.seconds)
-    path.write_text(json.dumps(choices, indent=2) + "\n", "utf-8")
+        path.write_text(json.dumps(choices, indent=2) + "\n", "utf-8")
 
 
 def _watched(server: str, state: str, seconds: int) -> list[str]:
@@ -68,6 +70,7 @@ def _advised(server: str, database: str, seconds: int) -> list[str]:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
     found = []
     for finding in json.loads(done.stdout)["findings"]:
+        print(f"  {finding['rule']}: {finding['headline']}", flush=True)
         first = next((one["sql"] for one in finding["candidates"] if one.get("sql")), "")
         index = _ON.search(first)
         if index is not None:

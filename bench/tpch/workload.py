@@ -6,19 +6,32 @@ import random
 import re
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
 from psycopg import Connection, connect, errors, sql
 
-__all__ = ["HERE", "QUERIES", "connected", "copy_database", "index_bytes", "load", "timed", "working"]
+__all__ = [
+    "HERE",
+    "QUERIES",
+    "STATES",
+    "connected",
+    "copy_database",
+    "index_sizes",
+    "load",
+    "seconds_of",
+    "working",
+]
 
 HERE = Path(__file__).parent
 QUERIES = tuple(
     part.strip().rstrip(";")
     for part in re.split(r"-- query \d+\n", (HERE / "queries.sql").read_text("utf-8"))[1:]
 )
+STATES = {"plain": (), "keyed": ("keys.sql",), "foreign": ("keys.sql", "foreign.sql")}
+"""The files whose statements create the indexes that the database has at first."""
 _SECONDS = 3
 """Longest a query of the watched clients may take, as services limit it; two take minutes without indexes."""
 
@@ -32,10 +45,9 @@ def connected(server: str, database: str) -> Iterator[Connection]:
 
 
 def load(server: str, data: Path) -> None:
-    """Create the databases `tpch_plain` (no keys) and `tpch_keyed` (primary keys) from files of dbgen."""
+    """Create a database for each state, `tpch_plain` and so on, from files of dbgen."""
     with connected(server, "postgres") as every:
-        for name in ("tpch_plain", "tpch_keyed"):
-            every.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        every.execute("DROP DATABASE IF EXISTS tpch_plain WITH (FORCE)")
         every.execute("CREATE DATABASE tpch_plain")
     with connected(server, "tpch_plain") as plain:
         plain.execute((HERE / "schema.sql").read_text("utf-8"))
@@ -46,7 +58,10 @@ def load(server: str, data: Path) -> None:
                     rows.write(line.removesuffix(b"|\n") + b"\n")
         plain.execute("CREATE EXTENSION pg_stat_statements")
         plain.execute("VACUUM (FREEZE, ANALYZE)")
-    copy_database(server, "tpch_plain", "tpch_keyed", (HERE / "keys.sql").read_text("utf-8").split(";\n"))
+    for state, files in STATES.items():
+        if files:
+            statements = [(HERE / name).read_text("utf-8") for name in files]
+            copy_database(server, "tpch_plain", f"tpch_{state}", statements)
 
 
 def copy_database(server: str, source: str, name: str, indexes: Sequence[str]) -> None:
@@ -62,41 +77,40 @@ def copy_database(server: str, source: str, name: str, indexes: Sequence[str]) -
         copy.execute("VACUUM (FREEZE, ANALYZE)")
 
 
-def index_bytes(connection: Connection) -> int:
-    """Return the size of the indexes that belong to no constraint."""
-    row = connection.execute(
-        "SELECT coalesce(sum(pg_relation_size(i.indexrelid)), 0)::bigint FROM pg_index AS i "
-        "JOIN pg_class AS c ON c.oid = i.indrelid WHERE c.relnamespace = 'public'::regnamespace "
-        "AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)"
-    ).fetchone()
-    return 0 if row is None else row[0]
+def index_sizes(connection: Connection) -> dict[str, int]:
+    """Return the bytes of each index of a database, by its name."""
+    return dict(
+        connection.execute(
+            "SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
+            "JOIN pg_class AS c ON c.oid = indrelid WHERE c.relnamespace = 'public'::regnamespace"
+        ).fetchall()
+    )
 
 
-def timed(connection: Connection, limit_s: float) -> list[float]:
-    """Return the seconds of each query, at most `limit_s`, after which it is cancelled."""
+def seconds_of(connection: Connection, query: str, limit_s: float) -> float:
+    """Return the seconds of a query, about `limit_s` if it takes longer, after which it is cancelled."""
     connection.execute(f"SET statement_timeout = '{limit_s}s'".encode())
-    found = []
-    for query in QUERIES:
-        begun = time.perf_counter()
-        with suppress(errors.QueryCanceled):
-            connection.execute(query.encode()).fetchall()
-        found.append(time.perf_counter() - begun)
-    return found
+    begun = time.perf_counter()
+    with suppress(errors.QueryCanceled):
+        connection.execute(query.encode()).fetchall()
+    return time.perf_counter() - begun
 
 
 @contextmanager
 def working(server: str, database: str, clients: int = 2) -> Iterator[None]:
-    """Let clients send the queries in random order, with short pauses, until the block ends."""
+    """Let clients send the queries in random order, with short pauses, until the block ends.
+
+    Raises what a client raised.
+    """
     over = Event()
-    threads = [Thread(target=_client, args=(server, database, number, over)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
+    with ThreadPoolExecutor(clients) as threads:
+        sent = [threads.submit(_client, server, database, number, over) for number in range(clients)]
+        try:
+            yield
+        finally:
+            over.set()
+        for one in sent:
+            one.result()
 
 
 def _client(server: str, database: str, seed: int, over: Event) -> None:

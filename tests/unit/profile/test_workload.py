@@ -468,6 +468,11 @@ def test_without_rows_the_reason_is_told():
         ("SELECT age($1)", ("2026-01-01 10:00:00+00",), "age($1::timestamp with time zone)"),
         ("SELECT upper($1)", ("a",), "upper($1::text)"),
         ("SELECT id FROM orders WHERE made > $1 + $2", ("2026-01-01", "1"), "made > $1::date + $2::integer"),
+        (
+            "SELECT sum(customer) FROM orders WHERE note > $1 AND customer BETWEEN $2 - $3 AND $4 + $5",
+            ("x", "9", "1", "9", "1"),
+            "BETWEEN $2 - $3::integer AND $4 + $5::integer",
+        ),
     ],
 )
 def test_parameters_get_the_types_of_their_values_or_columns(sql, values, typed):

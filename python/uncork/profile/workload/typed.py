@@ -59,7 +59,8 @@ def _type_of(
     """Return the type of a parameter; empty to leave it as it is."""
     if one.role == "shift":
         beside = [each for each in statement.parameters if each.role in ("lower", "upper", "equal")]
-        column = known.column(beside[0]) if beside else None
+        before = [each for each in beside if each.number < one.number]  # the nearest is what it is added to
+        column = known.column([*beside[:1], *before][-1]) if beside else None
         kind = "" if column is None else column.column.type
         return {"": "", "date": "integer"}.get(kind, "interval" if kind.startswith("time") else kind)
     if one.role != "other":

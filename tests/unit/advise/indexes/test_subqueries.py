@@ -1,5 +1,7 @@
 """Indexes for subqueries and joins of long statements: how often a plan searches, and what it would save."""
 
+from dataclasses import replace
+
 import pytest
 
 from fakes.table_evidence import column, evidence, index, statement, table
@@ -45,9 +47,9 @@ def subplan(*children, cost):
     return node("Aggregate", cost, 1.0, *children, role="SubPlan")
 
 
-def proposed(sql, root, source="seen", **counts):
+def proposed(sql, root, source="seen", columns=COLUMNS, **counts):
     plans = (StatementPlan(0, source, root, ""),)
-    seen = evidence([statement(0, sql, plans=plans, **counts)], TABLES, COLUMNS, PRIMARY)
+    seen = evidence([statement(0, sql, plans=plans, **counts)], TABLES, columns, PRIMARY)
     return {(one.objects[0], one.objects[1:]) for one in missing_index.RULE.find(seen)}
 
 
@@ -109,6 +111,23 @@ def test_a_scan_that_evaluates_a_subquery_for_each_row_saves_it_for_the_rows_tha
 def test_a_report_whose_plan_has_no_real_values_is_left_alone():
     assert not proposed(SMALLER, smaller(), source="generic", **REPORT)
     assert not proposed(SMALLER, smaller(), **{**REPORT, "calls": 4})
+
+
+def joined(parts: float):
+    """Return a plan that scans all lines for those of some parts."""
+    lines = scan("line", 18_500, 600_000)
+    chosen = node("Hash", 710, parts, scan("part", 710, parts), role="Inner")
+    return node("Hash Join", 19_300, parts * 30, lines, chosen)
+
+
+def test_repeated_searches_read_a_block_once():
+    """If the lines of a part lie together, 1 000 parts have them in 1 000 blocks, not in 30 000."""
+    sql = "SELECT sum(quantity) FROM line, part WHERE line.part = part.id AND part.brand = $1"
+    counts = {"calls": 50, "rows": 50, "blocks": 50 * 11_400, "mean_ns": 1e8}
+    together = tuple(replace(one, correlation=1.0) if one.name == "part" else one for one in COLUMNS)
+    assert proposed(sql, joined(1_000), columns=together, **counts) == {("line", ("part",))}
+    assert not proposed(sql, joined(1_000), **counts)
+    assert not proposed(sql, joined(10_000), columns=together, **counts)
 
 
 def newest_of_each(searched: float):

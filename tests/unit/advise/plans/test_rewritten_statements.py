@@ -223,6 +223,18 @@ def test_a_subquery_for_each_of_many_rows_becomes_one_aggregate():
     assert "GROUP BY" in found.candidates[0].text
 
 
+def test_a_subquery_below_materialize_is_executed_once_for_each_of_its_own_rows():
+    """The join reads the rows that Materialize keeps, for each of its 50 outer rows."""
+    text = f"""Nested Loop  (cost=0.00..800600.00 rows=9 width=36)
+  ->  Seq Scan on blocked  (cost=0.00..1.50 rows=50 width=4)
+  ->  Materialize  (cost=0.00..800500.00 rows=40000 width=4)
+        ->  {PER_ROW.format(rows=40_000, scan=PROBE).replace(chr(10), chr(10) + " " * 8)}"""
+    one = statement(COUNTED, COLUMNS, plan(text), ms=1_000.0)
+    tables = (table("item"), table("blocked", 50), POST)
+    (found,) = subplan_per_row.RULE.find(evidence(one, tables=tables, columns=POSTS))
+    assert found.headline == "A subquery on post is executed again for each of 40 000 rows"
+
+
 @pytest.mark.parametrize(
     ("sql", "joined"),
     [

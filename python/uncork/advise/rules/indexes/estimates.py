@@ -42,6 +42,8 @@ _TUPLE: Final = 0.01
 _INDEX_TUPLE: Final = 0.005
 _OPERATOR: Final = 0.0025
 """Defaults of cpu_tuple_cost, cpu_index_tuple_cost and cpu_operator_cost, which hardly anybody changes."""
+_ENTRIES: Final = 300
+"""Entries in a page of a B-tree."""
 _DESCENT: Final = 50 * _OPERATOR
 """The planner's charge for one level of a B-tree."""
 
@@ -162,26 +164,39 @@ def scan_cost(table: TableFacts, seen: Evidence) -> float:
     return pages(table, seen) + seen.rows(table.name) * (_TUPLE + _OPERATOR)
 
 
-def index_cost(table: TableFacts, rows: float, seen: Evidence, correlation: float = 0.0) -> float:
+def index_cost(
+    table: TableFacts, rows: float, seen: Evidence, correlation: float = 0.0, searches: float = 1.0
+) -> float:
     """Return the planner's cost of fetching so many rows by an index: a plain or a bitmap scan.
 
-    `correlation` says how far the order of the index is that of the table, -1 to 1.
+    `correlation` says how far the order of the index is that of the table, -1 to 1. If a join repeats the
+    search, `searches` times with a value each, the cost is the average: the blocks that one search has read
+    are in memory for the next (see `loop_count` in `cost_index` and `genericcostestimate`).
     """
     random = _setting(seen, "random_page_cost", 4.0)
     whole, held = pages(table, seen), max(1.0, seen.rows(table.name))
-    # Mackert and Lohman: how many different pages hold these rows, if the cache keeps each.
-    spread = min(whole, 2 * whole * rows / (2 * whole + rows)) if rows else 0.0
+    spread = _pages_read(whole, rows * searches) / searches
     near = math.ceil(whole * rows / held)
-    worst, best = spread * random, random + max(0, near - 1)
+    worst = spread * random
+    if searches > 1:
+        best = random * _pages_read(whole, near * searches) / searches
+    else:
+        best = random + max(0, near - 1)
     plain = worst + correlation**2 * (min(worst, best) - worst)
     bitmap = spread * (random - (random - 1) * math.sqrt(spread / whole)) + rows * _OPERATOR
-    depth = math.ceil(math.log(max(2.0, held), 300))
+    leaves = _pages_read(max(1.0, held / _ENTRIES), searches) / searches
+    depth = math.ceil(math.log(max(2.0, held), _ENTRIES))
     return (
         min(plain, bitmap)
-        + random  # the leaf page
+        + (leaves if searches > 1 else 1.0) * random
         + rows * (_TUPLE + _INDEX_TUPLE + _OPERATOR)
         + (depth + 1) * _DESCENT
     )
+
+
+def _pages_read(whole: float, rows: float) -> float:
+    """Return how many of a table's pages hold so many rows, if the cache keeps each (Mackert and Lohman)."""
+    return min(whole, 2 * whole * rows / (2 * whole + rows)) if rows else 0.0
 
 
 def _setting(seen: Evidence, name: str, default: float) -> float:

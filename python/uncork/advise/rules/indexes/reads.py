@@ -34,6 +34,8 @@ _BLOCKS: Final = 50.0
 """Fewest blocks per call of an index scan that filters: fewer take some ten microseconds."""
 _DESCENT: Final = 4.0
 """Blocks of a search in a B-tree: its levels and one leaf."""
+_MORE_KEYS: Final = 0.75
+"""What PostgreSQL leaves of the first column's correlation in an index with more (btcostestimate)."""
 _RECURSIONS: Final = 10.0
 """How often the planner assumes a recursive query to repeat (cost_recursive_union in PostgreSQL's source)."""
 _TIMES: Final = ("Materialize", "Memoize", "Hash", "Sort")
@@ -105,17 +107,23 @@ def saved(read: Read, want: Want, use: Use, one: Statement, seen: Evidence) -> f
     if read.how == "filter" and blocks:
         needed = _DESCENT + want.fetched
         return read.part * max(0.0, 1 - needed / blocks)
-    correlation = 0.0
-    if want.wanted.rest and want.wanted.rest[0].column and not want.wanted.equal:
-        column = seen.column(use.table.name, want.wanted.rest[0].column)
-        correlation = 0.0 if column is None else column.correlation or 0.0
     joined = any(_is_join(each.predicate, one) for each in want.served)
     searches = max(1.0, read.partners if joined else read.times)
-    new = index_cost(use.table, want.fetched, seen, correlation) * searches
+    each = index_cost(use.table, want.fetched, seen, _correlation(want, use, seen), searches)
+    new = each * searches
     new += _of_subplans(read, use, seen) * min(
         1.0, want.fetched * searches / max(1.0, seen.rows(use.table.name))
     )
     return read.part * max(0.0, 1 - new / max(read.cost, 1e-9))
+
+
+def _correlation(want: Want, use: Use, seen: Evidence) -> float:
+    """Return how far the order of an index is that of its table, by its first column; 0 if unknown."""
+    keys = (*want.wanted.equal, *want.wanted.rest)
+    column = seen.column(use.table.name, keys[0].column) if keys and keys[0].column else None
+    if column is None or want.wanted.method != "btree" or len(want.wanted.equal) > 1:
+        return 0.0
+    return (column.correlation or 0.0) * (1.0 if len(keys) == 1 else _MORE_KEYS)
 
 
 def _is_join(one: Predicate, statement: Statement) -> bool:

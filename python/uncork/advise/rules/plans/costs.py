@@ -110,19 +110,27 @@ def once_ns(tables: Collection[str], seen: Evidence) -> float | None:
     return believed_ns(cost)
 
 
-def with_loops(node: PlanNode, seen: Evidence, loops: float = 1.0) -> Iterator[tuple[PlanNode, float]]:
-    """Yield each node of a plan with the number of times that the planner expects it to be executed."""
+def with_loops(
+    node: PlanNode, seen: Evidence, loops: float = 1.0, fills: float | None = None
+) -> Iterator[tuple[PlanNode, float]]:
+    """Yield each node of a plan with the number of times that the planner expects it to be executed.
+
+    `fills` is how often the node executes those below it, if less often than `loops`: Materialize keeps their
+    rows for the next row of a join.
+    """
     yield node, loops
+    inside = loops if fills is None else fills
     outer = next((child for child in node.children if child.role == "Outer"), None)
     for child in node.children:
-        times = loops
+        times, once = inside, None
         if child.role == "InitPlan" or (child.role == "SubPlan" and _hashed(node, child)):
             times = 1.0
         elif child.role == "SubPlan":
-            times = loops * _rows_tested(node, child, seen)
+            times = inside * _rows_tested(node, child, seen)
         elif child.role == "Inner" and node.kind == "Nested Loop" and outer is not None:
-            times = loops * max(1.0, outer.rows)
-        yield from with_loops(child, seen, times)
+            times = inside * max(1.0, outer.rows)
+            once = inside if child.kind == "Materialize" else None
+        yield from with_loops(child, seen, times, once)
 
 
 def _hashed(node: PlanNode, child: PlanNode) -> bool:
