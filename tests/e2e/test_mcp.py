@@ -185,7 +185,7 @@ def test_an_experiment_is_planned_and_run_with_progress(uncork):
             planned = await answer(client, "plan_experiment", file="experiment.toml", budget="60s")
             assert (planned["plan"]["baseline"], planned["plan"]["worst_ns"]) == ("scan", 60 * 10**9)
             assert uncork.runs == []
-            arguments = {"file": "experiment.toml", "budget": "20s"}
+            arguments = {"file": "experiment.toml", "budget": "8s"}
             found = await client.call_tool("run_experiment", arguments, progress_callback=hear)
             return found, await answer(client, "query_run", sql="SELECT variant, plan_hash FROM plans")
 
