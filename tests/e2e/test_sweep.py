@@ -88,12 +88,10 @@ def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, unco
     found = result["verified"]
     at_knee = next(one for one in result["levels"] if one["level"] == found["knee"])
     assert found["rate"] == pytest.approx(0.7 * at_knee["throughput"])
-    assert found["elapsed_ns"] > 2.9e9
+    assert found["works"] and found["elapsed_ns"] > 2.9e9
     (late,) = found["objectives"]  # users who do not wait queue for the lock
     assert not late["holds"] and late["value"] > 14e6
-    # After a stall of the machine, the queue opens more connections than this server takes.
-    said = "p99 < 14ms failed at " if found["works"] else "does not sustain "
-    assert said in result["answer"].replace("\u202f", " ")
+    assert "p99 < 14ms failed at " in result["answer"].replace("\u202f", " ")
     assert "arrivals that do not wait" in uncork("report", "last", "--markdown").stdout
 
 
@@ -110,7 +108,7 @@ def test_a_load_that_only_sleeps_has_no_bottleneck(sweep, uncork):
     assert ended.returncode == 0
     assert "70 % of the knee, for 3.00 s" in ended.stderr
     result = result_of(uncork)
-    assert ("the server sustains " in result["answer"].lower()) == result["verified"]["works"]
+    assert "the server sustains " in result["answer"].lower()
     assert bottlenecks(result) == []
     assert result["knee"]["high"] is None
 

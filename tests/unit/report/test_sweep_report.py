@@ -18,7 +18,7 @@ from fakes.sweeps import law, processors, spec, step, swept
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.sweep import VerifiedFacts, VerifiedObjective
-from uncork.model.sweep import parse_objectives
+from uncork.model.sweep import Verification, parse_objectives
 from uncork.model.units import format_duration
 from uncork.report.blocks import LineChart
 from uncork.report.headline import split_answer
@@ -73,6 +73,32 @@ def test_a_finding_about_the_database_is_the_step_instead_of_the_bottleneck():
     assert any(section.id == "finding-1" for section in document.sections)
 
 
+@pytest.mark.parametrize(
+    ("counts", "wrong", "works"),
+    [
+        ({}, 0.0, True),
+        ({"refused": 40}, 0.0, True),  # connections that were not needed
+        ({"unsent": 100}, 100 / 4_300, False),
+        ({"failed": 42, "succeeded": 4_158}, 0.01, True),
+    ],
+)
+def test_a_load_below_the_knee_is_judged_by_its_arrivals(counts, wrong, works):
+    wanted = spec(objectives=parse_objectives("p99<5ms, errors<0.5%"))
+    load = replace(step(9, 0, 2_100.0, 2_100.0), p99_ns=4 * 10**6, **counts)
+    steps = swept(processors(4), wanted, np.random.default_rng(5), noise=0.01)
+    manifest = Manifest(
+        "s", "sweep", "?", "complete", "2026-11-22T07:00:00+00:00", 1, "", "embedded", "0.1.0"
+    )
+    plan = {"scripts": [{"name": "select-only"}]}
+    result = sweep_result(manifest, plan, wanted, steps, {}, verification=Verification(4.0, load))
+    found = result.verified
+    assert (found.wrong, found.works) == (pytest.approx(wrong), works)
+    assert found.refused == counts.get("refused", 0)
+    assert [one.holds for one in found.objectives] == [True, wrong < 0.005]
+    words = markdown_text(build_sweep_document(result))
+    assert ("refused 40 additional connections" in words) == ("refused" in counts)
+
+
 def verified(**changes):
     facts = {
         "knee": 4.0,
@@ -85,6 +111,7 @@ def verified(**changes):
         "max_ns": 2 * 10**7,
         "wrong": 0.0,
         "works": True,
+        "refused": 0,
         "message": None,
         "objectives": (),
     }

@@ -50,12 +50,10 @@ def build_sweep_result(folder: Path) -> SweepResult:
     try:
         plan, spec, steps = reader.plan(), reader.sweep(), reader.steps()
         pressed = read_pressed(folder)
-        found = sweep_result(reader.manifest, plan, spec, steps, reader.environment(), pressed)
-        verification = reader.verification()
+        environment, verification = reader.environment(), reader.verification()
+        found = sweep_result(reader.manifest, plan, spec, steps, environment, pressed, verification)
     finally:
         reader.close()
-    if verification is not None:
-        found = replace(found, verified=_verified(verification, spec))
     part = part_of(folder, "database")
     return found if part is None else replace(found, findings=stored_database_result(part).findings)
 
@@ -67,6 +65,7 @@ def sweep_result(
     steps: Sequence[LoadStep],
     environment: dict[str, dict[str, str]],
     pressed: Sequence[Pressed] = (),
+    verification: Verification | None = None,
 ) -> SweepResult:
     """Build the result of a sweep from the contents of its run. Pure."""
     found = findings(steps, spec)
@@ -112,6 +111,7 @@ def sweep_result(
             *(() if "nodes" not in manifest.options else (_UNWATCHED,)),
             *dict.fromkeys(lacking for one in pressed for lacking in one.missing),
         ),
+        verified=None if verification is None else _verified(verification, spec),
     )
 
 
@@ -149,7 +149,8 @@ def _level(steps: Sequence[LoadStep], confidence: float) -> LevelFacts:
 
 
 def _verified(found: Verification, spec: SweepSpec) -> VerifiedFacts:
-    step = found.step
+    # Connections that the server refuses to add are no arrivals: others may serve all of them.
+    step = replace(found.step, refused=0)
     measured = [(one, step.measured(one.quantity)) for one in spec.objectives]
     return VerifiedFacts(
         knee=found.knee,
@@ -162,6 +163,7 @@ def _verified(found: Verification, spec: SweepSpec) -> VerifiedFacts:
         max_ns=step.max_ns,
         wrong=step.wrong / step.asked if step.asked else 0.0,
         works=step.works,
+        refused=found.step.refused,
         message=step.message,
         objectives=tuple(
             VerifiedObjective(one.text, value, value is not None and value < one.limit)

@@ -168,7 +168,8 @@ class VerifiedFacts:
     """A load after the sweep, with arrivals that do not wait, at `share` of the throughput at `knee`.
 
     `rate` is in arrivals a second. Latency counts from the intended start. `wrong` is the share of arrivals
-    that failed or were never sent, and `works` means that it is at most one in a hundred.
+    that failed or were never sent, and `works` means that it is at most one in a hundred. `refused` counts
+    additional connections that the server refused.
     """
 
     knee: float
@@ -181,6 +182,7 @@ class VerifiedFacts:
     max_ns: int | None
     wrong: float
     works: bool
+    refused: int
     message: str | None
     objectives: tuple[VerifiedObjective, ...]
 

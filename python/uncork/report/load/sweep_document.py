@@ -7,7 +7,7 @@ from typing import Final
 
 from uncork.model.results.sweep import LawFacts, LevelFacts, ObjectiveFacts, SweepResult, VerifiedFacts
 from uncork.model.sweep import STEADY, parse_objectives
-from uncork.model.units import format_duration, series_words
+from uncork.model.units import count_words, format_duration, series_words
 from uncork.report.blocks import (
     Block,
     Bullets,
@@ -185,6 +185,8 @@ def _verified(result: SweepResult, found: VerifiedFacts) -> tuple[Block, ...]:
         "latency counts from when each was due. One load has no interval: a checkpoint or a vacuum may be "
         "missing from it, or be in it."
     )
+    if found.refused:
+        words += f" The server refused {count_words(found.refused, 'additional connection')}."
     return Table(caption, tuple(columns), (row,)), Paragraph(words)
 
 
