@@ -29,7 +29,7 @@ def emptied(folder: Path) -> float:
     for path in _files(folder):
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             many, left = _dropped(file.fileno())
-            if left:  # what is not on disk yet cannot be dropped
+            if left:  # the kernel drops only pages that are on disk
                 os.fsync(file.fileno())
                 many, left = _dropped(file.fileno())
             pages += many
@@ -38,7 +38,7 @@ def emptied(folder: Path) -> float:
 
 
 def _dropped(file: int) -> tuple[int, int]:
-    """Drop what can be dropped of a file; return the number of its pages, and of those that stayed."""
+    """Drop the pages of a file; return how many pages it has, and how many are still in the page cache."""
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
     found = list(_resident(file))
     return sum(many for many, _ in found), sum(many for _, many in found)

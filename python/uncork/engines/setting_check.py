@@ -22,7 +22,7 @@ from uncork.spawn.child import run
 __all__ = ["ServerCheck", "SettingChecker", "binaries_here", "refused_by_server"]
 
 _FATAL: Final = re.compile(r"(?:FATAL|HINT):\s+(.*)")
-_OF_A_SERVER: Final = frozenset({"postmaster", "sighup", "internal"})
+_CONTEXTS_OF_A_SERVER: Final = frozenset({"postmaster", "sighup", "internal"})
 _SECONDS: Final = 20
 
 
@@ -78,7 +78,7 @@ class SettingChecker:
                 if reason is not None:
                     yield name, reason
         for name in of_database:
-            if self._contexts.get(name.lower()) in _OF_A_SERVER:
+            if self._contexts.get(name.lower()) in _CONTEXTS_OF_A_SERVER:
                 yield name, "cannot differ between variants; move it to [server.settings]"
 
     def _reason(self, settings: Mapping[str, object]) -> str | None:

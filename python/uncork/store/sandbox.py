@@ -77,7 +77,9 @@ def ask_sandboxed(source: duckdb.DuckDBPyConnection, query: str, most: int) -> A
 
 
 def _check_kind(query: str) -> None:
-    """Refuse what is not one SELECT, for a clear message; the closed database keeps the promise.
+    """Raise a clear error unless the query is one SELECT.
+
+    Safety does not depend on this check: the database has no access to files or the network.
 
     Raises:
         UsageError, duckdb.Error: see `ask_sandboxed`.

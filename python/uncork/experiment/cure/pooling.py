@@ -98,8 +98,8 @@ def connecting_habit(finding: Finding) -> Candidate | None:
 def request_of(workload: CapturedWorkload, finding: Finding, candidate: Candidate) -> Request | None:
     """Return what the server executes for a connection on average; None if no captured statement can be sent.
 
-    Statements are in proportion to their calls. Those that would do something else the second time, such as a
-    DELETE, are left out, but the time that they take on the source counts.
+    Each statement occurs in proportion to its calls. A statement that finds no rows when it is repeated, such
+    as a DELETE, is left out, but its time on the source counts.
     """
     per_hour = candidate.per_hour
     usable = [one for one in workload.statements if _sets(one) and not (one.changes and uses_up(one.sql))]

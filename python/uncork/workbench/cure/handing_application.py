@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from uncork.engines.conninfo import resolve
 from uncork.model.results.cure import Change, CureResult, Handed, application_changes
@@ -96,15 +96,13 @@ def of_source(experiment: str, dsn: str) -> str:
 
 def application_readme(change: Change, *, measured: bool) -> str:
     """Return the page about a change of the application: what it brings, and both statements."""
-    lines = [f"# {change.text.rstrip('. ')}", ""]
+    gain = ""
     if change.net is not None:
-        lines += [
+        gain = (
             f"The captured workload takes {less_time(change.net)}, which saves {saved_words(change.net)} of "
-            f"sessions' time ({gain_sentence(change.net)}). It was measured on a copy, twice.",
-            "",
-        ]
-    lines += ["The application sends now:", "", "```sql", change.undo, "```", ""]
-    lines += ["Let it send instead:", "", "```sql", change.sql, "```", ""]
+            f"sessions' time ({gain_sentence(change.net)})."
+        )
+    lines = _before_and_after(change, gain, "send")
     if change.sql != change.undo:
         lines += ["Each `$n` is an array with one value for each row, in the same order.", ""]
     else:
@@ -112,20 +110,28 @@ def application_readme(change: Change, *, measured: bool) -> str:
     return "\n".join([*lines, *_basis(change, measured=measured)])
 
 
+def _before_and_after(change: Change, gain: str, verb: Literal["send", "do"]) -> list[str]:
+    """Return how both pages begin: with the gain, and what the application does before and after."""
+    lines = [f"# {change.text.rstrip('. ')}", ""]
+    if gain:
+        lines += [f"{gain} It was measured on a copy, twice.", ""]
+    now = "sends" if verb == "send" else "does"
+    lines += [f"The application {now} now:", "", "```sql", change.undo, "```", ""]
+    return [*lines, f"Let it {verb} instead:", "", "```sql", change.sql, "```", ""]
+
+
 def pool_readme(change: Change, dsn: str, *, measured: bool) -> str:
     """Return the page about a pool: what it brings, how to add it to an application, and PgBouncer's file.
 
     `dsn` is the connection string of the source.
     """
-    lines = [f"# {change.text.rstrip('. ')}", ""]
+    gain = ""
     if change.net is not None:
-        lines += [
+        gain = (
             f"Each request takes {less_time(change.net)}, which saves {saved_words(change.net)} of sessions' "
-            f"time. {reason_sentence(request_words(change))} It was measured on a copy, twice.",
-            "",
-        ]
-    lines += ["The application does now:", "", "```sql", change.undo, "```", ""]
-    lines += ["Let it do instead:", "", "```sql", change.sql, "```", ""]
+            f"time. {reason_sentence(request_words(change))}"
+        )
+    lines = _before_and_after(change, gain, "do")
     clients = max((one.clients for one in change.effects), default=1)
     size = max(_LEAST_POOL, 2 * clients)
     lines += [_IN_THE_APPLICATION.format(sessions=count_words(clients, "session"), size=size), ""]
