@@ -2,7 +2,8 @@
 
 import pytest
 
-from uncork.workbench.profile.database_watch import next_tick
+from uncork.engines.watch.connection import Look
+from uncork.workbench.profile.database_watch import Samples, next_tick
 
 
 @pytest.mark.parametrize(
@@ -17,3 +18,14 @@ from uncork.workbench.profile.database_watch import next_tick
 )
 def test_ticks_are_due_at_whole_periods_and_lateness_does_not_add_up(tick, elapsed, following):
     assert next_tick(tick, elapsed, 100) == following
+
+
+def test_texts_of_sessions_without_an_id_get_that_of_their_template():
+    """PostgreSQL 13 tells no ids of statements in sessions."""
+    row = {"query_id": None, "backend": "client backend", "comment": None, "wait_class": "", "database": "d"}
+    texts = ["SELECT * FROM item WHERE id = 7", "SELECT * FROM item WHERE id = 8", "COMMIT"]
+    found = Samples(0, 0)
+    for text in (*texts, texts[0]):
+        found.add(Look(0, 1, ({**row, "text": text},), 0), blockers=False)
+    found.find_ids({5: "SELECT * FROM item WHERE id = $1", 6: "SELECT * FROM other WHERE id = $1"})
+    assert found.seen == {5: texts[:2]}

@@ -75,6 +75,13 @@ class PlanNode:
         for child in self.children:
             yield from child.walk()
 
+    def runs_once(self, child: PlanNode) -> bool:
+        """Return whether this node executes a child once, for all its rows: an InitPlan, a hashed SubPlan."""
+        if child.role != "SubPlan":
+            return child.role == "InitPlan"
+        texts = (*(text for _, text in self.conditions), *self.output)
+        return any(f"hashed {child.subplan})" in text for text in texts)
+
     def condition(self, name: str) -> str:
         """Return a condition's text by the name that EXPLAIN prints; an empty string if there is none."""
         return next((text for key, text in self.conditions if key == name), "")

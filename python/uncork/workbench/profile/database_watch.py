@@ -87,8 +87,9 @@ class Samples:
     """The samples so far. Each row has the server's id of a statement, or the number of its template.
 
     `texts` has the first text of each statement by the server's id. `seen` has a few texts as the sessions
-    sent them, with their values. `known` are the ids whose texts are not needed again, and `sampled` counts
-    the clients' sessions by database and id. Without `values`, no path of a request is kept.
+    sent them, with their values; if the server tells no ids, they get them after the watch. `known` are the
+    ids whose texts are not needed again, and `sampled` counts the clients' sessions by database and id.
+    Without `values`, no path of a request is kept.
     `due_ns` is when the next sample is due, after the beginning.
     """
 
@@ -108,6 +109,7 @@ class Samples:
     longest_ns: int = 0
     cpu_ns: int = 0
     _asked: Counter[int] = field(default_factory=Counter)
+    _without_id: dict[int, list[str]] = field(default_factory=dict)
 
     def add(self, look: Look, blockers: bool) -> None:
         """Add a sample."""
@@ -121,6 +123,8 @@ class Samples:
                     self.sampled[row["database"] or "", query_id] += 1
             row["origin"] = origin(row.pop("comment"), paths=self.values)
             row["template"] = self.book.number(None, text) if query_id is None else None
+            if row["template"] is not None:
+                self._keep_without_id(row["template"], text)
             row["sample"] = number
         self.rows += look.rows
         middle = (look.begun_ns + look.ended_ns) // 2
@@ -154,6 +158,21 @@ class Samples:
             kept.append(text)
         if len(kept) == _TEXTS or self._asked[query_id] == _TIMES or _PARAMETER in text:
             self.known.add(query_id)
+
+    def _keep_without_id(self, template: int, text: str) -> None:
+        """Keep the text of a statement by its template, if the server tells no id (PostgreSQL 13)."""
+        kept = self._without_id.setdefault(template, [])
+        if len(kept) < _TEXTS and text not in kept:
+            kept.append(text)
+
+    def find_ids(self, texts: Mapping[int, str]) -> None:
+        """Give the texts of sessions the ids of pg_stat_statements whose `texts` have the same template."""
+        if not self._without_id:
+            return
+        for query_id, text in texts.items():
+            number = self.book.number(query_id, text)
+            if number is not None and number in self._without_id:
+                self.seen[query_id] = self._without_id.pop(number)
 
     def now_us(self) -> int:
         """Return the time in microseconds since 1970, on the same clock as the samples."""
@@ -316,6 +335,7 @@ def look_back(
     try:
         last.texts = server.texts({*(row["query_id"] for _, row in last.changed), *found.texts})
         last.own = {query_id for query_id, text in last.texts.items() if MARK in text}
+        found.find_ids(last.texts)
         known = {**found.texts, **last.texts}
         top = top_statements(
             last.changed, server_facts["database"], known, last.own, found.sampled, found.seen

@@ -5,6 +5,7 @@ import pytest
 from fakes.table_evidence import column, evidence, index, scan, statement, table
 from uncork.advise.findings import find_findings
 from uncork.advise.rules.indexes.conditions import as_range
+from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 
@@ -61,6 +62,32 @@ def test_the_condition_and_its_remedy_are_named(sql, named, remedy):
     assert all(name in one.headline for name in named), one.headline
     assert fits(finding_headline(one))
     assert any(remedy in f"{each.text} {each.sql}" for each in one.candidates)
+
+
+def counted(condition):
+    """Return what is found about a statement that counts rows, by a plan with the planner's default."""
+    scan = PlanNode("Seq Scan", "users", "users", "", 0.0, 5_200, 1_500, 8, role="Outer")
+    root = PlanNode("Aggregate", "", "", "", 5_200, 5_210, 1, 8, children=(scan,))
+    return found(
+        f"SELECT count(*) FROM users WHERE {condition}",
+        facts={"rows": 300_000, "blocks": 3_600},
+        plans=(StatementPlan(0, "seen", root, ""),),
+        calls=50,
+        rows=50,
+        blocks=50 * 3_600,
+    )
+
+
+@pytest.mark.parametrize("condition", ["lower(email) = $1", "COALESCE(email, '') = $1", "email || '' = $1"])
+def test_an_expression_has_about_as_many_values_as_its_column(condition):
+    """The planner assumes 0.5 % of the rows for any expression; they would be read as fast by a scan."""
+    (one,) = counted(condition)
+    assert "users_email" in one.headline
+
+
+@pytest.mark.parametrize("condition", ["left(email, 1) = $1", "length(email) = $1"])
+def test_an_expression_that_makes_values_equal_may_select_many_rows(condition):
+    assert not counted(condition)
 
 
 @pytest.mark.parametrize(

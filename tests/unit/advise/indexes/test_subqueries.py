@@ -201,3 +201,23 @@ def test_an_index_on_the_key_of_the_outer_table_saves_nothing_to_a_join_that_sea
         ),
     )
     assert not proposed(sql, root, **REPORT)
+
+
+def either(own: float, *, hashed: bool):
+    """Return a plan that counts parts which match or have lines, with all lines in a hash table or not."""
+    name = "hashed SubPlan 2).col1" if hashed else "SubPlan 2)"
+    within = node("Seq Scan", 18_500, 200_000, relation="line", alias="line", role="SubPlan")
+    filtered = f"((brand = 'x'::text) AND ((id < 9) OR (ANY (id = ({name}))))"
+    parts = scan("part", own, 100, replace(within, subplan="SubPlan 2"), Filter=filtered)
+    return node("Aggregate", own + 10, 1.0, parts)
+
+
+def test_a_scan_does_not_cost_what_a_hashed_subquery_does():
+    """The planner's cost of the scan is that of executing the subquery for each row, even if it is hashed."""
+    sql = (
+        "SELECT count(*) FROM part WHERE brand = $1 AND "
+        "(id < $2 OR EXISTS (SELECT 1 FROM line WHERE line.supplier = part.id AND quantity > 3))"
+    )
+    counts = {"calls": 50, "rows": 50, "blocks": 50 * 11_400, "mean_ns": 1e8}
+    assert ("part", ("brand",)) not in proposed(sql, either(7e6, hashed=True), **counts)
+    assert ("part", ("brand",)) in proposed(sql, either(7e6, hashed=False), **counts)

@@ -7,6 +7,7 @@ Examples" in PostgreSQL's manual, and `costsize.c` for the formulas.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -22,6 +23,7 @@ __all__ = [
     "fraction_of_all",
     "fraction_of_range",
     "index_cost",
+    "keeps_apart",
     "pages",
     "rows_per_value",
     "scan_cost",
@@ -36,6 +38,18 @@ _DEFAULTS: Final = {
     **dict.fromkeys(("like", "ilike", "~", "~*", "similar to", "@@", "<<", "<<=", ">>", ">>="), _PATTERN),
     **dict.fromkeys(("@>", "<@", "&&", "?", "?|", "?&", "any"), _CONTAINS),
 }
+_KEEPS_APART: Final = frozenset(
+    [
+        *("coalesce", "lower", "upper", "initcap", "trim", "btrim", "ltrim", "rtrim", "concat", "reverse"),
+        *("md5", "sha256", "encode", "lpad", "rpad", "abs", "unaccent"),
+    ]
+)
+"""Functions whose results differ for nearly all different values of a column."""
+_MERGED: Final = 2.0
+"""How many values of a column such a function makes equal at most, such as two spellings of a name."""
+_CALL: Final = re.compile(r'([a-z_][\w.]*)"?\s*\(', re.IGNORECASE)
+_PARTS: Final = re.compile(r"->|[/%\[&#]|::\s*(?:date|bool)", re.IGNORECASE)
+"""Operators and casts that make many values of a column equal."""
 _LIST: Final = 5
 """Values in a list of unknown length."""
 _TUPLE: Final = 0.01
@@ -52,6 +66,15 @@ def pages(table: TableFacts, seen: Evidence) -> float:
     """Return the number of blocks of a table."""
     block = 8192 if seen.database is None else seen.database.block_bytes
     return max(1.0, (table.bytes or 0) / block)
+
+
+def keeps_apart(expression: str) -> bool:
+    """Return whether an expression of a column is different for nearly all different values of the column.
+
+    ``lower(email)`` and ``COALESCE(customer, 0)`` are; the day of a time or a part of a document is not.
+    """
+    names = {name.lower().rpartition(".")[2] for name in _CALL.findall(expression)}
+    return names <= _KEEPS_APART and not _PARTS.search(expression)
 
 
 def unique_on(table: str, columns: Iterable[str], seen: Evidence) -> bool:
@@ -142,7 +165,10 @@ def _of_value(one: Predicate, table: str, facts: ColumnFacts | None, seen: Evide
         return None if each is None or not rows else min(1.0, each / rows)
     if one.columns and rows:  # an expression of a column has at most as many values as the column
         each = rows_per_value(table, one.columns[0], seen)
-        return None if each is None or len(one.columns) > 1 else min(1.0, max(each / rows, _PATTERN))
+        if each is None or len(one.columns) > 1:
+            return None
+        least = each / rows * _MERGED if keeps_apart(one.expression) else _PATTERN
+        return min(1.0, max(each / rows, least))
     return None
 
 

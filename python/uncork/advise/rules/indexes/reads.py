@@ -76,9 +76,9 @@ def read_of(use: Use, one: Statement, seen: Evidence) -> Read | None:
         return filtered
     scans = [each for each in found if each[0].kind == "Seq Scan"]
     if scans and one.plan is not None:
-        node, times, partners = max(scans, key=lambda each: each[0].cost * each[1])
-        part = _part(node, times, one.plan.root, use)
-        return Read("scan", part, node.cost * times, times, partners, node)
+        node, times, partners = max(scans, key=lambda each: _own(each[0], seen) * each[1])
+        part = _part(node, times, one.plan.root, use, seen)
+        return Read("scan", part, _own(node, seen) * times, times, partners, node)
     if found and not use.alone:
         return None
     if found and filtered is not None and one.plan is not None and one.plan.source in ("seen", "executed"):
@@ -142,7 +142,8 @@ def _is_join(one: Predicate, statement: Statement) -> bool:
 
 def _of_subplans(read: Read, use: Use, seen: Evidence) -> float:
     """Return the cost of the subqueries that a scan evaluates for its rows, which fewer rows make cheaper."""
-    if read.node is None or not any(each.role == "SubPlan" for each in read.node.children):
+    node = read.node
+    if node is None or not any(each.role == "SubPlan" and not node.runs_once(each) for each in node.children):
         return 0.0
     return max(0.0, read.cost - scan_cost(use.table, seen) * read.times)
 
@@ -189,13 +190,41 @@ def _repeated(use: Use, one: Statement, seen: Evidence) -> Read | None:
     return None
 
 
-def _part(node: PlanNode, times: float, root: PlanNode, use: Use) -> float:
+def _part(node: PlanNode, times: float, root: PlanNode, use: Use, seen: Evidence) -> float:
     """Return the fraction of a statement's time in a node, executed or planned."""
     if use.order:
         return 1.0  # the scan, and the sort that an order makes unnecessary
     if node.milliseconds is not None and root.milliseconds:
-        return min(1.0, node.milliseconds / root.milliseconds)
-    return min(1.0, node.cost * times / root.cost) if root.cost else 1.0
+        return min(1.0, _own_milliseconds(node) / root.milliseconds)
+    whole = root.cost - sum(_excess(each, seen) * again for each, again, _ in _walk(root, 1.0, 1.0, 1.0))
+    return min(1.0, _own(node, seen) * times / whole) if whole > 0 else 1.0
+
+
+def _own(node: PlanNode, seen: Evidence) -> float:
+    """Return the cost of a scan without the subqueries that it executes once, however few rows it reads."""
+    once = sum(one.cost for one in node.children if node.runs_once(one))
+    return max(0.0, node.cost - once - _excess(node, seen))
+
+
+def _excess(node: PlanNode, seen: Evidence) -> float:
+    """Return what the cost of a scan says too much, if it has a subquery that could be hashed or not.
+
+    The planner counts such a subquery (EXISTS below OR) as one that is executed for each row, even if the
+    plan has the hashed one.
+    """
+    table = seen.tables.get(table_of(node, seen)) if node.relation else None
+    subplans = [one for one in node.children if one.role == "SubPlan"]
+    if table is None or node.kind != "Seq Scan" or not subplans:
+        return 0.0
+    if not all(node.runs_once(one) for one in subplans):
+        return 0.0
+    once = sum(one.cost for one in node.children if node.runs_once(one))
+    return max(0.0, node.cost - once - scan_cost(table, seen))
+
+
+def _own_milliseconds(node: PlanNode) -> float:
+    once = (one.milliseconds or 0.0 for one in node.children if node.runs_once(one))
+    return max(0.0, (node.milliseconds or 0.0) - sum(once))
 
 
 def _visits(one: Statement, use: Use, seen: Evidence) -> Iterator[tuple[PlanNode, float, float]]:
@@ -235,7 +264,7 @@ def _walk(
                 again = times * other / calls
             elif any(each.role == "Inner" and _searches(each) for each in node.children):
                 other *= max(1.0, child.rows)
-        elif child.role == "SubPlan" and "hashed" not in child.subplan:
+        elif child.role == "SubPlan" and not node.runs_once(child):
             again = other = inside = times * _evaluations(child, node)
         yield from _walk(child, again, other, inside)
 

@@ -11,6 +11,7 @@ from uncork.advise.rules.indexes.estimates import (
     fraction,
     fraction_of_all,
     index_cost,
+    keeps_apart,
     pages,
     rows_per_value,
 )
@@ -75,8 +76,8 @@ def passing(use: Use, one: Statement, seen: Evidence) -> float | None:
     plan = one.plan
     if plan is None or (plan.source in ("generic", "drawn") and _is_guess(use)):
         return None
-    if plan.source != "executed" and any(each.operator == "any" for each in use.predicates):
-        return None  # the planner assumes a constant for = ANY of a column of arrays
+    if plan.source != "executed" and any(_is_assumed(each) for each in use.predicates):
+        return None
     found = [_rows(node) for node in nodes_of(one, use.table.name, seen)]
     return min(1.0, sum(found) / rows) if found else None
 
@@ -109,6 +110,15 @@ def _is_guess(use: Use) -> bool:
         one.operator not in ("=", "in", "is null", "is true", "is false", "is not null")
         for one in use.predicates
     )
+
+
+def _is_assumed(one: Predicate) -> bool:
+    """Return whether the planner assumes a constant fraction of rows, whatever the statistics say.
+
+    It does for ``= ANY`` of a column of arrays, and for an expression, of which it has no statistics.
+    """
+    whole = not one.column and one.operator in ("=", "in") and keeps_apart(one.expression)
+    return one.operator == "any" or (whole and bool(one.expression))
 
 
 def _rows(node: PlanNode) -> float:

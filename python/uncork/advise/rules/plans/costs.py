@@ -123,7 +123,7 @@ def with_loops(
     outer = next((child for child in node.children if child.role == "Outer"), None)
     for child in node.children:
         times, once = inside, None
-        if child.role == "InitPlan" or (child.role == "SubPlan" and _hashed(node, child)):
+        if node.runs_once(child):
             times = 1.0
         elif child.role == "SubPlan":
             times = inside * _rows_tested(node, child, seen)
@@ -131,11 +131,6 @@ def with_loops(
             times = inside * max(1.0, outer.rows)
             once = inside if child.kind == "Materialize" else None
         yield from with_loops(child, seen, times, once)
-
-
-def _hashed(node: PlanNode, child: PlanNode) -> bool:
-    texts = (*(text for _, text in node.conditions), *node.output)
-    return any(f"hashed {child.subplan})" in text for text in texts)
 
 
 def _rows_tested(node: PlanNode, child: PlanNode, seen: Evidence) -> float:
