@@ -343,3 +343,11 @@ def test_no_index_is_proposed_that_row_security_keeps_from_use():
     one_row = "SELECT * FROM item WHERE lower(name) = $1"
     assert under_policy(one_row, "(region > 0)") == []
     assert found(one_row)
+
+
+@pytest.mark.parametrize(("distinct", "also"), [(-1.0, True), (2.0, False)])
+def test_a_brin_index_is_proposed_for_a_column_of_many_values_in_the_order_of_the_table(distinct, also):
+    """A column with one very common value looks ordered, but each part of the table has the others, too."""
+    ordered = column("item", "amount", distinct=distinct, correlation=0.99, common=(("7", 1e-4),))
+    (one,) = found("SELECT * FROM item WHERE amount = 7", columns=[column("item", "id", "bigint"), ordered])
+    assert any("USING brin (amount)" in each.sql for each in one.candidates) == also

@@ -22,6 +22,9 @@ _BRIN_PAGES: Final = 1_000
 _CORRELATED: Final = 0.9
 """Blocks and correlation from which on a BRIN index, which stores one range for 128 blocks, can replace a
 B-tree: each part of the table has a narrow range of values only."""
+_BRIN_VALUES: Final = 100
+"""Fewest different values: a column with few looks ordered if nearly all rows have the same one, and then
+each part of the table has the others, too."""
 
 
 def columns_text(keys: Sequence[IndexKey]) -> str:
@@ -63,7 +66,8 @@ def index_candidates(index: IndexShape, seen: Evidence, extension: str = "") -> 
     column, table = seen.column(index.table, index.keys[0].column), seen.tables.get(index.table)
     if len(index.keys) != 1 or index.method != "btree" or index.predicate or column is None or table is None:
         return
-    if abs(column.correlation or 0.0) >= _CORRELATED and pages(table, seen) >= _BRIN_PAGES:
+    many = (seen.distinct(index.table, column.name) or 0.0) >= _BRIN_VALUES
+    if many and abs(column.correlation or 0.0) >= _CORRELATED and pages(table, seen) >= _BRIN_PAGES:
         text = (
             f"Create a BRIN index on {column.name} of {index.table}: it is far smaller, and the table is "
             f"stored in the order of {column.name}."
