@@ -64,9 +64,10 @@ def test_the_condition_and_its_remedy_are_named(sql, named, remedy):
     assert any(remedy in f"{each.text} {each.sql}" for each in one.candidates)
 
 
-def counted(condition):
+def counted(condition, kind="Seq Scan", blocks=3_600):
     """Return what is found about a statement that counts rows, by a plan with the planner's default."""
-    scan = PlanNode("Seq Scan", "users", "users", "", 0.0, 5_200, 1_500, 8, role="Outer")
+    filtered = (("Filter", f"({condition})"),)
+    scan = PlanNode(kind, "users", "users", "", 0.0, 5_200, 1_500, 8, filtered, role="Outer")
     root = PlanNode("Aggregate", "", "", "", 5_200, 5_210, 1, 8, children=(scan,))
     return found(
         f"SELECT count(*) FROM users WHERE {condition}",
@@ -74,7 +75,7 @@ def counted(condition):
         plans=(StatementPlan(0, "seen", root, ""),),
         calls=50,
         rows=50,
-        blocks=50 * 3_600,
+        blocks=50 * blocks,
     )
 
 
@@ -82,6 +83,11 @@ def counted(condition):
 def test_an_expression_has_about_as_many_values_as_its_column(condition):
     """The planner assumes 0.5 % of the rows for any expression; they would be read as fast by a scan."""
     (one,) = counted(condition)
+    assert "users_email" in one.headline
+
+
+def test_all_entries_of_an_index_may_be_filtered_in_place_of_the_table():
+    (one,) = counted("lower(email) = $1", "Index Only Scan", 900)
     assert "users_email" in one.headline
 
 

@@ -74,7 +74,7 @@ def read_of(use: Use, one: Statement, seen: Evidence) -> Read | None:
     filtered = _filtered(use, found, one, seen)
     if blocks is not None and blocks < _READS_LITTLE * whole:
         return filtered
-    scans = [each for each in found if each[0].kind == "Seq Scan"]
+    scans = [each for each in found if each[0].kind == "Seq Scan" or _reads_all_of_index(each[0], use)]
     if scans and one.plan is not None:
         node, times, partners = max(scans, key=lambda each: _own(each[0], seen) * each[1])
         part = _part(node, times, one.plan.root, use, seen)
@@ -84,6 +84,12 @@ def read_of(use: Use, one: Statement, seen: Evidence) -> Read | None:
     if found and filtered is not None and one.plan is not None and one.plan.source in ("seen", "executed"):
         return filtered
     return _counted(use, one, seen, planned=bool(found)) or filtered
+
+
+def _reads_all_of_index(node: PlanNode, use: Use) -> bool:
+    """Return whether a node filters all entries of an index, because it is smaller than its table."""
+    filters = bool(node.condition("Filter")) and not node.condition("Index Cond")
+    return node.kind == "Index Only Scan" and filters and not use.order
 
 
 def _counted(use: Use, one: Statement, seen: Evidence, *, planned: bool) -> Read | None:
