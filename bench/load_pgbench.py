@@ -14,6 +14,9 @@ the CPU of the thread that wakes them, and both tools' cost changes by a factor 
 ``--apart`` the server has the last CPU and the generator the others, as if it were another machine. This
 compares the tools, and not their placement.
 
+With ``--other`` the core of another checkout takes turns too, to compare a change of the engine with what was
+before it.
+
 pgbench comes from PATH or from PGBENCH; if it is missing, the script says so and ends.
 """
 
@@ -96,7 +99,9 @@ def main() -> int:
         tpcb.initialise(server.conninfo(), scale=options.scale)
         _say(server, pgbench, options)
         for place in itertools.product(options.workloads, options.protocols, options.clients):
-            _report(Cell(*place), _measure(server, pgbench, Cell(*place), options, order))
+            found = _measure(server, pgbench, Cell(*place), options, order)
+            for tool in _others(options):
+                _report(Cell(*place), tool, found)
     finally:
         server.stop()
     return 0
@@ -114,6 +119,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--protocols", type=words, default=list(PROTOCOLS))
     parser.add_argument("--clients", type=numbers, default=list(CLIENTS))
     parser.add_argument("--apart", action="store_true", help="bind server and generator to different CPUs")
+    parser.add_argument("--other", type=Path, help="another checkout, whose core takes turns too")
     parser.add_argument("--pairs", type=int, default=25)
     parser.add_argument("--seconds", type=int, default=1, help="duration of each turn")
     parser.add_argument("--scale", type=int, default=20)
@@ -122,6 +128,11 @@ def _options() -> argparse.ArgumentParser:
         "--pg-bin", type=Path, help="a folder with initdb and postgres; default: the embedded server"
     )
     return parser
+
+
+def _others(options: argparse.Namespace) -> list[str]:
+    """Return the names of the tools that uncork is compared with."""
+    return ["pgbench"] if options.other is None else ["pgbench", "other"]
 
 
 # ---- measuring ----
@@ -134,7 +145,7 @@ def _measure(
     found: dict[str, list[Observation]] = {figure: [] for figure in FIGURES}
     start_s = statistics.median(_run_pgbench(server, pgbench, cell, "-t1")[1] for _ in range(3))
     for pair in range(options.pairs + 1):
-        tools = ["pgbench", "uncork"]
+        tools = [*_others(options), "uncork"]
         order.shuffle(tools)
         for tool in tools:
             _tidy(server)
@@ -142,7 +153,7 @@ def _measure(
             turn = (
                 _pgbench(server, pgbench, cell, options.seconds, start_s)
                 if tool == "pgbench"
-                else _uncork(server, cell, options.seconds, options.scale, seed)
+                else _uncork(server, cell, options, seed, options.other if tool == "other" else None)
             )
             for figure, value in zip(FIGURES, (turn.tps, turn.cpu_us), strict=True):
                 if pair:
@@ -175,9 +186,13 @@ def _run_pgbench(server: EmbeddedServer, pgbench: str, cell: Cell, length: str) 
     )
 
 
-def _uncork(server: EmbeddedServer, cell: Cell, seconds: int, scale: int, seed: int) -> Turn:
-    plan = _plan(server, cell, seconds, scale, seed)
-    output, _ = _run([sys.executable, __file__, CHILD], json.dumps(plan))
+def _uncork(
+    server: EmbeddedServer, cell: Cell, options: argparse.Namespace, seed: int, checkout: Path | None
+) -> Turn:
+    """Run the core of this checkout, or of another one."""
+    plan = _plan(server, cell, options.seconds, options.scale, seed)
+    place = [] if checkout is None else ["env", f"PYTHONPATH={checkout.absolute() / 'python'}"]
+    output, _ = _run([*place, sys.executable, __file__, CHILD], json.dumps(plan))
     done = json.loads(output)
     if done["outcome"] != "complete" or done["failed"]:
         raise SystemExit(f"{cell}: {done['outcome']}: {done['message'] or done['first_error']}")
@@ -234,25 +249,25 @@ def _say(server: EmbeddedServer, pgbench: str, options: argparse.Namespace) -> N
     where = "on processors of their own" if options.apart else "on the same processors"
     print(
         f"server {version}; {_run([pgbench, '--version'])[0].strip()}; scale {options.scale}; "
-        f"{options.pairs} pairs of {options.seconds} s, server and generator {where}; uncork / pgbench: "
+        f"{options.pairs} pairs of {options.seconds} s, server and generator {where}; uncork / another tool: "
         "tps (better above 1), client's CPU a transaction (better below 1)\n"
     )
-    print(f"| workload | protocol | clients | {' | '.join(FIGURES)} | means: tps; CPU, µs |")
-    print("|---|---|---|" + "---|" * (len(FIGURES) + 1), flush=True)
+    print(f"| workload | protocol | clients | tool | {' | '.join(FIGURES)} | means: tps; CPU, µs |")
+    print("|---|---|---|---|" + "---|" * (len(FIGURES) + 1), flush=True)
 
 
-def _report(cell: Cell, found: dict[str, list[Observation]]) -> None:
-    effects = [_shown(_effect(observations)) for observations in found.values()]
+def _report(cell: Cell, tool: str, found: dict[str, list[Observation]]) -> None:
+    effects = [_shown(_effect(observations, tool)) for observations in found.values()]
     means = "; ".join(
-        f"{_mean(found[figure], 'uncork'):.4g} and {_mean(found[figure], 'pgbench'):.4g}"
-        for figure in FIGURES
+        f"{_mean(found[figure], 'uncork'):.4g} and {_mean(found[figure], tool):.4g}" for figure in FIGURES
     )
-    cells = (cell.workload, cell.protocol, str(cell.clients), *effects, means)
+    cells = (cell.workload, cell.protocol, str(cell.clients), tool, *effects, means)
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def _effect(observations: Sequence[Observation]) -> Effect:
-    return estimate(noise_units(observations, baseline="pgbench", again="uncork", kind="block"), 0.95)
+def _effect(observations: Sequence[Observation], tool: str) -> Effect:
+    pairs = [one for one in observations if one.arm in (tool, "uncork")]
+    return estimate(noise_units(pairs, baseline=tool, again="uncork", kind="block"), 0.95)
 
 
 def _shown(effect: Effect) -> str:
