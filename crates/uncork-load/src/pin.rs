@@ -8,7 +8,6 @@
 
 use std::io;
 
-use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
 use crate::LoadError;
@@ -26,19 +25,25 @@ pub(crate) fn pin_backends(pids: &[i32], cpu: Option<usize>) -> Result<(), LoadE
 }
 
 fn pin(pid: Pid, cpu: usize, what: &'static str) -> Result<(), LoadError> {
-    let mut set = CpuSet::new();
-    set.set(cpu)
-        .and_then(|()| sched_setaffinity(pid, &set))
-        .map_err(|errno| LoadError::Pin {
-            what,
-            cpu,
-            source: io::Error::from(errno),
-        })
+    bind(pid, cpu).map_err(|source| LoadError::Pin { what, cpu, source })
 }
 
-#[cfg(test)]
+#[cfg(target_os = "linux")]
+fn bind(pid: Pid, cpu: usize) -> io::Result<()> {
+    let mut set = nix::sched::CpuSet::new();
+    set.set(cpu)
+        .and_then(|()| nix::sched::sched_setaffinity(pid, &set))
+        .map_err(io::Error::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind(_pid: Pid, _cpu: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use nix::sched::sched_getaffinity;
+    use nix::sched::{CpuSet, sched_getaffinity};
 
     use super::*;
 

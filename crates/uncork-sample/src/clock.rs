@@ -1,8 +1,8 @@
 //! Processor clocks: exact to the nanosecond, one call each, and readable for any process.
 
 use nix::errno::Errno;
-use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
-use nix::unistd::{Pid, SysconfVar, sysconf};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{SysconfVar, sysconf};
 
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 /// `USER_HZ` if the system does not report it; it is 100 on every current Linux.
@@ -19,9 +19,16 @@ pub(crate) fn tick_ns() -> u64 {
 }
 
 /// Return the CPU time of a process, all its threads together.
+#[cfg(target_os = "linux")]
 pub(crate) fn process_clock(pid: u32) -> Result<ClockId, Errno> {
     let pid = i32::try_from(pid).map_err(|_| Errno::ESRCH)?;
-    clock_getcpuclockid(Pid::from_raw(pid))
+    nix::time::clock_getcpuclockid(nix::unistd::Pid::from_raw(pid))
+}
+
+/// Other systems have no such clocks: processes are not observed there.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn process_clock(_pid: u32) -> Result<ClockId, Errno> {
+    Err(Errno::ENOTSUP)
 }
 
 pub(crate) fn read(clock: ClockId) -> Result<u64, Errno> {

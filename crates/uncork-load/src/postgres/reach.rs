@@ -4,7 +4,6 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -78,10 +77,23 @@ fn summary(mut problems: Vec<(SocketAddr, io::Error)>) -> io::Error {
     io::Error::new(kind, texts.join("; "))
 }
 
+#[cfg(target_os = "linux")]
+fn abstract_address(name: &[u8]) -> io::Result<UnixAddress> {
+    use std::os::linux::net::SocketAddrExt;
+
+    UnixAddress::from_abstract_name(name)
+}
+
+/// Only Linux has sockets without a file.
+#[cfg(not(target_os = "linux"))]
+fn abstract_address(_name: &[u8]) -> io::Result<UnixAddress> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 fn reach_socket(connection: &Connection, watch: Watch<'_>) -> Result<UnixStream, LoadError> {
     let path = socket_path(connection);
     let place = match path.as_os_str().as_encoded_bytes().strip_prefix(b"@") {
-        Some(name) => UnixAddress::from_abstract_name(name),
+        Some(name) => abstract_address(name),
         None => UnixAddress::from_pathname(&path),
     };
     let place = place.map_err(|source| watch.unreachable(source))?;

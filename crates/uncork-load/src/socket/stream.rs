@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
+#[cfg(target_os = "linux")]
 use socket2::SockRef;
 
 use super::{Counted, TlsStream};
@@ -203,7 +204,10 @@ impl Stream {
             Self::Tls(stream) => stream.socket().get(),
         };
         // If the system does not support it, nothing changes.
+        #[cfg(target_os = "linux")]
         let _ = SockRef::from(socket).set_tcp_quickack(true);
+        #[cfg(not(target_os = "linux"))]
+        let _ = socket;
     }
 
     fn source(&mut self) -> &mut dyn Source {
