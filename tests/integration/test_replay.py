@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import threading
 import time
 
@@ -49,7 +51,7 @@ def server():
     found.start()
     with connect(found) as connection:
         connection.execute(TABLES)
-        for copy in ("copy", "again", "broken"):
+        for copy in ("copy", "again", "mixed", "bound"):
             connection.execute(f"CREATE DATABASE {copy} TEMPLATE postgres STRATEGY FILE_COPY")
     yield found
     found.stop()
@@ -129,16 +131,35 @@ def test_a_slower_replay_takes_longer_and_a_second_one_diverges(server, recorded
 
 
 def test_a_recording_is_a_mix_at_any_rate(server, recorded, tmp_path):
-    with connect(server, "broken") as connection:
+    with connect(server, "mixed") as connection:
         connection.execute("ALTER TABLE entry DROP CONSTRAINT entry_note_key")
     run = uncork.load_sql(
-        server.conninfo("broken"), script=str(recorded[0]), rate=100, time="1s", runs=tmp_path
+        server.conninfo("mixed"), script=str(recorded[0]), rate=100, time="1s", runs=tmp_path
     )
     assert run.result.counts.failed == 0 and run.result.counts.succeeded > 50
     assert run.result.settings.recorded == "mix"
-    with connect(server, "broken") as connection:
+    with connect(server, "mixed") as connection:
         (notes,) = connection.execute("SELECT array_agg(DISTINCT note) FROM entry").fetchone()
     assert set(notes) <= set(NOTES) and len(notes) > 2
+
+
+def test_parameters_can_be_bound_as_the_application_did(server, recorded, tmp_path):
+    with pytest.raises(uncork.errors.UsageError, match="leave out -M"):
+        uncork.load_sql(server.conninfo("bound"), replay=str(recorded[0]), protocol="prepared", runs=tmp_path)
+    shutil.copytree(recorded[0], tmp_path / "rec")
+    file = tmp_path / "rec" / TRANSACTIONS
+    lines = [one for one in file.read_text().splitlines() if not re.search(r'"t\d+_?\d*":', one)]
+    file.write_text("\n".join(lines))
+    for protocol in ("prepared", "extended"):
+        with connect(server, "bound") as connection:
+            connection.execute("TRUNCATE entry")
+        run = uncork.load_sql(
+            server.conninfo("bound"), replay=str(tmp_path / "rec"), protocol=protocol, runs=tmp_path
+        )
+        assert run.result.counts.failed == 0 and run.result.counts.succeeded == len(lines) == 2
+        with connect(server, "bound") as connection:
+            rows = connection.execute("SELECT account, note, at FROM entry ORDER BY account").fetchall()
+        assert rows == [(0, NOTES[0], [1.0, 2.0]), (1, None, [1.5])]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from uncork.profile.recording.scripts import recording_of
 from uncork.profile.recording.transactions import COLUMNS, LoggedSessions, logged_transactions
 from uncork.report.database.recording import recording_answer, recording_readme
 from uncork.workbench.cure.files import README, check_folder
+from uncork.workbench.profile.logs import refuse_nothing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,14 +37,12 @@ def record_sessions(
     the most statements.
 
     Raises:
-        SetupError: if a log cannot be opened.
+        SetupError: if a log cannot be opened, or has no entries.
         UsageError: if the log has no transactions that can be sent again, or not what a recording needs.
     """
     entries = _Entries()
     reading = read_logs(replace(request, events=entries, anonymous=False), progress)
-    if not reading.facts["entries"]:
-        names = ", ".join(request.names[:3])
-        raise UsageError(f"{names}: no line looks like an entry of a PostgreSQL log")
+    refuse_nothing(reading)
     table = entries.of_database(database)
     found = logged_transactions(_rows(table))
     _refuse_coarse_times(table)
