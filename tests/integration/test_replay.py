@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import threading
@@ -141,6 +142,27 @@ def test_a_recording_is_a_mix_at_any_rate(server, recorded, tmp_path):
     with connect(server, "mixed") as connection:
         (notes,) = connection.execute("SELECT array_agg(DISTINCT note) FROM entry").fetchone()
     assert set(notes) <= set(NOTES) and len(notes) > 2
+
+
+def test_shorter_transactions_let_more_clients_work(server, recorded, tmp_path):
+    shutil.copytree(recorded[0], tmp_path / "rec")
+    file = tmp_path / "rec" / TRANSACTIONS
+    paused = [one for one in file.read_text().splitlines() if json.loads(one)["took_us"] > PAUSE * 1e6]
+    held = next(one for one in paused if int(json.loads(one)["values"]["w3"]) > PAUSE * 1e6 / 2)
+    file.write_text(held)
+    done = {
+        short: uncork.load_sql(
+            server.conninfo("mixed"),
+            script=str(tmp_path / "rec"),
+            clients=4,
+            time="2s",
+            short_transactions=short,
+            runs=tmp_path,
+        ).result.counts.succeeded
+        for short in (False, True)
+    }
+    # With the pause inside, one client after the other holds the row; with it before, all pause together.
+    assert done[True] > 1.5 * done[False] > 0
 
 
 def test_parameters_can_be_bound_as_the_application_did(server, recorded, tmp_path):

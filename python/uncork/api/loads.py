@@ -44,6 +44,7 @@ class SqlKeywords(TypedDict, total=False):
     script: Place | Sequence[Place] | None
     replay: str | None
     speed: float | None
+    short_transactions: bool
     builtin: str | Sequence[str] | None
     define: Mapping[str, object] | None
     scale: int | None

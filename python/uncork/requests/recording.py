@@ -53,6 +53,8 @@ def with_recording(
     transactions = parse_transactions(text, file)
     # A weight of 0 means that a script is never sent; the recording decides how often.
     scripts = [replace(one, weight=max(1, one.weight)) for one in scripts]
+    if options.short_transactions:
+        scripts = [replace(one, text=_pausing_before(one.text)) for one in scripts]
     if options.replay is None:
         recorded = mixed(transactions, scripts, spec.protocol, spec.seed)
         return replace(spec, scripts=tuple(scripts), recorded=recorded)
@@ -69,9 +71,21 @@ def with_recording(
     )
 
 
+def _pausing_before(script: str) -> str:
+    """Return a script of a recording with all pauses before its first statement."""
+    lines = script.splitlines(keepends=True)
+    comments = [one for one in lines if one.startswith("--")]
+    pauses = [one for one in lines if one.startswith("\\sleep ")]
+    return "".join([*comments, *pauses, *(one for one in lines if one not in (*comments, *pauses))])
+
+
 def recording_contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[tuple[bool, str]]:
     """Yield what recordings and replays cannot be combined with."""
     yield options.speed is not None and options.replay is None, "--speed requires --replay"
+    yield (
+        options.short_transactions and spec.recorded is None,
+        "--short-transactions requires a recording (--replay, or -f with its folder)",
+    )
     if spec.recorded is None:
         return
     yield options.nodes is not None, "a recording cannot be sent from --nodes: send it from one machine"

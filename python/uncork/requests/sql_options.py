@@ -134,6 +134,13 @@ class SqlOptions:
         "time, with its values and pauses.",
         python="A folder of ``capture --sessions``, whose sessions are replayed.",
     )
+    short_transactions: bool = _what(
+        "--short-transactions",
+        "With a recording: clients pause before each transaction, not within it, to measure what shorter "
+        "transactions bring.",
+        python="Of a recording: clients pause before each transaction, not within it.",
+        default=False,
+    )
     skip_some_updates: bool = _what("-N, --skip-some-updates", "Same as -b simple-update.", default=False)
     select_only: bool = _what("-S, --select-only", "Same as -b select-only.", default=False)
     define: list[tuple[str, str]] | None = _what(

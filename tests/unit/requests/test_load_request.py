@@ -22,7 +22,7 @@ FILES = {
     "mix/a.sql": "-- weight: 37\nSELECT 3;\n",
     "mix/b.sql": "SELECT 4; -- weight: 5\n",
     "wrong/a.sql": "-- weight: 2147483648\n",
-    "rec/t.sql": "-- weight: 2\nSELECT :p1_1;\n",
+    "rec/t.sql": "-- weight: 2\n-- often\nBEGIN;\n\\sleep :w2 us\nSELECT :p1_1;\n\\sleep :w3 us\nEND;\n",
     "rec/transactions.jsonl": "".join(
         f'{{"at_us": {at}, "took_us": 5, "session": {session}, "script": "t.sql", '
         '"values": {"p1_1": "7"}}\n'
@@ -132,6 +132,16 @@ def test_a_recording_is_also_a_mix(request_of):
     assert spec.recorded == Recorded((0, 0, 0), {"p1_1": ("7",) * 3})
     assert (spec.arrivals, spec.most_clients) == (Arrivals("poisson", 50.0), 64)
     assert request_of("-f rec -c 3").spec.operations_each == 10
+
+
+@pytest.mark.parametrize("words", ["-f rec", "--replay rec"])
+def test_clients_can_pause_before_transactions_instead_of_within_them(request_of, words):
+    (script,) = request_of(words).spec.scripts
+    assert script.text == FILES["rec/t.sql"]
+    (script,) = request_of(f"{words} --short-transactions").spec.scripts
+    assert script.text == (
+        "-- weight: 2\n-- often\n\\sleep :w2 us\n\\sleep :w3 us\nBEGIN;\nSELECT :p1_1;\nEND;\n"
+    )
 
 
 def test_scripts_of_one_s_own_need_no_tables(request_of):
@@ -275,6 +285,7 @@ OURS = [
     ("--replay mix", "--replay mix: no folder with a recording"),
     ("--replay nowhere", "--replay nowhere: no folder with a recording"),
     ("--speed 2", "--speed requires --replay"),
+    ("-S --short-transactions", "--short-transactions requires a recording"),
     ("--replay rec --speed 0", "invalid speed"),
     ("--replay rec -S", "rec is a recording, which is sent without other scripts"),
     ("-f rec -f a.sql", "rec is a recording, which is sent without other scripts"),
