@@ -132,7 +132,7 @@ class SqlOptions:
         "--replay DIR",
         "Replay the sessions that `uncork capture --sessions` recorded in DIR: each transaction once, at its "
         "time, with its values and pauses.",
-        python="A folder of ``capture --sessions``, whose sessions are replayed.",
+        python="Folder of a recording of sessions to replay: each transaction once, at its time.",
     )
     short_transactions: bool = _what(
         "--short-transactions",
@@ -209,7 +209,10 @@ class SqlOptions:
         python="How transactions arrive: poisson, constant, bursts:SIZE or trace:FILE. Default: poisson.",
     )
     speed: float | None = _when(
-        "--speed FACTOR", "With --replay: FACTOR times as fast as recorded. Default: 1.", _SPEED
+        "--speed FACTOR",
+        "With --replay: FACTOR times as fast as recorded. Default: 1.",
+        _SPEED,
+        python="With `replay`: how many times as fast as recorded. Default: 1.",
     )
     max_clients: int | None = _when(
         "--max-clients NUM",
