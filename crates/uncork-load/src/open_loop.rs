@@ -2,7 +2,7 @@
 
 use std::iter::Peekable;
 
-use uncork_model::{LoadPlan, Stop};
+use uncork_model::{LoadPlan, RecordedPlan, Stop};
 use uncork_schedule::Arrivals;
 
 use crate::Share;
@@ -85,6 +85,8 @@ pub(crate) fn limits(share: Share, plan: &LoadPlan, stop: Stop) -> (u64, u64) {
     };
     match stop {
         Stop::DurationNs(duration_ns) => (u64::MAX, duration_ns),
+        // The threads of a replay have arrivals of their own, to the last.
+        _ if plan.recorded.as_ref().is_some_and(RecordedPlan::is_replay) => (u64::MAX, u64::MAX),
         Stop::Operations(count) => (of(count), u64::MAX),
         Stop::OperationsEach(count) => (of(count * plan.clients as u64), u64::MAX),
     }

@@ -25,6 +25,7 @@ use crate::recorder::Shape;
 use crate::reservations::{Reservations, reservations_error};
 use crate::stop_signal::StopSignal;
 use crate::thread_cpu::thread_cpu;
+use crate::worker::replay::Replay;
 use crate::worker::{WorkerContext, work};
 use crate::{
     Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, Lease, LoadError, PostgresDriver,
@@ -328,6 +329,7 @@ impl Trial<'_> {
                                 endpoint: &mut thread.endpoint,
                                 choice: &mut thread.choice,
                                 arrivals: None,
+                                replay: None,
                                 log: None,
                                 reservations: None,
                             };
@@ -434,14 +436,13 @@ impl Trial<'_> {
     ) -> Result<Done, LoadError> {
         let share = thread.share;
         let local_thread = share.thread % self.plan.effective_threads();
-        let arrivals = match &self.pattern {
-            Some(pattern) => Some(Arrivals::new(
-                pattern,
-                arrivals_seed,
-                share.thread,
-                share.threads,
-            )?),
-            None => None,
+        let (replay, arrivals) = match (Replay::of(self.plan, share), &self.pattern) {
+            (Some((replay, own)), _) => (Some(replay), Some(Arrivals::new(&own, 0, 0, 1)?)),
+            (None, Some(pattern)) => {
+                let arrivals = Arrivals::new(pattern, arrivals_seed, share.thread, share.threads)?;
+                (None, Some(arrivals))
+            }
+            (None, None) => (None, None),
         };
         let log = match &self.plan.log {
             Some(log) => Some(Log::open(
@@ -465,6 +466,7 @@ impl Trial<'_> {
             endpoint: &mut thread.endpoint,
             choice: &mut thread.choice,
             arrivals,
+            replay,
             log,
             reservations,
         };

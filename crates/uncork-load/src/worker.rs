@@ -19,6 +19,9 @@
 //!
 //! When the trial stops early, operations under way are cancelled and count as failed.
 
+mod arriving;
+pub(crate) mod replay;
+
 use std::sync::atomic::Ordering;
 
 use uncork_model::{OnLost, Outcome, ScriptOrder, Stop};
@@ -31,6 +34,8 @@ use crate::open_loop::OpenLoop;
 use crate::phase::Phase;
 use crate::recorder::Load;
 use crate::reservations::{Reservations, reservations_error};
+use replay::Replay;
+
 use crate::{End, Endpoint, Event, Failure, LoadError, Recorder, Share, Task};
 
 /// The longest wait before the stop signal is checked again.
@@ -50,6 +55,8 @@ pub(crate) struct WorkerContext<'a, E> {
     pub(crate) choice: &'a mut [Prng],
     /// Intended starts; `None` in a closed loop.
     pub(crate) arrivals: Option<Arrivals>,
+    /// The operations of these arrivals, if each has its own client.
+    pub(crate) replay: Option<Replay>,
     pub(crate) log: Option<Log>,
     pub(crate) reservations: Option<Reservations>,
 }
@@ -79,6 +86,7 @@ pub(crate) fn work<E: Endpoint>(
         closed: 0,
         without_ns: start_ns,
         open_loop: None,
+        replay: context.replay,
         share: context.share,
         endpoint: context.endpoint,
         choice: context.choice,
@@ -94,7 +102,7 @@ pub(crate) fn work<E: Endpoint>(
     let elapsed_ns = worker.endpoint.now_ns() - start_ns;
     worker.give_up();
     if let Some(open_loop) = &worker.open_loop {
-        worker.recorder.unsent += open_loop.backlog();
+        worker.recorder.unsent += open_loop.backlog() + worker.queued();
         worker.recorder.arrivals += open_loop.due;
         phase.number_after(worker.share, open_loop.taken);
     }
@@ -133,6 +141,8 @@ struct Worker<'a, E> {
     /// When the last connection was lost, while there is none.
     without_ns: u64,
     open_loop: Option<OpenLoop>,
+    /// Operations that have a client of their own, in a replay.
+    replay: Option<Replay>,
     log: Option<Log>,
     reservations: Option<Reservations>,
     recorder: &'a mut Recorder,
@@ -168,7 +178,9 @@ impl<E: Endpoint> Worker<'_, E> {
     fn run(&mut self) {
         let open = self.slots.len();
         self.recorder.most = self.endpoint.connections().most;
-        if self.open_loop.is_some() {
+        if self.replay.is_some() {
+            self.free = open;
+        } else if self.open_loop.is_some() {
             self.idle.extend((0..open).rev());
             self.free = open;
         } else {
@@ -178,7 +190,9 @@ impl<E: Endpoint> Worker<'_, E> {
         }
         let mut now_ns = self.endpoint.now_ns();
         loop {
-            if self.open_loop.is_some() {
+            if self.replay.is_some() {
+                self.replay_due(now_ns);
+            } else if self.open_loop.is_some() {
                 self.launch_due(now_ns);
                 self.free = self.idle.len();
             }
@@ -208,10 +222,11 @@ impl<E: Endpoint> Worker<'_, E> {
             return false;
         }
         let elapsed_ns = now_ns.saturating_sub(self.start_ns);
+        let queued = self.queued();
         if let Some(open_loop) = &mut self.open_loop {
             // A duration ends the sending at once; a number of arrivals is sent to the last.
             return elapsed_ns >= open_loop.end_ns
-                || (open_loop.backlog() == 0 && open_loop.next_ns().is_none());
+                || (queued + open_loop.backlog() == 0 && open_loop.next_ns().is_none());
         }
         match self.phase.stop {
             Stop::DurationNs(duration_ns) if elapsed_ns >= duration_ns => true,
@@ -424,7 +439,9 @@ impl<E: Endpoint> Worker<'_, E> {
     }
 
     fn available(&mut self, slot: usize, at_ns: u64) {
-        if self.open_loop.is_some() {
+        if self.replay.is_some() {
+            self.replay_next(slot, at_ns);
+        } else if self.open_loop.is_some() {
             self.idle.push(slot);
         } else {
             self.start(slot, at_ns);
@@ -457,83 +474,9 @@ impl<E: Endpoint> Worker<'_, E> {
                 return;
             }
         }
-        let script = self.choose(slot, slot / self.phase.plan.pipeline_depth);
-        self.begin(
-            slot,
-            self.phase.plan.part.number(local),
-            script,
-            now_ns,
-            now_ns,
-        );
-    }
-
-    /// Open loop: start due operations on idle slots, the oldest first, and request another
-    /// connection while more are waiting.
-    fn launch_due(&mut self, now_ns: u64) {
-        let start_ns = self.start_ns;
-        let elapsed_ns = now_ns.saturating_sub(start_ns);
-        let Some(open_loop) = &mut self.open_loop else {
-            return;
-        };
-        let mut punctual = if open_loop.backlog() > 0 {
-            0
-        } else {
-            self.free
-        };
-        open_loop.advance(elapsed_ns);
-        if elapsed_ns >= open_loop.end_ns {
-            return;
-        }
-        while let Some(&slot) = self.idle.last() {
-            if self.must_stop() {
-                return;
-            }
-            let Some(open_loop) = &mut self.open_loop else {
-                return;
-            };
-            let arrival = open_loop.taken;
-            let Some(intended_ns) = open_loop.take() else {
-                return;
-            };
-            let number = self.first_number + arrival * self.share.threads as u64;
-            let intended_ns = start_ns + intended_ns;
-            let late_ns = now_ns.saturating_sub(intended_ns);
-            // Which connection is free depends on the server. What an arrival sends must not.
-            let script = self.choose(slot, 0);
-            let limit_ns = self.phase.plan.latency_limit_ns.unwrap_or(u64::MAX);
-            if late_ns > limit_ns {
-                self.recorder.skip(script);
-                continue;
-            }
-            self.idle.pop();
-            // Lag counts only for operations that found a free connection: other delays are not the
-            // generator's fault.
-            if punctual > 0 {
-                punctual -= 1;
-                self.recorder.lateness(late_ns);
-            }
-            self.begin(slot, number, script, intended_ns, now_ns);
-        }
-        self.grow();
-    }
-
-    fn grow(&mut self) {
-        let depth = self.phase.plan.pipeline_depth;
-        let Some(open_loop) = &mut self.open_loop else {
-            return;
-        };
-        let waiting = usize::try_from(open_loop.backlog()).unwrap_or(usize::MAX);
-        let wanted = waiting.min(open_loop.most.saturating_sub(self.slots.len()));
-        while open_loop.growing < wanted {
-            open_loop.growing += depth;
-            self.endpoint.grow();
-        }
-    }
-
-    fn grown(&mut self, slots: usize) {
-        if let Some(open_loop) = &mut self.open_loop {
-            open_loop.growing = open_loop.growing.saturating_sub(slots);
-        }
+        let number = self.phase.plan.part.number(local);
+        let script = self.choose(slot, slot / self.phase.plan.pipeline_depth, number);
+        self.begin(slot, number, script, now_ns, now_ns);
     }
 
     fn begin(&mut self, slot: usize, number: u64, script: usize, intended_ns: u64, now_ns: u64) {
@@ -560,8 +503,12 @@ impl<E: Endpoint> Worker<'_, E> {
         self.endpoint.begin(slot, task, self.recorder);
     }
 
-    /// Choose a script, at random with the numbers of `client` (among those of this thread).
-    fn choose(&mut self, slot: usize, client: usize) -> usize {
+    /// Choose the script of an operation: as recorded, or at random with the numbers of `client` (among those
+    /// of this thread).
+    fn choose(&mut self, slot: usize, client: usize, number: u64) -> usize {
+        if let Some(recorded) = &self.phase.plan.recorded {
+            return recorded.script(number);
+        }
         let scripts = self.phase.weights.len();
         if self.phase.plan.order == ScriptOrder::Sequential || scripts == 1 {
             return usize::try_from(self.slots[slot].begun).unwrap_or(0) % scripts;
@@ -574,7 +521,7 @@ impl<E: Endpoint> Worker<'_, E> {
     fn turn(&mut self, elapsed_ns: u64, last: bool) {
         if let Some(board) = self.phase.board {
             let load = Load {
-                backlog: self.open_loop.as_ref().map_or(0, OpenLoop::backlog),
+                backlog: self.open_loop.as_ref().map_or(0, OpenLoop::backlog) + self.queued(),
                 clients: ((self.slots.len() - self.closed) / self.phase.plan.pipeline_depth) as u64,
             };
             self.recorder

@@ -9,6 +9,7 @@ mod http;
 mod parameters;
 mod part;
 mod plan;
+mod recorded;
 mod sampler;
 mod totals;
 
@@ -24,6 +25,7 @@ pub use plan::{
     ArrivalPlan, Batch, BatchForm, DigestMode, DriverKind, Fake, LoadPlan, LogPlan, OnLost,
     PLAN_VERSION, PlanError, Prepare, Protocol, ScriptOrder, ScriptPlan, Statement, Stop,
 };
+pub use recorded::RecordedPlan;
 pub use sampler::{SamplerPlan, Watch};
 pub use totals::{
     Connections, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress, RequestTotals,

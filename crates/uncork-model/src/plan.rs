@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::{Connection, HttpPlan, PartPlan, RequestPlan, SamplerPlan};
+use crate::{Connection, HttpPlan, PartPlan, RecordedPlan, RequestPlan, SamplerPlan};
 
 /// The version of the plan's schema. Raised when a field is added, removed or changes its meaning;
 /// the Python package refuses a core with another version.
-pub const PLAN_VERSION: u32 = 8;
+pub const PLAN_VERSION: u32 = 9;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +54,9 @@ pub struct LoadPlan {
     /// How each client chooses the next script.
     #[serde(default)]
     pub order: ScriptOrder,
+    /// Which script and values each operation has, as recorded; `null` lets `order` choose.
+    #[serde(default)]
+    pub recorded: Option<RecordedPlan>,
     /// Initial values of script variables, by name.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
@@ -486,6 +489,7 @@ impl LoadPlan {
             .into_iter()
             .find_map(|(wrong, problem)| wrong.then_some(problem))
             .or_else(|| self.http.as_ref().and_then(HttpPlan::problem))
+            .or_else(|| self.recorded.as_ref()?.problem(self))
     }
 }
 

@@ -93,6 +93,15 @@ impl Session {
         }
     }
 
+    /// Make a variable undefined.
+    pub fn clear(&mut self, slot: Slot) {
+        let old = self.environment.values[slot.index()].take();
+        if self.saved.noted[slot.index()] != self.saved.epoch {
+            self.saved.noted[slot.index()] = self.saved.epoch;
+            self.saved.before.push((slot, old));
+        }
+    }
+
     /// Set a variable to the text of a captured column; NULL is the empty text, as in pgbench.
     pub fn set_text(&mut self, slot: Slot, text: &[u8]) {
         let noted = self.saved.noted[slot.index()] == self.saved.epoch;

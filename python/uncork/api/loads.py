@@ -42,6 +42,9 @@ class SqlKeywords(TypedDict, total=False):
     embedded: bool
     pg_bin: Place | None
     script: Place | Sequence[Place] | None
+    replay: str | None
+    speed: float | None
+    short_transactions: bool
     builtin: str | Sequence[str] | None
     define: Mapping[str, object] | None
     scale: int | None
@@ -141,7 +144,7 @@ def load_sql(
     with calling():
         read, texts = _sql_options(database, options, progress)
         job = _sql_job(read, texts, "load_sql", options)
-        open_loop = read.rate is not None or read.arrivals is not None
+        open_loop = job.spec.arrivals is not None
         request, folder = cluster_of_sql(read, job.spec), runs_folder(runs)
         session = new_load(folder, job) if request is None else _from_nodes(folder, job, request)
         return _loaded(session, progress, open_loop=open_loop)

@@ -36,6 +36,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "capture": (
         "uncork capture postgresql:///shop --for 5min -o workload",
         "uncork capture last postgresql:///shop -o workload",
+        "uncork capture --sessions /var/log/postgresql/ -o sessions",
     ),
     "profile service": (
         "uncork profile service http://127.0.0.1:8080/ --postgres postgresql:///shop",

@@ -15,7 +15,15 @@ __all__ = ["http_spec_of", "sql_spec_of"]
 
 
 def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
-    """Return the specification of an SQL load from its plan, without progress and the log of operations."""
+    """Return the specification of an SQL load from its plan, without progress and the log of operations.
+
+    Raises:
+        UsageError: if the plan does not hold everything that was sent.
+    """
+    if plan.get("recorded") is not None:
+        raise UsageError(
+            "a load does not store the values of a recording; run `uncork load sql` with the recording again"
+        )
     arrivals, stop = _arrivals(plan["arrivals"]), plan["stop"]
     each, shared = stop.get("operations_each"), _count(stop, arrivals)
     return LoadSpec(

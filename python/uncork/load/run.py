@@ -23,6 +23,7 @@ from uncork.model.load import (
     LoadSpec,
     LoadTimes,
     LoadTotals,
+    Recorded,
     http_totals,
 )
 
@@ -58,7 +59,7 @@ def check_load(spec: LoadSpec, connection: Connection) -> None:
     Raises:
         LoadError: if they are not; the message names script, line and column if it can.
     """
-    _native.check_load(json.dumps(load_plan(spec, connection, pid=None)).encode(), pa.table({}))
+    _native.check_load(json.dumps(load_plan(spec, connection, pid=None)).encode(), _values(spec))
 
 
 def run_load(
@@ -80,7 +81,7 @@ def run_load(
     """
 
     def send(one: LoadSpec, show: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
-        return run_plan(load_plan(one, connection, pid=pid), show, lease)
+        return run_plan(load_plan(one, connection, pid=pid), show, lease, _values(one))
 
     return after_warm_up(spec, send, progress)
 
@@ -89,13 +90,14 @@ def run_plan(
     plan: Mapping[str, Any],
     progress: Callable[[LoadProgress], None] | None,
     lease: Lease | None = None,
+    values: pa.Table | None = None,
 ) -> LoadMeasurement:
-    """Run a plan in the core's format; see `run_load`."""
+    """Run a plan in the core's format; see `run_load`. `values` are those of recorded operations."""
     report = None if progress is None else lambda data, series: progress(_progress(data, series))
     if report is not None and not plan["progress_intervals"]:
         plan = {**plan, "progress_intervals": 1}
     totals, times, series, statuses, system = _native.run_load(
-        json.dumps(plan).encode(), pa.table({}), report, lease
+        json.dumps(plan).encode(), pa.table({}) if values is None else values, report, lease
     )
     tables = (pa.table(table).to_pylist() for table in (times, series, statuses))
     measured = measurement(json.loads(totals), *tables)
@@ -126,6 +128,7 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         "protocol": spec.protocol,
         "pipeline_depth": spec.pipeline_depth,
         "scripts": [{"name": one.name, "weight": one.weight, "text": one.text} for one in spec.scripts],
+        "recorded": None if spec.recorded is None else _recorded(spec.recorded),
         "variables": dict(spec.variables),
         "seed": spec.seed,
         "arrivals": None if spec.arrivals is None else arrivals_plan(spec.arrivals),
@@ -154,6 +157,20 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         "keep_interrupted": True,
         "give_up": True,
         "part": part_plan(spec.part),
+    }
+
+
+def _values(spec: LoadSpec) -> pa.Table:
+    """Return the values of recorded operations, a column for each variable."""
+    columns = {} if spec.recorded is None else spec.recorded.values
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+
+
+def _recorded(recorded: Recorded) -> dict[str, Any]:
+    return {
+        "scripts": list(recorded.scripts),
+        "variables": list(recorded.values),
+        "clients": list(recorded.clients),
     }
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "OnLost",
     "PartNode",
     "Protocol",
+    "Recorded",
     "RequestTotals",
     "Stalls",
     "TimesKind",
@@ -74,6 +75,22 @@ class Arrivals:
     rate: float | None = None
     size: int | None = None
     offsets_ns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Recorded operations: operation i has script `scripts[i]`, over and over, and the values of its row.
+
+    `values` has a value for each operation by the names of script variables; None leaves a variable
+    undefined. In a replay, `clients` has the client that sends each operation of a trace, `sessions` is how
+    many recorded sessions these stand for, and `speed` how many times as fast as recorded they send.
+    """
+
+    scripts: tuple[int, ...]
+    values: Mapping[str, tuple[str | None, ...]]
+    clients: tuple[int, ...] = ()
+    sessions: int = 0
+    speed: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +170,7 @@ class PartNode:
 
 @dataclass(frozen=True, slots=True)
 class LoadSpec:
-    """A load to send.
+    """A load to send. `recorded` gives the operations their scripts and values.
 
     `operations_each` (of each client) and `duration_ns` exclude each other; one of them is given, except for
     a trace, which may end with its last arrival. For `warmup_ns` before that, the load is sent but not
@@ -180,6 +197,7 @@ class LoadSpec:
     log: LoadLog | None = None
     progress_s: int | None = None
     part: LoadPart | None = None
+    recorded: Recorded | None = field(default=None, repr=False)
 
     @property
     def most_clients(self) -> int:

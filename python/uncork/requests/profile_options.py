@@ -334,6 +334,18 @@ class CaptureOptions:
     output: Path = opt(
         "-o, --output DIR", "Write to the new folder DIR. Default: workload.", default=Path("workload")
     )
+    sessions: bool = opt(
+        "--sessions",
+        "Record the sessions of logs instead: their transactions in order, with times, values and the pauses "
+        "of the clients. `uncork load sql --replay DIR` sends them again. The log needs "
+        "log_min_duration_statement = 0; -d selects a database.",
+        default=False,
+    )
+    begin: str | None = opt("-b, --begin TIME", "With --sessions: only entries at or after TIME, in UTC.")
+    end: str | None = opt("-e, --end TIME", "With --sessions: only entries before TIME, in UTC.")
+    log_prefix: str | None = opt(
+        "--prefix TEXT", "With --sessions: the server's log_line_prefix. Default: detect it."
+    )
     host: ServerHost = None
     port: WatchedPort = None
     user: ServerUser = None

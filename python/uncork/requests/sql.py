@@ -14,12 +14,14 @@ from typing import Final
 
 from uncork.errors import UsageError
 from uncork.load import builtin
+from uncork.model.database.recording import TRANSACTIONS
 from uncork.model.load import Arrivals, ClusterRequest, LoadLog, LoadScript, LoadSpec
 from uncork.requests.connection import database_of, refuse_asking
 from uncork.requests.jobs import LoadJob, ServerOptions, SweepRequest, TablesJob, TablesOptions, Vacuum
 from uncork.requests.load_options import HOW, INITIALIZE, OUTPUT, SWEEP, WATCH, WHAT, WHEN
 from uncork.requests.option import names_given
 from uncork.requests.part import PART, part_given, read_cluster, read_part
+from uncork.requests.recording import recording_contradictions, recording_file, with_recording
 from uncork.requests.shared_options import CONNECT
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, most_clients
@@ -29,7 +31,8 @@ __all__ = ["cluster_of_sql", "read_request", "sweep_of_sql"]
 
 ReadFile = Callable[[str], str]
 ListFolder = Callable[[str], Sequence[str] | None]
-"""Return the paths of a folder's .sql files in the order of their names; None if it is no folder."""
+"""Return the paths of a folder's .sql files in the order of their names, and of a recording's transactions;
+None if it is no folder."""
 
 _MOST_SCRIPTS: Final = 128
 _MOST_CONNECTIONS: Final = 64
@@ -69,8 +72,12 @@ def read_request(
         return TablesJob(server, tables)
     for name in () if options.embedded else names_given(options, (INITIALIZE,)):
         raise UsageError(f"{name} cannot be used in benchmarking mode; it requires -i")
+    recording = recording_file(options, files)
     spec = _spec(options, read, files, draw_seed, now_seed, log_id)
     refuse(_contradictions(options, spec))
+    if recording is not None:
+        spec = with_recording(spec, spec.scripts, recording, read(recording), options)
+    refuse(recording_contradictions(options, spec))
     needs_tables = any(script.builtin for script in spec.scripts)
     return LoadJob(
         spec=spec,
@@ -200,10 +207,10 @@ def _scripts(options: SqlOptions, read: ReadFile, files: ListFolder) -> Iterator
     scripts = [_builtin_script(text) for text in options.builtin or ()]
     scripts += [_builtin_script("select-only")] if options.select_only else []
     scripts += [_builtin_script("simple-update")] if options.skip_some_updates else []
-    for text in options.script or ():
+    for text in (*(options.script or ()), *(() if options.replay is None else (options.replay,))):
         scripts += _file_scripts(text, read, files)
     scripts = scripts or [_builtin_script("tpcb-like")]
-    if len(scripts) > _MOST_SCRIPTS:
+    if len(scripts) > _MOST_SCRIPTS and recording_file(options, files) is None:
         raise UsageError(f"at most {_MOST_SCRIPTS} SQL scripts are allowed; found {len(scripts)}")
     if not any(script.weight for script in scripts):
         raise UsageError("total script weight must not be zero; give one script a weight above 0 (-f FILE@2)")
@@ -222,6 +229,7 @@ def _builtin_script(text: str) -> LoadScript:
 def _file_scripts(text: str, read: ReadFile, files: ListFolder) -> list[LoadScript]:
     """Return the script of a file, or those of a folder, whose weights are in their first lines."""
     found = files(text)
+    found = None if found is None else [one for one in found if PurePath(one).name != TRANSACTIONS]
     if found is None:
         name, weight = builtin.split_weight(text)
         if files(name) is not None:

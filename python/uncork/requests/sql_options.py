@@ -76,6 +76,7 @@ _SEED = whole(
 )
 _TIME = number(0, MOST, scale=1e9, refusal=f"-T/--time must be above 0 seconds and at most {MOST}")
 _RATE = number(0, 1e9, refusal='invalid rate limit: "{value}"; give transactions a second above 0')
+_SPEED = number(0, 1e6, refusal='invalid speed: "{value}"; give a factor above 0, such as 2 or 0.5')
 _LATENCY_LIMIT = number(
     0, MOST, scale=1e6, refusal='invalid latency limit: "{value}"; give milliseconds above 0'
 )
@@ -126,6 +127,19 @@ class SqlOptions:
         'files, with the weights in their first lines ("-- weight: 37").',
         python="A script file, a folder of scripts, the text of a script (with a semicolon or newline), or a "
         "list of these.",
+    )
+    replay: str | None = _what(
+        "--replay DIR",
+        "Replay the sessions that `uncork capture --sessions` recorded in DIR: each transaction once, at its "
+        "time, with its values and pauses.",
+        python="Folder of a recording of sessions to replay: each transaction once, at its time.",
+    )
+    short_transactions: bool = _what(
+        "--short-transactions",
+        "With a recording: clients pause before each transaction, not within it, to measure what shorter "
+        "transactions bring.",
+        python="Of a recording: clients pause before each transaction, not within it.",
+        default=False,
     )
     skip_some_updates: bool = _what("-N, --skip-some-updates", "Same as -b simple-update.", default=False)
     select_only: bool = _what("-S, --select-only", "Same as -b select-only.", default=False)
@@ -193,6 +207,12 @@ class SqlOptions:
         "--arrivals poisson|constant|bursts:SIZE|trace:FILE",
         "How transactions arrive at -R; a trace has its own times in seconds, one a line. Default: poisson.",
         python="How transactions arrive: poisson, constant, bursts:SIZE or trace:FILE. Default: poisson.",
+    )
+    speed: float | None = _when(
+        "--speed FACTOR",
+        "With --replay: FACTOR times as fast as recorded. Default: 1.",
+        _SPEED,
+        python="With `replay`: how many times as fast as recorded. Default: 1.",
     )
     max_clients: int | None = _when(
         "--max-clients NUM",

@@ -12,7 +12,7 @@ from uncork.load.again import http_spec_of, sql_spec_of
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import load_plan, without_password
 from uncork.model.http import Checks, HttpServer, Request, Variable
-from uncork.model.load import Arrivals, LoadLog
+from uncork.model.load import Arrivals, LoadLog, Recorded
 
 TRACE = Arrivals("trace", offsets_ns=(0, 5, 9))
 EVERYTHING = (
@@ -55,6 +55,14 @@ def test_a_load_by_sql_comes_back_from_its_plan(spec, changes):
     scripts = tuple(replace(one, builtin=False) for one in asked.scripts)
     assert found == replace(asked, scripts=scripts, progress_s=None, log=None)
     assert load_plan(found, plan["connection"], pid=7) == plan
+
+
+def test_a_recording_is_not_stored_with_the_load():
+    recorded = Recorded((0, 0), {"p1_1": ("secret", None)}, (0, 1), 2)
+    plan = stored(load_plan(replace(OPEN_SPEC, arrivals=TRACE, recorded=recorded), CONNECTION, pid=None))
+    assert plan["recorded"] == {"scripts": [0, 0], "variables": ["p1_1"], "clients": [0, 1]}
+    with pytest.raises(UsageError, match="with the recording again"):
+        sql_spec_of(plan)
 
 
 def test_a_log_of_operations_is_not_written_again():

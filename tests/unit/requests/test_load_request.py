@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from uncork.cli.app import app
 from uncork.cli.load import sql as verbs
 from uncork.errors import UsageError
-from uncork.model.load import Arrivals, LoadLog
+from uncork.model.load import Arrivals, LoadLog, Recorded
 from uncork.requests.jobs import LoadJob, ServerOptions, TablesJob, TablesOptions
 from uncork.requests.sql import read_request
 from uncork.requests.sql_options import SqlOptions
@@ -22,8 +22,19 @@ FILES = {
     "mix/a.sql": "-- weight: 37\nSELECT 3;\n",
     "mix/b.sql": "SELECT 4; -- weight: 5\n",
     "wrong/a.sql": "-- weight: 2147483648\n",
+    "rec/t.sql": "-- weight: 2\n-- often\nBEGIN;\n\\sleep :w2 us\nSELECT :p1_1;\n\\sleep :w3 us\nEND;\n",
+    "rec/transactions.jsonl": "".join(
+        f'{{"at_us": {at}, "took_us": 5, "session": {session}, "script": "t.sql", '
+        '"values": {"p1_1": "7"}}\n'
+        for at, session in ((0, 0), (4, 1), (20, 0))
+    ),
 }
-FOLDERS = {"mix": ["mix/a.sql", "mix/b.sql"], "empty": [], "wrong": ["wrong/a.sql"]}
+FOLDERS = {
+    "mix": ["mix/a.sql", "mix/b.sql"],
+    "empty": [],
+    "wrong": ["wrong/a.sql"],
+    "rec": ["rec/t.sql", "rec/transactions.jsonl"],
+}
 
 
 @pytest.fixture
@@ -106,6 +117,31 @@ def test_a_folder_adds_its_scripts_with_their_own_weights(request_of):
         ("a.sql#2", 2),
     ]
     assert spec.scripts[0].text == FILES["mix/a.sql"]
+
+
+def test_a_recording_is_replayed_by_its_sessions(request_of):
+    spec = request_of("--replay rec --speed 2 -j 4 -T 9").spec
+    assert spec.recorded == Recorded((0, 0, 0), {"p1_1": ("'7'",) * 3}, (0, 1, 0), 2, 2.0)
+    assert spec.arrivals == Arrivals("trace", offsets_ns=(0, 2_000, 10_000))
+    assert (spec.clients, spec.most_clients, spec.threads) == (2, 2, 2)
+    assert (spec.operations_each, spec.duration_ns) == (None, 9_000_000_000)
+
+
+def test_a_recording_is_also_a_mix(request_of):
+    spec = request_of("-f rec -R 50 -T 9 -M prepared").spec
+    assert spec.recorded == Recorded((0, 0, 0), {"p1_1": ("7",) * 3})
+    assert (spec.arrivals, spec.most_clients) == (Arrivals("poisson", 50.0), 64)
+    assert request_of("-f rec -c 3").spec.operations_each == 10
+
+
+@pytest.mark.parametrize("words", ["-f rec", "--replay rec"])
+def test_clients_can_pause_before_transactions_instead_of_within_them(request_of, words):
+    (script,) = request_of(words).spec.scripts
+    assert script.text == FILES["rec/t.sql"]
+    (script,) = request_of(f"{words} --short-transactions").spec.scripts
+    assert script.text == (
+        "-- weight: 2\n-- often\n\\sleep :w2 us\n\\sleep :w3 us\nBEGIN;\nSELECT :p1_1;\nEND;\n"
+    )
 
 
 def test_scripts_of_one_s_own_need_no_tables(request_of):
@@ -246,6 +282,18 @@ OURS = [
     ("--warmup 1 --arrivals trace:trace.txt", "--warmup cannot be combined with --arrivals trace"),
     ("-i --warmup 1", "--warmup/--warm-up-time cannot be used in initialization"),
     ("-i --json", "--json cannot be used in initialization"),
+    ("--replay mix", "--replay mix: no folder with a recording"),
+    ("--replay nowhere", "--replay nowhere: no folder with a recording"),
+    ("--speed 2", "--speed requires --replay"),
+    ("-S --short-transactions", "--short-transactions requires a recording"),
+    ("--replay rec --speed 0", "invalid speed"),
+    ("--replay rec -S", "rec is a recording, which is sent without other scripts"),
+    ("-f rec -f a.sql", "rec is a recording, which is sent without other scripts"),
+    ("--replay rec -R 5", "--replay cannot be combined with -R/--rate: it has the recorded pace"),
+    ("--replay rec -c 5", "--replay cannot be combined with -c/--client"),
+    ("--replay rec -t 5", "use -T to end it early"),
+    ("--replay rec --sweep clients", "use -f to send the mix"),
+    ("-f rec --nodes 2 -c 2", "cannot be sent from --nodes"),
 ]
 
 

@@ -222,6 +222,9 @@ impl Connection {
     ) -> Step {
         let state = &mut self.slots[slot];
         state.take(task);
+        if let Some(recorded) = &context.program.recorded {
+            recorded.set(task.number, &mut state.variables);
+        }
         if context.program.max_tries != 1 {
             state.variables.save();
         }

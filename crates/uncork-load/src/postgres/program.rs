@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use uncork_model::{BatchForm, LoadPlan, Parameters, PlanError, Prepare, Protocol, ScriptPlan};
-use uncork_script::{Action, Capture, Expression, Script, Sleep, Slot, Symbols};
+use uncork_model::{
+    BatchForm, LoadPlan, Parameters, PlanError, Prepare, Protocol, RecordedPlan, ScriptPlan,
+};
+use uncork_script::{Action, Capture, Expression, Script, Session, Sleep, Slot, Symbols};
 
 use super::request::{
     Request, SYNC, parse_message, plan_request, query, script_request, server_name,
@@ -25,6 +27,54 @@ pub(crate) struct Program {
     pub(crate) ahead: bool,
     /// How often an operation is tried; 0 is unlimited.
     pub(crate) max_tries: u32,
+    /// The values of recorded operations.
+    pub(crate) recorded: Option<RecordedValues>,
+}
+
+/// The values that script variables have in each recorded operation.
+#[derive(Debug)]
+pub(crate) struct RecordedValues {
+    plan: RecordedPlan,
+    variables: Vec<Slot>,
+    values: Parameters,
+}
+
+impl RecordedValues {
+    fn new(
+        plan: &RecordedPlan,
+        values: &Parameters,
+        symbols: &mut Symbols,
+    ) -> Result<Self, LoadError> {
+        let (named, columns) = (plan.variables.len(), values.columns().len());
+        let (operations, rows) = (plan.scripts.len(), values.rows());
+        if named != columns || (columns > 0 && operations != rows) {
+            return Err(PlanError::Invalid(format!(
+                "{named} variables of {operations} recorded operations need as many parameters, but the table \
+                 has {columns} columns and {rows} rows"
+            ))
+            .into());
+        }
+        Ok(Self {
+            variables: plan
+                .variables
+                .iter()
+                .map(|name| symbols.slot(name))
+                .collect(),
+            plan: plan.clone(),
+            values: values.clone(),
+        })
+    }
+
+    /// Give the variables the values of an operation.
+    pub(crate) fn set(&self, operation: u64, session: &mut Session) {
+        let row = self.plan.row(operation);
+        for (&slot, column) in self.variables.iter().zip(self.values.columns()) {
+            match column.get(row) {
+                Some(value) => session.set_text(slot, value.as_bytes()),
+                None => session.clear(slot),
+            }
+        }
+    }
 }
 
 /// One script.
@@ -105,7 +155,12 @@ impl Program {
             rollback: encoded("ROLLBACK")?,
             ahead: plan.pipeline_depth > 1,
             max_tries: plan.max_tries,
+            recorded: None,
         };
+        if let Some(recorded) = &plan.recorded {
+            let values = RecordedValues::new(recorded, parameters, &mut program.symbols)?;
+            program.recorded = Some(values);
+        }
         for name in plan.variables.keys() {
             program.symbols.slot(name);
         }

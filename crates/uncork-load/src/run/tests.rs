@@ -122,3 +122,58 @@ fn an_interrupt_ends_a_trial() {
     let error = run(&plan, &Parameters::default(), &control).expect_err("interrupted");
     assert!(matches!(error, LoadError::Interrupted));
 }
+
+/// A replay by the fake driver: two scripts, one client with long operations and one with short ones.
+fn replay(threads: usize, changes: &str) -> LoadPlan {
+    let text = format!(
+        r#"{{"driver": "fake", "protocol": "simple", "deadline_ns": 1000000, "clients": 2,
+        "threads": {threads}, "interval_ns": 1000, {changes},
+        "scripts": [{{"name": "long", "weight": 1, "statements": [{{"name": "a", "sql": ""}}]}},
+            {{"name": "short", "weight": 1, "statements": [{{"name": "b", "sql": ""}}]}}],
+        "arrivals": {{"kind": "trace", "offsets_ns": [0, 10, 20, 30, 200, 210]}},
+        "recorded": {{"scripts": [0, 1, 0, 1, 0, 1], "clients": [0, 1, 0, 1, 0, 1]}},
+        "fake": {{"latencies_ns": [50, 2]}}}}"#
+    );
+    LoadPlan::parse(text.as_bytes()).expect("valid")
+}
+
+#[test]
+fn a_replayed_client_sends_its_own_operations_in_their_order() {
+    for threads in [1, 2] {
+        let report = trial(&replay(threads, r#""stop": {"operations": 6}"#));
+        let totals = &report.totals;
+        assert_eq!((totals.arrivals, totals.unsent), (Some(6), 0));
+        assert_eq!((totals.started, totals.succeeded), (6, 6));
+        let scripts = rows(&report, StatementKind::Script);
+        // The second operation of client 0 waits until 50 and ends at 100, 80 after it was due.
+        let latency = |script: usize| scripts[script].latency.as_ref().expect("succeeded");
+        assert_eq!((scripts[0].executions, latency(0).max_ns), (3, 80));
+        assert_eq!((scripts[1].executions, latency(1).max_ns), (3, 2));
+    }
+}
+
+#[test]
+fn a_replay_counts_what_it_skips_and_does_not_send() {
+    let report = trial(&replay(
+        1,
+        r#""stop": {"operations": 6}, "latency_limit_ns": 20"#,
+    ));
+    assert_eq!((report.totals.started, report.totals.skipped), (5, 1));
+    assert_eq!(report.totals.late, 2);
+    let report = trial(&replay(2, r#""stop": {"duration_ns": 40}"#));
+    let totals = &report.totals;
+    assert_eq!((totals.arrivals, totals.started), (Some(4), 3));
+    assert_eq!(totals.unsent, 1);
+}
+
+#[test]
+fn recorded_operations_come_in_turn_for_any_client() {
+    let text = r#"{"driver": "fake", "deadline_ns": 1000000, "clients": 2, "threads": 2,
+        "scripts": [{"name": "x", "weight": 1, "statements": [{"name": "a", "sql": ""}]},
+            {"name": "y", "weight": 1, "statements": [{"name": "b", "sql": ""}]}],
+        "stop": {"operations": 8}, "recorded": {"scripts": [0, 1, 1, 1]},
+        "fake": {"latencies_ns": [5]}}"#;
+    let report = trial(&LoadPlan::parse(text.as_bytes()).expect("valid"));
+    let scripts = rows(&report, StatementKind::Script);
+    assert_eq!((scripts[0].executions, scripts[1].executions), (2, 6));
+}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from uncork.advise.bottleneck import find_bottlenecks
 from uncork.analysis.load.parts import parts_facts
@@ -215,7 +215,15 @@ def _settings(plan: Mapping[str, Any]) -> LoadSettings:
         request_timeout_ns=http.get("request_timeout_ns"),
         on_close=plan["on_lost"] if http else None,
         warmup_ns=plan.get("warmup_ns", 0),
+        recorded=_recorded(plan),
     )
+
+
+def _recorded(plan: Mapping[str, Any]) -> Literal["replay", "mix"] | None:
+    recorded = plan.get("recorded")  # runs of older versions do not have it
+    if recorded is None:
+        return None
+    return "replay" if recorded["clients"] else "mix"
 
 
 def _counts(totals: LoadTotals) -> LoadCounts:

@@ -72,7 +72,7 @@ def _load(job: LoadJob, options: SqlOptions) -> None:
 
         session = cluster_load(job, request, options)
     console.note(f"run {session.folder.name}")
-    progress = _progress(options) if job.spec.progress_s else None
+    progress = _progress(options, open_loop=job.spec.arrivals is not None) if job.spec.progress_s else None
     outcome = session.run(progress, console.note)
     finish_load(session.folder, outcome, options, statements=options.per_command)
 
@@ -124,10 +124,9 @@ def _read(name: str) -> str:
         raise UsageError(f"{name} is not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
-def _progress(options: SqlOptions) -> Callable[[LoadProgress], None]:
+def _progress(options: SqlOptions, *, open_loop: bool) -> Callable[[LoadProgress], None]:
     from uncork.workbench.event_words import progress_line  # noqa: PLC0415 -- only with -P
 
-    open_loop = options.rate is not None or options.arrivals is not None
     limited = open_loop and options.latency_limit is not None
     tries = options.max_tries not in (None, 1)
 

@@ -25,7 +25,15 @@ __all__ = ["capture"]
 
 
 def capture(options: CaptureOptions) -> None:
-    """Watch a server or read its stored run, and write its workload."""
+    """Watch a server or read its stored run, and write its workload; or record the sessions of its logs."""
+    if options.sessions:
+        from uncork.cli.profile.sessions import capture_sessions  # noqa: PLC0415 -- only with --sessions
+
+        capture_sessions(options)
+        return
+    for option, given in (("-b", options.begin), ("-e", options.end), ("--prefix", options.log_prefix)):
+        if given is not None:
+            raise UsageError(f"{option} requires --sessions, which records the sessions of a log")
     check_rate(options.rate)
     check_folder(options.output)
     sources = tell_apart(options.runs, options.sources or [], connects=named(options))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ from uncork.workbench.profile.log_files import bytes_of, local_paths, log_filter
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
 
-__all__ = ["compare_log_runs", "profile_logs", "read_log_run"]
+__all__ = ["compare_log_runs", "profile_logs", "read_log_run", "reading_progress"]
 
 _EVERY_S = 1.0
 """Seconds between progress lines where standard error is no terminal."""
@@ -97,10 +98,16 @@ def _read(request: LogRequest, options: LogOptions, following: Following | None 
         return read_and_store(
             options.runs, request, command=command, read=partial(following.read, quiet=quiet)
         )
-    progress = None if quiet else _progress(bytes_of(request))
-    try:
+    with reading_progress(bytes_of(request), quiet=quiet) as progress:
         read = partial(read_logs, progress=progress)
         return read_and_store(options.runs, request, command=command, read=read)
+
+
+@contextmanager
+def reading_progress(size: int | None, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function that reports how much of `size` bytes was read; None if nothing is reported."""
+    try:
+        yield None if quiet else _progress(size)
     finally:
         if console.talk.is_terminal and not quiet:
             console.talk.file.write("\r\033[K")

@@ -83,7 +83,8 @@ class LoadRunFacts:
 class LoadSettings:
     """How the load was sent: see `LoadSpec` and `HttpSpec`. `operations` counts those of all clients.
 
-    `warmup_ns` is how long the load was sent before it was measured; nothing of that is counted.
+    `warmup_ns` is how long the load was sent before it was measured; nothing of that is counted. `recorded`
+    says how the transactions of a recording were sent: as their sessions did (replay), or in random order.
     """
 
     clients: int
@@ -105,6 +106,7 @@ class LoadSettings:
     request_timeout_ns: int | None = None
     on_close: Literal["reconnect", "stop"] | None = None
     warmup_ns: int = 0
+    recorded: Literal["replay", "mix"] | None = None
 
     @property
     def open_loop(self) -> bool:

@@ -158,6 +158,9 @@ def _went_wrong(result: LoadResult) -> Iterator[str]:
     known = (LoadOutcome.COMPLETE, LoadOutcome.NOTHING_SUCCEEDED)  # the answer says it
     if result.run.outcome not in known and result.run.message and counts.started and result.parts is None:
         yield f"the load ended early ({result.run.outcome}): {result.run.message}"
+    if counts.errors and result.settings.recorded == "replay":
+        many = _of(sum(counts.errors.values()), counts.started)
+        yield f"the replay diverged: {many} transactions failed, but succeeded when they were recorded"
     if counts.errors:
         first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""
         what = f"failed {operation_word(result)}s by {code_name(result)}"
@@ -226,7 +229,13 @@ def _too_late(result: LoadResult) -> Iterator[str]:
     counts = result.counts
     arrivals = counts.arrivals or 0
     limit = format_duration(result.settings.latency_limit_ns or 0)
-    if counts.unsent:
+    if counts.unsent and result.settings.recorded == "replay":
+        yield (
+            f"{_of(counts.unsent, arrivals)} transactions were due but not sent before the end, because "
+            "their sessions waited for earlier ones: the server did not keep up with the recorded pace. The "
+            "latencies shown exclude them"
+        )
+    elif counts.unsent:
         yield (
             f"{_of(counts.unsent, arrivals)} arrivals ({share_text(counts.unsent, arrivals)}) found no free "
             "connection before the end: the server did not keep up with the rate. The latencies shown "

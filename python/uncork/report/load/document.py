@@ -10,7 +10,7 @@ from typing import Final
 from uncork.model.load import LoadOutcome
 from uncork.model.results.load import LoadResult
 from uncork.model.system import SERVER, SERVICE
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration
 from uncork.report.blocks import (
     Block,
     Code,
@@ -98,6 +98,8 @@ def _reasons(result: LoadResult) -> Iterator[str]:
 def _question(result: LoadResult) -> str:
     settings = result.settings
     scripts = ", ".join(one.name for one in result.scripts)
+    if settings.recorded is not None:
+        scripts = f"{count_words(len(result.scripts), 'script')} of a recording"
     if result.http is not None:
         scripts = f"{scripts} of {result.run.server}"
     return (
@@ -146,7 +148,9 @@ def _steps(result: LoadResult) -> Iterator[Step]:
             "Find the bottleneck: raise the load step by step until the server is saturated:",
             f"{_LENGTH.sub('', command)} --sweep clients",
         )
-    if result.counts.unsent:
+    if result.counts.unsent and settings.recorded == "replay":
+        yield Step("Find the pace that the server keeps up with: lower --speed until nothing stays unsent.")
+    elif result.counts.unsent:
         yield Step("Find the rate that the server keeps up with: lower -R until nothing stays unsent.")
     elif not settings.open_loop and result.counts.succeeded:
         rate = _STEADY_SHARE * result.operations_per_second

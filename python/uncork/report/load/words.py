@@ -108,6 +108,8 @@ def arrivals_words(settings: LoadSettings) -> str:
     """Describe when operations start: ``closed loop: …``, ``open loop, 300 a second (Poisson)``."""
     if settings.arrivals is None:
         return "closed loop: each client waits for its answer before it sends again"
+    if settings.recorded == "replay":
+        return "open loop: a replay of recorded sessions"
     if settings.arrivals == "trace":
         return "open loop, with the arrivals of the trace"
     kind = {"poisson": "Poisson", "constant": "at equal intervals", "bursts": "in bursts"}[settings.arrivals]
@@ -124,7 +126,7 @@ def stop_words(settings: LoadSettings) -> str:
         return format_duration(settings.duration_ns)
     if settings.operations_each is not None:
         return f"{count_words(settings.operations_each, 'transaction')} per client"
-    return "the end of the trace"
+    return "the whole recording" if settings.recorded == "replay" else "the end of the trace"
 
 
 def short_sql(text: str) -> str:

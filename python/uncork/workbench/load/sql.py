@@ -20,6 +20,7 @@ from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.parts import Lease, PartControl, held_lease
 from uncork.load.run import INTERVAL_NS, check_load, hdr_log, load_plan, run_load, without_password
 from uncork.load.sql import build_facts
+from uncork.model.database.recording import TRANSACTIONS
 from uncork.model.load import (
     LoadMeasurement,
     LoadOutcome,
@@ -73,9 +74,15 @@ Notify = Callable[[str], None]
 
 
 def sql_files(name: str) -> list[str] | None:
-    """Return the paths of a folder's .sql files in the order of their names; None if it is no folder."""
+    """Return the paths of a folder's .sql files in the order of their names; None if it is no folder.
+
+    A recording also has a file of transactions.
+    """
     folder = Path(name)
-    return sorted(str(one) for one in folder.glob("*.sql")) if folder.is_dir() else None
+    if not folder.is_dir():
+        return None
+    recorded = folder / TRANSACTIONS
+    return sorted(str(one) for one in folder.glob("*.sql")) + ([str(recorded)] if recorded.is_file() else [])
 
 
 def make_tables(
@@ -351,6 +358,8 @@ def _scaled(spec: LoadSpec, scale: int | None) -> LoadSpec:
 def sql_question(spec: LoadSpec) -> str:
     """Return in a few words what a load does."""
     names = ", ".join(script.name for script in spec.scripts)
+    if spec.recorded is not None:
+        names = "replay of a recording" if spec.recorded.clients else "mix of a recording"
     clients = f"{spec.clients} client{'' if spec.clients == 1 else 's'}"
     return f"load: {names} by {clients}, {spec.protocol}" + ("" if spec.arrivals is None else ", open loop")
 
@@ -370,7 +379,9 @@ def _again(job: LoadJob, address: Address | None) -> dict[str, object]:
 
 
 def sql_name(spec: LoadSpec, kind: RunKind) -> str:
-    """Return the name of a load's run: its kind, and its first script."""
+    """Return the name of a load's run: its kind, and its first script, or how a recording is sent."""
+    if spec.recorded is not None:
+        return f"{kind}-{'replay' if spec.recorded.clients else 'mix'}"
     return f"{kind}-{_file_word(spec.scripts[0].name)}"
 
 

@@ -20,7 +20,7 @@ from uncork.workbench.profile.seen import store_evidence
 if TYPE_CHECKING:
     from uncork.model.results.log import LogResult
 
-__all__ = ["LogRun", "NothingUnderstood", "profile_logs"]
+__all__ = ["LogRun", "NothingUnderstood", "profile_logs", "refuse_nothing"]
 
 
 _LATER = (
@@ -71,7 +71,7 @@ def profile_logs(
         from uncork.workbench.profile.log_updates import repeated_updates  # noqa: PLC0415 -- see _LATER
         from uncork.workbench.run_record import draft, start_run  # noqa: PLC0415 -- see _LATER
 
-        _refuse_nothing(reading)
+        refuse_nothing(reading)
         again = repeated_updates(request, reading)
         if request.events is not None:
             names = [file["name"] for file in reading.facts["files"]]
@@ -98,8 +98,12 @@ def profile_logs(
     return LogRun(run.folder, result)
 
 
-def _refuse_nothing(reading: LogReading) -> None:
-    """Refuse logs without any entry, with a message that says what was found."""
+def refuse_nothing(reading: LogReading) -> None:
+    """Refuse logs without any entry, with a message that says what was found.
+
+    Raises:
+        NothingUnderstood: if no line is a log entry that counts.
+    """
     facts = reading.facts
     if facts["entries"] or facts["stopped"]:
         return

@@ -8,7 +8,7 @@ from typing import Final
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.clients.forgotten_transaction import OLD_HELD, OLD_IDLE_NS, idle_candidates
-from uncork.advise.rules.clients.slow_step import SESSIONS, SHARE, step_candidate
+from uncork.advise.rules.clients.slow_step import SESSIONS, SHARE, SHORTER_PROOF, step_candidate
 from uncork.model.database.finding import Finding
 from uncork.model.results.log import LogResult, TransactionFacts
 from uncork.model.units import count_words, format_count, format_duration
@@ -48,7 +48,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                     "Meanwhile they keep their locks, a connection of the pool, and dead rows from VACUUM.",
                 ),
                 candidates=(step_candidate(who),),
-                proof="Profile a new log after the change: transactions must wait less for their client.",
+                proof=SHORTER_PROOF,
             )
 
 

@@ -14,7 +14,7 @@ from uncork.model.results.database_transactions import InTransaction
 from uncork.model.template_words import short_template
 from uncork.model.units import format_duration
 
-__all__ = ["RULE", "SESSIONS", "SHARE", "step_candidate"]
+__all__ = ["RULE", "SESSIONS", "SHARE", "SHORTER_PROOF", "step_candidate"]
 
 _PAUSE_NS: Final = 50_000_000
 """Shortest pause of a slow step. An application builds its next statement within a few milliseconds, and a
@@ -27,6 +27,11 @@ SHARE: Final = 0.5
 """Fewest samples of a step, and its fraction of the busy time: sessions of a pool are then mostly held by
 transactions that wait for their own client."""
 SESSIONS: Final = 0.5
+SHORTER_PROOF: Final = (
+    "Record the sessions of a log (`uncork capture --sessions`), and send them to a copy with and without "
+    "`--short-transactions`; after the change, less time must be idle in transaction."
+)
+"""How to prove shorter transactions before the application is changed."""
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
@@ -56,7 +61,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 "Meanwhile it keeps its locks, a connection of the pool, and dead rows from VACUUM.",
             ),
             candidates=(step_candidate(who),),
-            proof="Watch the server again after the change: less time must be idle in transaction.",
+            proof=SHORTER_PROOF,
         )
 
 

@@ -1,0 +1,1 @@
+"""Transactions of a log as scripts: whole sessions that can be sent again."""

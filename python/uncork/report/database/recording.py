@@ -1,0 +1,82 @@
+"""Sentences about a recording: what it holds, what is missing, and how to send it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from statistics import median
+from typing import Final
+
+from uncork.model.database.recording import Recording
+from uncork.model.units import count_words, format_count, format_duration, share_text
+
+__all__ = ["recording_answer", "recording_readme"]
+
+_MOST_REASONS: Final = 3
+_US: Final = 1e3
+
+
+def recording_answer(recording: Recording) -> tuple[str, ...]:
+    """Return two or three sentences: what was recorded, its pauses, and what is missing."""
+    sent = recording.transactions
+    rate = len(sent) / max(recording.seconds, 1e-3)
+    found = [
+        f"Recorded {count_words(len(sent), 'transaction')} of {count_words(recording.sessions, 'session')} "
+        f"over {format_duration(recording.seconds * 1e9)}, {rate:.4g} a second."
+    ]
+    took = sum(one.took_us for one in sent)
+    paused = sum(_pauses_us(one.values) for one in sent)
+    if took:
+        found.append(
+            f"Transactions were open for {format_duration(took * _US)} in all; for "
+            f"{share_text(paused / took)} of that they waited for their client."
+        )
+    if recording.missing:
+        many = sum(recording.missing.values())
+        listed = "; ".join(f"{format_count(count)}: {reason}" for reason, count in _reasons(recording))
+        found.append(f"Missing: {count_words(many, 'transaction')} ({listed}).")
+    return tuple(found)
+
+
+def recording_readme(recording: Recording, folder: str) -> str:
+    """Return the README of a recording's folder."""
+    rate = len(recording.transactions) / max(recording.seconds, 1e-3)
+    took: dict[str, list[int]] = defaultdict(list)
+    for one in recording.transactions:
+        took[one.script].append(one.took_us)
+    lines = [
+        "# Recorded sessions",
+        "",
+        *recording_answer(recording),
+        "",
+        "The folder holds values of the database. Replay the sessions, on a copy from before the recording:",
+        "",
+        f"    uncork load sql --replay {folder} DSN",
+        "",
+        "Or send the same transactions in random order, at any rate:",
+        "",
+        f"    uncork load sql -f {folder} -R {rate:.4g} -T 60 DSN",
+        "",
+        "| script | transactions | median time as recorded |",
+        "|---|---|---|",
+        *(
+            f"| {name} | {format_count(len(took[name]))} | {format_duration(median(took[name]) * _US)} |"
+            for name in recording.scripts
+        ),
+    ]
+    if recording.missing:
+        lines += ["", "Missing:", ""]
+        lines += [
+            f"- {count_words(count, 'transaction')}: {reason}"
+            for reason, count in sorted(recording.missing.items(), key=lambda item: -item[1])
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _pauses_us(values: Mapping[str, str | None]) -> int:
+    return sum(int(value or 0) for name, value in values.items() if name.startswith("w"))
+
+
+def _reasons(recording: Recording) -> list[tuple[str, int]]:
+    ordered = sorted(recording.missing.items(), key=lambda item: -item[1])
+    return ordered[:_MOST_REASONS]
