@@ -16,6 +16,7 @@ from uncork.analysis.experiment.growth import growth_facts
 from uncork.analysis.experiment.hosts import host_facts, host_scopes
 from uncork.analysis.experiment.own_metrics import own_metric_facts
 from uncork.analysis.experiment.published import published_in_costs
+from uncork.analysis.experiment.rounds import Rounds, rounds_warning
 from uncork.analysis.experiment.services import (
     answer_differences,
     http_protocol,
@@ -403,6 +404,12 @@ class _Assembly:
             uncork_version=manifest.uncork_version,
         )
 
+    def _baseline_rounds(self) -> Iterator[tuple[Rounds, bool]]:
+        for arm in self.metrics:
+            metric = self.spec.workloads[arm.workload].metric
+            if arm.variant == self.spec.baseline and metric != "success":
+                yield arm.by_round, METRICS[metric] == "higher"
+
     def _warnings(self) -> Iterator[str]:
         if self.reader.manifest.unit == "block":
             yield (
@@ -418,6 +425,9 @@ class _Assembly:
                 f"{failure['trials']} trial(s) of {failure['workload']} with {failure['variant']} at "
                 f"{cell} failed ({failure['outcome']}): {failure['message'] or 'no message'}"
             )
+        trend = None if self.ledger.has_hosts else rounds_warning(self._baseline_rounds())
+        if trend is not None:
+            yield trend
         elapsed = self.reader.manifest.attempts
         if self.reader.manifest.status != "complete" and elapsed and self.reader.totals()["trials"]:
             yield f"the run did not reach its own stopping rule: {elapsed[-1].reason}"
