@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -338,11 +338,16 @@ class PostgresServer:
             return observe.relations(connection)
 
     @_server_errors
-    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
-        """Read the counters of an arm's databases."""
-        return observe.snapshot(
+    def snapshot(self, cell: Cell, arm: Arm, *, updates: bool = False) -> Snapshot:
+        """Read the counters of an arm's databases; with `updates` also those of updated rows."""
+        found = observe.snapshot(
             self._databases.control, self._databases.in_use(cell, arm), statements=self._statements
         )
+        if not updates:
+            return found
+        with self._databases.open(cell, arm) as connection:
+            counts = observe.updates(connection)
+        return found if counts is None else replace(found, updated=counts[0], hot_updated=counts[1])
 
     @_server_errors
     def facts(self) -> dict[str, dict[str, str]]:

@@ -203,9 +203,9 @@ class EngineRouter:
         """Return the sizes of an arm's tables and indexes, as far as its engine reports them."""
         return self._of(arm.variant).relations(cell, arm)
 
-    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
-        """Read the counters of an arm's databases."""
-        return self._of(arm.variant).snapshot(cell, arm)
+    def snapshot(self, cell: Cell, arm: Arm, *, updates: bool = False) -> Snapshot:
+        """Read the counters of an arm's databases; with `updates` also those of updated rows."""
+        return self._of(arm.variant).snapshot(cell, arm, updates=updates)
 
     def facts(self) -> dict[str, dict[str, str]]:
         """Describe the engines and the machine. With several servers, describe each under its variants."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from uncork.analysis.experiment.cost_effects import cost_effects
 from uncork.analysis.experiment.effect_numbers import beside_itself, contradicting, effect_numbers
 from uncork.analysis.experiment.engines import client_warnings, clients_in_doubt, engine_facts
 from uncork.analysis.experiment.evidence import evidence_facts
@@ -146,6 +147,15 @@ class _Assembly:
             data_checks=data_checks,
             own_metrics=tuple(own_metric_facts(self.reader, spec, self.cells)),
             slice_checks=tuple(self._slice_checks()),
+            cost_effects=tuple(
+                cost_effects(
+                    self.reader.trials(),
+                    self.cells,
+                    baseline=spec.baseline,
+                    confidence=spec.stop.confidence,
+                    kind="block" if self.reader.manifest.unit == "block" else "round",
+                )
+            ),
             hosts=tuple(host_facts(self.reader.folder, self.ledger, spec.stop.confidence)),
         )
 
