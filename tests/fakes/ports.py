@@ -149,6 +149,9 @@ class FakeServer:
     def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
         return [Relation("item", "table", "item", 8192, 10.0, None)]
 
+    def command(self, cell, arm, command, files, environment, timeout_ns) -> str:
+        return "0"
+
     def snapshot(self, cell: Cell, arm: Arm, *, updates: bool = False) -> Snapshot:
         if not self._counts:
             return Snapshot("0/1", 0)

@@ -20,6 +20,7 @@ from uncork.engines.embedded import EmbeddedServer, other_runs
 from uncork.engines.extensions import extensions_lacking, libraries_to_load
 from uncork.engines.host import machine_facts
 from uncork.engines.postmaster import local_postmaster
+from uncork.engines.services.commands import last_line_of
 from uncork.engines.setting_check import ServerCheck, refused_by_server
 from uncork.engines.watch import observe
 from uncork.errors import ServerCrash, SetupError
@@ -336,6 +337,25 @@ class PostgresServer:
         """Return the sizes of an arm's tables and indexes."""
         with self._databases.open(cell, arm) as connection:
             return observe.relations(connection)
+
+    def command(
+        self,
+        cell: Cell,
+        arm: Arm,
+        command: Sequence[str],
+        files: Mapping[str, str],
+        environment: Mapping[str, str],
+        timeout_ns: int,
+    ) -> str:
+        """Run a command about an arm's data; return the last line that it prints.
+
+        Raises:
+            SetupError: see `last_line_of`.
+        """
+        target = self.target(cell, arm)
+        return last_line_of(
+            command, files=files, environment=environment, target=target, timeout_ns=timeout_ns
+        )
 
     @_server_errors
     def snapshot(self, cell: Cell, arm: Arm, *, updates: bool = False) -> Snapshot:
