@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.calibration.simulation import at_most
+from simulation import at_most
 
 from uncork.stats.steady import FALSE_ALARMS, find_steady_part, geweke, limit_of
 
