@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from simulation import looks, units
 
-from uncork.stats.power import StdDevs, expected_half_width, variance_parts
+from uncork.stats.interval import radius
+from uncork.stats.power import (
+    StdDevs,
+    detectable_change,
+    detection_power,
+    expected_half_width,
+    variance_parts,
+)
 
 PARTS = {
     "all three": StdDevs(0.3, 0.1, 0.05),
@@ -54,3 +61,24 @@ def test_the_width_is_what_the_plan_promises(rounds, blocks, cycles, runs, gener
     name = f"{rounds} rounds, {blocks} blocks, {cycles} cycles"
     figure(f"power: promised half-width over the simulated median; {name}", promised / half)
     assert abs(promised / half - 1.0) < 0.1
+
+
+@pytest.mark.parametrize(("rounds", "std_dev"), [(5, 0.02), (8, 0.05), (15, 0.1), (30, 0.3)])
+def test_the_power_that_the_doctor_reports_is_the_power_of_the_interval(
+    generator, runs, figure, rounds, std_dev
+):
+    least = detectable_change(0.8, rounds, std_dev, 0.95)
+    for change in (0.05, 0.2, least):
+        units = math.log1p(change) + std_dev * generator.standard_normal((runs, rounds))
+        half = radius(rounds, units.std(axis=1, ddof=1), 0.95)
+        found = float((np.abs(units.mean(axis=1)) > half).mean())
+        figure(f"power of {rounds} rounds, SD {std_dev:.0%}, a change of {change:.1%}", found)
+        stated = detection_power(change, rounds, std_dev, 0.95)
+        assert abs(found - stated) < 4 * math.sqrt(0.25 / runs)
+    assert detection_power(least, rounds, std_dev, 0.95) == pytest.approx(0.8, abs=0.001)
+
+
+def test_power_at_the_edges():
+    assert detection_power(0.2, 2, 0.05, 0.95) == 0.0
+    assert detectable_change(0.8, 2, 0.05, 0.95) is None
+    assert (detection_power(0.2, 5, 0.0, 0.95), detection_power(0.0, 5, 0.0, 0.95)) == (1.0, 0.0)

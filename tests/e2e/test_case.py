@@ -210,7 +210,7 @@ def test_analysis_api_pays_for_the_fast_views_with_writes(uncork):
 def test_the_doctor_compares_the_system_with_itself(uncork):
     done = uncork("doctor", "--self-test", "--budget", "10s")
     assert done.returncode in (0, 3), done.stderr
-    for heading in ("noise floor", "clock source", "generator, lookup"):
+    for heading in ("noise floor", "clock source", "generator, lookup", "power, lookup", "+20%, known"):
         assert heading in done.stdout
     assert "Traceback" not in done.stderr
 

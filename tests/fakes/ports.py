@@ -149,7 +149,10 @@ class FakeServer:
     def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
         return [Relation("item", "table", "item", 8192, 10.0, None)]
 
-    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
+    def command(self, cell, arm, command, files, environment, timeout_ns) -> str:
+        return "0"
+
+    def snapshot(self, cell: Cell, arm: Arm, *, updates: bool = False) -> Snapshot:
         if not self._counts:
             return Snapshot("0/1", 0)
         records = self.written.get(f"{cell.name}/{arm.name}", 0)

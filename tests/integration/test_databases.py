@@ -130,6 +130,17 @@ def test_snapshots_count_what_one_arm_did(built):
     built.restore(CELL, ARM)
 
 
+def test_snapshots_count_updated_rows_if_asked(built):
+    before = built.snapshot(CELL, ARM, updates=True)
+    with built._databases.open(CELL, ARM) as connection:
+        connection.execute("UPDATE t SET f = 'y' WHERE id = 1")
+        connection.execute("UPDATE t SET id = id + 100000 WHERE id = 2")
+    after = built.snapshot(CELL, ARM, updates=True)
+    assert (after.updated - before.updated, after.hot_updated - before.hot_updated) in {(2, 0), (2, 1)}
+    assert built.snapshot(CELL, ARM).updated is None
+    built.restore(CELL, ARM)
+
+
 def test_a_server_that_dies_is_a_crash_and_not_a_usage_error(built):
     built.crash()
     with pytest.raises(ServerCrash, match="went away"):

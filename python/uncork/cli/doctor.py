@@ -98,3 +98,9 @@ def _self_test(options: DoctorOptions, server: ServerChoice) -> None:
     console.output.print(
         "\nno false alarm: comparisons on this machine can be trusted within their intervals"
     )
+    if diagnosis.found is not None:
+        console.output.print(
+            "the known change was found"
+            if diagnosis.found
+            else "the known change was not found: give this machine more time (--budget), or less other work"
+        )

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -20,6 +20,7 @@ from uncork.engines.embedded import EmbeddedServer, other_runs
 from uncork.engines.extensions import extensions_lacking, libraries_to_load
 from uncork.engines.host import machine_facts
 from uncork.engines.postmaster import local_postmaster
+from uncork.engines.services.commands import last_line_of
 from uncork.engines.setting_check import ServerCheck, refused_by_server
 from uncork.engines.watch import observe
 from uncork.errors import ServerCrash, SetupError
@@ -337,12 +338,36 @@ class PostgresServer:
         with self._databases.open(cell, arm) as connection:
             return observe.relations(connection)
 
+    def command(
+        self,
+        cell: Cell,
+        arm: Arm,
+        command: Sequence[str],
+        files: Mapping[str, str],
+        environment: Mapping[str, str],
+        timeout_ns: int,
+    ) -> str:
+        """Run a command about an arm's data; return the last line that it prints.
+
+        Raises:
+            SetupError: see `last_line_of`.
+        """
+        target = self.target(cell, arm)
+        return last_line_of(
+            command, files=files, environment=environment, target=target, timeout_ns=timeout_ns
+        )
+
     @_server_errors
-    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
-        """Read the counters of an arm's databases."""
-        return observe.snapshot(
+    def snapshot(self, cell: Cell, arm: Arm, *, updates: bool = False) -> Snapshot:
+        """Read the counters of an arm's databases; with `updates` also those of updated rows."""
+        found = observe.snapshot(
             self._databases.control, self._databases.in_use(cell, arm), statements=self._statements
         )
+        if not updates:
+            return found
+        with self._databases.open(cell, arm) as connection:
+            counts = observe.updates(connection)
+        return found if counts is None else replace(found, updated=counts[0], hot_updated=counts[1])
 
     @_server_errors
     def facts(self) -> dict[str, dict[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from uncork.engines.drivers.dbapi import DbapiEngine, remove_folders
 from uncork.engines.host import machine_facts
 from uncork.engines.postgres import PostgresServer
+from uncork.engines.services.commands import last_line_of
 from uncork.errors import SetupError
 from uncork.model.answer import Answer
 from uncork.model.measurement import Measurement
@@ -203,9 +204,29 @@ class EngineRouter:
         """Return the sizes of an arm's tables and indexes, as far as its engine reports them."""
         return self._of(arm.variant).relations(cell, arm)
 
-    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
-        """Read the counters of an arm's databases."""
-        return self._of(arm.variant).snapshot(cell, arm)
+    def command(
+        self,
+        cell: Cell,
+        arm: Arm,
+        command: Sequence[str],
+        files: Mapping[str, str],
+        environment: Mapping[str, str],
+        timeout_ns: int,
+    ) -> str:
+        """Run a command about an arm's data; return the last line that it prints.
+
+        Raises:
+            SetupError: see `last_line_of`.
+        """
+        engine = self._of(arm.variant)
+        target = engine.target(cell, arm) if isinstance(engine, PostgresServer) else None
+        return last_line_of(
+            command, files=files, environment=environment, target=target, timeout_ns=timeout_ns
+        )
+
+    def snapshot(self, cell: Cell, arm: Arm, *, updates: bool = False) -> Snapshot:
+        """Read the counters of an arm's databases; with `updates` also those of updated rows."""
+        return self._of(arm.variant).snapshot(cell, arm, updates=updates)
 
     def facts(self) -> dict[str, dict[str, str]]:
         """Describe the engines and the machine. With several servers, describe each under its variants."""

@@ -108,8 +108,19 @@ class Server(Protocol):
     def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
         """Return the sizes of an arm's tables and indexes."""
 
-    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
-        """Read the counters that belong to an arm."""
+    def command(
+        self,
+        cell: Cell,
+        arm: Arm,
+        command: Sequence[str],
+        files: Mapping[str, str],
+        environment: Mapping[str, str],
+        timeout_ns: int,
+    ) -> str:
+        """Run a command about an arm's data; return the last line that it prints. Raises SetupError."""
+
+    def snapshot(self, cell: Cell, arm: Arm, *, updates: bool = False) -> Snapshot:
+        """Read the counters that belong to an arm; with `updates` also those of updated rows."""
 
     def facts(self) -> Mapping[str, Mapping[str, str]]:
         """Return facts about server and machine, by heading."""

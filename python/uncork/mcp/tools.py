@@ -78,9 +78,9 @@ _TOOLS: Final = (
         "run_experiment",
         "Run an experiment",
         "Run an experiment file, and return which variant is faster, by how much, and why. It starts a "
-        "temporary PostgreSQL and the programs that the file names as services, and takes minutes. If the "
-        "call is cancelled, they end, and what was measured is kept. Check the file with plan_experiment "
-        "first.",
+        "temporary PostgreSQL and the programs that the file names as services and metrics, and takes "
+        "minutes. If the call is cancelled, they end, and what was measured is kept. Check the file with "
+        "plan_experiment first.",
         arguments.RunArguments,
         experiments.run_experiment,
         limit_s=None,

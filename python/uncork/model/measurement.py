@@ -84,7 +84,8 @@ class Counters:
     Counters cover the trial's measured and warm-up operations together: divide by `operations`, not by the
     measured ones. None means that the server does not report it. `service_user_ns` and `service_system_ns`
     are the processor time of the services beside it, if there are any; `queries` counts the statements that
-    clients sent and the server executed, BEGIN and COMMIT included.
+    clients sent and the server executed, BEGIN and COMMIT included. `updated` counts updated rows,
+    `hot_updated` those of them whose indexes stayed as they were (HOT).
     """
 
     operations: int
@@ -97,6 +98,8 @@ class Counters:
     service_user_ns: int | None = None
     service_system_ns: int | None = None
     queries: int | None = None
+    updated: int | None = None
+    hot_updated: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

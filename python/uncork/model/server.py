@@ -45,6 +45,8 @@ class Snapshot:
     """The server's counters at one moment, for one database; None for what it does not report.
 
     `queries` counts the statements that clients sent and the server executed, BEGIN and COMMIT included.
+    `updated` counts updated rows, and `hot_updated` those of them whose indexes stayed as they were (HOT: the
+    new version of the row is on the same page); None also if nobody asked for them.
     """
 
     checkpoint: str
@@ -56,6 +58,8 @@ class Snapshot:
     wal_bytes: int | None = None
     wal_records: int | None = None
     queries: int | None = None
+    updated: int | None = None
+    hot_updated: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

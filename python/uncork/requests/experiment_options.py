@@ -386,8 +386,9 @@ class DoctorOptions:
 
     self_test: bool = opt(
         "--self-test",
-        "Run and store a whole experiment that compares the system with itself: noise floor, steal time, "
-        "throttling, load generator overhead. Exit with 3 on a false alarm.",
+        "Run and store a whole experiment that compares the system with itself, and with one that has a "
+        "known fifth more to do: noise floor, power, steal time, throttling, load generator overhead. Exit "
+        "with 3 on a false alarm.",
         default=False,
     )
     budget: int | None = opt(

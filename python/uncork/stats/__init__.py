@@ -23,6 +23,7 @@ Read the modules in this order::
     load.stall      stalled answers         ->  whether the server waited for a TCP acknowledgement
     growth          times by size           ->  how a time grows, and a prediction for much larger sizes
     ab_switching    slices with and without an observer  ->  what the observer costs
+    steady          values of equal times   ->  whether a series is steady, and from when
     steps           metrics of many runs    ->  change points
     run_comparison  runs at different times ->  how much comparable runs differ, and what two runs can show
     gates           effects or past runs    ->  whether each gate of a guard is kept or broken

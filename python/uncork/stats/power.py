@@ -22,7 +22,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from statistics import NormalDist
+from typing import Final, Literal
 
 import numpy as np
 
@@ -36,6 +37,8 @@ __all__ = [
     "Part",
     "StdDevs",
     "cautious_scatter",
+    "detectable_change",
+    "detection_power",
     "estimate_scatter",
     "expected_half_width",
     "feasible",
@@ -43,6 +46,11 @@ __all__ = [
 ]
 
 Part = Literal["rounds", "blocks", "cycles"]
+
+_SCALES: Final = 400
+"""Steps of the integral over the estimated standard deviation."""
+_MOST_CHANGE: Final = 100.0
+_HALVINGS: Final = 20
 
 _MEDIAN_BLOCKS = (1, 2, 4, 6, 8, 10, 12, 16, 20)
 _MEDIAN_COST = (1.0, 1.0, 1.14, 1.20, 1.24, 1.27, 1.29, 1.31, 1.32)
@@ -127,6 +135,51 @@ def expected_half_width(
         return math.inf
     width = _width(rounds, confidence) * std_dev.of_unit(blocks, cycles)
     return math.expm1(min(width, 700.0)) if math.isfinite(width) else math.inf
+
+
+def detection_power(change: float, rounds: int, std_dev: float, confidence: float) -> float:
+    """Return the probability that the interval after `rounds` rounds excludes "no effect" if there is one.
+
+    Args:
+        change: the true change as a fraction: 0.2 is 20 % more.
+        rounds: the number of units, 3 or more for a finite interval.
+        std_dev: the standard deviation of the log units.
+        confidence: one minus the error rate of the interval.
+    """
+    if std_dev <= 0.0:
+        return 1.0 if change else 0.0
+    width = float(radius(rounds, 1.0, confidence))
+    if math.isinf(width):
+        return 0.0
+    # The mean and the standard deviation s of the units are independent: average over s, which is chi.
+    dof = rounds - 1
+    scales = np.linspace(0.005, 4.0, _SCALES)
+    log_density = (dof - 1) * np.log(scales) - dof * scales**2 / 2.0
+    weights = np.exp(log_density - log_density.max())
+    effect = abs(math.log1p(change)) / std_dev
+    normal, root = NormalDist(), math.sqrt(rounds)
+    found = [
+        normal.cdf((effect - width * scale) * root) + normal.cdf((-effect - width * scale) * root)
+        for scale in scales.tolist()
+    ]
+    return float((weights * found).sum() / weights.sum())
+
+
+def detectable_change(power: float, rounds: int, std_dev: float, confidence: float) -> float | None:
+    """Return the smallest change that is found with a probability of `power`, as a fraction.
+
+    None if no change up to a factor of `_MOST_CHANGE` is. The arguments are those of `detection_power`.
+    """
+    low, high = 0.0, math.log(_MOST_CHANGE)
+    if detection_power(math.expm1(high), rounds, std_dev, confidence) < power:
+        return None
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        if detection_power(math.expm1(middle), rounds, std_dev, confidence) < power:
+            low = middle
+        else:
+            high = middle
+    return math.expm1(high)
 
 
 def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> StdDevs:

@@ -162,6 +162,8 @@ class RunWriter:
                     "wal_bytes": counters.wal_bytes,
                     "wal_records": counters.wal_records,
                     "queries": counters.queries,
+                    "updated": counters.updated,
+                    "hot_updated": counters.hot_updated,
                     "service_user_ns": counters.service_user_ns,
                     "service_system_ns": counters.service_system_ns,
                 }

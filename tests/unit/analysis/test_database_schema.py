@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from uncork.analysis.database.schema import MOST_TABLES, schema_facts
 from uncork.model.tables.register import TABLES
 from uncork.store.evidence import rows_table
@@ -104,3 +106,25 @@ class Counted(dict):
     def __getitem__(self, name):
         self.reads += 1
         return super().__getitem__(name)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({"distinct_values": 50.0, "null_share": 0.1, "top_share": 0.2}, (18.0, 200.0)),
+        ({"distinct_values": -0.5, "null_share": 0.0, "top_share": 0.001}, (2.0, 2.0)),
+        ({"distinct_values": -1.0, "null_share": 0.0, "top_share": None}, (1.0, None)),
+        ({"distinct_values": 0.0, "null_share": 1.0, "top_share": None}, (None, None)),
+        ({}, (None, None)),
+    ],
+)
+def test_rows_that_refer_to_one_row_are_estimated(found, expected):
+    own = {**key(1, 2, 1), **found}
+    (one,) = facts([table(1, 100, rows=60), table(2, 100, rows=1_000)], [own])["foreign_keys"]
+    assert (one.rows_each, one.most_each) == pytest.approx(expected) if expected[0] else expected
+
+
+def test_a_table_that_was_never_analysed_has_no_estimate():
+    own = {**key(1, 2, 1), "distinct_values": 50.0}
+    (one,) = facts([table(1, 100, rows=None), table(2, 100, rows=None)], [own])["foreign_keys"]
+    assert one.rows_each is None

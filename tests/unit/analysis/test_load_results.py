@@ -13,6 +13,7 @@ from fakes.load_results import (
     OPEN_SPEC,
     closed_load,
     closed_result,
+    histogram,
     latencies,
     open_load,
     open_result,
@@ -22,9 +23,10 @@ from fakes.load_results import (
     totals,
 )
 from uncork.analysis.load.figures import load_figures
+from uncork.analysis.load.steady import steady_facts
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
-from uncork.model.load import Arrivals, IntervalStatus, LoadMeasurement
+from uncork.model.load import Arrivals, IntervalStatus, LoadInterval, LoadMeasurement
 from uncork.model.results.load import SecondFacts
 from uncork.report.load.charts import throughput_chart
 
@@ -179,3 +181,41 @@ def test_failures_alone_have_no_distribution():
     result = result_of(CLOSED_SPEC, measurement(summed, rows, []))
     assert result.operation.count == 0
     assert result.operation.p99_ns is None
+
+
+def seconds_of(latencies_ns, counts):
+    """Return the seconds of a load and its stored intervals, with so many equal operations in each."""
+    seconds, intervals = [], []
+    for place, (latency, count) in enumerate(zip(latencies_ns, counts, strict=True)):
+        start = place * 1_000_000_000
+        many = {"started": count, "succeeded": count, "failed": 0, "skipped": 0, "retries": 0}
+        times_ns = {"p50_ns": latency, "p99_ns": latency, "max_ns": latency}
+        seconds.append(SecondFacts(start, 1_000_000_000, **many, **times_ns))
+        row = {"interval": place, "start_ns": start, "script": "one", "statements": count, **many}
+        intervals.append(LoadInterval(**row, histogram=histogram([latency] * count)))
+    return seconds, intervals
+
+
+def test_a_load_that_warms_up_has_the_figures_of_its_steady_part():
+    slow, fast = [20_000_000] * 3, [2_000_000] * 17
+    found = steady_facts(
+        *seconds_of([*slow, *fast], [10] * 3 + [100, 102, 98] * 5 + [99] * 2), open_loop=False
+    )
+    assert (found.verdict, found.metric, found.seconds) == ("warm-up", "throughput", 20)
+    assert found.start_ns == 3_000_000_000
+    assert found.operations_per_second == pytest.approx(100, rel=0.01)
+    assert found.p50_ns == pytest.approx(2_000_000, rel=0.001)
+    assert found.p99_ns == pytest.approx(2_000_000, rel=0.001)
+
+
+def test_an_open_loop_is_judged_by_its_latency():
+    slow, fast = [20_000_000] * 3, [2_000_000] * 17
+    steady = steady_facts(*seconds_of([2_000_000] * 20, [100] * 20), open_loop=True)
+    assert (steady.verdict, steady.metric, steady.start_ns) == ("steady", "p50", 0)
+    assert steady_facts(*seconds_of([*slow, *fast], [100] * 20), open_loop=True).verdict == "warm-up"
+    assert steady_facts(*seconds_of([*slow, *fast], [100] * 20), open_loop=False).verdict == "steady"
+
+
+def test_a_short_load_or_one_without_success_is_not_judged():
+    assert steady_facts(*seconds_of([2_000_000] * 9, [100] * 9), open_loop=False) is None
+    assert steady_facts(*seconds_of([2_000_000] * 20, [0] * 20), open_loop=False) is None

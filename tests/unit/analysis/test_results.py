@@ -171,3 +171,27 @@ def test_the_doctor_counts_every_difference_as_a_false_alarm(result):
 def test_the_doctor_warns_of_a_build_that_is_slow(result):
     headings = [heading for heading, _ in diagnose(result, {"profile": "debug"}).lines]
     assert "warning" in headings
+
+
+def known_change(result, verdict, std_dev=0.02, rounds=8):
+    first = result.comparisons[0]
+    known = replace(first, workload="known", verdict=verdict, std_dev=std_dev, rounds=rounds)
+    return replace(result, comparisons=(known,))
+
+
+def test_the_doctor_reports_whether_the_known_change_was_found_and_the_power(result):
+    found = diagnose(known_change(result, Verdict.SLOWER), {})
+    assert (found.found, found.false_alarms, found.comparisons) == (True, 0, 0)
+    lines = dict(found.lines)
+    assert lines["+20%, known"].endswith("slower")
+    assert lines["power, known"] == (
+        "8 rounds like these find a change of 20% in 100% of runs, and one of 3.8% in 80%"
+    )
+
+
+def test_a_known_change_that_is_missed_is_no_false_alarm_but_one_that_seems_faster_is(result):
+    missed = diagnose(known_change(result, Verdict.NOT_ENOUGH_EVIDENCE, rounds=4), {})
+    assert (missed.found, missed.false_alarms) == (False, 0)
+    assert dict(missed.lines)["power, known"] == "unknown after 4 rounds: a verdict needs 5"
+    assert diagnose(known_change(result, Verdict.FASTER), {}).false_alarms == 1
+    assert diagnose(result, {}).found is None

@@ -58,7 +58,7 @@ def test_what_was_not_read_has_the_size_of_its_last_vacuum_and_no_definition():
         {1: (900, 1000), 11: (100, None)},
         {1: {1: 4.0, 2: 8.0}},
         {11: ("CREATE INDEX ...", "", "")},
-        {21: "customer"},
+        {21: ("customer", 0.1, 50.0, 0.2)},
     )
     kept = add_details(found, of, foreign, details, BLOCK)
     assert [(row["main_bytes"], row["bytes"], row["index_bytes"], row["row_width"]) for row in found] == [

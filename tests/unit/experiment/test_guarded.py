@@ -284,3 +284,12 @@ def test_without_workloads_by_http_services_are_left_out():
     assert not derived.services
     assert list(derived.workloads) == ["get"]
     assert made.same
+
+
+def test_the_command_of_a_metric_keeps_the_candidates_file():
+    text = FILE + '\n[metrics.size]\ncommand = ["sh", "size.sh"]\n'
+    old, new = (asked(role, text, files={"size.sh": role}) for role in ("baseline", "candidate"))
+    made, spec = derive_api(old, new)
+    assert made.files["size.sh"] == "candidate"
+    assert spec.metrics["size"].command == ("sh", "size.sh")
+    assert spec.files["size.sh"] == "candidate"

@@ -206,3 +206,63 @@ def test_a_stored_experiment_has_the_means_of_its_metrics(value, known):
     run = SimpleNamespace(figure=lambda key: figure if key == figure.key else None)
     assert (place.find(run) is figure) is known
     assert place.missing == "a stored experiment holds no written above 0 for it"
+
+
+# ---- commands ----
+
+COMMAND = FILE.replace(
+    'sql = "SELECT count(*) * :n FROM t;"', 'command = ["sh", "count.sh", ":n"]\ntimeout = "5s"'
+)
+
+
+class Commanded:
+    def __init__(self, line):
+        self.line, self.calls = line, []
+
+    def command(self, cell, arm, command, files, environment, timeout_ns):
+        self.calls.append((command, files, environment, timeout_ns))
+        return self.line
+
+
+def commanded(server):
+    def read(name):
+        if name != "count.sh":
+            raise FileNotFoundError
+        return "echo 7"
+
+    spec = parse_spec(COMMAND.format(more=""), file="x.toml", read=read, overrides={})
+    arm, cell = Arm("two"), Cell(())
+    return own_metrics(spec, server, SimpleNamespace(cell=cell, arm=arm, workload="write"), (cell, arm))
+
+
+def test_a_command_gets_its_files_and_the_values_of_the_variant():
+    server = Commanded("12.5")
+    assert commanded(server) == {"written": 12.5}
+    assert server.calls == [
+        (["sh", "count.sh", "2"], {"count.sh": "echo 7"}, {"VARIANT": "two", "WORKLOAD": "write"}, 5 * 10**9)
+    ]
+
+
+def test_a_command_that_prints_no_number_is_one_clear_error():
+    with pytest.raises(SetupError) as told:
+        commanded(Commanded("12 rows"))
+    assert str(told.value) == (
+        'metric written, variant two: the last line of sh is "12 rows"; expecting a number'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("better = 'lower'", "has neither a query nor a command; add sql, file or command"),
+        ("sql = 'SELECT 1'\ncommand = ['true']", "has a query and a command; remove one of them"),
+        ("sql = 'SELECT 1'\ntimeout = '5s'", "timeout is for a command; remove it"),
+        ("command = 'wc -l x'", "expected a list"),
+        ("command = ['echo', ':m']", "uses :m, which is not a value or factor"),
+    ],
+)
+def test_wrong_metrics_are_refused(text, said):
+    file = FILE.format(more="").replace('sql = "SELECT count(*) * :n FROM t;"', text)
+    with pytest.raises(UsageError) as told:
+        parse_spec(file, file="x.toml", read=str, overrides={})
+    assert said in str(told.value)

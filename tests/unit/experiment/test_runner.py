@@ -509,7 +509,7 @@ def test_counters_cover_warm_up_and_measured_operations():
 def test_a_counter_that_fell_tells_nothing(before, after, queries):
     attempt = Attempt(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3"))
     snapshots = [Snapshot("0/1", 0, queries=before), Snapshot("0/1", 0, queries=after)] * 50
-    attempt.server.snapshot = lambda cell, arm: snapshots.pop(0)
+    attempt.server.snapshot = lambda cell, arm, **_: snapshots.pop(0)
     attempt.run()
     assert {measurement.counters.queries for _, measurement in attempt.sink.kept} == {queries}
 
@@ -530,7 +530,7 @@ def test_what_disturbed_a_trial_is_kept_with_it(before, after, changes, found):
     attempt = Attempt(experiment(stop="minimum_rounds = 3\nmaximum_rounds = 3"))
     snapshots = [before, after] * 50
     run = attempt.load.run
-    attempt.server.snapshot = lambda cell, arm: snapshots.pop(0)
+    attempt.server.snapshot = lambda cell, arm, **_: snapshots.pop(0)
     attempt.load.run = lambda request: replace(run(request), **changes)
     attempt.run()
     assert all(measurement.disturbances == found for _, measurement in attempt.sink.kept)

@@ -25,7 +25,7 @@ from fakes.load_results import (
 )
 from uncork.model.bottleneck import Bottleneck
 from uncork.model.load import LoadMeasurement, LoadOutcome
-from uncork.model.results.load import Distribution
+from uncork.model.results.load import Distribution, SteadyFacts
 from uncork.report.blocks import Fold, Legend
 from uncork.report.draw.palette import Palette
 from uncork.report.load.answer import answer_load
@@ -414,3 +414,36 @@ def test_a_section_without_tables_is_left_out():
     bare = replace(http_result(), scripts=(), statements=())
     sections = build_load_document(bare).sections
     assert sections and all(section.blocks for section in sections)
+
+
+def test_a_load_that_warmed_up_reports_its_steady_part_and_the_option():
+    facts = SteadyFacts("warm-up", "throughput", 30, 3_000_000_000, 412.0, 2_000_000, 9_000_000)
+    (warning,) = (
+        text for text in answer_load(replace(closed_result(), steady=facts)).warnings if "steady" in text
+    )
+    assert warning == (
+        "The load was steady after 3 s: from then on, the server handled 412 transactions a second with p50 "
+        "2.00 ms and p99 9.00 ms; --warmup 3s leaves the time before out."
+    )
+
+
+@pytest.mark.parametrize(
+    ("start_ns", "expected"),
+    [
+        (
+            4_000_000_000,
+            "its first 4 s differ from the rest, which is too short to judge; run longer (-T 120), "
+            "or use --warmup 4s.",
+        ),
+        (
+            None,
+            "throughput was still changing after half of its 30 s; run longer (-T 120), or the figures "
+            "depend on how long it ran.",
+        ),
+    ],
+)
+def test_a_load_that_did_not_become_steady_says_what_to_do(start_ns, expected):
+    facts = SteadyFacts("not steady", "throughput", 30, start_ns)
+    result = answer_load(replace(closed_result(), steady=facts))
+    assert f"The load did not become steady: {expected}" in result.warnings
+    assert not any("shows no warm-up" in text for text in build_load_document(result).reasons)

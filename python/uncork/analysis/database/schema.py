@@ -52,6 +52,7 @@ def schema_facts(
         indexes_of[row["table_oid"]].append(row)
     keys = [row for row in tables["database_foreign_keys"].to_pylist() if row["table_oid"] in names]
     sizes = _sizes(found)
+    rows_of = {row["oid"]: row["rows"] for row in found}
     groups = _islands(keys, sizes, names)
     island_of = {oid: number for number, members in enumerate(groups, 1) for oid in members}
     facts = [
@@ -83,6 +84,7 @@ def schema_facts(
                 referred_oid=row["referred_oid"],
                 columns=row["columns"],
                 indexed=relations.rests_on_index(row, indexes_of[row["table_oid"]]),
+                **_referring(row, rows_of.get(row["table_oid"])),
             )
             for row in keys
         ),
@@ -91,6 +93,20 @@ def schema_facts(
             for number, members in enumerate(groups, 1)
         ),
     }
+
+
+def _referring(key: Row, rows: float | None) -> dict[str, float | None]:
+    """Estimate how many rows of a table refer to one row by a foreign key, on average and at most.
+
+    A negative number of distinct values is a fraction of the rows, as in pg_stats.
+    """
+    distinct, nulls = key.get("distinct_values"), key.get("null_share") or 0.0
+    if not rows or rows < 0 or not distinct:
+        return {"rows_each": None, "most_each": None}
+    values = distinct if distinct > 0 else -distinct * rows
+    mean = max(1.0, rows * (1.0 - nulls) / values) if nulls < 1.0 else None
+    top = key.get("top_share")
+    return {"rows_each": mean, "most_each": None if top is None or mean is None else max(mean, top * rows)}
 
 
 def _grown(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from uncork.analysis.experiment.cost_effects import cost_effects
 from uncork.analysis.experiment.effect_numbers import beside_itself, contradicting, effect_numbers
 from uncork.analysis.experiment.engines import client_warnings, clients_in_doubt, engine_facts
 from uncork.analysis.experiment.evidence import evidence_facts
@@ -16,6 +17,7 @@ from uncork.analysis.experiment.growth import growth_facts
 from uncork.analysis.experiment.hosts import host_facts, host_scopes
 from uncork.analysis.experiment.own_metrics import own_metric_facts
 from uncork.analysis.experiment.published import published_in_costs
+from uncork.analysis.experiment.rounds import Rounds, rounds_warning
 from uncork.analysis.experiment.services import (
     answer_differences,
     http_protocol,
@@ -145,6 +147,15 @@ class _Assembly:
             data_checks=data_checks,
             own_metrics=tuple(own_metric_facts(self.reader, spec, self.cells)),
             slice_checks=tuple(self._slice_checks()),
+            cost_effects=tuple(
+                cost_effects(
+                    self.reader.trials(),
+                    self.cells,
+                    baseline=spec.baseline,
+                    confidence=spec.stop.confidence,
+                    kind="block" if self.reader.manifest.unit == "block" else "round",
+                )
+            ),
             hosts=tuple(host_facts(self.reader.folder, self.ledger, spec.stop.confidence)),
         )
 
@@ -403,6 +414,12 @@ class _Assembly:
             uncork_version=manifest.uncork_version,
         )
 
+    def _baseline_rounds(self) -> Iterator[tuple[Rounds, bool]]:
+        for arm in self.metrics:
+            metric = self.spec.workloads[arm.workload].metric
+            if arm.variant == self.spec.baseline and metric != "success":
+                yield arm.by_round, METRICS[metric] == "higher"
+
     def _warnings(self) -> Iterator[str]:
         if self.reader.manifest.unit == "block":
             yield (
@@ -418,6 +435,9 @@ class _Assembly:
                 f"{failure['trials']} trial(s) of {failure['workload']} with {failure['variant']} at "
                 f"{cell} failed ({failure['outcome']}): {failure['message'] or 'no message'}"
             )
+        trend = None if self.ledger.has_hosts else rounds_warning(self._baseline_rounds())
+        if trend is not None:
+            yield trend
         elapsed = self.reader.manifest.attempts
         if self.reader.manifest.status != "complete" and elapsed and self.reader.totals()["trials"]:
             yield f"the run did not reach its own stopping rule: {elapsed[-1].reason}"

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from uncork.advise.bottleneck import find_bottlenecks
 from uncork.analysis.load.parts import parts_facts
+from uncork.analysis.load.steady import steady_facts
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
@@ -113,6 +114,7 @@ def load_result(
     """Build the result of a load from the contents of its run. Pure, except that it decodes histograms."""
     totals, settings = measured.totals, _settings(plan)
     operation = _distribution(_of(measured, "operation"))
+    series = tuple(_series(measured))
     return LoadResult(
         run=_run(manifest, totals),
         answer="",
@@ -128,7 +130,7 @@ def load_result(
         generator=_generator(plan, measured, environment, system),
         scripts=tuple(_scripts(plan, measured)),
         statements=tuple(_statements(measured.times)),
-        series=tuple(_series(measured)),
+        series=series,
         environment=environment,
         system=system,
         http=_http(measured),
@@ -137,6 +139,7 @@ def load_result(
             *(lacking for at in pressed for lacking in at.missing),
             *manifest.options.get("not_watched", ()),
         ),
+        steady=steady_facts(series, measured.series, open_loop=settings.open_loop),
     )
 
 

@@ -244,7 +244,7 @@ class DbapiEngine:
         size = sum(path.stat().st_size for path in template.rglob("*") if path.is_file())
         return [Relation("all files", "table", "all files", size, None, None)]
 
-    def snapshot(self, cell: Cell, arm: Arm) -> Snapshot:
+    def snapshot(self, cell: Cell, arm: Arm, *, updates: bool = False) -> Snapshot:
         """Return an empty snapshot: these engines have no counters."""
         return Snapshot("", 0)
 

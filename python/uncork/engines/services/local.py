@@ -42,7 +42,7 @@ from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
 from uncork.spawn.child import remove_at_death
 
-__all__ = ["LocalServices", "remove_leftover_services"]
+__all__ = ["LocalServices", "database_url", "database_words", "remove_leftover_services"]
 
 _LEAST_SECRET = 4
 _OWN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -160,7 +160,7 @@ class LocalServices:
             job,
             label=label,
             environment=environment,
-            words=_words(database),
+            words=database_words(database),
             base=self._folder(),
             log=self._logs / f"{re.sub(r'[^A-Za-z0-9_-]', '_', label)}.{job.name}.log",
             secrets=_secrets(job, environment, database),
@@ -222,12 +222,13 @@ def _environment(
     job: ServiceJob, database: Target, beside: Mapping[str, Target], known: Mapping[str, int]
 ) -> dict[str, str]:
     given = {name: _own_variables(text) for name, text in job.environment}
-    given["DATABASE_URL"] = _url(database)
-    given |= {_variable("DATABASE_URL", name): _url(target) for name, target in beside.items()}
+    given["DATABASE_URL"] = database_url(database)
+    given |= {_variable("DATABASE_URL", name): database_url(target) for name, target in beside.items()}
     return given | {_variable("SERVICE", name): f"http://127.0.0.1:{port}" for name, port in known.items()}
 
 
-def _url(target: Target) -> str:
+def database_url(target: Target) -> str:
+    """Return the address of a database, with its password."""
     connection: dict[str, Any] = {**target.connection}
     return Address(**connection).uri(target.database)
 
@@ -236,11 +237,11 @@ def _variable(prefix: str, name: str) -> str:
     return f"{prefix}_{re.sub(r'[^A-Za-z0-9]', '_', name).upper()}"
 
 
-def _words(database: Target) -> dict[str, str]:
+def database_words(database: Target) -> dict[str, str]:
     """Return what the names of the database's parts stand for, in a command and in variables."""
     known = database.connection
     parts = {"host": known["host"], "port": known.get("port"), "user": known.get("user")}
-    parts |= {"password": known.get("password"), "name": database.database, "url": _url(database)}
+    parts |= {"password": known.get("password"), "name": database.database, "url": database_url(database)}
     return {f"{{database_{name}}}": "" if text is None else str(text) for name, text in parts.items()}
 
 

@@ -31,6 +31,7 @@ _ROWS_PER_PAGE: Final = 100
 """To rank tables that were never analysed: rows of 80 bytes."""
 _UNKNOWN: Final = (None, None)
 _OF_TABLE: Final = ("main_bytes", "bytes", "index_bytes", "row_width")
+_OF_KEY: Final = ("columns", "null_share", "distinct_values", "top_share")
 _OF_INDEX: Final = ("bytes", "key_width", "keys", "included", "definition", "expressions", "predicate")
 
 
@@ -40,15 +41,18 @@ class Details:
 
     `sizes` has the bytes of a relation's main file and of all its files; `widths` the mean widths of columns
     by number; `definitions` of indexes the definition, the expressions and the predicate, and None for an
-    index that was dropped meanwhile; `key_columns` the columns of foreign keys. `failed` has the reason why
-    something could not be read.
+    index that was dropped meanwhile; `key_columns` the columns of foreign keys, and of one column the
+    fraction of nulls, the number of distinct values as in pg_stats and the share of the most common value.
+    `failed` has the reason why something could not be read.
     """
 
     chosen: frozenset[int] = frozenset()
     sizes: Mapping[int, tuple[int | None, int | None]] = field(default_factory=dict)
     widths: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
     definitions: Mapping[int, tuple[str, str, str] | None] = field(default_factory=dict)
-    key_columns: Mapping[int, str] = field(default_factory=dict)
+    key_columns: Mapping[int, tuple[str, float | None, float | None, float | None]] = field(
+        default_factory=dict
+    )
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -70,7 +74,7 @@ def read_details(
     sizes: dict[int, tuple[int | None, int | None]] = {}
     widths: dict[int, dict[int, float]] = defaultdict(dict)
     definitions: dict[int, tuple[str, str, str] | None] = {}
-    keys: dict[int, str] = {}
+    keys: dict[int, tuple[str, float | None, float | None, float | None]] = {}
 
     def rows(what: str, query: str, given: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         try:
@@ -94,7 +98,9 @@ def read_details(
             widths[oid][number] = float(width)
         for oid, text, expressions, predicate in rows("indexes", relation_sql.DEFINITIONS, given):
             definitions[oid] = None if text is None else (text, expressions or "", predicate or "")
-        keys.update(rows("foreign keys", relation_sql.KEY_COLUMNS, given))
+        for oid, names, *found in rows("foreign keys", relation_sql.KEY_COLUMNS, given):
+            nulls, distinct, top = (None if one is None else float(one) for one in found)
+            keys[oid] = (names, nulls, distinct, top)
     return Details(own, sizes, widths, definitions, keys, failed)
 
 
@@ -164,10 +170,10 @@ def add_details(tables: Rows, indexes: Rows, keys: Rows, details: Details, block
     tables.add_columns(_OF_TABLE, list(_of_tables(tables, details, block, index_bytes)))
     columns = details.key_columns
     named = [
-        (columns.get(oid) or f"columns {numbers}",)
+        columns.get(oid) or (f"columns {numbers}", None, None, None)
         for oid, numbers in zip(*keys.columns("oid", "numbers"), strict=True)
     ]
-    keys.add_columns(("columns",), named)
+    keys.add_columns(_OF_KEY, named)
     return indexes
 
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from psycopg import sql
 from uncork.engines.watch.snapshot_sql import SETTINGS
 from uncork.model.answer import Answer, canonical
 from uncork.model.request import LoadRequest
-from uncork.model.server import ExecutedPlan, Relation, Snapshot
+from uncork.model.server import LOAD_APPLICATION, ExecutedPlan, Relation, Snapshot
 
 __all__ = [
     "answer_digest",
@@ -26,6 +27,7 @@ __all__ = [
     "relations",
     "server_facts",
     "snapshot",
+    "updates",
 ]
 
 _CAST = re.compile(r"\?::(?:\"[^\"]+\"|[a-z_]+(?: [a-z]+)*)(?:\([?,]+\))?(?:\[\])?")
@@ -86,6 +88,26 @@ def snapshot(control: psycopg.Connection, databases: Sequence[str], statements: 
         wal_records=wal_records,
         queries=queries,
     )
+
+
+def updates(connection: psycopg.Connection) -> tuple[int, int] | None:
+    """Return how many rows of a database were updated since its counters began, and how many of them by HOT.
+
+    Sessions report their counters when they end, and otherwise at most once a second. So this waits a little
+    for sessions of the load that are about to end. None before PostgreSQL 15, where counters arrive later.
+    """
+    if connection.info.server_version < _COUNTERS_AT_ONCE:
+        return None
+    for _ in range(_MOST_LOOKS):
+        row = connection.execute(_LEAVING, (LOAD_APPLICATION,)).fetchone()
+        if row is None or not row[0]:
+            break
+        time.sleep(_BETWEEN_LOOKS_S)
+    row = connection.execute(
+        "SELECT coalesce(sum(n_tup_upd), 0)::bigint, coalesce(sum(n_tup_hot_upd), 0)::bigint "
+        "FROM pg_stat_user_tables"
+    ).fetchone()
+    return None if row is None else (row[0], row[1])
 
 
 def has_statements(control: psycopg.Connection, *, may_create: bool) -> bool:
@@ -222,6 +244,13 @@ SELECT coalesce(sum(shared_blks_hit), 0)::bigint, coalesce(sum(shared_blks_read)
        coalesce(sum({called}), 0)::bigint, {wal}
   FROM pg_stat_statements(false) WHERE dbid IN (SELECT oid FROM pg_database WHERE datname::text = ANY(%s))
 """
+
+_LEAVING = """
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND application_name = %s AND pid <> pg_backend_pid()
+"""
+_COUNTERS_AT_ONCE = 150000
+_MOST_LOOKS, _BETWEEN_LOOKS_S = 50, 0.002
 
 _STATE = """
 SELECT (SELECT checkpoint_lsn::text FROM pg_control_checkpoint()),

@@ -145,11 +145,19 @@ SELECT {MARK} i.indexrelid::bigint, pg_catalog.pg_get_indexdef(i.indexrelid),
 """Definitions of indexes. The definition of one that was dropped meanwhile is null."""
 
 KEY_COLUMNS: Final = f"""
-SELECT {MARK} k.oid::bigint, pg_catalog.string_agg(a.attname, ', ' ORDER BY x.place)
+SELECT {MARK} k.oid::bigint, pg_catalog.string_agg(a.attname, ', ' ORDER BY x.place),
+       max(s.null_frac), max(s.n_distinct), max(s.most_common_freqs[1])
   FROM pg_catalog.pg_constraint AS k
+  JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
  CROSS JOIN LATERAL pg_catalog.unnest(k.conkey) WITH ORDINALITY AS x (number, place)
   JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = x.number
+  LEFT JOIN pg_catalog.pg_stats AS s
+    ON pg_catalog.cardinality(k.conkey) = 1 AND s.schemaname = n.nspname AND s.tablename = c.relname
+   AND s.attname = a.attname AND s.inherited = (c.relkind = 'p')
+   AND s.schemaname = ANY (%(schemas)s::name[]) AND s.tablename = ANY (%(names)s::name[])
  WHERE k.conrelid = ANY (%(oids)s::oid[]) AND k.contype = 'f' AND k.conparentid = 0
  GROUP BY k.oid
 """
-"""The names of the columns of foreign keys."""
+"""The names of the columns of foreign keys, and what ANALYZE found in the column of a key that has only
+one."""

@@ -116,6 +116,8 @@ def guarded(
     for side, one in zip((baseline, candidate), sides, strict=True):
         _put_variant(data, side, one, sides)
         files |= {f"{side.side.role}/{name}": text for name, text in side.files.items()}
+    measuring = {word for metric in candidate.spec.metrics.values() for word in metric.command or ()}
+    files |= {name: text for name, text in candidate.files.items() if name in measuring}
     return Guarded(
         text=toml_text(data),
         files=files,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from uncork.model.measurement import Outcome
+from uncork.model.results.costs import CostItem
 from uncork.model.results.gate_metrics import GateMetric, trial_value
 from uncork.model.results.guard import Gate, metric_of
 from uncork.model.trial import Arm
@@ -23,7 +24,7 @@ from uncork.stats.level import Level, share_level, value_level
 from uncork.stats.proportion import Counted, ShareEffect, estimate_share, share_units
 from uncork.stats.sample import Observation, UnitKind, block_units, round_units
 
-__all__ = ["GateEvidence", "gate_evidence", "size_evidence"]
+__all__ = ["GateEvidence", "cost_evidence", "gate_evidence", "size_evidence"]
 
 Row = Mapping[str, Any]
 
@@ -100,6 +101,42 @@ def gate_evidence(
             wider = replace(compared, kind=unit).evidence(gate, grouped)
             found = max(found, wider, key=_width)
     return replace(shown, evidence=found)
+
+
+def cost_evidence(
+    item: CostItem,
+    rows: Iterable[Row],
+    *,
+    baseline: str,
+    candidate: str,
+    confidence: float,
+    kind: UnitKind = "round",
+) -> Evidence:
+    """Return how a cost of an operation differs between two variants, whether a gate asks for it or not.
+
+    A share has a difference, every other cost a ratio. Unknown if a trial of either side has none of it.
+    """
+    part, whole = item.columns, item.over
+    complete = [
+        row
+        for row in rows
+        if row["variant"] in (baseline, candidate)
+        and row.get("outcome", "complete") == Outcome.COMPLETE
+        and row.get(whole)
+        and all(row.get(column) is not None for column in part)
+    ]
+    valued = [(row, math.fsum(row[column] for column in part) / row[whole]) for row in complete]
+    if {row["variant"] for row in complete} != {baseline, candidate}:
+        return Unknown("it was not measured on both sides")
+    unit = "" if item.unit == "share" else item.unit
+    metric = GateMetric(item.name, item.name, unit, "lower", "cost")
+    compared = _Compared(metric, baseline, candidate, confidence, kind)
+    if item.unit == "share":
+        counts = [{**row, "succeeded": row[part[0]], "started": row[whole]} for row in complete]
+        return compared.share_difference([(row, 0.0) for row in counts])
+    if min(value for _, value in valued) <= 0.0:
+        return Unknown("some trials have none of it, and a ratio with 0 is undefined")
+    return compared.ratio(valued)
 
 
 def _grouped_place(row: Row, numbers: Mapping[int, int]) -> dict[str, int]:

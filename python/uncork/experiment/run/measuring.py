@@ -7,7 +7,7 @@ take turns in slices of a few milliseconds within one call of the load engine. I
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from uncork.experiment.plan.order import arms
@@ -24,6 +24,7 @@ from uncork.experiment.plan.slicing import (
     warmup_operations,
 )
 from uncork.experiment.ports import Clock, Load, Observers, Server
+from uncork.experiment.run.counting import counted, disturbances, reads_updates
 from uncork.experiment.run.http_request import http_trial
 from uncork.experiment.run.own_metrics import own_metrics
 from uncork.experiment.run.parameters import ROWS_FOR_A_DURATION
@@ -34,27 +35,13 @@ from uncork.experiment.spec.schema import Spec
 from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
 from uncork.model.engine import POSTGRESQL
 from uncork.model.http_trial import HttpTrial, TrialRequest
-from uncork.model.measurement import Counters, Disturbance, Measurement, Outcome, Slice
+from uncork.model.measurement import Counters, Measurement, Outcome, Slice
 from uncork.model.request import LoadRequest
-from uncork.model.server import Snapshot
 from uncork.model.service import Served
-from uncork.model.system import Strain
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.stats.bursts import cycle_weights
 
 __all__ = ["Fit", "Measuring"]
-
-STEAL_SHARE = 0.01
-"""A trial is marked as affected by steal if the hypervisor took more than this fraction of it."""
-
-MEMORY_SHARE = 0.01
-"""A trial is marked as affected by memory pressure if tasks waited for memory for more than this fraction of
-it."""
-
-OTHERS_SHARE = 0.05
-OTHERS_NS = 100_000_000
-"""A trial is marked as affected by other programs if they took more than `OTHERS_SHARE` of all processors and
-more than this time: the kernel counts it in steps of 10 ms per processor."""
 
 _WRITING = 0.1
 """From this many write-ahead log records per operation on, a workload counts as writing. Reads occasionally
@@ -172,13 +159,14 @@ class Measuring:
             self._server.cool(*home)
         request, served = self.request(trial)
         request = replace(request, warmup_operations=0) if cold else self._briefly_warmed(trial, request)
-        before, used = self._server.snapshot(*home), self._manager.cpu_ns(served)
+        updates = reads_updates(request)
+        before, used = self._server.snapshot(*home, updates=updates), self._manager.cpu_ns(served)
         measurement = self._manager.examined(self._observed(trial.arm.variant, request), served)
         if measurement.outcome == Outcome.CONNECTION_LOST:
             return measurement
         if measurement.started:
             self._operation_ns[trial.comparison_key, trial.arm] = measurement.elapsed_ns / measurement.started
-        after = self._server.snapshot(*home)
+        after = self._server.snapshot(*home, updates=updates)
         operations = measurement.started + request.warmup_operations
         counters = with_service_cost(counted(before, after, operations), used, self._manager.cpu_ns(served))
         wrote = not (counters.wal_records == 0 and counters.shared_dirtied == 0)
@@ -471,7 +459,8 @@ class Measuring:
             together=together,
             limit_ns=limit_ns,
         )
-        before = [self._server.snapshot(*home) for home in placements]
+        updates = any(reads_updates(one) for one in requests)
+        before = [self._server.snapshot(*home, updates=updates) for home in placements]
         used = [self._manager.cpu_ns(one) for one in served]
         measured = self._load.run_block(request)
         found = [
@@ -479,7 +468,7 @@ class Measuring:
         ]
         if any(one.outcome == Outcome.CONNECTION_LOST for one in found):
             return replace(measured, arms=tuple(found))
-        after = [self._server.snapshot(*home) for home in placements]
+        after = [self._server.snapshot(*home, updates=updates) for home in placements]
         now = [self._manager.cpu_ns(one) for one in served]
         for place, one in enumerate(found):
             alone = placements.count(placements[place]) == 1
@@ -545,47 +534,3 @@ def _settled(size: SliceSize, measured: Measurement) -> int:
     if not size.settle_ns or not size.duration_ns:
         return 0
     return round(measured.started * size.settle_ns / size.duration_ns)
-
-
-def counted(before: Snapshot, after: Snapshot, operations: int) -> Counters:
-    """Return the differences of the server's counters between two readings."""
-
-    def between(start: int | None, end: int | None) -> int | None:
-        # The server evicts statements when it has seen too many, together with their costs.
-        return None if start is None or end is None or end < start else end - start
-
-    blocks = between(before.temp_blocks, after.temp_blocks)
-    return Counters(
-        operations=operations,
-        shared_hit=between(before.shared_hit, after.shared_hit),
-        shared_read=between(before.shared_read, after.shared_read),
-        shared_dirtied=between(before.shared_dirtied, after.shared_dirtied),
-        temp_bytes=None if blocks is None else blocks * 8192,
-        wal_bytes=between(before.wal_bytes, after.wal_bytes),
-        wal_records=between(before.wal_records, after.wal_records),
-        queries=between(before.queries, after.queries),
-    )
-
-
-def disturbances(before: Snapshot, after: Snapshot, measurement: Measurement) -> frozenset[Disturbance]:
-    """Return what else happened on the machine during the measurement."""
-    found = set()
-    if before.checkpoint != after.checkpoint:
-        found.add(Disturbance.CHECKPOINT)
-    if before.autovacuum_workers or after.autovacuum_workers:
-        found.add(Disturbance.AUTOVACUUM)
-    if measurement.steal_ns > STEAL_SHARE * measurement.elapsed_ns:
-        found.add(Disturbance.STEAL)
-    if measurement.throttled_ns:
-        found.add(Disturbance.THROTTLING)
-    if measurement.strain is not None:
-        found |= set(_strained(measurement.strain))
-    return frozenset(found)
-
-
-def _strained(strain: Strain) -> Iterator[Disturbance]:
-    if (strain.memory or 0.0) > MEMORY_SHARE:
-        yield Disturbance.MEMORY
-    others = strain.others or 0.0
-    if others > OTHERS_SHARE and others * strain.processors_ns > OTHERS_NS:
-        yield Disturbance.OTHERS

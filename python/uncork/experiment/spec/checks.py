@@ -11,6 +11,7 @@ from uncork.experiment.spec.batches import BATCH, chunk_rows, takes_rows
 from uncork.experiment.spec.growth import check_growth
 from uncork.experiment.spec.guard import check_guard
 from uncork.experiment.spec.service_checks import check_services, http_names
+from uncork.experiment.spec.services import text_names
 from uncork.experiment.spec.sqltext import names_in, substitute
 from uncork.model.engine import ENGINES, POSTGRESQL, engine_kind
 
@@ -63,6 +64,14 @@ def check_names(spec: Spec) -> list[problems.Problem]:
         found += _unknown_names(("checks", name, "sql"), check.sql or "", made)
     for name, metric in spec.metrics.items():
         found += _unknown_names(("metrics", name, "sql"), metric.sql or "", made)
+        named = {word for text in metric.command or () for word in text_names(text)}
+        found += [
+            problems.Problem(
+                ("metrics", name, "command"),
+                f"uses :{word}, which is not a value or factor{problems.hint(word, made)}",
+            )
+            for word in sorted(named - made)
+        ]
     for name in spec.workloads:
         found += _check_workload(spec, name, values)
     bound = set(spec.factors) | {

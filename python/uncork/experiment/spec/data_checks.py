@@ -1,4 +1,4 @@
-"""Queries on variants' data: checks, which run once, and metrics, which run after each trial."""
+"""Questions about variants' data: checks, which run once, and metrics, which run after each trial."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from uncork.experiment.spec.fields import Section, needs_sql
+from uncork.experiment.spec.fields import Nanoseconds, Section, needs_sql
+from uncork.experiment.spec.services import Command
 
 __all__ = ["DataCheck", "OwnMetric"]
 
@@ -28,19 +29,36 @@ class DataCheck(Section):
 
 
 class OwnMetric(Section):
-    """A query that runs after each trial, outside its time, in the variant's database: one number per trial.
+    """A query or a command that runs after each trial, outside its time: one number per trial.
 
-    `:name` is replaced by values of the variant and levels of factors. Variants do not take turns within a
-    block then, so that each number belongs to one trial.
+    A query runs in the variant's database. A command runs without a shell, in a folder of its own; the last
+    line that it prints is the number. Its environment has `DATABASE_URL` (the variant's data, if it is in
+    PostgreSQL), `VARIANT` and `WORKLOAD`. `:name` is replaced by values of the variant and levels of factors.
+    Variants do not take turns within a block then, so that each number belongs to one trial.
     """
 
     sql: str | None = Field(
         default=None, description="A query; the first column of its first row is the number."
     )
     file: str | None = Field(default=None, description="A file beside this one with the query.")
+    command: Command | None = Field(
+        default=None,
+        description="In place of a query: the program and its arguments, as a list. {python} is the "
+        "interpreter that runs uncork, and {database_url} (or {database_host}, _port, _name, _user, "
+        "_password) the variant's database. Files beside this one that it names are copied to its folder.",
+    )
+    timeout: Nanoseconds = Field(default=10 * 10**9, description="Maximum time for the command.")
     better: Literal["lower", "higher"] = Field(default="lower", description="Which direction is better.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        needs_sql(self.sql)
+        if self.command is None:
+            if not self.sql:
+                raise ValueError("has neither a query nor a command; add sql, file or command")
+            if "timeout" in self.model_fields_set:
+                raise ValueError("timeout is for a command; remove it")
+        elif self.sql:
+            raise ValueError("has a query and a command; remove one of them")
+        elif not self.command[0].strip():
+            raise ValueError("command names no program")
         return self

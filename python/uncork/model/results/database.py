@@ -282,7 +282,12 @@ class IndexFacts:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyFacts:
-    """A foreign key from `table` to `referred`. `indexed` says whether an index begins with its columns."""
+    """A foreign key from `table` to `referred`. `indexed` says whether an index begins with its columns.
+
+    `rows_each` estimates how many rows refer to one row that is referred to, on average, and `most_each` how
+    many refer to the row with the most. They come from ANALYZE, and are None without it, or if the key has
+    several columns.
+    """
 
     name: str
     table: str
@@ -291,6 +296,8 @@ class ForeignKeyFacts:
     referred_oid: int
     columns: str
     indexed: bool
+    rows_each: float | None = None
+    most_each: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,7 +244,8 @@ class ArmMetric:
 class Cost:
     """Resources an operation, averaged over the trials of one variant in one cell under one workload.
 
-    None if neither the server nor the machine reports it.
+    None if neither the server nor the machine reports it. `hot_share` is the fraction of updated rows whose
+    indexes stayed as they were (HOT).
     """
 
     cell: Levels
@@ -267,6 +268,7 @@ class Cost:
     service_user_ns: float | None = None
     service_system_ns: float | None = None
     queries: float | None = None
+    hot_share: float | None = None
 
     @property
     def kernel_share(self) -> float | None:
@@ -275,6 +277,29 @@ class Cost:
         if user_ns is None or system_ns is None or user_ns + system_ns == 0:
             return None
         return system_ns / (user_ns + system_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class CostEffect:
+    """How a variant changes one cost of an operation; `cost` is its name in `uncork.model.results.costs`.
+
+    Costs have a `ratio` to the baseline's, shares a `difference` in [-1, 1]; the other is None. The intervals
+    are those of effects: by the same units, valid at every look, each on its own at the run's confidence.
+    Missing bounds are None. `exact` costs are equal in all trials of each side, so they have no noise.
+    """
+
+    cell: Levels
+    workload: str
+    variant: str
+    cost: str
+    rounds: int
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,6 +537,7 @@ class RunResult:
     growth: GrowthFacts | None = None
     data_checks: tuple[DataCheckFacts, ...] = ()
     own_metrics: tuple[OwnMetricFacts, ...] = ()
+    cost_effects: tuple[CostEffect, ...] = ()
     slice_checks: tuple[SliceCheckFacts, ...] = ()
     hosts: tuple[HostFacts, ...] = ()
     version: int = field(default=RESULT_VERSION)

@@ -30,6 +30,7 @@ __all__ = [
     "ScriptFacts",
     "SecondFacts",
     "StatementFacts",
+    "SteadyFacts",
 ]
 
 HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/2 or HTTP/1.1"]
@@ -268,6 +269,24 @@ class SecondFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SteadyFacts:
+    """Whether a load was steady, judged by a metric of each of its whole seconds (`uncork.stats.steady`).
+
+    ``steady``: from its start. ``warm-up``: from `start_ns` on; throughput, p50 and p99 are of that part, and
+    None otherwise. ``not steady``: `start_ns` is where a warm-up seems to end, if too few seconds followed to
+    be sure.
+    """
+
+    verdict: Literal["steady", "warm-up", "not steady"]
+    metric: Literal["throughput", "p50"]
+    seconds: int
+    start_ns: int | None
+    operations_per_second: float | None = None
+    p50_ns: int | None = None
+    p99_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PartFacts:
     """One part of a load that several processes sent; None where it is not known.
 
@@ -328,7 +347,8 @@ class LoadResult:
     is None in a closed loop. `bottlenecks` are the resources that limited the load, the gravest first, if the
     components behind the load were observed; `missing` lists the others. `parts` is None unless the load was
     merged from its parts. `findings` are about `database`, the server that was watched as
-    ``user@host:port/database``, the costliest first; both are None if none was watched.
+    ``user@host:port/database``, the costliest first; both are None if none was watched. `steady` is None if
+    the load was too short to judge.
     """
 
     run: LoadRunFacts
@@ -354,5 +374,6 @@ class LoadResult:
     parts: PartsFacts | None = None
     findings: tuple[Finding, ...] | None = None
     database: str | None = None
+    steady: SteadyFacts | None = None
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION

@@ -254,6 +254,9 @@ DATABASE_TABLES = (
             Column("referred_oid", "integer", "", "the table that it refers to"),
             Column("columns", "text", "", "columns that refer"),
             Column("numbers", "text", "", "their numbers, comma-separated"),
+            Column("null_share", "real", "", "fraction of nulls in its only column, by ANALYZE"),
+            Column("distinct_values", "real", "", "distinct values as in pg_stats: negative is a fraction"),
+            Column("top_share", "real", "", "fraction of rows with the most common value"),
         ),
     ),
     Table(

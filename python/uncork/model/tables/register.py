@@ -77,6 +77,8 @@ TRIALS = Table(
         Column("wal_bytes", "integer", "B", "write-ahead log generated"),
         Column("wal_records", "integer", "", "write-ahead log records generated"),
         Column("queries", "integer", "", "statements the server executed, BEGIN and COMMIT included"),
+        Column("updated", "integer", "", "rows updated"),
+        Column("hot_updated", "integer", "", "of them, by HOT: no index had to change"),
         Column("service_user_ns", "integer", "ns", "processor time of services in user mode"),
         Column("service_system_ns", "integer", "ns", "processor time of services in the kernel"),
         Column("disturbances", "text", "", "such as checkpoint or steal; comma-separated"),

@@ -34,6 +34,7 @@ from uncork.report.database.tables import (
     islands_table,
     lacks_table,
     parts_of,
+    referring_table,
     settings_table,
     statements_table,
     tables_table,
@@ -147,6 +148,7 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
         foreign_key_graph(result),
         islands_table(result),
         foreign_keys_table(result),
+        referring_table(result, _MOST),
     )
     if result.system is not None:
         yield Section("machine", "The machine", tuple(system_blocks(result.system)))

@@ -6,10 +6,11 @@ import json
 from collections import defaultdict
 from typing import Final
 
-from uncork.model.results.database import DatabaseResult, Island, TableFacts
+from uncork.model.results.database import DatabaseResult, ForeignKeyFacts, Island, TableFacts
 from uncork.model.units import format_bytes
 from uncork.report.blocks import Graph, GraphEdge, GraphNode
 from uncork.report.draw.graph_drawing import graph_file
+from uncork.report.figures import number_text
 from uncork.report.words import count_words
 
 __all__ = ["foreign_key_dot", "foreign_key_graph", "foreign_key_svg"]
@@ -39,7 +40,8 @@ def foreign_key_graph(result: DatabaseResult, most: int = _MOST) -> Graph | None
         GraphEdge(
             one.table_oid,
             one.referred_oid,
-            f"{one.table} ({one.columns}) references {one.referred}{'' if one.indexed else ': no index'}",
+            f"{one.table} ({one.columns}) references {one.referred}{_rows_each(one)}"
+            f"{'' if one.indexed else ': no index'}",
             marked=not one.indexed,
         )
         for one in result.foreign_keys
@@ -61,6 +63,10 @@ def foreign_key_graph(result: DatabaseResult, most: int = _MOST) -> Graph | None
         nodes=nodes,
         edges=edges,
     )
+
+
+def _rows_each(one: ForeignKeyFacts) -> str:
+    return "" if one.rows_each is None else f", about {number_text(one.rows_each)} for one"
 
 
 def _size(one: TableFacts) -> int:

@@ -11,6 +11,7 @@ from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
 from uncork.report.database.words import blocker_words, class_words, node_words, sessions_text
+from uncork.report.figures import number_text
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
@@ -24,6 +25,7 @@ __all__ = [
     "islands_table",
     "lacks_table",
     "parts_of",
+    "referring_table",
     "settings_table",
     "statements_table",
     "tables_table",
@@ -432,6 +434,35 @@ def foreign_keys_table(result: DatabaseResult) -> Table | None:
         ),
         sortable=True,
     )
+
+
+def referring_table(result: DatabaseResult, most: int) -> Table | None:
+    """Return how many rows refer to one row by each foreign key, the most first; None if that is unknown."""
+    known = [one for one in result.foreign_keys if one.rows_each is not None]
+    if not known:
+        return None
+    known.sort(key=lambda one: (-(one.most_each or one.rows_each or 0.0), one.table, one.columns))
+    return Table(
+        "Rows that refer to one row, estimated from ANALYZE",
+        (
+            *(Column("table", header=True), Column("columns"), Column("references")),
+            *(Column("on average", number=True), Column("at most", number=True), Column("index")),
+        ),
+        tuple(
+            (
+                *(Value(one.table), Value(one.columns, code=True), Value(one.referred)),
+                Value(_about(one.rows_each)),
+                Value(_about(one.most_each)),
+                Value("yes" if one.indexed else "no"),
+            )
+            for one in known[:most]
+        ),
+        sortable=True,
+    )
+
+
+def _about(number: float | None) -> str:
+    return "" if number is None else number_text(number)
 
 
 def settings_table(result: DatabaseResult) -> Table | None:

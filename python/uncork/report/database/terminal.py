@@ -20,6 +20,7 @@ from uncork.report.database.tables import (
     foreign_keys_table,
     indexes_table,
     islands_table,
+    referring_table,
     settings_table,
     statements_table,
     tables_table,
@@ -80,8 +81,8 @@ def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Itera
         yield from (background_table(result, width=width - _TREE), tables_table(result, top, brief=True))
     if full:
         yield from (indexes_table(result, top, doubtful=True), indexes_table(result, top))
-        yield from (islands_table(result), foreign_keys_table(result), settings_table(result))
-        yield from (counters_table(result), watch_table(result), clocks_table(result))
+        yield from (islands_table(result), foreign_keys_table(result), referring_table(result, top))
+        yield from (settings_table(result), counters_table(result), watch_table(result), clocks_table(result))
 
 
 def _write_shape(result: DatabaseResult, console: Console) -> None:

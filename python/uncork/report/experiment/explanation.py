@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from uncork.model.results.costs import COSTS, CostUnit
-from uncork.model.results.experiment import Cost, LatencyCurve, Levels, PlanFacts, SizeFacts
+from uncork.model.results.costs import COSTS, CostItem, CostUnit
+from uncork.model.results.experiment import Cost, CostEffect, LatencyCurve, Levels, PlanFacts, SizeFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import (
@@ -27,7 +27,17 @@ from uncork.report.blocks import (
 from uncork.report.experiment.batches import figures_table
 from uncork.report.experiment.view import Place, View
 from uncork.report.figures import number_text
-from uncork.report.words import count_words, effect_text, has_effect, metric_title, metric_unit, series_words
+from uncork.report.words import (
+    count_words,
+    effect_text,
+    effect_with_interval,
+    has_effect,
+    metric_title,
+    metric_unit,
+    points_text,
+    series_words,
+    share_text,
+)
 
 __all__ = ["UNTOLD_COSTS", "cost_highlights", "explanation_sections"]
 
@@ -44,13 +54,14 @@ _SHOW: Final[Mapping[CostUnit, Callable[[float], str]]] = {
     "ns": format_duration,
     "B": format_bytes,
     "": number_text,
+    "share": share_text,
 }
 _IN_KERNEL: Final = {
     "server CPU in the kernel": "of it in the kernel",
     "service CPU in the kernel": "of that in the kernel",
 }
 """What a part is called if its total stands beside it."""
-_COSTS: Final = tuple((_IN_KERNEL.get(one.name, one.name), one.read, _SHOW[one.unit]) for one in COSTS)
+_COSTS: Final = tuple((_IN_KERNEL.get(one.name, one.name), one, _SHOW[one.unit]) for one in COSTS)
 _UNTOLD: Final = ("client CPU", *_IN_KERNEL.values())
 UNTOLD_COSTS: Final = ("client CPU", *_IN_KERNEL)
 """Costs that are shown but explain nothing on their own; the kernel's share has its own sentence."""
@@ -173,7 +184,7 @@ def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
         own, base = _cost(view, place, comparison.variant), _cost(view, place, view.baseline)
         if own is None or base is None:
             continue
-        parts = list(_notable(own, base))
+        parts = list(_notable(view, own, base))
         if parts:
             size = abs(comparison.ratio - 1) if comparison.ratio else abs(comparison.difference or 0.0)
             text = f"{comparison.variant} on {view.place(place)}: {series_words(parts)}."
@@ -182,15 +193,16 @@ def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
     return tuple(text for _, text in sorted(by_workload.values(), reverse=True)[:limit])
 
 
-def _notable(own: Cost, base: Cost) -> Iterable[str]:
+def _notable(view: View, own: Cost, base: Cost) -> Iterable[str]:
     changes = []
-    for title, read, show in _COSTS:
-        new, old = read(own), read(base)
+    for title, item, show in _COSTS:
+        new, old = item.read(own), item.read(base)
         if new is None or old is None or title in _UNTOLD or max(new, old) == 0:
             continue
         ratio = new / old if old else float("inf")
         if abs(ratio - 1) >= _NOTABLE:
-            figures = f" ({effect_text(ratio)})" if old and new else ""
+            change = _change(view, own, item, new, old)
+            figures = f" ({change})" if change else ""
             changes.append((abs(ratio - 1), f"{title} {show(old)} → {show(new)}{figures}"))
     return (text for _, text in sorted(changes, reverse=True)[:3])
 
@@ -213,7 +225,7 @@ def _costs(view: View) -> tuple[Block, ...]:
 
 def _cost_table(view: View, workload: str) -> Table | None:
     own = [c for c in view.result.costs if c.workload == workload]
-    used = [entry for entry in _COSTS if any(entry[1](cost) for cost in own)]
+    used = [entry for entry in _COSTS if any(entry[1].read(cost) for cost in own)]
     if not used:
         return None
     known = {(cost.cell, cost.variant): cost for cost in own}
@@ -223,9 +235,7 @@ def _cost_table(view: View, workload: str) -> Table | None:
         for name in view.variants:
             cost = known.get((cell, name))
             if cost is not None:
-                figures = [
-                    _cost_value(read(cost), read(base) if base else None, show) for _, read, show in used
-                ]
+                figures = [_cost_value(view, cost, base, item, show) for _, item, show in used]
                 rows.append((Value(view.cell(cell)), Value(name), *figures))
     columns = (
         Column("cell", header=True),
@@ -233,16 +243,40 @@ def _cost_table(view: View, workload: str) -> Table | None:
         *(Column(title, number=True) for title, _, _ in used),
     )
     return Table(
-        f"{workload}: cost per operation, with the change from {view.baseline}", columns, tuple(rows)
+        f"{workload}: cost per operation, with the change from {view.baseline} and its interval",
+        columns,
+        tuple(rows),
     )
 
 
-def _cost_value(number: float | None, base: float | None, show: Callable[[float], str]) -> Value:
+def _cost_value(
+    view: View, cost: Cost, base: Cost | None, item: CostItem, show: Callable[[float], str]
+) -> Value:
+    number, before = item.read(cost), item.read(base) if base else None
     if number is None:
         return Value("", tone="muted")
-    if not base or number == base or not number:
-        return Value(show(number))
-    return Value(show(number), note=effect_text(number / base))
+    change = _change(view, cost, item, number, before)
+    return Value(show(number), note=change) if change else Value(show(number))
+
+
+def _change(view: View, cost: Cost, item: CostItem, number: float, before: float | None) -> str:
+    """Format how a cost differs from the baseline's: with its interval if there is one."""
+    if before is None or number == before:
+        return ""
+    place = (cost.cell, cost.workload, cost.variant, item.name)
+    found = next((one for one in view.result.cost_effects if _place_of(one) == place), None)
+    if item.unit == "share":
+        text = f"{points_text(number - before)} points"
+        if found is None or found.difference_low is None or found.difference_high is None:
+            return text
+        return f"{text} [{points_text(found.difference_low)}, {points_text(found.difference_high)}]"
+    if found is None or found.ratio is None or found.low is None or found.high is None or found.exact:
+        return effect_text(number / before) if before and number else ""
+    return effect_with_interval(found.ratio, found.low, found.high)
+
+
+def _place_of(one: CostEffect) -> tuple[Levels, str, str, str]:
+    return one.cell, one.workload, one.variant, one.cost
 
 
 def _cost(view: View, place: Place, variant: str) -> Cost | None:

@@ -12,6 +12,7 @@ from uncork.model.units import format_count, format_duration
 from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.load.bottlenecks import limit_words
 from uncork.report.load.slowest import slowest_words
+from uncork.report.load.steady import unsteady_words
 from uncork.report.load.words import (
     clients_words,
     code_name,
@@ -265,6 +266,9 @@ def _thin(result: LoadResult) -> Iterator[str]:
             f"the load lasted {format_duration(elapsed)}: in under 10 s, {_SELDOM[result.http is not None]} "
             "before you rely on these numbers"
         )
+    unsteady = unsteady_words(result)
+    if unsteady:
+        yield unsteady
     if 0 < succeeded < _FEW:
         many = count_words(succeeded, operation_word(result))
         yield f"with only {many}, p99 rests on fewer than ten of them"

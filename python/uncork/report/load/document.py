@@ -35,6 +35,7 @@ from uncork.report.load.charts import (
     throughput_chart,
 )
 from uncork.report.load.parts import parts_reasons, parts_table
+from uncork.report.load.steady import steady_sentence
 from uncork.report.load.tables import (
     answers_table,
     connections_table,
@@ -92,6 +93,9 @@ def _reasons(result: LoadResult) -> Iterator[str]:
     yield from parts_reasons(result)
     if result.generator.sentence:
         yield result.generator.sentence
+    steady = steady_sentence(result)
+    if steady:
+        yield steady
     yield from result.warnings
 
 

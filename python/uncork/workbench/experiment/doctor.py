@@ -4,26 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from uncork.experiment.spec.schema import parse_spec
-from uncork.model.results.experiment import RunResult
-from uncork.model.units import format_duration
+from uncork.model.results.experiment import Comparison, RunResult
+from uncork.model.units import count_words, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.words import verdict_word
 from uncork.requests.source import Options, Source, starter
+from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.power import detectable_change, detection_power
 
 __all__ = ["Diagnosis", "diagnose", "doctor_source"]
 
 FALSE = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.REFUSED})
+KNOWN: Final = "known"
+"""The workload of the known change, whose variant has `KNOWN_CHANGE` more to do."""
+KNOWN_CHANGE: Final = 0.2
+_POWER: Final = 0.8
+"""The probability at which the smallest change that would be found is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The doctor's findings as lines of (heading, finding), and the number of false alarms."""
+    """The doctor's findings as lines of (heading, finding), and the number of false alarms.
+
+    `comparisons` counts those of the system with itself. `found` says whether the known change was found;
+    None if the run has none.
+    """
 
     lines: tuple[tuple[str, str], ...]
     false_alarms: int
     comparisons: int
+    found: bool | None = None
 
 
 def doctor_source(options: Options) -> Source:
@@ -43,7 +56,14 @@ def diagnose(result: RunResult, build: Mapping[str, str]) -> Diagnosis:
         else:
             span = "no interval yet"
         value = "" if comparison.baseline_value is None else format_duration(comparison.baseline_value)
-        lines.append((f"the same, {comparison.workload}", f"{span} at {value}: {verdict_word(comparison)}"))
+        heading = f"the same, {comparison.workload}"
+        if comparison.workload == KNOWN:
+            heading = f"{KNOWN_CHANGE:+.0%}, known"
+        lines.append((heading, f"{span} at {value}: {verdict_word(comparison)}"))
+    lines += [
+        (f"power, {comparison.workload}", _power(comparison, result.confidence))
+        for comparison in result.comparisons
+    ]
     lines += [
         (f"disturbed by {name}", f"{count} of {result.run.trials} trials")
         for name, count in result.disturbances.items()
@@ -64,5 +84,24 @@ def diagnose(result: RunResult, build: Mapping[str, str]) -> Diagnosis:
         lines.append(
             ("warning", "this is not a release build: the generator uses more processor time than it should")
         )
-    false = sum(comparison.verdict in FALSE for comparison in result.comparisons)
-    return Diagnosis(tuple(lines), false, len(result.comparisons))
+    same = [comparison for comparison in result.comparisons if comparison.workload != KNOWN]
+    known = [comparison for comparison in result.comparisons if comparison.workload == KNOWN]
+    false = sum(comparison.verdict in FALSE for comparison in same)
+    false += sum(comparison.verdict is Verdict.FASTER for comparison in known)
+    found = all(comparison.verdict is Verdict.SLOWER for comparison in known) if known else None
+    return Diagnosis(tuple(lines), false, len(same), found)
+
+
+def _power(comparison: Comparison, confidence: float) -> str:
+    """Say which change a run like this one would find, from the noise of its own rounds."""
+    rounds, std_dev = comparison.rounds, comparison.std_dev
+    if rounds < MINIMUM_ROUNDS or std_dev is None:
+        return f"unknown after {count_words(rounds, 'round')}: a verdict needs {MINIMUM_ROUNDS}"
+    least = detectable_change(_POWER, rounds, std_dev, confidence)
+    chance = detection_power(KNOWN_CHANGE, rounds, std_dev, confidence)
+    size = "" if least is None else f"of {least:.1%}" if least < 1.0 else f"by a factor of {1.0 + least:.2g}"
+    smallest = f", and one {size} in {_POWER:.0%}" if size else ""
+    return (
+        f"{count_words(rounds, 'round')} like these find a change of {KNOWN_CHANGE:.0%} in {chance:.0%} of "
+        f"runs{smallest}"
+    )

@@ -1,0 +1,61 @@
+"""Judge whether a load was steady, and compute its metrics over the steady part. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from uncork.load.run import INTERVAL_NS
+from uncork.load.sql import merge_histograms
+from uncork.model.load import LoadInterval
+from uncork.model.results.load import SecondFacts, SteadyFacts
+from uncork.stats.steady import find_steady_part
+
+__all__ = ["steady_facts"]
+
+_NOTHING = 0.5
+"""A second without success counts as this many successes, because 0 has no logarithm."""
+
+
+def steady_facts(
+    seconds: Sequence[SecondFacts], intervals: Sequence[LoadInterval], *, open_loop: bool
+) -> SteadyFacts | None:
+    """Return whether a load was steady; None if it has too few whole seconds to judge.
+
+    A closed loop is judged by its throughput. An open loop has the throughput that was asked for, so it is
+    judged by the median latency of each second; seconds without success do not count there.
+    """
+    whole = [one for one in seconds if one.length_ns == INTERVAL_NS]
+    if open_loop:
+        whole = [one for one in whole if one.p50_ns]
+        values = [math.log(one.p50_ns or 1) for one in whole]
+    else:
+        values = [math.log(one.succeeded or _NOTHING) for one in whole]
+    found = find_steady_part(values)
+    if found.verdict == "unknown" or not any(one.succeeded for one in whole):
+        return None
+    start_ns = None if found.start is None else whole[found.start].start_ns
+    facts = SteadyFacts(
+        verdict=found.verdict,
+        metric="p50" if open_loop else "throughput",
+        seconds=len(whole),
+        start_ns=start_ns,
+    )
+    if found.verdict != "warm-up" or start_ns is None:
+        return facts
+    kept = [one for one in whole if one.start_ns >= start_ns]
+    histograms = [one.histogram for one in intervals if one.histogram and one.start_ns >= start_ns]
+    points = merge_histograms(histograms)
+    return SteadyFacts(
+        verdict="warm-up",
+        metric=facts.metric,
+        seconds=facts.seconds,
+        start_ns=start_ns,
+        operations_per_second=sum(one.succeeded for one in kept) / (len(kept) * INTERVAL_NS / 1e9),
+        p50_ns=_at(points, 0.5),
+        p99_ns=_at(points, 0.99),
+    )
+
+
+def _at(points: Sequence[tuple[float, float]], quantile: float) -> int | None:
+    return next((round(value) for q, value in points if q >= quantile), None)
