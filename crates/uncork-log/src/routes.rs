@@ -81,13 +81,20 @@ pub struct Routes {
 impl Routes {
     /// Find who sent a statement with these tags, in a session of an application.
     pub(crate) fn number(&mut self, tags: &Tags, server: u32, session: &[u8]) -> u32 {
-        let number = self.find(Sender {
+        let hash = hash_of(
             server,
-            session: session.into(),
-            application: tags.application.as_slice().into(),
-            route: tags.route.as_slice().into(),
-            is_path: tags.is_path,
-            trace: tags.group().into(),
+            [session, &tags.application, &tags.route, tags.group()],
+            tags.is_path,
+        );
+        let number = self.numbers.get(&hash).copied().unwrap_or_else(|| {
+            self.find(Sender {
+                server,
+                session: session.into(),
+                application: tags.application.as_slice().into(),
+                route: tags.route.as_slice().into(),
+                is_path: tags.is_path,
+                trace: tags.group().into(),
+            })
         });
         if !tags.trace.is_empty() {
             let mut hash = Hash::new();
@@ -98,17 +105,13 @@ impl Routes {
     }
 
     fn find(&mut self, sender: Sender) -> u32 {
-        let mut hash = Hash::new();
-        for part in [
-            &sender.session,
-            &sender.application,
-            &sender.route,
-            &sender.trace,
-        ] {
-            hash.add(part, 0);
-        }
-        hash.add(&sender.server.to_le_bytes(), u64::from(sender.is_path));
-        let hash = hash.get();
+        let parts = [
+            &*sender.session,
+            &*sender.application,
+            &*sender.route,
+            &*sender.trace,
+        ];
+        let hash = hash_of(sender.server, parts, sender.is_path);
         if let Some(number) = self.numbers.get(&hash) {
             return *number;
         }
@@ -180,6 +183,15 @@ impl Routes {
         all.sort_by_key(|one| (&self.senders[one.0 as usize].0, one.1));
         all
     }
+}
+
+fn hash_of(server: u32, parts: [&[u8]; 4], is_path: bool) -> u64 {
+    let mut hash = Hash::new();
+    for part in parts {
+        hash.add(part, 0);
+    }
+    hash.add(&server.to_le_bytes(), u64::from(is_path));
+    hash.get()
 }
 
 #[cfg(test)]

@@ -41,14 +41,22 @@ impl Tags {
 
     /// Read the inside of a comment.
     fn read(comment: &[u8]) -> Option<Self> {
-        let pairs = quoted(comment).or_else(|| plain(comment))?;
+        let (pairs, encoded) = match quoted(comment) {
+            Some(pairs) => (pairs, true),
+            None => (plain(comment)?, false),
+        };
         let value = |names: &[&[u8]]| {
             let of = |name: &&[u8]| {
                 pairs
                     .iter()
                     .find(|(key, value)| key == name && !value.is_empty())
             };
-            names.iter().find_map(of).map(|(_, value)| cut(value))
+            let (_, value) = names.iter().find_map(of)?;
+            Some(if encoded {
+                cut(&decoded(value))
+            } else {
+                cut(value)
+            })
         };
         let joined: Vec<Vec<u8>> = [&b"controller"[..], b"action"]
             .iter()
@@ -97,10 +105,11 @@ fn first_comment(sql: &[u8]) -> Option<&[u8]> {
     Some(&sql[..end])
 }
 
-type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+/// Keys and values as they are written.
+type Pairs<'a> = Vec<(&'a [u8], &'a [u8])>;
 
 /// Parse `key='value',…`; `None` if the comment is something else.
-fn quoted(comment: &[u8]) -> Option<Pairs> {
+fn quoted(comment: &[u8]) -> Option<Pairs<'_>> {
     let mut found = Pairs::new();
     let mut rest = comment.trim_ascii();
     while !rest.is_empty() {
@@ -118,7 +127,7 @@ fn quoted(comment: &[u8]) -> Option<Pairs> {
             }
             at = (at + 2).min(rest.len());
         }
-        found.push((decoded(key), decoded(&rest[..at])));
+        found.push((key, &rest[..at]));
         rest = rest[at + 1..].trim_ascii_start();
         rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
     }
@@ -126,13 +135,13 @@ fn quoted(comment: &[u8]) -> Option<Pairs> {
 }
 
 /// Parse `key:value,…`; `None` if the comment is something else.
-fn plain(comment: &[u8]) -> Option<Pairs> {
+fn plain(comment: &[u8]) -> Option<Pairs<'_>> {
     let pairs = comment.trim_ascii().split(|byte| *byte == b',');
     pairs
         .map(|pair| {
             let colon = memchr::memchr(b':', pair)?;
             let (key, value) = (pair[..colon].trim_ascii(), pair[colon + 1..].trim_ascii());
-            is_key(key).then(|| (key.to_vec(), value.to_vec()))
+            is_key(key).then_some((key, value))
         })
         .collect()
 }
@@ -144,7 +153,7 @@ fn is_key(key: &[u8]) -> bool {
         && key.iter().all(allowed)
 }
 
-/// Undo the encoding of a key or value: `%2F`, and `\'`.
+/// Undo the encoding of a value: `%2F`, and `\'`.
 fn decoded(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
