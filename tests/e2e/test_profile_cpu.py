@@ -229,6 +229,18 @@ def test_profiles_of_a_go_program_are_imported(uncork, tmp_path):
     burn = next(one for one in found["cpu.pb.gz: cpu"]["frames"] if one["name"] == "main.burn")
     assert burn["total"] > 0.5
     assert found["heap.pb.gz: inuse_space"]["frames"][0]["name"] == "main.keep"
+    assert found["cpu.pb.gz: cpu"]["routes"] == []
+
+
+def test_labels_of_a_go_program_divide_its_time_by_route(uncork, tmp_path):
+    profile = Path(__file__).parents[1] / "fixtures" / "stacks" / "routes" / "cpu.pb.gz"
+    told = uncork(tmp_path / "runs", "--json", "--import", str(profile))
+    assert told.returncode == 0, told.stderr
+    measure = next(one for one in json.loads(told.stdout)["measures"] if one["name"] == "cpu")
+    routes = {one["name"]: one for one in measure["routes"]}
+    assert routes["orders#index"]["share"] > routes["/orders/{id}"]["share"] > 0.1
+    assert routes["orders#index"]["frames"][0]["name"] == "main.list"
+    assert sum(one["share"] for one in measure["routes"]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -21,15 +21,16 @@ SCHEMA = json.loads(
 
 @pytest.fixture
 def server(uncork):
-    """A server with one session that sleeps again and again."""
-    found = EmbeddedServer({"shared_buffers": "16MB"})
+    """A server with one session that sleeps again and again, for a route."""
+    found = EmbeddedServer({"shared_buffers": "16MB", "pg_stat_statements.track_planning": "on"})
     found.start()
     over = threading.Event()
+    statement = "SELECT pg_sleep(0.1) WHERE 'secret literal' <> '' /*route='%2Fsleep'*/"
 
     def sleep():
         with psycopg.connect(found.conninfo(), autocommit=True, application_name="sleeper") as connection:
             while not over.is_set():
-                connection.execute("SELECT pg_sleep(0.1) WHERE 'secret literal' <> ''")
+                connection.execute(statement, prepare=False)  # so that each execution is planned
 
     with psycopg.connect(found.conninfo(), autocommit=True) as connection:
         connection.execute("CREATE EXTENSION pg_stat_statements")
@@ -52,6 +53,8 @@ def test_it_says_where_the_time_goes_and_is_reported_again(uncork, server):
         "sleeping",
         "select pg_sleep(?)",
         "sleeper",
+        "Busy sessions by step",
+        "/sleep",
         "Tables by size",
         "Foreign keys without an index",
         "How the server was watched",
@@ -66,6 +69,12 @@ def test_it_says_where_the_time_goes_and_is_reported_again(uncork, server):
     }
     first = json.loads((folder / "result.json").read_text())
     jsonschema.Draft202012Validator(SCHEMA).validate(first)
+    assert [one["name"] for one in first["routes"]] == ["/sleep"]
+    assert first["routes"][0]["templates"][0]["name"].startswith("select pg_sleep(?)")
+    steps = {one["name"]: one["sessions"] for one in first["steps"]}
+    assert steps.keys() == {"plan", "execute", "idle in transaction", "unknown"}
+    assert sum(steps.values()) == pytest.approx(first["tree"]["sessions"])
+    assert 0 < steps["plan"] < steps["execute"]
     again = uncork("report", "last", "--json")
     assert json.loads(again.stdout) == first
     assert uncork("report", "last").stdout.splitlines()[0] == done.stdout.splitlines()[0]

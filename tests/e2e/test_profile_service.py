@@ -101,6 +101,46 @@ def test_statements_of_each_request_are_counted_and_the_n_plus_one_is_named(shop
     assert "(N+1)" in again.stdout
 
 
+def test_statements_carry_the_trace_of_their_request(shop, uncork):
+    url, dsn, log = shop
+    done = uncork(
+        *("profile", "service", f"{url}/orders/one", "/orders/joined", "--postgres", dsn, "--traceparent"),
+        *("-c", 4, "--for", "5s", "--no-code", "--json", "--logs", log),
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    requests_alone = {**found, "log": None, "database": None}
+    jsonschema.validate(requests_alone, result_schema("service-result"))
+    requests = {one["name"]: one for one in found["requests"]}
+    for name, expected in {
+        "/orders/one": {
+            "select id, customer, product from orders where id between ? and ?": (1, 20),
+            "select name from products where id = ?": (20, 1),
+        },
+        "/orders/joined": {
+            "select o.id, c.name, p.name from orders as o join customers as c on c.id = o.customer "
+            "join products as p on p.id = o.product where o.id between ? and ?": (1, 20),
+        },
+    }.items():
+        request = requests[name]
+        assert all(one["traced"] for one in request["templates"])
+        calls = {one["text"]: (one["calls"], one["rows"]) for one in request["templates"]}
+        assert calls.keys() == expected.keys()
+        for text, (many, rows) in expected.items():
+            # Requests in flight at the end are not counted as sent, but their statements ran.
+            assert calls[text][0] == pytest.approx(many, abs=many * 4.5 / request["sent"])
+            assert calls[text][1] == pytest.approx(rows, rel=0.02)
+        assert request["traced"] == pytest.approx(request["sent"], rel=0.1)
+    routes = {one["name"]: one for one in found["log"]["routes"] if one["kind"] == "route"}
+    assert {"/orders/one", "/orders/joined"} <= routes.keys()
+    several = routes["/orders/one"]
+    assert several["executions"] / several["requests"] == pytest.approx(21, rel=0.15)
+    query = "SELECT route, sum(executions) FROM log_routes WHERE trace <> '' GROUP BY ALL ORDER BY ALL"
+    asked = uncork("sql", str(uncork.folder / "runs" / found["run"]["id"] / "parts/log"), query)
+    assert asked.returncode == 0, asked.stderr
+    assert "/orders/joined" in asked.stdout
+
+
 def test_a_lock_that_all_requests_need_is_named_with_its_statement(shop, uncork):
     url, dsn, log = shop
     arguments = (f"{url}/visit", "--postgres", dsn, "--for", "5s", "--no-code", "--json", "--logs", log)

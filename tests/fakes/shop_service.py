@@ -1,8 +1,8 @@
 """A small shop behind PostgreSQL, with routes whose bottleneck is known: a real service for tests.
 
 ``python -m fakes.shop_service PORT`` serves the database SHOP_DSN on 127.0.0.1 with a pool of SHOP_POOL
-connections. With SHOP_TAGS=1 every statement ends with a comment that names its route, as sqlcommenter writes
-it.
+connections. With SHOP_TAGS=1 every statement ends with a comment that names its route, and the trace of its
+request (traceparent), as sqlcommenter writes it.
 
 - ``/orders/transaction`` fetches customer and product of each order one by one, in one transaction (N+1);
 - ``/orders/autocommit`` does the same with a transaction for each statement;
@@ -62,9 +62,9 @@ class Shop:
         self.tags = tags
 
     @contextmanager
-    def asking(self, route: str, *, autocommit: bool = False) -> Iterator[Ask]:
+    def asking(self, request: Request, route: str, *, autocommit: bool = False) -> Iterator[Ask]:
         """Yield a function that executes a statement, in one transaction or in one for each statement."""
-        tag = f" /*db_driver='psycopg',route='{route.replace('/', '%2F')}'*/" if self.tags else ""
+        tag = _tag(route, request.headers.get("traceparent")) if self.tags else ""
         with self.pool.connection() as connection:
             connection.autocommit = autocommit
 
@@ -78,45 +78,51 @@ class Shop:
                 connection.autocommit = True
 
     def orders_in_transaction(self, request: Request) -> JSONResponse:
-        return self._orders("/orders/transaction", autocommit=False)
+        return self._orders(request, "/orders/transaction", autocommit=False)
 
     def orders_autocommit(self, request: Request) -> JSONResponse:
-        return self._orders("/orders/autocommit", autocommit=True)
+        return self._orders(request, "/orders/autocommit", autocommit=True)
 
     def orders_one(self, request: Request) -> JSONResponse:
-        with self.asking("/orders/one", autocommit=True) as ask:
+        with self.asking(request, "/orders/one", autocommit=True) as ask:
             return JSONResponse([ask(_PRODUCT, product)[0] for _, _, product in ask(_ORDERS, 1, ORDERS)])
 
     def orders_joined(self, request: Request) -> JSONResponse:
-        with self.asking("/orders/joined", autocommit=True) as ask:
+        with self.asking(request, "/orders/joined", autocommit=True) as ask:
             return JSONResponse(ask(_JOINED, 1, ORDERS))
 
     def search(self, request: Request) -> JSONResponse:
-        with self.asking("/search", autocommit=True) as ask:
+        with self.asking(request, "/search", autocommit=True) as ask:
             return JSONResponse(ask("SELECT count(*) FROM products WHERE supplier = %s", 7))
 
     def visit(self, request: Request) -> JSONResponse:
-        with self.asking("/visit") as ask:
+        with self.asking(request, "/visit") as ask:
             ask("UPDATE visits SET many = many + 1 WHERE id = 1")
             ask("SELECT pg_sleep(0.005)")
             return JSONResponse({})
 
     def product(self, request: Request) -> JSONResponse:
-        with self.asking("/product/{number}", autocommit=True) as ask:
+        with self.asking(request, "/product/{number}", autocommit=True) as ask:
             return JSONResponse(ask(_PRODUCT, int(request.path_params["number"])))
 
     def compute(self, request: Request) -> JSONResponse:
-        with self.asking("/compute", autocommit=True) as ask:
+        with self.asking(request, "/compute", autocommit=True) as ask:
             (name,) = ask(_PRODUCT, 1)[0]
         return JSONResponse({name: digest(60_000)})
 
-    def _orders(self, route: str, *, autocommit: bool) -> JSONResponse:
-        with self.asking(route, autocommit=autocommit) as ask:
+    def _orders(self, request: Request, route: str, *, autocommit: bool) -> JSONResponse:
+        with self.asking(request, route, autocommit=autocommit) as ask:
             found = [
                 (number, ask(_CUSTOMER, customer)[0], ask(_PRODUCT, product)[0])
                 for number, customer, product in ask(_ORDERS, 1, ORDERS)
             ]
             return JSONResponse(found)
+
+
+def _tag(route: str, traceparent: str | None) -> str:
+    """Return the comment of sqlcommenter; with the request's trace if it has one."""
+    trace = f",traceparent='{traceparent}'" if traceparent else ""
+    return f" /*db_driver='psycopg',route='{route.replace('/', '%2F')}'{trace}*/"
 
 
 def digest(rounds: int) -> int:

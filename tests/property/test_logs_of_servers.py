@@ -34,6 +34,7 @@ TABLES = {
     "log_transactions": ("server", "user", "application"),
     "log_blocking": ("server", "waiting_template", "waiting_application"),
     "log_loops": ("template", "parent", "in_transaction"),
+    "log_routes": ("server", "route", "template"),
     "log_slowest": ("server", "duration_us", "time_us"),
     "log_sessions": ("server", "user", "application"),
     "log_vacuums": ("kind", "name", "server"),
@@ -104,7 +105,9 @@ def lines(server: str, draw: random.Random, at: int) -> Iterator[str]:  # noqa: 
         case 13:
             yield f"{head}LOG:  database system is ready to accept connections\n"
         case _:
-            yield f"{head}LOG:  duration: {ms} ms  statement: SELECT * FROM {server} WHERE id = {at}\n"
+            trace = f"{1 + at // 1_000:032x}-{at + 1:016x}"
+            tags = (f" /*route='%2F{pid}',traceparent='00-{trace}-01'*/", "")[draw.randrange(2)]
+            yield f"{head}LOG:  duration: {ms} ms  statement: SELECT * FROM {server} WHERE id = {at}{tags}\n"
 
 
 def packed(path: Path, text: str, how: str) -> Path:

@@ -33,7 +33,7 @@ use crate::gather::blocking::{Blocking, Party, holders};
 use crate::gather::entry_row::{EntryRow, parameters};
 use crate::gather::errors::{Errors, Kind};
 use crate::gather::event::Event;
-use crate::gather::example::{Execution, Explained, Place};
+use crate::gather::example::{Execution, Explained, Place, rows_of};
 use crate::gather::filter::{Filter, LeftOut, Sieve};
 use crate::gather::hours::Hours;
 use crate::gather::loops::{LoopOf, Loops};
@@ -54,7 +54,9 @@ use crate::read::origin::Origins;
 use crate::read::prefix::{Head, Severity};
 use crate::read::time::Micros;
 use crate::read::unwrap::FOREIGN;
+use crate::routes::Routes;
 use crate::template::control::Control;
+use crate::template::tags::Tags;
 
 /// How many rejected lines are kept as examples.
 const REJECTED: usize = 100;
@@ -99,6 +101,8 @@ pub struct Gathered {
     pub pool: Pool,
     /// Executions over time.
     pub executions: ServerSeries,
+    /// Executions by who sent them, as comments in statements name it.
+    pub routes: Routes,
     /// Durations of executions by the hour.
     pub hours: Hours,
     /// The slowest executions.
@@ -159,6 +163,7 @@ impl Default for Gathered {
             sessions: Sessions::default(),
             pool: Pool::default(),
             executions: ServerSeries::default(),
+            routes: Routes::default(),
             hours: Hours::default(),
             slowest: Slowest::default(),
             busiest: Vec::new(),
@@ -244,7 +249,23 @@ impl Gathered {
         if execution.step.runs() {
             self.slowest.add(execution, known.number);
         }
+        if let Some(tags) = Tags::of(statement) {
+            self.tagged(execution, &tags, known.number);
+        }
         (known.identity, known.control)
+    }
+
+    /// Count an execution for the sender that its comment names.
+    fn tagged(&mut self, execution: &Execution<'_>, tags: &Tags, template: u32) {
+        let session = &self.origins.all()[execution.origin as usize].application;
+        let sender = self.routes.number(tags, self.server, session);
+        if execution.step.runs() {
+            self.routes.execute(sender, template, execution.micros);
+        } else if execution.step == Step::Plan
+            && let Some(rows) = rows_of(execution.text)
+        {
+            self.routes.returned(sender, template, rows);
+        }
     }
 
     /// Change the series of an application.

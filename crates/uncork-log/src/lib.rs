@@ -3,6 +3,7 @@
 mod gather;
 mod hash;
 mod read;
+mod routes;
 mod template;
 mod texts;
 
@@ -38,6 +39,7 @@ pub use read::origin::{Application, Origin, Origins};
 pub use read::prefix::{Head, Prefix, Severity, UnknownEscape, detect};
 pub use read::time::{Clock, Micros, Written};
 pub use read::unwrap::Unwrapper;
+pub use routes::{Requests, Routes, Sender};
 pub use template::control::Control;
 pub use template::skeleton::skeleton;
 pub use template::{Stripped, Stripper};

@@ -9,6 +9,7 @@ pub(crate) mod control;
 pub(crate) mod roles;
 pub(crate) mod secret;
 pub(crate) mod skeleton;
+pub(crate) mod tags;
 
 /// Strips literals from statements, one at a time, into a reused buffer.
 #[derive(Debug, Clone, Default)]

@@ -1,10 +1,10 @@
-//! Converts the slowest executions, hours, sessions, vacuums and query IDs of gathered logs to tables.
+//! Converts the slowest executions, hours, sessions, vacuums, routes and query IDs of gathered logs to tables.
 
 use std::sync::Arc;
 
 use arrow_array::{Int64Array, UInt64Array};
 use pyo3::prelude::*;
-use uncork_log::{Gathered, Histogram, Origin, Slow, Times, VACUUM};
+use uncork_log::{Gathered, Histogram, Origin, Sender, Slow, Times, VACUUM};
 
 use crate::arrow::Table;
 use crate::log_tables::{Shown, instants, numbers, template_numbers, text, texts};
@@ -65,6 +65,42 @@ impl Shown<'_> {
             ("max_us", numbers(&rows, |row| row.2.max)),
         ]);
         table(columns)
+    }
+
+    pub(crate) fn routes(&self) -> PyResult<Table> {
+        let routes = &self.report.gathered.routes;
+        let rows = routes.all();
+        let sender =
+            |row: &(u32, u32, Times, Times)| -> &Sender { &routes.senders()[row.0 as usize].0 };
+        let requests = rows
+            .iter()
+            .map(|row| routes.senders()[row.0 as usize].1.count());
+        table(vec![
+            (
+                "route",
+                texts(&rows, |row| match sender(row) {
+                    of if of.is_path => self.texts.name("path", &of.route),
+                    of => text(&of.route),
+                }),
+            ),
+            (
+                "tagged_application",
+                texts(&rows, |row| text(&sender(row).application)),
+            ),
+            (
+                "application",
+                texts(&rows, |row| text(&sender(row).session)),
+            ),
+            ("server", self.servers(&rows, |row| sender(row).server)),
+            ("trace", texts(&rows, |row| text(&sender(row).trace))),
+            ("template", template_numbers(&rows, |row| row.1)),
+            ("executions", numbers(&rows, |row| row.2.count)),
+            ("sum_us", numbers(&rows, |row| row.2.micros)),
+            ("max_us", numbers(&rows, |row| row.2.max)),
+            ("rows_plans", numbers(&rows, |row| row.3.count)),
+            ("rows_sum", numbers(&rows, |row| row.3.micros)),
+            ("requests", Arc::new(requests.collect::<UInt64Array>())),
+        ])
     }
 
     pub(crate) fn vacuums(&self) -> PyResult<Table> {

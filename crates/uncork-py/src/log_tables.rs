@@ -26,7 +26,7 @@ pub(crate) struct Shown<'a> {
 
 impl Shown<'_> {
     /// Return all tables by name.
-    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 17]> {
+    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 18]> {
         let gathered = &self.report.gathered;
         let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
         Ok([
@@ -47,6 +47,7 @@ impl Shown<'_> {
             ("log_query_ids", query_ids(gathered)?),
             ("log_blocking", self.blocking()?),
             ("log_loops", loops::table_of(gathered)?),
+            ("log_routes", self.routes()?),
         ])
     }
 

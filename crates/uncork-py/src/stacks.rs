@@ -70,10 +70,12 @@ fn batches(mut stacks: Stacks) -> Result<Vec<RecordBatch>, ArrowError> {
                 let stack = LargeStringArray::try_new(OffsetBuffer::new(ends), texts, None)?;
                 let nobody = OffsetBuffer::new_zeroed(count);
                 let process = LargeStringArray::try_new(nobody, Buffer::default(), None)?;
+                let process: ArrayRef = Arc::new(process);
                 batch(
                     Arc::new(Int64Array::new(ScalarBuffer::from(vec![0; count]), None)),
                     Arc::new(Int64Array::new_null(count)),
-                    Arc::new(process),
+                    Arc::clone(&process),
+                    process,
                     Arc::new(Int64Array::new_null(count)),
                     Arc::new(Int64Array::new(ScalarBuffer::from(block.values), None)),
                     Arc::new(stack),
@@ -89,6 +91,7 @@ fn batches(mut stacks: Stacks) -> Result<Vec<RecordBatch>, ArrowError> {
         numbers(|row| i64::try_from(row.measure).ok()),
         numbers(|row| row.pid.map(i64::from)),
         texts(rows.iter().map(|row| stacks.text(row.process))),
+        texts(rows.iter().map(|row| stacks.text(row.route))),
         numbers(|row| row.time_ns),
         numbers(|row| Some(row.value)),
         texts(rows.iter().map(|row| stacks.text(row.stack))),
@@ -100,6 +103,7 @@ fn batch(
     measure: ArrayRef,
     pid: ArrayRef,
     process: ArrayRef,
+    route: ArrayRef,
     time_ns: ArrayRef,
     value: ArrayRef,
     stack: ArrayRef,
@@ -109,6 +113,7 @@ fn batch(
         ("measure", measure, true),
         ("pid", pid, true),
         ("process", process, true),
+        ("route", route, true),
         ("time_ns", time_ns, true),
         ("value", value, true),
         ("stack", stack, true),

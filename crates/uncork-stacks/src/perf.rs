@@ -95,6 +95,7 @@ fn close(head: Option<Head>, stacks: &mut Stacks, folder: &mut Folder) -> Result
         measure: head.measure,
         pid: head.pid,
         process: head.process,
+        route: 0,
         time_ns: head.time_ns,
         stack,
         value: 1,

@@ -3,9 +3,13 @@
 use std::collections::HashMap;
 
 use crate::error::ReadError;
-use crate::profile::{Folder, Limits, Measure, Row, Stacks};
+use crate::profile::{Folder, Limits, Measure, Row, Stacks, clean};
 use crate::proto::{Field, Reader};
 
+/// Labels that name a route, in the order of preference.
+const ROUTES: [&str; 4] = ["http.route", "route", "endpoint", "handler"];
+/// The longest name of a route, in bytes.
+const LONGEST_ROUTE: usize = 120;
 /// The most kinds of values that a profile may have.
 const MOST_MEASURES: usize = 64;
 
@@ -60,15 +64,17 @@ pub(crate) fn read(bytes: &[u8], limits: Limits) -> Result<Stacks, ReadError> {
         .position(|(name, _)| *name == parts.default && parts.default != 0)
         .unwrap_or(parts.measures.len() - 1);
     let mut folder = Folder::new(limits);
-    let (mut ids, mut values) = (Vec::new(), Vec::new());
+    let (mut ids, mut values, mut labels) = (Vec::new(), Vec::new(), Vec::new());
     for sample in &parts.samples {
         ids.clear();
         values.clear();
+        labels.clear();
         let mut reader = *sample;
         while let Some(field) = reader.field()? {
             match field.number {
                 1 => field.numbers(|id| ids.push(id))?,
                 2 => field.numbers(|value| values.push(value.cast_signed()))?,
+                3 => labels.push(pair(&field, [1, 2])?),
                 _ => {}
             }
         }
@@ -80,11 +86,13 @@ pub(crate) fn read(bytes: &[u8], limits: Limits) -> Result<Stacks, ReadError> {
             folder.push("[no stack]", false);
         }
         let stack = stacks.keep(folder.text())?;
+        let route = stacks.keep(&parts.route(&labels)?)?;
         for (measure, value) in values.iter().enumerate().take(parts.measures.len()) {
             stacks.add(Row {
                 measure,
                 pid: None,
                 process: 0,
+                route,
                 time_ns: None,
                 stack,
                 value: (*value).max(0),
@@ -172,6 +180,29 @@ impl Parts<'_> {
                     self.strings.len()
                 ))
             })
+    }
+
+    /// Return the route that labels name, else controller and action; empty if they name neither.
+    fn route(&self, labels: &[[u64; 2]]) -> Result<String, ReadError> {
+        let mut named = Vec::new();
+        for [key, value] in labels {
+            // Labels with numbers have no text.
+            if *value != 0 {
+                named.push((self.string(*key)?, self.string(*value)?));
+            }
+        }
+        let value = |wanted: &str| {
+            let found = named.iter().find(|(key, _)| key == wanted);
+            found.map(|(_, value)| value.as_ref())
+        };
+        let route = ROUTES.into_iter().find_map(value);
+        let parts = ["controller", "action"].into_iter().filter_map(value);
+        let name = route.map_or_else(|| parts.collect::<Vec<_>>().join("#"), str::to_owned);
+        Ok(if name.is_empty() {
+            name
+        } else {
+            clean(&name, LONGEST_ROUTE)
+        })
     }
 
     /// Add the frames of a location, inlined ones below the function that they are in.

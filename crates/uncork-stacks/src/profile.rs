@@ -63,7 +63,7 @@ impl Measure {
     }
 }
 
-/// One stack and its value. `process` and `stack` are indexes into the texts of [`Stacks`]; the
+/// One stack and its value. `process`, `route` and `stack` are indexes into the texts of [`Stacks`]; the
 /// first text is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
@@ -73,6 +73,8 @@ pub struct Row {
     pub pid: Option<u32>,
     /// Name of the process, or of the thread.
     pub process: usize,
+    /// The route of the application for which it ran, if the profile has labels.
+    pub route: usize,
     /// Time, if requested and the format contains it.
     pub time_ns: Option<i64>,
     /// Index of the stack.
@@ -80,6 +82,9 @@ pub struct Row {
     /// Value of the measure.
     pub value: i64,
 }
+
+/// What rows that are added up have in common: measure, process ID, process, route and stack.
+type Key = (usize, Option<u32>, usize, usize, usize);
 
 /// A profile: one row for each different stack of each process and measure. Samples with requested
 /// times each keep a row of their own, and so do lines that were folded already.
@@ -99,7 +104,7 @@ pub struct Stacks {
     ends: Vec<usize>,
     known: HashTable<usize>,
     hasher: RandomState,
-    places: HashMap<(usize, Option<u32>, usize, usize), usize, RandomState>,
+    places: HashMap<Key, usize, RandomState>,
     timed: bool,
     limits: Limits,
 }
@@ -179,7 +184,7 @@ impl Stacks {
             self.rows.push(row);
             return;
         }
-        let key = (row.measure, row.pid, row.process, row.stack);
+        let key = (row.measure, row.pid, row.process, row.route, row.stack);
         let place = *self.places.entry(key).or_insert(self.rows.len());
         if let Some(known) = self.rows.get_mut(place) {
             known.value = known.value.saturating_add(row.value);

@@ -93,6 +93,7 @@ pub(crate) fn read(file: &File, limits: Limits) -> Result<Stacks, ReadError> {
                 measure: 0,
                 pid: None,
                 process: 0,
+                route: 0,
                 time_ns: None,
                 stack,
                 value: bar.own,

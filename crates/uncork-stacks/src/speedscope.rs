@@ -179,6 +179,7 @@ impl Reading<'_> {
             measure: self.measure,
             pid: None,
             process: self.process,
+            route: 0,
             time_ns: None,
             stack,
             value: whole(weight * self.scale),

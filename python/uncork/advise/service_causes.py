@@ -18,7 +18,8 @@ from uncork.model.results.service import PlaceKind, RequestFacts, TimePlace
 __all__ = ["DATABASE", "Causes", "cause_shares", "outside_shares"]
 
 DATABASE: Final[tuple[PlaceKind, ...]] = (
-    *("database cpu", "database queue", "locks", "commit", "storage", "internal locks", "database other"),
+    *("database planning", "database cpu", "database queue", "locks", "commit", "storage"),
+    *("internal locks", "database other"),
 )
 _FULL: Final = 0.85
 """Fraction of the processors in use from which on requests queue for them."""
@@ -60,7 +61,8 @@ def cause_shares(time: Sequence[TimePlace], requests: Sequence[RequestFacts], se
     The statements of `requests` say how much of the sessions' time is execution; without them, it all is.
     """
     shares: dict[PlaceKind, float] = {one.kind: one.share for one in time}
-    queue, waiting = shares.get("process queue", 0.0), shares.get("service wait", 0.0)
+    queue = shares.get("process queue", 0.0)
+    waiting = shares.get("service wait", 0.0) + shares.get("pool wait", 0.0)
     busy = None if seen is None else seen.machine.busy
     few = 0.0 if busy is None else queue * (1.0 - min(1.0, busy))
     database_queue, service_queue = _processor_queues(shares, seen)

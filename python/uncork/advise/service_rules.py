@@ -44,6 +44,10 @@ _FIRST: Final = frozenset(
 )
 """Limits that have no place of their own among the requests' time."""
 _WAITS: Final[Mapping[PlaceKind, tuple[str, str]]] = {
+    "database planning": (
+        "planning statements in the database",
+        "prepare statements and keep their connections, or make them simpler to plan (fewer partitions)",
+    ),
     "database cpu": ("computing in the database", "look at its plan: uncork profile db"),
     "database queue": (
         "waiting for a processor in the database",
@@ -64,6 +68,7 @@ _WAITS: Final[Mapping[PlaceKind, tuple[str, str]]] = {
     ),
     "database other": ("waiting in the database", "look at its waits: uncork profile db"),
 }
+_IN_SERVICE: Final = frozenset({"service cpu", "service queue", "pool wait", "service wait"})
 _UNEVEN: Final = 0.5
 """A process is idle if it used less than this fraction of the busiest one's processor time."""
 _BUSY_WORKER: Final = 0.5
@@ -165,7 +170,7 @@ def repeated_templates(request: RequestFacts) -> tuple[SentTemplate, ...]:
 
 def _is_repeated(one: SentTemplate) -> bool:
     reads = one.text.lstrip("( ").startswith(("select", "with", "execute", "values"))
-    return reads and one.calls >= REPEATED and one.rows <= _FEW_ROWS
+    return reads and one.calls >= REPEATED and one.rows is not None and one.rows <= _FEW_ROWS
 
 
 def _limit(one: Bottleneck, time: Sequence[TimePlace], foreign: float) -> ServiceFinding:
@@ -403,7 +408,7 @@ def _pauses(paused: float) -> Iterator[ServiceFinding]:
 
 def _idle_workers(workers: Sequence[WorkerFacts], time: Sequence[TimePlace]) -> Iterator[ServiceFinding]:
     """Report that some of the processes that serve requests work, while others are hardly used."""
-    waiting = sum(one.share for one in time if one.kind in ("service cpu", "service queue", "service wait"))
+    waiting = sum(one.share for one in time if one.kind in _IN_SERVICE)
     found = serving(workers)
     if len(found) < 2:
         return

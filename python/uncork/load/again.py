@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uncork.errors import UsageError
+from uncork.load.traceparent import untraced
 from uncork.model.http import Capture, Checks, HttpServer, HttpSpec, Request, Variable
 from uncork.model.load import Arrivals, LoadScript, LoadSpec
 from uncork.model.redaction import NOT_STORED
@@ -59,7 +60,7 @@ def http_spec_of(
     """
     http, stop, arrivals = plan["http"], plan["stop"], _arrivals(plan["arrivals"])
     tls = http["tls"]
-    return HttpSpec(
+    spec = HttpSpec(
         server=HttpServer(
             http["host"],
             http["port"],
@@ -90,6 +91,7 @@ def http_spec_of(
         in_order=plan.get("order") == "sequential",
         environment=tuple((name, _secret(name, environment or {})) for name in http.get("environment", ())),
     )
+    return untraced(spec)
 
 
 def _secret(name: str, environment: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from uncork import _native
 from uncork.load.parts import Lease, part_deadline_ns, part_plan
 from uncork.load.run import GRACE_NS, INTERVAL_NS, UNBOUNDED_NS, arrivals_plan, run_plan
 from uncork.load.sampler import sampler_plan, trial_watch
+from uncork.load.traceparent import traced
 from uncork.load.warmup import after_warm_up
 from uncork.model.http import HttpSpec, Request, Variable
 from uncork.model.load import LoadMeasurement, LoadProgress
@@ -61,6 +62,7 @@ def run_http(
 
 def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
     """Return the plan for the core. It contains all secrets."""
+    spec = traced(spec)
     server = spec.server
     return {
         "driver": "http",

@@ -135,7 +135,8 @@ class HttpSpec:
     counted. A `request_timeout_ns` of None means no limit. Each
     client sends the requests of `login` once, before its first operation. With `cookies` it keeps the cookies
     that answers set. With `in_order` it sends the requests in their order, over and over. `environment` has
-    the values of ``${NAME}``, which are secret. For `part`, see `LoadSpec`.
+    the values of ``${NAME}``, which are secret. For `part`, see `LoadSpec`. With `trace`, six hexadecimal
+    digits of the load, each request has a trace of its own (`traceparent`).
     """
 
     server: HttpServer
@@ -162,6 +163,7 @@ class HttpSpec:
     in_order: bool = False
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     part: LoadPart | None = None
+    trace: str | None = None
 
 
 def request_text(request: dict[str, object]) -> str:

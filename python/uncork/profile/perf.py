@@ -270,6 +270,7 @@ def _no_samples() -> pa.Table:
             "measure": pa.array([], pa.int64()),
             "pid": pa.array([], pa.int64()),
             "process": pa.array([], pa.string()),
+            "route": pa.array([], pa.string()),
             "time_ns": pa.array([], pa.int64()),
             "stack": pa.array([], pa.string()),
             "value": pa.array([], pa.int64()),

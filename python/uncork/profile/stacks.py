@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An imported profile: `stacks` has measure, pid, process, time_ns, stack and value.
+    """An imported profile: `stacks` has measure, pid, process, route, time_ns, stack and value.
 
     `measures` are pairs of name and unit; `default` is the index of the profile's main measure.
     """

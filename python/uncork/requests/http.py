@@ -5,6 +5,7 @@ Files are read through a function that the caller passes.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -97,6 +98,7 @@ def read_http(
         cookies=sent.cookies,
         in_order=sent.in_order,
         environment=sent.environment,
+        trace=_trace(options, seed) if options.traceparent else None,
         part=read_part(
             options,
             clients=clients,
@@ -108,6 +110,13 @@ def read_http(
     refuse(_contradictions(options, spec))
     refuse(warm_up_contradictions(spec))
     return spec
+
+
+def _trace(options: HttpOptions, seed: int) -> str:
+    """Return the digits of the load in its traces. Parts of one load, on several machines, share them."""
+    if options.random_seed is not None and (options.shard is not None or options.nodes is not None):
+        seed = options.random_seed
+    return hashlib.sha256(str(seed).encode()).hexdigest()[:6]
 
 
 # ---- what to send ----

@@ -140,6 +140,13 @@ class HttpOptions:
         VARIABLE,
         python='Values of ``{name}``: ``{"id": "1..1000"}``, ``"a,b,c"`` or ``"@FILE"``.',
     )
+    traceparent: bool = _what(
+        "--traceparent",
+        "Begin a trace with each request: send a W3C traceparent whose trace id begins with 756e636b. "
+        "Services that trace record such requests.",
+        default=False,
+        python="Begin a trace with each request: send a W3C ``traceparent``.",
+    )
     expect_status: tuple[int, ...] | None = _check(
         "--expect-status 200,304",
         "Accept only these statuses. Default: 200 to 399.",

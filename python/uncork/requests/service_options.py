@@ -96,6 +96,12 @@ class ServiceOptions:
         VARIABLE,
         python='Values of ``{name}``: ``{"id": "1..1000"}``, ``"a,b,c"`` or ``"@FILE"``.',
     )
+    traceparent: bool = _what(
+        "--traceparent",
+        "Begin a trace with each request (W3C traceparent). If the service writes it into comments of "
+        "statements, --logs then shows exactly which request sends which statement.",
+        default=False,
+    )
     h2: bool = _how("--h2", "Use HTTP/2; without TLS, with prior knowledge (h2c).", default=False)
     insecure: bool = _how("-k, --insecure", "Do not verify the server's certificate.", default=False)
     top: int = opt("--top N", "Number of functions to show in the terminal. Default: 5.", default=5)
@@ -139,6 +145,7 @@ def service_job(
             header=options.header,
             body=options.body,
             var=options.var,
+            traceparent=options.traceparent,
             clients=options.clients,
             h2=options.h2,
             insecure=options.insecure,

@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from uncork.errors import UsageError
@@ -209,3 +210,16 @@ def test_what_is_no_file_is_told(tmp_path):
         fetch(str(tmp_path))
     with pytest.raises(UsageError, match="No such file"):
         fetch(str(tmp_path / "no"))
+
+
+def test_labels_of_a_go_program_name_the_route():
+    path = FIXTURES / "routes" / "cpu.pb.gz"
+    found = read_profile(path.read_bytes(), path.name)
+    cpu = found.stacks.filter(pc.equal(found.stacks["measure"], found.default))
+    leaves = {}
+    for row in cpu.to_pylist():
+        if "main." in row["stack"]:
+            leaves.setdefault(row["route"], set()).add(row["stack"].split(";")[-1])
+    assert {"main.total"} <= leaves["/orders/{id}"]
+    assert {"main.list"} <= leaves["orders#index"]
+    assert "main.list" not in leaves["/orders/{id}"]

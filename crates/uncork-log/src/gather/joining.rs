@@ -30,6 +30,7 @@ impl Gathered {
         self.pool.merge(other.pool, &self.scale);
         self.executions.merge(&self.scale, other.executions);
         self.hours.merge(&self.scale, other.hours);
+        self.routes.merge(other.routes, &templates);
         self.slowest.merge(other.slowest, &templates, &origins);
         for (one, series) in other.origins.applications().iter().zip(other.applications) {
             let application = self.origins.application(one.server, &one.name);

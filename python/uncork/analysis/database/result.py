@@ -18,8 +18,10 @@ from uncork.analysis.database.catalogue import catalogue_of
 from uncork.analysis.database.evidence import evidence_of, main_roles, pieces_of
 from uncork.analysis.database.horizons import horizon_holders
 from uncork.analysis.database.plans import missing_plans, plans_of, statement_plans
+from uncork.analysis.database.routes import routes_of
 from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_facts
 from uncork.analysis.database.sessions import session_rates_of
+from uncork.analysis.database.steps import steps_of
 from uncork.model.results.database import (
     IDLE,
     CounterFacts,
@@ -126,6 +128,8 @@ def database_evidence(
         horizons=horizon_holders(_last_look(tables, samples), horizons, facts["server"]["database"], texts),
         system=system_use(tables),
         busiest=activity.busiest(over_time),
+        steps=steps_of(tree, statements, _between_ns(facts)) if counting else (),
+        routes=routes_of(_weighed(sessions, shares, ("origin", "template")), whole, texts),
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
     result = replace(result, plans=plans_of(plans))
@@ -286,6 +290,12 @@ def _own_count(
     own_ms = sum(row["query_ns"] for row in samples) / 1e6
     counted_ms = sum(one.delta for one in grown if (one.view, one.counter) == wanted)
     return float(max(0.0, counted_ms - own_ms) / max(1.0, elapsed_ms))
+
+
+def _between_ns(facts: Mapping[str, Any]) -> float:
+    """Return the time between the snapshots."""
+    snapshots = facts["snapshots"]
+    return float(snapshots["after"]["begun_us"] - snapshots["before"]["begun_us"]) * 1000
 
 
 # ---- templates ----

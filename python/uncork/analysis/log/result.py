@@ -28,6 +28,7 @@ from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.missing import missing_of_log
 from uncork.analysis.log.pool import pool_facts
+from uncork.analysis.log.routes import routes_of
 from uncork.analysis.log.servers import added_up, errors_of, series_by_server, servers_of, several
 from uncork.analysis.log.statement_kind import kind_of
 from uncork.model.results.log import (
@@ -146,6 +147,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         server_series=server_series,
         other_servers=tuple(facts.get("other_servers", ())),
         loops=loops_of(tables["log_loops"], columns["text"], columns["executions"]),
+        routes=routes_of(tables["log_routes"], origins, columns["text"], total),
     )
     return replace(found, findings=find_findings(evidence_of_log(found)), missing=missing_of_log(found))
 

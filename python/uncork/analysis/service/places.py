@@ -14,7 +14,7 @@ from uncork.model.bottleneck import Component, Seen
 from uncork.model.results.database import CPU, IDLE
 from uncork.model.results.service import PlaceKind, TimePlace, WorkerFacts
 
-__all__ = ["foreign_share", "time_places"]
+__all__ = ["foreign_share", "time_places", "with_branches"]
 
 _COMMIT_EVENTS: Final = frozenset(
     {"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"}
@@ -115,6 +115,41 @@ def _service(
     yield "service queue", queued
     yield "idle in transaction", rest * held / whole
     yield "service wait", rest * outside / whole
+
+
+def with_branches(
+    time: Sequence[TimePlace], planning: float, waiting_for_pool: float
+) -> tuple[TimePlace, ...]:
+    """Take the time of planning, and of waiting for a pooler, out of the places that contain them.
+
+    `planning` is how many sessions plan statements on average: they compute, or wait for a processor.
+    `waiting_for_pool` is how many clients of a pooler wait for a connection: to the service, that is a wait.
+    """
+    found = {one.kind: one for one in time}
+    branches: tuple[tuple[PlaceKind, float, tuple[PlaceKind, ...]], ...] = (
+        ("database planning", planning, ("database cpu", "database queue")),
+        ("pool wait", waiting_for_pool, ("service wait", "process queue")),
+    )
+    for kind, many, sources in branches:
+        parts = [found[source] for source in sources if source in found]
+        whole = sum(one.requests for one in parts)
+        part = min(1.0, many / whole) if whole else 0.0
+        if not part:
+            continue
+        taken = [_scaled(one, part) for one in parts]
+        found.update({one.kind: _scaled(one, 1.0 - part) for one in parts})
+        found[kind] = TimePlace(
+            kind,
+            sum(one.requests for one in taken),
+            sum(one.share for one in taken),
+            None if taken[0].ns is None else sum(one.ns or 0.0 for one in taken),
+        )
+    return tuple(sorted((one for one in found.values() if one.requests), key=lambda one: -one.requests))
+
+
+def _scaled(place: TimePlace, part: float) -> TimePlace:
+    ns = None if place.ns is None else place.ns * part
+    return TimePlace(place.kind, place.requests * part, place.share * part, ns)
 
 
 def foreign_share(seen: Seen) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from uncork.advise.bottleneck import find_bottlenecks
 from uncork.advise.service_rules import HotFunction, find_service_findings
-from uncork.analysis.service.places import foreign_share, time_places
+from uncork.analysis.service.places import foreign_share, time_places, with_branches
 from uncork.analysis.service.requests import connections_opened, join_requests
+from uncork.analysis.service.traces import Traced, join_traces
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
@@ -22,6 +23,7 @@ from uncork.model.results.log import LogResult
 from uncork.model.results.service import (
     OriginFacts,
     RequestFacts,
+    SentTemplate,
     ServiceResult,
     ServiceRunFacts,
     WorkerFacts,
@@ -47,7 +49,10 @@ _PROCESS: Final = "process "
 
 @dataclass(frozen=True, slots=True)
 class ServiceParts:
-    """The parts of a profile that are runs of their own; None if they were not recorded."""
+    """The parts of a profile that are runs of their own; None if they were not recorded.
+
+    `routes` is the table of the log with that name, and `log_texts` are its templates.
+    """
 
     load: LoadResult | None
     database: DatabaseResult | None
@@ -55,6 +60,8 @@ class ServiceParts:
     log: LogResult | None
     seen: Seen | None
     activity: pa.Table | None
+    routes: pa.Table | None = None
+    log_texts: Sequence[str] = ()
 
 
 def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
@@ -68,8 +75,8 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
     seen = parts.seen or _without_load(parts.database)
     texts = {row["template"]: row["text"] for row in tables["service_templates"].to_pylist()}
     workers = tuple(WorkerFacts(**row) for row in tables["service_processes"].to_pylist())
-    time = () if seen is None else time_places(seen, workers)
-    requests, explained = _requests(tables, texts, parts.load)
+    time = () if seen is None else with_branches(time_places(seen, workers), *_branches(parts))
+    requests, explained = _requests(tables, texts, parts, facts.get("trace"))
     bottlenecks = () if seen is None or parts.seen is None else find_bottlenecks(seen)
     if any(one.kind == "process queue" for one in time):  # each process has a connection: no pool is full
         bottlenecks = tuple(one for one in bottlenecks if one.resource != "pool")
@@ -98,7 +105,7 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
         explained=explained,
         workers=workers,
         origins=_origins(parts.activity, parts.database),
-        missing=tuple(facts["missing"]),
+        missing=(*facts["missing"], *_without_traces(facts.get("trace"), requests, parts)),
         load=parts.load,
         database=parts.database,
         code=parts.code,
@@ -120,8 +127,9 @@ def _run(manifest: Manifest, facts: Mapping[str, Any]) -> ServiceRunFacts:
 
 
 def _requests(
-    tables: Mapping[str, pa.Table], texts: Mapping[int, str], load: LoadResult | None
+    tables: Mapping[str, pa.Table], texts: Mapping[int, str], parts: ServiceParts, trace: str | None
 ) -> tuple[tuple[RequestFacts, ...], float | None]:
+    load = parts.load
     if load is None:
         return (), None
     slices, counts = tables["service_slices"].to_pylist(), tables["service_counts"].to_pylist()
@@ -133,10 +141,14 @@ def _requests(
     scripts = {one.name: one for one in load.scripts}
     sent = {name: one.executions for name, one in scripts.items()}
     join = join_requests(slices, counts, texts, sent)
+    traced: dict[str, Traced] = {}
+    if trace is not None and parts.routes is not None:
+        in_slices = {name: {one.text: one for one in of} for name, of in join.templates.items()}
+        traced = join_traces(parts.routes, parts.log_texts, trace, sent, in_slices)
     found = []
     for name, script in scripts.items():
-        templates = join.templates.get(name, ())
-        known = bool(slices) and sums[name][1] > 0
+        templates = _templates(name, join.templates.get(name, ()), traced)
+        known = (bool(slices) and sums[name][1] > 0) or name in traced
         alone = sums[name]
         times = script.latency
         found.append(
@@ -148,14 +160,59 @@ def _requests(
                 p99_ns=times.p99_ns,
                 alone_ns=alone[0] / alone[1] if alone[1] else None,
                 statements=sum(one.calls for one in templates) if known else None,
-                rows=sum(one.calls * one.rows for one in templates) if known else None,
+                rows=_rows(templates) if known else None,
                 database_ns=sum(one.ns for one in templates) if known else None,
                 templates=templates,
                 connections=connections_opened(slices, name),
+                traced=traced[name].requests if name in traced else None,
             )
         )
     found.sort(key=lambda one: -(one.mean_ns or 0.0) * one.sent)
     return tuple(found), join.explained
+
+
+def _without_traces(
+    trace: str | None, requests: Sequence[RequestFacts], parts: ServiceParts
+) -> Iterator[str]:
+    """Say why statements were not counted by trace, if they should have been."""
+    if trace is None or any(one.traced for one in requests):
+        return
+    if parts.log is None:
+        yield "counts of statements by trace: no log of the database was read; name it with --logs"
+    else:
+        yield (
+            "counts of statements by trace: no statement in the log has a trace of these requests; the "
+            "service must write traceparent into comments, and log_min_duration_statement must be 0"
+        )
+
+
+def _branches(parts: ServiceParts) -> tuple[float, float]:
+    """Return how many sessions plan statements, and how many clients of PgBouncer wait; 0 if unknown."""
+    steps = () if parts.database is None else parts.database.steps
+    planning = sum(one.sessions for one in steps if one.name == "plan")
+    pool = None if parts.log is None else parts.log.pool
+    return planning, 0.0 if pool is None else pool.waiting
+
+
+def _templates(
+    name: str, in_slices: tuple[SentTemplate, ...], traced: Mapping[str, Traced]
+) -> tuple[SentTemplate, ...]:
+    """Return the statements of a request: those with its trace, and of slices those that never have a trace.
+
+    Drivers send BEGIN and COMMIT without the comments of an application.
+    """
+    if name not in traced:
+        return in_slices
+    tagged = {one.text for of in traced.values() for one in of.templates}
+    others = [one for one in in_slices if one.text not in tagged]
+    return tuple(sorted((*traced[name].templates, *others), key=lambda one: -one.ns))
+
+
+def _rows(templates: Sequence[SentTemplate]) -> float | None:
+    """Return the rows of one request; None if those of a statement are unknown."""
+    rows = [None if one.rows is None else one.calls * one.rows for one in templates]
+    known = [one for one in rows if one is not None]
+    return sum(known) if len(known) == len(rows) else None
 
 
 def _without_load(database: DatabaseResult | None) -> Seen | None:

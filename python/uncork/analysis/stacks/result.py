@@ -20,6 +20,7 @@ from uncork.model.results.stacks import (
     MeasureFacts,
     MethodFacts,
     ProcessFacts,
+    RouteFrames,
     StackResult,
     StackRunFacts,
     SyscallFacts,
@@ -35,6 +36,7 @@ MOST_FRAMES: Final = 200
 """The most frames that a report lists, by own share and by total share each."""
 _MOST_ENTRIES: Final = 20
 _MOST_LABELS: Final = 50
+_MOST_ROUTE_FRAMES: Final = 10
 _MOST_CALLS: Final = 200
 _KERNEL_MEASURE: Final = "cpu"
 
@@ -117,6 +119,7 @@ def _measure(name: str, unit: str, stacks: pa.Table, before: pa.Table | None) ->
         processes=_labels(stacks, "process", total),
         applications=_labels(stacks, "application", total),
         templates=_labels(stacks, "template", total),
+        routes=_routes(stacks, total),
     )
 
 
@@ -136,6 +139,20 @@ def _labels(stacks: pa.Table, column: str, total: int) -> tuple[LabelShare, ...]
     """Return shares by the values of a column; empty if it has none."""
     sums = stacks.group_by([column]).aggregate([("value", "sum")]).to_pylist()
     found = [LabelShare(row[column] or "", row["value_sum"] / total) for row in sums]
+    if not any(one.name for one in found):
+        return ()
+    return tuple(sorted(found, key=lambda one: (-one.share, one.name))[:_MOST_LABELS])
+
+
+def _routes(stacks: pa.Table, total: int) -> tuple[RouteFrames, ...]:
+    """Return the hottest frames of each route; empty if stacks have no labels of routes."""
+    names = pc.fill_null(stacks["route"], "")
+    found = []
+    for name in pc.unique(names).to_pylist():
+        sums = sum_frames(beside(stacks.filter(pc.equal(names, name)), None))
+        frames = sorted(sums.frames, key=lambda row: (-row["own"], -row["total"], row["name"]))
+        hottest = tuple(_frame(row, sums, compared=False) for row in frames[:_MOST_ROUTE_FRAMES])
+        found.append(RouteFrames(name, sums.total[0] / total, hottest))
     if not any(one.name for one in found):
         return ()
     return tuple(sorted(found, key=lambda one: (-one.share, one.name))[:_MOST_LABELS])

@@ -33,11 +33,14 @@ __all__ = [
     "Island",
     "Missing",
     "PlanFacts",
+    "RouteActivity",
     "SettingFacts",
     "StatementFacts",
+    "StepName",
     "TableFacts",
     "TemplateActivity",
     "TimeNode",
+    "TimeStep",
     "Usage",
     "WaiterFacts",
     "WatchFacts",
@@ -165,6 +168,35 @@ class Usage:
     name: str
     sessions: float
     share: float
+
+
+StepName = Literal["plan", "execute", "idle in transaction", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeStep:
+    """Busy sessions in one step of running statements, on average, and their share of all busy sessions.
+
+    `plan` and `execute` are counted by pg_stat_statements, the other steps come from the samples.
+    """
+
+    name: StepName
+    sessions: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class RouteActivity:
+    """The average number of sessions busy for a route, and their share of all busy sessions.
+
+    `name` is what comments in statements name: a route, or controller and action; "" if they name none.
+    `templates` are sessions by template, the most first, with their share of the route's.
+    """
+
+    name: str
+    sessions: float
+    share: float
+    templates: tuple[Usage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +399,7 @@ class DatabaseResult:
     own, in the snapshot that had more. `findings` are worth changing, the costliest
     first; a healthy server has none.
     `busiest` is None if the watch was short. `plans` has one plan of each template with the most time.
+    `routes` is empty if no comment names one. `steps` add up to `tree`; empty without pg_stat_statements.
     """
 
     run: DatabaseRunFacts
@@ -409,4 +442,6 @@ class DatabaseResult:
     system: SystemUse | None = None
     busiest: Busiest | None = None
     plans: tuple[PlanFacts, ...] = ()
+    routes: tuple[RouteActivity, ...] = ()
+    steps: tuple[TimeStep, ...] = ()
     version: int = DATABASE_RESULT_VERSION

@@ -20,6 +20,7 @@ from uncork.model.results.log_activity import (
     LogServer,
     Peak,
     QueryId,
+    RouteFacts,
     SessionFacts,
     SlowStatement,
     VacuumWork,
@@ -424,7 +425,8 @@ class LogResult:
     `loops` repeat templates with other statements in between. `skipped` are files of folders that were not
     read because they cannot be logs. `servers` are those whose logs were read, the one with most time first;
     both it and `server_series` are empty unless they are several. `other_servers` were left out by
-    --only-server. `findings` are worth changing, the costliest first; `missing` is
+    --only-server. `routes` are who sent statements, the one with most time first; empty if neither comments
+    nor application_name say it. `findings` are worth changing, the costliest first; `missing` is
     the evidence that rules lack.
     """
 
@@ -481,6 +483,7 @@ class LogResult:
     servers: tuple[LogServer, ...] = ()
     server_series: tuple[NamedSeries, ...] = ()
     other_servers: tuple[str, ...] = ()
+    routes: tuple[RouteFacts, ...] = ()
     findings: tuple[Finding, ...] = ()
     missing: tuple[Missing, ...] = ()
     version: int = LOG_RESULT_VERSION

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 __all__ = [
     "CheckpointWork",
@@ -12,6 +13,9 @@ __all__ = [
     "LogServer",
     "Peak",
     "QueryId",
+    "RouteFacts",
+    "RouteKind",
+    "RouteStatement",
     "SessionFacts",
     "SessionTally",
     "SlowStatement",
@@ -183,6 +187,44 @@ class VacuumWork:
     wal_records: int
     wal_images: int
     wal_bytes: int
+
+
+RouteKind = Literal["route", "application", "session"]
+"""What is known of a sender: its route (or controller and action, job, path), the application that a comment
+names, or only the application_name of its session."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteStatement:
+    """A template that a route sends. `rows` is the mean for each execution, None if no plan shows it."""
+
+    number: int
+    text: str
+    executions: int
+    sum_ns: int
+    max_ns: int
+    rows: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFacts:
+    """What one sender sent, as comments in statements name it. `share` is of the time of all statements.
+
+    `requests` counts different traces (traceparent): exactly up to a thousand, and to 3 % beyond; None if
+    comments name none. `rows` is the mean for each execution, None if no plan shows it. `statements` are
+    those with the most time.
+    """
+
+    kind: RouteKind
+    name: str
+    application: str
+    requests: int | None
+    executions: int
+    sum_ns: int
+    max_ns: int
+    share: float
+    rows: float | None
+    statements: tuple[RouteStatement, ...]
 
 
 @dataclass(frozen=True, slots=True)

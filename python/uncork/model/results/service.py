@@ -49,6 +49,7 @@ FindingName = Literal[
     "service wait",
 ]
 PlaceKind = Literal[
+    "database planning",
     "database cpu",
     "database queue",
     "locks",
@@ -60,11 +61,13 @@ PlaceKind = Literal[
     "service cpu",
     "service queue",
     "process queue",
+    "pool wait",
     "service wait",
 ]
 """Where a request can be. The *queues* of database and service are waits for a processor; the *process queue*
-is the wait for a free process of a service whose processes answer one request at a time. *service wait* is
-everything else in the service: for a connection of its pool, an interpreter lock, another service, or the
+is the wait for a free process of a service whose processes answer one request at a time. *database planning*
+is known if the server counts it (track_planning), and *pool wait* from the log of PgBouncer. *service wait*
+is everything else in the service: for a connection of its pool, an interpreter lock, another service, or the
 network."""
 
 
@@ -100,8 +103,10 @@ class SentTemplate:
     """What one request sends of one template.
 
     `calls` is the mean number of executions for each request, with its 95 % interval if it is known.
-    `rows` is the mean number of rows that one execution returns or changes, and `call_ns` its mean execution
-    time. `ns` is the execution time for each request, while all requests were sent together.
+    `rows` is the mean number of rows that one execution returns or changes (None if unknown), and `call_ns`
+    its mean execution time. With `traced`, executions are counted in the log by the trace of the request that
+    their comments name; else by slices of time. `ns` is the execution time for each request, while all
+    requests were sent together.
     """
 
     template: int
@@ -109,9 +114,10 @@ class SentTemplate:
     calls: float
     calls_low: float | None
     calls_high: float | None
-    rows: float
+    rows: float | None
     call_ns: float
     ns: float
+    traced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,9 @@ class RequestFacts:
     `sent`, `failed` and the latencies are from the time in which all requests were sent together; `alone_ns`
     is its mean latency in the slices in which only it was sent. `statements`, `rows` and `database_ns` are
     for each request; None without pg_stat_statements. `templates` come with the longest time first.
-    `connections` is how many connections to the database each request opens, None if unknown.
+    `connections` is how many connections to the database each request opens, None if unknown. `traced` is how
+    many requests the log shows by their trace: exactly up to a thousand, and to 3 % beyond; None without
+    traces.
     """
 
     name: str
@@ -135,6 +143,7 @@ class RequestFacts:
     database_ns: float | None
     templates: tuple[SentTemplate, ...]
     connections: float | None = None
+    traced: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

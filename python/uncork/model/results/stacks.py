@@ -19,6 +19,7 @@ __all__ = [
     "MethodFacts",
     "ProcessFacts",
     "ProfileFormat",
+    "RouteFrames",
     "StackFinding",
     "StackResult",
     "StackRunFacts",
@@ -98,11 +99,23 @@ class LabelShare:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteFrames:
+    """What the application spent for one route, and its hottest frames, as shares of the route's.
+
+    Labels of the profile name the route; it is empty for stacks without such a label.
+    """
+
+    name: str
+    share: float
+    frames: tuple[FrameFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MeasureFacts:
     """One measure: its total, the kernel's share (None if unknown), and its frames.
 
     `frames` are the hottest by own and by total share, the hottest first; `changes` are those whose share
-    changed most since the run compared with.
+    changed most since the run compared with. `routes` is empty if the profile has no labels of routes.
     """
 
     name: str
@@ -117,6 +130,7 @@ class MeasureFacts:
     processes: tuple[LabelShare, ...]
     applications: tuple[LabelShare, ...]
     templates: tuple[LabelShare, ...]
+    routes: tuple[RouteFrames, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

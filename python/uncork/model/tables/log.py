@@ -359,6 +359,44 @@ LOG_TABLES = (
         ),
     ),
     Table(
+        "log_routes",
+        "Executions of one template by who sent them, as comments in statements name it (sqlcommenter, "
+        "Marginalia, Rails). Statements without such a comment have no row.",
+        ("template", "route", "tagged_application", "application", "server", "trace"),
+        (
+            Column(
+                "route",
+                "text",
+                "",
+                "route, else controller#action, else job, else the request's path with ? for numbers and "
+                "identifiers; empty if the comment names none",
+            ),
+            Column("tagged_application", "text", "", "application that the comment names"),
+            Column("application", "text", "", "the session's application_name"),
+            _SERVER,
+            Column(
+                "trace",
+                "text",
+                "",
+                "first half of the trace's ID if `uncork load http --traceparent` sent the request: "
+                "756e636b, six digits of the load, two of the request by its place; else empty",
+            ),
+            _TEMPLATE,
+            Column("executions", "integer", "", "executions"),
+            Column("sum_us", "integer", "µs", "sum of their durations"),
+            Column("max_us", "integer", "µs", "longest duration"),
+            Column("rows_plans", "integer", "", "plans with actual row counts (log_analyze)"),
+            Column("rows_sum", "integer", "", "those rows, in all"),
+            Column(
+                "requests",
+                "integer",
+                "",
+                "different traces (traceparent) of this sender over all templates: exactly up to 1 024, to "
+                "3 % beyond; empty if comments name none",
+            ),
+        ),
+    ),
+    Table(
         "log_query_ids",
         "The server's query ids of a template: query_id is pg_stat_statements.queryid.",
         ("template", "query_id"),

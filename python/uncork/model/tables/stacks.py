@@ -44,6 +44,13 @@ STACK_TABLES = (
             Column("backend", "text", "", "for a server's process: its kind, such as client backend"),
             Column("application", "text", "", "for a session: application_name at that moment"),
             Column("template", "text", "", "for a session: the statement at that moment, without literals"),
+            Column(
+                "route",
+                "text",
+                "",
+                "route of the application, from labels of a pprof profile (http.route, route, endpoint, "
+                "handler, or controller and action); empty if unknown",
+            ),
             Column("stack", "text", "", "frames from the root on, ; in between, _[k] behind the kernel's"),
             Column("value", "integer", "", "how much of the measure, in its unit"),
         ),

@@ -24,6 +24,8 @@ from uncork.report.blocks import (
 )
 from uncork.report.database.graph import foreign_key_graph
 from uncork.report.database.plans import plan_blocks
+from uncork.report.database.routes import route_templates_table, routes_table
+from uncork.report.database.steps import steps_table
 from uncork.report.database.tables import (
     background_table,
     blockers_table,
@@ -121,6 +123,9 @@ def _steps(result: DatabaseResult) -> Iterator[Step]:
 
 def _sections(result: DatabaseResult) -> Iterator[Section]:
     found: list[Block] = [tree_table(result, width=_LINE)]
+    steps = steps_table(result)
+    if steps is not None:
+        found.append(steps)
     yield from finding_sections(result.findings)
     chart = activity_chart(result)
     yield Section("time", "Where the time goes", (*((chart,) if chart is not None else ()), *found))
@@ -130,6 +135,9 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
         "Templates",
         templates_table(result, _MOST, width=_LINE),
         statements_table(result, _MOST, width=_LINE),
+    )
+    yield from _section(
+        "routes", "Routes", routes_table(result, _MOST), *(_route_folds(result) if result.routes else ())
     )
     usage = tuple(usage_tables(result))
     if usage:
@@ -161,6 +169,11 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
     details = tuple(_details(result))
     if details:
         yield Section("details", "Template by template", details)
+
+
+def _route_folds(result: DatabaseResult) -> Iterator[Block]:
+    for one in result.routes[:_MOST]:
+        yield Fold(f"Statements of {one.name or '(no route)'}", (route_templates_table(one, width=_LINE),))
 
 
 def _section(id: str, title: str, *blocks: Block | None) -> Iterator[Section]:

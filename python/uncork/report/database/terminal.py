@@ -12,6 +12,8 @@ from uncork.model.results.database import DatabaseResult
 from uncork.report.advice.document import write_findings
 from uncork.report.database.answer import uneven
 from uncork.report.database.document import build_database_document
+from uncork.report.database.routes import route_templates_table, routes_table
+from uncork.report.database.steps import steps_table
 from uncork.report.database.tables import (
     background_table,
     blockers_table,
@@ -72,10 +74,13 @@ def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Itera
         yield partial(_write_shape, result)
     if result.tree.sessions:
         yield tree_table(result, width=width - _TREE, least=0.0 if full else _COARSE)
+        yield steps_table(result) if full or any(one.name == "plan" for one in result.steps) else None
     most, waiters = (None, None) if full else (_ROOTS, _WAITERS)
     yield blockers_table(result, width=width, most=most, waiters=waiters)
     yield partial(_write_templates, result, top)
+    yield routes_table(result, top)
     if full:
+        yield from (route_templates_table(one, width=width - _TREE) for one in result.routes[:top])
         yield statements_table(result, top, width=max(_LEAST_TEXT, width - _FIGURES))
         yield from usage_tables(result)
         yield from (background_table(result, width=width - _TREE), tables_table(result, top, brief=True))

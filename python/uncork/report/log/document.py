@@ -14,6 +14,7 @@ from uncork.report.log.activity import hours_table, overall_facts, session_table
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
 from uncork.report.log.pool import pool_tables
+from uncork.report.log.routes import route_folds, routes_table
 from uncork.report.log.servers import servers_table
 from uncork.report.log.tables import (
     activity_tables,
@@ -135,6 +136,9 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
             longest = format_duration(result.slowest[0].duration_ns)
             fold = Fold(f"The slowest {len(slowest.rows)}, up to {longest}", (slowest,))
             yield Section("slowest", "Slowest single statements", (fold,))
+        routes = routes_table(result, len(result.routes))
+        if routes is not None:
+            yield Section("routes", "Who sent which statements", (routes, *route_folds(result)))
         yield Section("time", "Over time, and by duration", tuple(_over_time(result)))
         yield Section("origins", "Who used the time", (Beside(tuple(contributions_tables(result))),))
     transactions = transactions_table(result)

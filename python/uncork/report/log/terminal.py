@@ -14,6 +14,7 @@ from uncork.report.advice.document import write_findings
 from uncork.report.log.activity import hours_table, one_line, overall_words, session_tables
 from uncork.report.log.document import build_log_document
 from uncork.report.log.pool import pool_tables
+from uncork.report.log.routes import route_tables
 from uncork.report.log.servers import servers_table
 from uncork.report.log.tables import (
     activity_tables,
@@ -135,6 +136,7 @@ def _parts(result: LogResult, top: int, *, rejected: bool, full: bool) -> Iterat
         if overall:
             yield partial(write_paragraph, text=overall)
         yield partial(_write_templates, result, top=top)
+        yield from route_tables(result, top, full=full)
         origins = [table for table in contributions_tables(result) if len(table.rows) > 1]
         yield from origins if full else origins[:1]
         yield histogram_table(result)

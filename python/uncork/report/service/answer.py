@@ -23,12 +23,13 @@ _AGREES: Final[dict[str, tuple[PlaceKind, ...]]] = {
     "commit": ("commit",),
     "storage": ("storage",),
     "internal locks": ("internal locks",),
-    "database cpu": ("database cpu", "database queue", "service queue"),
+    "database cpu": ("database planning", "database cpu", "database queue", "service queue"),
     "service cpu": ("service cpu", "service queue", "service wait", "idle in transaction"),
-    "pool": ("service wait",),
+    "pool": ("pool wait", "service wait"),
 }
 """For each bottleneck, the places where requests wait for it."""
 _PLACES: Final[dict[PlaceKind, str]] = {
+    "database planning": "planning statements in the database",
     "database cpu": "computing in the database",
     "database queue": "waiting for a processor in the database",
     "locks": "waiting for locks",
@@ -40,6 +41,7 @@ _PLACES: Final[dict[PlaceKind, str]] = {
     "service cpu": "in the service's code",
     "service queue": "waiting for a processor in the service",
     "process queue": "waiting for a free process of the service",
+    "pool wait": "waiting for a connection of PgBouncer",
     "service wait": "waiting in the service",
 }
 

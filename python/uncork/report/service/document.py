@@ -22,6 +22,7 @@ from uncork.report.service.tables import (
     places_table,
     request_id,
     requests_table,
+    routes_table,
     templates_table,
     workers_table,
 )
@@ -35,7 +36,7 @@ _MOST_STEPS: Final = 3
 _LEFT_OUT: Final = frozenset(
     {
         *("code-reproduce", "database-reproduce", "log-reproduce", "load-reproduce"),
-        *("database-machine", "load-environment"),
+        *("database-machine", "database-routes", "load-environment"),
     }
 )
 """Sections of the parts' reports that the profile's report has itself, or that its parts would repeat."""
@@ -119,7 +120,9 @@ def _sections(result: ServiceResult) -> Iterator[Section]:
             )
     yield from _section("requests", "Requests", requests_table(result), *folds)
     yield from _section("processes", "Processes", workers_table(result))
-    yield from _section("routes", "Routes", origins_table(result))
+    found = None if result.database is None else build_database_document(result.database)
+    routes = next((one.blocks for one in found.sections if one.id == "routes"), ()) if found else ()
+    yield from _section("routes", "Routes", routes_table(result), *(routes or (origins_table(result),)))
 
 
 def _parts(result: ServiceResult, load: Document | None, flames: Sequence[Flame]) -> Iterator[Section]:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from uncork.model.results.service import RequestFacts, ServiceResult
-from uncork.model.template_words import short_templates
+from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.service.words import PLACES, many_text, percent_text
+from uncork.report.stacks.tables import hottest_frame
 
-__all__ = ["origins_table", "places_table", "requests_table", "templates_table", "workers_table"]
+__all__ = [
+    "origins_table",
+    "places_table",
+    "requests_table",
+    "routes_table",
+    "templates_table",
+    "workers_table",
+]
 
+_STATEMENT = 70
 _CONNECTIONS = 0.05
 """Connections to the database for each request from which on the table shows them."""
 
@@ -90,19 +99,23 @@ def templates_table(request: RequestFacts, *, width: int) -> Table | None:
     if not request.templates:
         return None
     texts = short_templates([one.text for one in request.templates], width)
+    traced = any(one.traced for one in request.templates)
     rows = tuple(
         (
             Value(many_text(one.calls), note=_interval(one.calls_low, one.calls_high), sort=one.calls),
             Value(many_text(one.rows), sort=one.rows),
             Value(_time(one.call_ns), sort=one.call_ns),
             Value(_time(one.ns), sort=one.ns),
+            *((Value("trace" if one.traced else "slices"),) if traced else ()),
             Value(text, code=True),
         )
         for one, text in zip(request.templates, texts, strict=True)
     )
     columns = (
         *(Column("calls", number=True), Column("rows a call", number=True), Column("a call", number=True)),
-        *(Column("each request", number=True), Column("statement", header=True)),
+        Column("each request", number=True),
+        *((Column("counted by"),) if traced else ()),
+        Column("statement", header=True),
     )
     return Table(f"Statements of each request: {request.name}", columns, rows, sortable=True)
 
@@ -147,6 +160,38 @@ def origins_table(result: ServiceResult) -> Table | None:
     )
     columns = (Column("route", header=True), Column("sessions", number=True), Column("share", number=True))
     return Table("Busy sessions by the route that comments in their statements name", columns, rows)
+
+
+def routes_table(result: ServiceResult) -> Table | None:
+    """Return, by route, the service's hottest function beside the statement with most time.
+
+    Labels of the service's own profile name the route of a function, comments that of a statement. None if
+    the functions have no routes.
+    """
+    measures = () if result.code is None else result.code.measures
+    measure = next((one for one in measures if one.routes), None)
+    if measure is None:
+        return None
+    sessions = {one.name: one for one in (() if result.database is None else result.database.routes)}
+    logged = {one.name: one for one in (() if result.log is None else result.log.routes)}
+    rows = []
+    for route in measure.routes:
+        busy, seen = sessions.get(route.name), logged.get(route.name)
+        text = busy.templates[0].name if busy else seen.statements[0].text if seen else ""
+        rows.append(
+            (
+                Value(route.name or "(no route)"),
+                Value(percent_text(route.share), sort=route.share, bar=route.share),
+                hottest_frame(route),
+                Value("" if busy is None else many_text(busy.sessions), sort=busy.sessions if busy else None),
+                Value(short_template(text, _STATEMENT), code=bool(text)),
+            )
+        )
+    columns = (
+        *(Column("route", header=True), Column("share", number=True), Column("hottest function")),
+        *(Column("busy sessions", number=True), Column("statement with most time")),
+    )
+    return Table("Routes: functions and statements", columns, tuple(rows), sortable=True)
 
 
 def _time(ns: float | None) -> str:

@@ -13,6 +13,7 @@ from uncork.report.service.tables import (
     origins_table,
     places_table,
     requests_table,
+    routes_table,
     templates_table,
     workers_table,
 )
@@ -39,7 +40,7 @@ def _parts(result: ServiceResult, width: int, top: int, *, full: bool) -> Iterat
     for request in result.requests if full else result.requests[:1]:
         yield templates_table(request, width=max(_LEAST_TEXT, width - _NUMBERS))
     yield workers_table(result)
-    yield origins_table(result)
+    yield from (routes_table(result), origins_table(result))
     if result.code is not None:
         for measure in [one for one in result.code.measures if one.name != "off-cpu"][:1]:
             yield frames_table(measure, top)

@@ -10,6 +10,7 @@ from uncork.model.results.service import PlaceKind
 __all__ = ["PLACES", "many_text", "percent_text"]
 
 PLACES: Final[Mapping[PlaceKind, str]] = {
+    "database planning": "database: planning statements",
     "database cpu": "database: computing",
     "database queue": "database: waiting for a processor",
     "locks": "database: waiting for locks",
@@ -21,6 +22,7 @@ PLACES: Final[Mapping[PlaceKind, str]] = {
     "service cpu": "service: computing",
     "service queue": "service: waiting for a processor",
     "process queue": "service: waiting for a free process",
+    "pool wait": "service: waiting for a connection of PgBouncer",
     "service wait": "service: other waits",
 }
 """Each place where requests pass their time, as a table names it."""

@@ -29,6 +29,7 @@ from uncork.report.stacks.tables import (
     frames_table,
     labels_table,
     processes_table,
+    routes_table,
     syscalls_table,
 )
 
@@ -166,6 +167,7 @@ def _measure(measure: MeasureFacts, result: StackResult, flame: Flame | None) ->
         entries_table(measure, _MOST),
     ]
     found.append(labels_table(f"{measure.name} by template", "template", measure.templates, _MOST))
+    found.append(routes_table(measure, _MOST))
     beside = tuple(one for one in sides if one is not None)
     if beside:
         found.append(Beside(beside))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uncork.model.results.stacks import FrameFacts, LabelShare, MeasureFacts, StackResult
+from uncork.model.results.stacks import FrameFacts, LabelShare, MeasureFacts, RouteFrames, StackResult
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
@@ -15,8 +15,10 @@ __all__ = [
     "changes_table",
     "entries_table",
     "frames_table",
+    "hottest_frame",
     "labels_table",
     "processes_table",
+    "routes_table",
     "syscalls_table",
 ]
 
@@ -102,6 +104,33 @@ def labels_table(caption: str, title: str, labels: Sequence[LabelShare], most: i
         ),
         sortable=True,
     )
+
+
+def routes_table(measure: MeasureFacts, most: int) -> Table | None:
+    """Return what routes of the application spent, each with its hottest frame; None without routes."""
+    if not measure.routes:
+        return None
+    return Table(
+        caption=f"{measure.name} by route",
+        columns=(Column("share", number=True), Column("route", header=True), Column("hottest frame")),
+        rows=tuple(
+            (
+                _share(one.share, bar=True),
+                Value(one.name or "(no route)"),
+                hottest_frame(one),
+            )
+            for one in measure.routes[:most]
+        ),
+        sortable=True,
+    )
+
+
+def hottest_frame(route: RouteFrames) -> Value:
+    """Return a cell with the frame that a route spends most in, without what it calls."""
+    if not route.frames:
+        return Value("")
+    first = route.frames[0]
+    return Value(frame_text(first), note=share_text(first.own), code=True)
 
 
 def processes_table(result: StackResult, most: int) -> Table | None:

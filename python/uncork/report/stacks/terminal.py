@@ -16,6 +16,7 @@ from uncork.report.stacks.tables import (
     frames_table,
     labels_table,
     processes_table,
+    routes_table,
     syscalls_table,
 )
 from uncork.report.write.terminal_text import write_report
@@ -42,6 +43,7 @@ def _tables(result: StackResult, top: int, *, full: bool) -> Iterator[Table | No
             yield frames_table(measure, top, by="total")
         if full or measure.templates:
             yield labels_table(f"{measure.name} by template", "template", measure.templates, few)
+        yield routes_table(measure, top)
     yield syscalls_table(result, top if full else 5)
     if full:
         yield processes_table(result, top)

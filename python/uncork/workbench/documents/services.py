@@ -12,6 +12,7 @@ from uncork.analysis.service.result import ServiceParts, stored_service_result
 from uncork.analysis.stacks.result import StackRun
 from uncork.model.results.service import ServiceResult
 from uncork.model.tables.database import DATABASE_TABLES
+from uncork.model.tables.log import LOG_TABLES
 from uncork.report.blocks import Document
 from uncork.report.service.answer import answer_service
 from uncork.report.service.document import build_service_document
@@ -49,6 +50,10 @@ def read_service(folder: Path) -> ServiceRun:
     activity = None
     if database is not None:
         activity = read_evidence(database, DATABASE_TABLES)[1]["database_activity"]
+    routes, log_texts = None, ()
+    if log is not None:
+        tables = read_evidence(log, LOG_TABLES)[1]
+        routes, log_texts = tables["log_routes"], tables["log_templates"]["text"].to_pylist()
     parts = ServiceParts(
         load=None if load is None else read_load(load),
         database=None if database is None else read_database(database),
@@ -56,6 +61,8 @@ def read_service(folder: Path) -> ServiceRun:
         log=None if log is None else read_log(log),
         seen=pressed[0].seen if pressed else None,
         activity=activity,
+        routes=routes,
+        log_texts=log_texts,
     )
     return ServiceRun(answer_service(stored_service_result(folder, parts)), stacks)
 

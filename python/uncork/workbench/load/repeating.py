@@ -7,6 +7,7 @@ stored: they come from environment variables or the password file, or are given 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -129,6 +130,8 @@ def _http_job(
     if target.dsn is not None:
         raise UsageError(f"{id} is a load by HTTP: name its service with url=http://HOST:PORT, not dsn")
     spec = http_spec_of(plan, headers, os.environ)
+    if spec.trace is not None:
+        spec = replace(spec, trace=secrets.token_hex(3))  # traces of both runs can be in one log
     if target.url is not None:
         spec = replace(spec, server=_service(target.url, spec.server))
     return HttpJob(spec, command, postgres=again["postgres"])

@@ -8,6 +8,7 @@ server or of other work falls on all kinds alike.
 from __future__ import annotations
 
 import random
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,15 @@ from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.tables.service import NONE
 from uncork.profile.server_templates import TemplateBook
 
-__all__ = ["Counted", "SlicePlan", "StatementCounter", "check_requests", "measure_slices", "plan_slices"]
+__all__ = [
+    "Counted",
+    "SlicePlan",
+    "StatementCounter",
+    "check_requests",
+    "measure_slices",
+    "other_trace",
+    "plan_slices",
+]
 
 _ROUNDS: Final = 3
 _SHORTEST_S: Final = 0.3
@@ -214,7 +223,13 @@ def _only(
         arrivals=None,
         max_clients=None,
         progress_s=None,
+        trace=other_trace(spec.trace),
     )
+
+
+def other_trace(trace: str | None) -> str | None:
+    """Return new digits for another load, so that its traces are told apart; None stays None."""
+    return None if trace is None else secrets.token_hex(3)
 
 
 def _sum_ns(measured: LoadMeasurement) -> int:

@@ -47,6 +47,7 @@ from uncork.workbench.profile.service_slices import (
     StatementCounter,
     check_requests,
     measure_slices,
+    other_trace,
     plan_slices,
 )
 from uncork.workbench.profile.stack_recording import Recorded
@@ -125,6 +126,7 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
             "sent": job.send,
             "seconds": job.seconds,
             "connect_ns": found.connect_ns,
+            "trace": job.spec.trace if job.send else None,
             "missing": found.missing,
             "parts": found.parts,
             "trouble": found.reason,
@@ -324,7 +326,7 @@ def _record_code(
 
 
 def _send(job: ServiceJob, seconds: float) -> None:
-    run_http(_lasting(job.spec, seconds))
+    run_http(replace(_lasting(job.spec, seconds), trace=other_trace(job.spec.trace)))
 
 
 def _store_code(

@@ -1,0 +1,144 @@
+"""Who sent which statements, as the comments in statements name it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.results.log import LogResult
+from uncork.model.results.log_activity import RouteFacts
+from uncork.model.template_words import short_template, short_templates
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Block, Column, Fold, Table, Value
+from uncork.report.cells import count_cell, duration_cell, share_cell
+from uncork.report.quantity_words import share_text
+from uncork.report.words import count_words
+
+__all__ = ["has_routes", "route_folds", "route_tables", "routes_table", "statement_tables"]
+
+_WIDTH: Final = 70
+_LINE: Final = 100
+_MOST_FOLDS: Final = 50
+
+
+def has_routes(result: LogResult) -> bool:
+    """Return whether a comment in a statement names who sent it."""
+    return any(one.kind != "session" for one in result.routes)
+
+
+def routes_table(result: LogResult, most: int) -> Table | None:
+    """Return up to `most` senders, the one with most time first; None if the log names no sender."""
+    if not result.routes:
+        return None
+    shown = result.routes[:most]
+    ids = {one.number: f"template-{one.number}" for one in result.templates}
+    requests, rows = any(one.requests for one in shown), any(one.rows is not None for one in shown)
+    left = len(result.routes) - len(shown)
+    title = "Time by route" if has_routes(result) else "Time by application"
+    return Table(
+        f"{title}; {count_words(left, 'other')} not shown" if left else title,
+        (
+            Column("sender", header=True),
+            Column("time", number=True),
+            Column("share", number=True),
+            Column("count", number=True),
+            Column("mean", number=True),
+            *((Column("requests", number=True), Column("per request", number=True)) if requests else ()),
+            *((Column("rows a call", number=True),) if rows else ()),
+            Column("statement with most time"),
+        ),
+        tuple(
+            (
+                _sender(one),
+                duration_cell(one.sum_ns),
+                share_cell(one.share),
+                count_cell(one.executions),
+                duration_cell(one.sum_ns / one.executions),
+                *((count_cell(one.requests), _per_request(one)) if requests else ()),
+                *((_rows(one.rows),) if rows else ()),
+                _costliest(one, ids),
+            )
+            for one in shown
+        ),
+        sortable=True,
+    )
+
+
+def route_tables(result: LogResult, top: int, *, full: bool) -> Iterator[Table | None]:
+    """Yield the tables for a terminal: `top` routes if comments name any; with `full`, all that is known."""
+    if full or has_routes(result):
+        yield routes_table(result, len(result.routes) if full else top)
+    if full:
+        yield from statement_tables(result, top)
+
+
+def route_folds(result: LogResult) -> Iterator[Block]:
+    """Yield the statements of each sender, behind a line each."""
+    for one, table in zip(result.routes[:_MOST_FOLDS], statement_tables(result, _MOST_FOLDS), strict=True):
+        yield Fold(f"{_name(one)}: {count_words(len(one.statements), 'template')}", (table,))
+
+
+def statement_tables(result: LogResult, most: int) -> Iterator[Table]:
+    """Yield, for each of up to `most` senders, its statements."""
+    ids = {one.number: f"template-{one.number}" for one in result.templates}
+    for one in result.routes[:most]:
+        rows = any(statement.rows is not None for statement in one.statements)
+        texts = short_templates([statement.text for statement in one.statements], _LINE)
+        yield Table(
+            f"Statements of {_name(one)}",
+            (
+                Column("time", number=True),
+                Column("share of its time", number=True),
+                Column("count", number=True),
+                *((Column("per request", number=True),) if one.requests else ()),
+                Column("mean", number=True),
+                Column("longest", number=True),
+                *((Column("rows a call", number=True),) if rows else ()),
+                Column("template", header=True),
+            ),
+            tuple(
+                (
+                    duration_cell(statement.sum_ns),
+                    share_cell(statement.sum_ns / one.sum_ns if one.sum_ns else 0.0),
+                    count_cell(statement.executions),
+                    *((_number(statement.executions / one.requests),) if one.requests else ()),
+                    duration_cell(statement.sum_ns / statement.executions),
+                    duration_cell(statement.max_ns),
+                    *((_rows(statement.rows),) if rows else ()),
+                    Value(text, code=True, link=ids.get(statement.number, "")),
+                )
+                for statement, text in zip(one.statements, texts, strict=True)
+            ),
+            sortable=True,
+        )
+
+
+def _sender(one: RouteFacts) -> Value:
+    """Return a sender's name; an application is marked, because it sends statements without a route."""
+    if one.kind == "route":
+        return Value(one.name, note=one.application)
+    return Value(_name(one), note="no route")
+
+
+def _name(one: RouteFacts) -> str:
+    return one.name or "(unknown)"
+
+
+def _per_request(one: RouteFacts) -> Value:
+    return Value("") if not one.requests else _number(one.executions / one.requests)
+
+
+def _rows(rows: float | None) -> Value:
+    return Value("") if rows is None else _number(rows)
+
+
+def _number(value: float) -> Value:
+    return Value(f"{value:.1f}" if value < 100 else format_count(round(value)), sort=value)
+
+
+def _costliest(one: RouteFacts, ids: dict[int, str]) -> Value:
+    if not one.statements:
+        return Value("")
+    first = one.statements[0]
+    share = share_text(first.sum_ns / one.sum_ns) if one.sum_ns else format_duration(first.sum_ns)
+    return Value(short_template(first.text, _WIDTH), note=share, code=True, link=ids.get(first.number, ""))
