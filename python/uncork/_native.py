@@ -42,7 +42,7 @@ __all__ = [
     "write_stacks",
 ]
 
-PLAN_VERSION = 8
+PLAN_VERSION = 9
 """Version of the load plan's format that this package writes."""
 
 Lease = _core.Lease

@@ -184,6 +184,17 @@ pub struct Failure {
     pub code: String,
     /// The message.
     pub message: String,
+    /// Where in the script it happened, if a command of the script failed.
+    pub place: Option<FailedAt>,
+}
+
+/// The command of a script that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedAt {
+    /// Its number in the script, from 0.
+    pub command: usize,
+    /// The number of its statement over all scripts; `None` if it sends none.
+    pub statement: Option<usize>,
 }
 
 impl Failure {
@@ -193,13 +204,14 @@ impl Failure {
         Box::new(Self {
             code: "08006".to_owned(),
             message: message.into(),
+            place: None,
         })
     }
 
     /// The message, with the SQLSTATE if there is one.
     #[must_use]
     pub fn text(&self) -> String {
-        let Self { code, message } = self;
+        let Self { code, message, .. } = self;
         // An SQLSTATE is five digits and capitals. HTTP failures have words, which their messages
         // repeat.
         let is_sqlstate = code.len() == 5

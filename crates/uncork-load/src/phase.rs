@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use uncork_model::{LoadPlan, Stop};
 
-use crate::Share;
 use crate::board::Board;
 use crate::stop_signal::StopSignal;
+use crate::{Messages, Share};
 
 /// What all threads share in one phase.
 pub(crate) struct Phase<'a> {
@@ -21,6 +21,8 @@ pub(crate) struct Phase<'a> {
     pub(crate) stop_signal: &'a StopSignal<'a>,
     /// Where intervals are published; `None` in the warm-up.
     pub(crate) board: Option<&'a Board>,
+    /// Receives lines about connections that are lost or cannot be opened.
+    pub(crate) messages: &'a Messages,
     pub(crate) stop: Stop,
 }
 

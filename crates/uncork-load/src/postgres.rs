@@ -24,7 +24,7 @@ use uncork_model::{DigestMode, LoadPlan, Parameters, PlanError, Prepare};
 use uncork_script::{Defaults, Session as ScriptSession, Streams, Value};
 
 use crate::recorder::Shape;
-use crate::{Driver, Interrupt, LoadError, Share};
+use crate::{Control, Driver, Interrupt, LoadError, Messages, Share};
 use connect::{Limits, Target, connect};
 use login::Session;
 use program::Program;
@@ -47,6 +47,7 @@ struct State {
     origin: Instant,
     deadline: Instant,
     interrupt: Interrupt,
+    messages: Arc<Messages>,
     streams: Streams,
     variables: Vec<(String, String)>,
 }
@@ -61,7 +62,7 @@ impl PostgresDriver {
     pub fn new(
         plan: &LoadPlan,
         parameters: &Parameters,
-        interrupt: &Interrupt,
+        control: &Control,
     ) -> Result<Self, LoadError> {
         let missing = || PlanError::Invalid("the postgres driver needs a connection".to_owned());
         let connection = plan.connection.clone().ok_or_else(missing)?;
@@ -81,7 +82,8 @@ impl PostgresDriver {
             digest: plan.digest,
             origin,
             deadline: origin + Duration::from_nanos(plan.deadline_ns),
-            interrupt: interrupt.clone(),
+            interrupt: control.interrupt.clone(),
+            messages: Arc::clone(&control.messages),
             streams: Streams::new(plan.seed, clients, default_seed),
             variables: plan
                 .variables

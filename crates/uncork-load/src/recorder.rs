@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 
 use uncork_model::{
-    DriverKind, HttpTotals, IntervalCounts, LoadPlan, StatementKind, StatementSummary,
+    DriverKind, FailureTotals, HttpTotals, IntervalCounts, LoadPlan, StatementKind,
+    StatementSummary,
 };
 
 use crate::board::{Board, IntervalShare, ScriptShare};
+use crate::failures::Failures;
 use crate::{Answers, Digest, Failure, Measure};
 
 /// The scripts and statements of a load.
@@ -103,6 +105,7 @@ pub struct Recorder {
     /// The digest of all answers.
     pub digest: Digest,
     answers: Option<Box<Answers>>,
+    failures: Failures,
     shape: Shape,
     statements: Vec<Measure>,
     scripts: Vec<Measure>,
@@ -151,6 +154,7 @@ impl Recorder {
             rows: 0,
             digest: Digest::default(),
             answers: None,
+            failures: Failures::default(),
             statements: vec![Measure::default(); shape.statements.len()],
             scripts: vec![Measure::default(); scripts],
             service: open_loop.then(Measure::default),
@@ -250,6 +254,8 @@ impl Recorder {
             self.remember(failure);
             if self.shape.answers {
                 self.answers().failed(script, failure);
+            } else {
+                self.failures.add(script, failure);
             }
         }
     }
@@ -370,6 +376,7 @@ impl Recorder {
         merge_all(self.lateness.as_mut_slice(), other.lateness.as_slice());
         self.connect.merge(&other.connect);
         self.digest.merge(other.digest);
+        self.failures.merge(&other.failures);
         if let Some(theirs) = &other.answers {
             self.answers().merge(theirs);
         }
@@ -440,6 +447,11 @@ impl Recorder {
             || Answers::default().totals(planned, names),
             |answers| answers.totals(planned, names),
         )
+    }
+
+    /// Return failed operations by statement and code, the most frequent first.
+    pub(crate) fn failures(&self, shape: &Shape) -> Vec<FailureTotals> {
+        self.failures.totals(shape)
     }
 
     /// The durations of opening connections.

@@ -27,8 +27,8 @@ use crate::stop_signal::StopSignal;
 use crate::thread_cpu::thread_cpu;
 use crate::worker::{WorkerContext, work};
 use crate::{
-    Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, Lease, LoadError, PostgresDriver,
-    Recorder, Share, Traffic,
+    Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, Lease, LoadError, Messages,
+    PostgresDriver, Recorder, Share, Traffic,
 };
 
 pub use block::{BlockReport, run_block};
@@ -57,6 +57,8 @@ pub struct Control {
     pub board: Arc<Board>,
     /// Lets the trial continue, if its plan requires a lease.
     pub lease: Lease,
+    /// Receives lines about single errors and statements, as the plan's verbosity requires.
+    pub messages: Arc<Messages>,
 }
 
 /// Carry out a trial. Blocks until it is over.
@@ -73,7 +75,7 @@ pub fn run(
     makes_sense(plan, parameters)?;
     match plan.driver {
         DriverKind::Postgres => {
-            let driver = PostgresDriver::new(plan, parameters, &control.interrupt)?;
+            let driver = PostgresDriver::new(plan, parameters, control)?;
             run_with(plan, &driver, driver.shape(), control)
         }
         DriverKind::Http => {
@@ -187,6 +189,7 @@ struct Trial<'a> {
     next_operation: AtomicU64,
     stop_signal: StopSignal<'a>,
     board: &'a Board,
+    messages: &'a Messages,
 }
 
 /// The state of one thread.
@@ -222,6 +225,7 @@ impl<'a> Trial<'a> {
                 plan.part.lease_ns.map(|term_ns| (&control.lease, term_ns)),
             ),
             board: &control.board,
+            messages: &control.messages,
         }
     }
 }
@@ -241,6 +245,7 @@ impl Trial<'_> {
             first_operation,
             stop_signal: &self.stop_signal,
             board: board.map(|_| self.board),
+            messages: self.messages,
             stop,
         }
     }
@@ -515,6 +520,7 @@ impl Trial<'_> {
         totals.connect_errors.clone_from(&recorder.connect_errors);
         totals.retried = recorder.retried;
         totals.retries.clone_from(&recorder.retries);
+        totals.failures = recorder.failures(self.shape);
         if recorder.first_error.is_some() {
             totals.first_error.clone_from(&recorder.first_error);
         }

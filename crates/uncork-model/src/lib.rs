@@ -23,9 +23,11 @@ pub use part::PartPlan;
 pub use plan::{
     ArrivalPlan, Batch, BatchForm, DigestMode, DriverKind, Fake, LoadPlan, LogPlan, OnLost,
     PLAN_VERSION, PlanError, Prepare, Protocol, ScriptOrder, ScriptPlan, Statement, Stop,
+    Verbosity,
 };
 pub use sampler::{SamplerPlan, Watch};
 pub use totals::{
-    Connections, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress, RequestTotals,
-    SeriesRow, ServerCpu, Stalls, StatementKind, StatementSummary, StatusRow, Totals,
+    Connections, FailureTotals, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress,
+    RequestTotals, SeriesRow, ServerCpu, Stalls, StatementKind, StatementSummary, StatusRow,
+    Totals,
 };

@@ -9,7 +9,7 @@ use crate::{Connection, HttpPlan, PartPlan, RequestPlan, SamplerPlan};
 
 /// The version of the plan's schema. Raised when a field is added, removed or changes its meaning;
 /// the Python package refuses a core with another version.
-pub const PLAN_VERSION: u32 = 8;
+pub const PLAN_VERSION: u32 = 9;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,10 @@ pub enum PlanError {
 /// What one trial does.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own, and the plan's JSON says yes or no"
+)]
 pub struct LoadPlan {
     /// Where to connect; only with `driver = "postgres"`.
     #[serde(default)]
@@ -125,9 +129,29 @@ pub struct LoadPlan {
     /// Whether the trial ends early if nothing succeeds.
     #[serde(default)]
     pub give_up: bool,
+    /// Whether the trial ends at the first client that aborts: its operation fails except by a
+    /// serialization failure or a deadlock, or its connection is lost or cannot be opened.
+    #[serde(default)]
+    pub exit_on_abort: bool,
+    /// Which lines the trial writes about single errors and statements.
+    #[serde(default)]
+    pub verbosity: Verbosity,
     /// This process's part of the load.
     #[serde(default)]
     pub part: PartPlan,
+}
+
+/// Which lines a trial writes for a person who watches it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verbosity {
+    /// None.
+    #[default]
+    Quiet,
+    /// One for each error and each retry.
+    Errors,
+    /// Also one for each step of an operation: what is sent, and that it was answered.
+    Steps,
 }
 
 fn one() -> usize {

@@ -19,6 +19,7 @@ __all__ = [
     "ArrivalKind",
     "Arrivals",
     "ClusterRequest",
+    "FailureTotals",
     "HttpTotals",
     "IntervalStatus",
     "LoadInterval",
@@ -37,6 +38,7 @@ __all__ = [
     "RequestTotals",
     "Stalls",
     "TimesKind",
+    "Verbosity",
     "http_totals",
 ]
 
@@ -44,6 +46,8 @@ Protocol = Literal["simple", "extended", "prepared"]
 ArrivalKind = Literal["poisson", "constant", "bursts", "trace"]
 OnLost = Literal["stop", "continue"]
 """What to do when a node of a cluster is lost."""
+Verbosity = Literal["quiet", "errors", "steps"]
+"""Which lines a load writes: none, one for each error, or also one for each step of a transaction."""
 
 
 # ---- what is asked for ----
@@ -159,7 +163,9 @@ class LoadSpec:
     a trace, which may end with its last arrival. For `warmup_ns` before that, the load is sent but not
     counted. `arrivals` of None is a closed loop. `max_tries` of 0 means no limit. `progress_s` of None means
     no progress. With a `part`, this process sends only that part: clients, counts and rates are of the whole
-    load, threads of this process.
+    load, threads of this process. With `exit_on_abort`, the load ends at the first client that aborts: its
+    transaction fails except by a serialization failure or a deadlock, or its connection is lost or cannot be
+    opened.
     """
 
     scripts: tuple[LoadScript, ...]
@@ -180,6 +186,8 @@ class LoadSpec:
     log: LoadLog | None = None
     progress_s: int | None = None
     part: LoadPart | None = None
+    exit_on_abort: bool = False
+    verbosity: Verbosity = "quiet"
 
     @property
     def most_clients(self) -> int:
@@ -229,6 +237,8 @@ class LoadOutcome(StrEnum):
     """Ctrl-C or a signal."""
     NOTHING_SUCCEEDED = "nothing succeeded"
     """Every operation failed, so the load ended early."""
+    CLIENT_ABORTED = "client aborted"
+    """A client aborted, and the load was to end then (--exit-on-abort)."""
     LEASE_ENDED = "lease ended"
     """A part of a load whose lease was not renewed."""
     NODE_LOST = "node lost"
@@ -305,6 +315,22 @@ class HttpTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureTotals:
+    """How many transactions failed in the same statement with the same SQLSTATE.
+
+    `line` and `statement` are None if no statement failed, as when a connection is lost. `message` is that of
+    the first.
+    """
+
+    code: str
+    number: int
+    script: str
+    line: int | None
+    statement: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoadTotals:
     """The totals of a load.
 
@@ -316,7 +342,8 @@ class LoadTotals:
     opened, by SQLSTATE; ``08001`` is an unreachable server, ``08006`` a lost connection. `busiest_thread` is
     the processor time of the generator's busiest thread as a fraction of its working time. The server's
     processor time is None if its processes are not visible here. `start_late_ns` is how long after its start
-    time the load started; None if it had none.
+    time the load started; None if it had none. `failures` divides `errors` by statement, the most frequent
+    first; it has at most 100 kinds, and is empty for HTTP and in runs of older versions.
     """
 
     outcome: LoadOutcome
@@ -353,6 +380,7 @@ class LoadTotals:
     throttled_ns: int | None = None
     http: HttpTotals | None = None
     start_late_ns: int | None = None
+    failures: tuple[FailureTotals, ...] = ()
 
 
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:

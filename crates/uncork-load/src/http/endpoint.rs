@@ -270,6 +270,7 @@ impl HttpEndpoint {
         let failure = Box::new(Failure {
             code: Kind::Closed.word(),
             message: message.to_owned(),
+            place: None,
         });
         let last = self
             .happened

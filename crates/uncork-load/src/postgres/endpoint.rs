@@ -89,8 +89,12 @@ impl PostgresEndpoint {
         let number = self.connections.len();
         let client = self.share.client(number);
         let sessions = self.driver.script_sessions(client);
-        self.connections
-            .push(Connection::new(number, sessions, self.driver.digest));
+        self.connections.push(Connection::new(
+            number,
+            client,
+            sessions,
+            self.driver.digest,
+        ));
         self.open_connection(number, session)
     }
 
@@ -103,6 +107,7 @@ impl PostgresEndpoint {
         } = session;
         let context = Context {
             program: &self.driver.program,
+            messages: &self.driver.messages,
             registry: self.poller.registry(),
             origin: self.driver.origin,
         };
@@ -176,6 +181,7 @@ impl PostgresEndpoint {
         {
             let context = Context {
                 program: &self.driver.program,
+                messages: &self.driver.messages,
                 registry: self.poller.registry(),
                 origin: self.driver.origin,
             };
@@ -209,6 +215,7 @@ impl PostgresEndpoint {
                 } => {
                     let context = Context {
                         program: &self.driver.program,
+                        messages: &self.driver.messages,
                         registry: self.poller.registry(),
                         origin: self.driver.origin,
                     };
@@ -314,6 +321,7 @@ impl Endpoint for PostgresEndpoint {
         let (connection, local_slot) = (slot / self.depth(), slot % self.depth());
         let context = Context {
             program: &self.driver.program,
+            messages: &self.driver.messages,
             registry: self.poller.registry(),
             origin: self.driver.origin,
         };

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTi
 from uncork.model.results.load import (
     Connections,
     Distribution,
+    FailureFacts,
     GeneratorFacts,
     HttpFacts,
     HttpProtocol,
@@ -237,6 +238,7 @@ def _counts(totals: LoadTotals) -> LoadCounts:
         round_trips=totals.round_trips,
         sent_bytes=totals.sent_bytes,
         received_bytes=totals.received_bytes,
+        failures=tuple(FailureFacts(**asdict(one)) for one in totals.failures),
     )
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "LOAD_RESULT_VERSION",
     "Connections",
     "Distribution",
+    "FailureFacts",
     "GeneratorFacts",
     "HttpFacts",
     "HttpProtocol",
@@ -113,8 +114,23 @@ class LoadSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureFacts:
+    """Transactions that failed in the same statement with the same SQLSTATE; see `FailureTotals`."""
+
+    code: str
+    number: int
+    script: str
+    line: int | None
+    statement: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoadCounts:
-    """Counts, with the identities of `uncork.model.load.LoadTotals`."""
+    """Counts, with the identities of `uncork.model.load.LoadTotals`.
+
+    `failures` divides `errors` by statement, the most frequent first; at most 100 kinds, and none for HTTP.
+    """
 
     started: int
     succeeded: int
@@ -133,6 +149,7 @@ class LoadCounts:
     round_trips: int
     sent_bytes: int
     received_bytes: int
+    failures: tuple[FailureFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
