@@ -258,7 +258,8 @@ def test_failures_are_counted_and_the_clients_go_on(uncork, load):
 
 def test_errors_are_counted_by_statement_and_each_is_printed_if_asked_for(uncork, load):
     script = uncork.write("SELECT 1;\n\\set x 0\nSELECT 2 / :x;\n", "zero.sql")
-    done = load("-f", script, "-b", "se", "-c", 2, "-t", 8, "--random-seed", 3, "--verbose-errors")
+    one = uncork.write("SELECT 1;\n", "one.sql")
+    done = load("-f", one, "-f", script, "-c", 2, "-t", 8, "--random-seed", 3, "--verbose-errors")
     assert done.returncode == 2
     counts = result_of(uncork.runs[0])["counts"]
     divided = next(one for one in counts["failures"] if one["code"] == "22012")
@@ -422,8 +423,33 @@ def test_a_warm_up_is_sent_and_reported_but_not_counted(uncork, load, server, lo
         assert counted == 10 < rows
     else:
         assert 8 <= rows - counted <= 50, "the warm-up has the same rate: 25 on average"
+        assert result["connections"]["opened"] == result["connections"]["most"], "of warm-up and load"
     assert result["settings"]["warmup_ns"] == 500_000_000
     assert "(a warm-up of 500 ms before is not counted)" in (folder / "report.md").read_text()
+
+
+def test_the_warm_up_of_an_open_loop_does_not_change_what_the_load_sends(uncork, load, server):
+    uncork.write("\\set number random(1, 1000000000)\nINSERT INTO sent VALUES (:number);\n", "sent.sql")
+    numbers = []
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        for words in ((), ("--warmup", "0.3")):
+            connection.execute("DROP TABLE IF EXISTS sent")
+            connection.execute("CREATE TABLE sent (number int)")
+            # One connection, so that all random numbers come from one client.
+            open_loop = ("-R", 400, "-c", 1, "--max-clients", 1, "-t", 60, "--random-seed", 5)
+            assert load("-n", "-f", "sent.sql", *open_loop, *words).returncode == 0
+            rows = connection.execute("SELECT number FROM sent ORDER BY ctid").fetchall()
+            numbers.append(rows[-60:])
+    assert len(rows) > 60 and numbers[0] == numbers[1]
+
+
+def test_a_connection_for_each_transaction_names_the_generator_as_the_limit(uncork, load):
+    script = uncork.write("SELECT 1;\n", "one.sql")
+    done = load("-f", script, "-C", "-c", 12, "-T", 1.5, "--warmup", "0.3")
+    assert done.returncode == 0, done.stderr
+    generator = result_of(uncork.runs[0])["generator"]
+    assert generator["limit"] in ("yes", "perhaps")
+    assert "it opens 2 connections at once (2 for each thread), and clients waited" in generator["sentence"]
 
 
 @pytest.mark.parametrize("loop", [(), ("-R", 20)], ids=["closed", "open"])

@@ -71,6 +71,26 @@ pub trait Endpoint {
     /// time, since this endpoint was opened.
     fn now_ns(&self) -> u64;
 
+    /// Whether a slot's connection is open.
+    fn is_open(&self, _slot: usize) -> bool {
+        true
+    }
+
+    /// How many additional connections are being opened.
+    fn growing(&self) -> usize {
+        0
+    }
+
+    /// Let all scripts start anew: with values of their own for the warm-up of an open loop, or with
+    /// those of the measured part, as if nothing had run before.
+    fn restart_scripts(&mut self, _warm_up: bool) {}
+
+    /// How long requests for a connection have waited, added up, because the endpoint was opening
+    /// others.
+    fn opening_wait_ns(&self) -> u64 {
+        0
+    }
+
     /// Report what was counted before there was a recorder, such as the opening of connections.
     fn report(&mut self, _recorder: &mut Recorder) {}
 

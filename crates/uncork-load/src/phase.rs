@@ -15,6 +15,8 @@ pub(crate) struct Phase<'a> {
     pub(crate) weights: &'a [u32],
     /// The next operation's number among those of this process, over all phases.
     pub(crate) next_operation: &'a AtomicU64,
+    /// What is added to the numbers of an open loop's arrivals: a warm-up has numbers of its own.
+    pub(crate) numbers_from: u64,
     /// The number of this phase's first operation among those of this process.
     pub(crate) first_operation: u64,
     /// Why to stop early.
@@ -31,7 +33,7 @@ impl Phase<'_> {
     /// the number of threads of all parts, so that what an arrival sends depends on no other thread.
     /// A skipped arrival keeps its number.
     pub(crate) fn first_number(&self, share: Share) -> u64 {
-        self.first_round(share) * share.threads as u64 + share.thread as u64
+        self.numbers_from + self.first_round(share) * share.threads as u64 + share.thread as u64
     }
 
     /// How many rounds of one operation of each thread have gone before.

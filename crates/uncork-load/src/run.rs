@@ -2,6 +2,7 @@
 
 mod block;
 mod start_time;
+mod warm_up;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +33,7 @@ use crate::{
 };
 
 pub use block::{BlockReport, run_block};
+pub(crate) use warm_up::WARM_UP_SEED;
 
 /// The result of a trial.
 #[derive(Debug)]
@@ -209,6 +211,8 @@ struct Done {
     /// How long it waited for a processor, if measured.
     waited_ns: u64,
     traffic: Traffic,
+    /// How long requests for a connection waited; see [`Endpoint::opening_wait_ns`].
+    opening_wait_ns: u64,
 }
 
 impl<'a> Trial<'a> {
@@ -242,6 +246,7 @@ impl Trial<'_> {
             plan: self.plan,
             weights: &self.weights,
             next_operation: &self.next_operation,
+            numbers_from: 0,
             first_operation,
             stop_signal: &self.stop_signal,
             board: board.map(|_| self.board),
@@ -306,55 +311,6 @@ impl Trial<'_> {
         let mut report = self.report(totals.clone(), &self.recorder(true));
         report.totals.connect_errors = totals.connect_errors;
         Ok(report)
-    }
-
-    /// Run the warm-up. No thread continues before all are done.
-    fn warm_up<E: Endpoint + Send>(
-        &self,
-        threads: &mut [Thread<E>],
-    ) -> Result<Recorder, LoadError> {
-        let mut recorder = self.recorder(false);
-        if self.plan.warmup_operations > 0 || self.plan.warmup_ns > 0 {
-            let stop = if self.plan.warmup_ns > 0 {
-                Stop::DurationNs(self.plan.warmup_ns)
-            } else {
-                Stop::Operations(self.plan.warmup_operations)
-            };
-            let phase = &self.phase(0, stop, None);
-            let recorders = thread::scope(|scope| {
-                let handles: Vec<_> = threads
-                    .iter_mut()
-                    .map(|thread| {
-                        scope.spawn(move || {
-                            pin_thread(self.plan.pin_cpu)?;
-                            let mut recorder = self.recorder(false);
-                            let context = WorkerContext {
-                                share: thread.share,
-                                endpoint: &mut thread.endpoint,
-                                choice: &mut thread.choice,
-                                arrivals: None,
-                                log: None,
-                                reservations: None,
-                            };
-                            work(phase, context, &mut recorder)?;
-                            Ok(recorder)
-                        })
-                    })
-                    .collect();
-                handles
-                    .into_iter()
-                    .map(|handle| join(handle)?)
-                    .collect::<Result<Vec<_>, LoadError>>()
-            })?;
-            for one in &recorders {
-                recorder.merge(one);
-            }
-        }
-        if self.plan.warmup_ns == 0 {
-            let warmup = self.plan.part.share(self.plan.warmup_operations);
-            self.next_operation.store(warmup, Ordering::Relaxed);
-        }
-        Ok(recorder)
     }
 
     /// Run the measured operations, between two readings of the server's resource use.
@@ -424,6 +380,7 @@ impl Trial<'_> {
             totals.client_user_ns += share.user_ns;
             totals.client_system_ns += share.system_ns;
             totals.busiest_thread = totals.busiest_thread.max(share.busy());
+            totals.opening_wait_ns += share.opening_wait_ns;
             totals.sent_bytes += share.traffic.sent_bytes;
             totals.received_bytes += share.traffic.received_bytes;
         }
@@ -464,6 +421,7 @@ impl Trial<'_> {
         };
         let start_late_ns = start_time::wait(self.plan.part.start_at_ns, &self.stop_signal);
         let traffic = thread.endpoint.traffic();
+        let opening_wait_ns = thread.endpoint.opening_wait_ns();
         let (user_ns, system_ns) = thread_cpu();
         let context = WorkerContext {
             share,
@@ -482,6 +440,7 @@ impl Trial<'_> {
             user_ns: user_end_ns.saturating_sub(user_ns),
             system_ns: system_end_ns.saturating_sub(system_ns),
             waited_ns: 0,
+            opening_wait_ns: thread.endpoint.opening_wait_ns() - opening_wait_ns,
             traffic: Traffic {
                 sent_bytes: traffic_end.sent_bytes - traffic.sent_bytes,
                 received_bytes: traffic_end.received_bytes - traffic.received_bytes,

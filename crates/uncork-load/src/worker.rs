@@ -63,7 +63,17 @@ pub(crate) fn work<E: Endpoint>(
     context: WorkerContext<'_, E>,
     recorder: &mut Recorder,
 ) -> Result<u64, LoadError> {
-    let slots = context.endpoint.slots();
+    let slots: Vec<Slot> = (0..context.endpoint.slots())
+        .map(|slot| Slot {
+            state: if context.endpoint.is_open(slot) {
+                State::Idle
+            } else {
+                State::Closed
+            },
+            ..Slot::default()
+        })
+        .collect();
+    let closed = slots.iter().filter(|slot| slot.is_closed()).count();
     let start_ns = context.endpoint.now_ns();
     let deadline_ns = phase.plan.deadline_ns.saturating_sub(start_ns);
     let mut worker = Worker {
@@ -74,11 +84,11 @@ pub(crate) fn work<E: Endpoint>(
         first_number: phase.first_number(context.share),
         local_thread: context.share.thread % phase.plan.effective_threads(),
         start_monotonic_ns: phase.stop_signal.needs_lease().then(monotonic_ns),
-        slots: vec![Slot::default(); slots],
+        slots,
         idle: Vec::new(),
         free: 0,
         busy: 0,
-        closed: 0,
+        closed,
         without_ns: start_ns,
         open_loop: None,
         share: context.share,
@@ -92,6 +102,9 @@ pub(crate) fn work<E: Endpoint>(
     worker.open_loop = context
         .arrivals
         .map(|arrivals| OpenLoop::new(arrivals, worker.share, phase.plan, phase.stop));
+    if let Some(open_loop) = &mut worker.open_loop {
+        open_loop.growing = worker.endpoint.growing() * phase.plan.pipeline_depth;
+    }
     worker.run();
     let elapsed_ns = worker.endpoint.now_ns() - start_ns;
     worker.give_up();
@@ -149,6 +162,12 @@ struct Slot {
     pause_ns: u64,
 }
 
+impl Slot {
+    fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 enum State {
     Closed,
@@ -168,13 +187,16 @@ struct Operation {
 
 impl<E: Endpoint> Worker<'_, E> {
     fn run(&mut self) {
-        let open = self.slots.len();
+        let slots = 0..self.slots.len();
+        let open: Vec<usize> = slots
+            .filter(|&slot| !self.slots[slot].is_closed())
+            .collect();
         self.recorder.most = self.endpoint.connections().most;
         if self.open_loop.is_some() {
-            self.idle.extend((0..open).rev());
-            self.free = open;
+            self.idle.extend(open.iter().rev());
+            self.free = open.len();
         } else {
-            for slot in 0..open {
+            for slot in open {
                 self.start(slot, self.start_ns);
             }
         }
@@ -366,7 +388,8 @@ impl<E: Endpoint> Worker<'_, E> {
             return;
         };
         let waiting = usize::try_from(open_loop.backlog()).unwrap_or(usize::MAX);
-        let wanted = waiting.min(open_loop.most.saturating_sub(self.slots.len()));
+        let room = open_loop.most.saturating_sub(self.slots.len());
+        let wanted = waiting.min(room);
         while open_loop.growing < wanted {
             open_loop.growing += depth;
             self.endpoint.grow();

@@ -87,7 +87,8 @@ pub struct LoadPlan {
     /// How many operations run before measuring, in total over all clients, in a closed loop.
     #[serde(default)]
     pub warmup_operations: u64,
-    /// How long operations run before measuring, in a closed loop; instead of their number.
+    /// How long operations run before measuring; instead of their number. In an open loop they arrive
+    /// at the same rate, and have numbers and values of their own.
     #[serde(default)]
     pub warmup_ns: u64,
     /// When the measured part ends.

@@ -105,6 +105,9 @@ pub struct Totals {
     pub throttled_ns: Option<u64>,
     /// The counts of an HTTP load only.
     pub http: Option<HttpTotals>,
+    /// How long requests for a connection waited because the load's helper threads were opening
+    /// others, added up over the clients, in the measured part.
+    pub opening_wait_ns: u64,
     /// How long after its start time the last thread started; `None` without a start time.
     pub start_late_ns: Option<u64>,
 }

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
@@ -130,8 +131,10 @@ type Answer<'py> = (
 /// `progress` is called from this thread with JSON, and with the table of the intervals since the
 /// last call if the plan's part has reservations: both outlive a process that is killed. `messages` is
 /// called with a list of lines, as the plan's verbosity requires, and the number of those left out.
+/// `stopped` is called several times a second; once it returns true, the trial ends as by Ctrl-C: only
+/// the main thread receives that.
 #[pyfunction]
-#[pyo3(signature = (plan, parameters, progress=None, lease=None, messages=None))]
+#[pyo3(signature = (plan, parameters, progress=None, lease=None, messages=None, stopped=None))]
 fn run_load<'py>(
     py: Python<'py>,
     plan: &[u8],
@@ -139,6 +142,7 @@ fn run_load<'py>(
     progress: Option<&Bound<'py, PyAny>>,
     lease: Option<&Lease>,
     messages: Option<&Bound<'py, PyAny>>,
+    stopped: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Answer<'py>> {
     let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
     let parameters = tables::parameters(parameters)?;
@@ -157,6 +161,11 @@ fn run_load<'py>(
         .then(|| scripts.collect::<Vec<_>>());
     let written = Cell::new(Instant::now());
     let check = || {
+        if let Some(stopped) = stopped
+            && stopped.call0()?.is_truthy()?
+        {
+            return Err(PyKeyboardInterrupt::new_err(()));
+        }
         if let Some(messages) = messages
             && written.get().elapsed() >= MESSAGES_EVERY
         {

@@ -36,7 +36,7 @@ __all__ = [
 _SUMMED: Final = (
     *("started", "succeeded", "failed", "skipped", "unsent", "late", "retried", "rows", "statements"),
     *("round_trips", "client_user_ns", "client_system_ns", "sent_bytes", "received_bytes"),
-    *("connections_opened", "connections_lost", "connections_most", "connect_sum_ns"),
+    *("connections_opened", "connections_lost", "connections_most", "connect_sum_ns", "opening_wait_ns"),
 )
 _MOST_FAILURES: Final = 100
 """Kinds of failures that are kept, as the core does."""

@@ -12,7 +12,6 @@ import pyarrow as pa
 from uncork import _native
 from uncork.load.parts import Lease, part_deadline_ns, part_plan
 from uncork.load.sampler import sampler_plan, system_series, trial_watch
-from uncork.load.warmup import after_warm_up
 from uncork.model.load import (
     Arrivals,
     FailureTotals,
@@ -73,21 +72,19 @@ def run_load(
     progress: Callable[[LoadProgress], None] | None = None,
     lease: Lease | None = None,
     messages: Messages | None = None,
+    stopped: Callable[[], bool] | None = None,
 ) -> LoadMeasurement:
     """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
     `pid` is the postmaster's, if its processor time can be read here. `progress` is called in its own thread,
     every `spec.progress_s` seconds, by default every second, but not during the warm-up. A part of a load
     with a lease ends unless `lease` is renewed. `messages` receives the lines that `spec.verbosity` asks for.
+    Once `stopped` returns true, the load ends as by Ctrl-C, which only the main thread receives.
 
     Raises:
         LoadError: if a script is invalid; then nothing was sent.
     """
-
-    def send(one: LoadSpec, show: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
-        return run_plan(load_plan(one, connection, pid=pid), show, lease, messages)
-
-    return after_warm_up(spec, send, progress)
+    return run_plan(load_plan(spec, connection, pid=pid), progress, lease, messages, stopped)
 
 
 def run_plan(
@@ -95,13 +92,14 @@ def run_plan(
     progress: Callable[[LoadProgress], None] | None,
     lease: Lease | None = None,
     messages: Messages | None = None,
+    stopped: Callable[[], bool] | None = None,
 ) -> LoadMeasurement:
     """Run a plan in the core's format; see `run_load`."""
     report = None if progress is None else lambda data, series: progress(_progress(data, series))
     if report is not None and not plan["progress_intervals"]:
         plan = {**plan, "progress_intervals": 1}
     totals, times, series, statuses, system = _native.run_load(
-        json.dumps(plan).encode(), pa.table({}), report, lease, messages
+        json.dumps(plan).encode(), pa.table({}), report, lease, messages, stopped
     )
     tables = (pa.table(table).to_pylist() for table in (times, series, statuses))
     measured = measurement(json.loads(totals), *tables)

@@ -100,6 +100,8 @@ class LoadPart:
     soon as possible. `end_after_ns` ends the part that long after its start, whatever is still in flight.
     With a `lease`, the part ends unless the lease is renewed: by changes of this file, or by lines from
     standard input (``-``). `reservations` is a file for counts that outlive a killed process.
+    `clock_offset_ns` is by how much the wall clock is ahead of the monotonic one; None is as it is when the
+    load begins.
     """
 
     number: int = 1
@@ -108,6 +110,7 @@ class LoadPart:
     end_after_ns: int | None = None
     lease: str | None = None
     reservations: str | None = None
+    clock_offset_ns: int | None = None
 
     @property
     def name(self) -> str:
@@ -343,7 +346,8 @@ class LoadTotals:
     the processor time of the generator's busiest thread as a fraction of its working time. The server's
     processor time is None if its processes are not visible here. `start_late_ns` is how long after its start
     time the load started; None if it had none. `failures` divides `errors` by statement, the most frequent
-    first; it has at most 100 kinds, and is empty for HTTP and in runs of older versions.
+    first; it has at most 100 kinds, and is empty for HTTP and in runs of older versions. `opening_wait_ns` is
+    how long clients waited, added up, because the generator was opening other connections.
     """
 
     outcome: LoadOutcome
@@ -381,6 +385,7 @@ class LoadTotals:
     http: HttpTotals | None = None
     start_late_ns: int | None = None
     failures: tuple[FailureTotals, ...] = ()
+    opening_wait_ns: int = 0
 
 
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:

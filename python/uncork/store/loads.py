@@ -112,8 +112,9 @@ def _totals(row: dict[str, Any]) -> LoadTotals:
     counted = {name: json.loads(row[name]) for name in _COUNTED}
     # Runs of older versions do not have these columns.
     http, failures = row.get("http"), row.get("failures")
-    nested = {
+    nested: dict[str, Any] = {
         "http": None if http is None else http_totals(json.loads(http)),
         "failures": tuple(FailureTotals(**one) for one in json.loads(failures or "[]")),
     }
+    nested["opening_wait_ns"] = row.get("opening_wait_ns") or 0
     return LoadTotals(**{**row, **counted, **nested, "outcome": LoadOutcome(row["outcome"])})

@@ -549,6 +549,10 @@ impl Endpoint for HttpEndpoint {
         self.planned.push(Reverse((not_before_ns, connection)));
     }
 
+    fn growing(&self) -> usize {
+        self.connections.len() - self.by_place.len() - self.spare.len()
+    }
+
     fn grow(&mut self) {
         let connection = self.spare.pop().unwrap_or_else(|| {
             let connection = self.connections.len();

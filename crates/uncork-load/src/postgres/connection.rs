@@ -226,6 +226,13 @@ impl Connection {
         }
     }
 
+    /// Let the scripts start with other variables and random numbers. Nothing is under way.
+    pub(crate) fn restart(&mut self, sessions: Vec<Session>) {
+        for (slot, variables) in self.slots.iter_mut().zip(sessions) {
+            slot.variables = variables;
+        }
+    }
+
     /// The socket is readable or writable again.
     pub(crate) fn woken(&mut self, closing: bool) {
         self.drained = false;

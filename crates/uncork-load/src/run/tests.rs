@@ -123,7 +123,10 @@ fn only_a_client_that_aborts_ends_a_trial_early() {
     };
     // The declared failures are serialization failures, after which a client continues.
     let conflicts = with(r#", "fail_every": 3"#);
-    assert_eq!((conflicts.outcome, conflicts.started), (Outcome::Complete, 50));
+    assert_eq!(
+        (conflicts.outcome, conflicts.started),
+        (Outcome::Complete, 50)
+    );
     assert_eq!(conflicts.failures[0].code, "40001");
     assert_eq!(
         conflicts.failures.iter().map(|one| one.number).sum::<u64>(),

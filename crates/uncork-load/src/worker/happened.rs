@@ -129,6 +129,11 @@ impl<E: Endpoint> Worker<'_, E> {
             return;
         }
         self.abort(slot, failure);
+        if self.slots[slot].is_closed() {
+            // It was lost at the end of the phase before, which did not open it again.
+            self.endpoint.reopen(slot, at_ns);
+            return;
+        }
         let pause_ns = self.slots[slot].pause_ns;
         self.close(slot, at_ns + pause_ns);
     }

@@ -310,6 +310,7 @@ def _verdict(
         latency_p99_ns=None if operation is None else operation.p99_ns,
         service_p99_ns=None if service is None else service.p99_ns,
         lateness=lateness,
+        opening_wait_ns=totals.opening_wait_ns,
     )
     return generator_verdict(load)
 

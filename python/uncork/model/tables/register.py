@@ -252,6 +252,7 @@ LOAD_TOTALS = Table(
         Column(
             "failures", "text", "", "failed operations by statement and SQLSTATE, with a message, as JSON"
         ),
+        Column("opening_wait_ns", "integer", "ns", "time that clients waited for other connections to open"),
     ),
 )
 

@@ -247,7 +247,15 @@ class LoadSession:
         note_warm_up(spec.warmup_ns, notify)
         try:
             shown = logged(self.folder, progress)
-            return run_load(spec, connection, pid=pid, progress=shown, lease=lease, messages=messages)
+            return run_load(
+                spec,
+                connection,
+                pid=pid,
+                progress=shown,
+                lease=lease,
+                messages=messages,
+                stopped=None if control is None else control.stopped,
+            )
         except LoadError as error:
             raise UsageError(str(error)) from error
 
