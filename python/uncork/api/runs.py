@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from uncork.model.results.service import ServiceResult
     from uncork.model.results.stacks import StackResult
     from uncork.model.results.sweep import SweepResult
+    from uncork.model.results.together import TogetherResult
     from uncork.model.stored_run import StoredRun
     from uncork.workbench.documents.run_document import RunDocument, StoredResult
 
@@ -49,6 +50,7 @@ __all__ = [
     "Run",
     "Runs",
     "SweepRun",
+    "TogetherRun",
     "open_folder",
 ]
 
@@ -71,7 +73,7 @@ class Run(Shown):
 
     @property
     def kind(self) -> str:
-        """The kind of run: experiment, load, sweep, log, database, cpu, service, import, guard or cure."""
+        """The kind of run, such as experiment, load or log."""
         return self._manifest.kind
 
     @property
@@ -455,6 +457,22 @@ class CureRun(Run):
         return self.result.chosen
 
 
+class TogetherRun(Run):
+    """Loads that started at the same instant; each is in `result.loads`."""
+
+    @cached_property
+    def result(self) -> TogetherResult:
+        """The result with everything that the report shows, as typed values."""
+        from uncork.workbench.documents.together import read_together  # noqa: PLC0415 -- as above
+
+        return read_together(self.folder)
+
+    @property
+    def answer(self) -> str:
+        """The first sentences of the report."""
+        return self.result.answer
+
+
 _SHOWN: Final = 30
 _KINDS: Final[dict[str, type[Run]]] = {
     "experiment": ExperimentRun,
@@ -467,6 +485,7 @@ _KINDS: Final[dict[str, type[Run]]] = {
     "import": ImportedRun,
     "guard": GuardRun,
     "cure": CureRun,
+    "together": TogetherRun,
 }
 
 

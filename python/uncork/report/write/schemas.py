@@ -19,6 +19,7 @@ from uncork.model.results.run_comparison import RUN_COMPARISON_VERSION, RunCompa
 from uncork.model.results.service import SERVICE_RESULT_VERSION, ServiceResult
 from uncork.model.results.stacks import STACK_RESULT_VERSION, StackResult
 from uncork.model.results.sweep import SWEEP_RESULT_VERSION, SweepResult
+from uncork.model.results.together import TOGETHER_VERSION, TogetherResult
 from uncork.report.write.json_document import schema_of
 
 __all__ = ["RESULTS", "result_schema"]
@@ -26,6 +27,7 @@ __all__ = ["RESULTS", "result_schema"]
 RESULTS: Final[dict[str, tuple[type, str]]] = {
     "report": (RunResult, f"uncork report, version {RESULT_VERSION}"),
     "load-result": (LoadResult, f"uncork load, version {LOAD_RESULT_VERSION}"),
+    "together-result": (TogetherResult, f"uncork load together, version {TOGETHER_VERSION}"),
     "sweep-result": (SweepResult, f"uncork sweep, version {SWEEP_RESULT_VERSION}"),
     "log-result": (LogResult, f"uncork log, version {LOG_RESULT_VERSION}"),
     "database-result": (DatabaseResult, f"uncork database, version {DATABASE_RESULT_VERSION}"),

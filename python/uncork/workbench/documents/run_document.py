@@ -24,6 +24,7 @@ from uncork.model.results.run_comparison import RunComparison
 from uncork.model.results.service import ServiceResult
 from uncork.model.results.stacks import StackResult
 from uncork.model.results.sweep import SweepResult
+from uncork.model.results.together import TogetherResult
 from uncork.report.blocks import Document
 from uncork.report.log.comparison import answer_log_comparison, build_log_comparison_document
 from uncork.report.runs.comparison import build_runs_document
@@ -59,6 +60,7 @@ StoredResult = (
     | RunFigures
     | GuardResult
     | CureResult
+    | TogetherResult
 )
 """The result of a run, by its kind."""
 ComparedResult = RunComparison | LogComparison | StackResult
