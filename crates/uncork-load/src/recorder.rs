@@ -4,6 +4,8 @@
 //! `started = succeeded + failed`; the operations' `executions = started` and `errors = failed`;
 //! every histogram holds `executions - errors` values; the series adds up to the totals.
 
+mod failures;
+
 use std::collections::BTreeMap;
 
 use uncork_model::{
@@ -12,8 +14,8 @@ use uncork_model::{
 };
 
 use crate::board::{Board, IntervalShare, ScriptShare};
-use crate::failures::Failures;
 use crate::{Answers, Digest, Failure, Measure};
+use failures::Failures;
 
 /// The scripts and statements of a load.
 #[derive(Debug, Clone, Default)]

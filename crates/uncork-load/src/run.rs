@@ -1,6 +1,7 @@
 //! A whole trial: connect, prepare, warm up, wait for all threads, measure, close.
 
 mod block;
+mod messages;
 mod start_time;
 mod warm_up;
 
@@ -28,11 +29,12 @@ use crate::stop_signal::StopSignal;
 use crate::thread_cpu::thread_cpu;
 use crate::worker::{WorkerContext, work};
 use crate::{
-    Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, Lease, LoadError, Messages,
-    PostgresDriver, Recorder, Share, Traffic,
+    Driver, Endpoint, FakeDriver, HttpDriver, Interrupt, Lease, LoadError, PostgresDriver,
+    Recorder, Share, Traffic,
 };
 
 pub use block::{BlockReport, run_block};
+pub use messages::Messages;
 pub(crate) use warm_up::WARM_UP_SEED;
 
 /// The result of a trial.

@@ -11,6 +11,7 @@ mod part;
 mod plan;
 mod sampler;
 mod totals;
+mod verbosity;
 
 pub use block::{BlockPlan, SlicePlan, SliceRow};
 pub use connection::{ChannelBinding, Connection, Password, SslMode, SslNegotiation};
@@ -23,7 +24,6 @@ pub use part::PartPlan;
 pub use plan::{
     ArrivalPlan, Batch, BatchForm, DigestMode, DriverKind, Fake, LoadPlan, LogPlan, OnLost,
     PLAN_VERSION, PlanError, Prepare, Protocol, ScriptOrder, ScriptPlan, Statement, Stop,
-    Verbosity,
 };
 pub use sampler::{SamplerPlan, Watch};
 pub use totals::{
@@ -31,3 +31,4 @@ pub use totals::{
     RequestTotals, SeriesRow, ServerCpu, Stalls, StatementKind, StatementSummary, StatusRow,
     Totals,
 };
+pub use verbosity::Verbosity;

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::{Connection, HttpPlan, PartPlan, RequestPlan, SamplerPlan};
+use crate::{Connection, HttpPlan, PartPlan, RequestPlan, SamplerPlan, Verbosity};
 
-/// The version of the plan's schema. Raised when a field is added, removed or changes its meaning;
-/// the Python package refuses a core with another version.
+/// The version of the plan's schema; the Python package refuses a core with another version.
 pub const PLAN_VERSION: u32 = 9;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
@@ -27,7 +26,7 @@ pub enum PlanError {
 #[serde(deny_unknown_fields)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is an option of its own, and the plan's JSON says yes or no"
+    reason = "each is an option of its own"
 )]
 pub struct LoadPlan {
     /// Where to connect; only with `driver = "postgres"`.
@@ -87,8 +86,7 @@ pub struct LoadPlan {
     /// How many operations run before measuring, in total over all clients, in a closed loop.
     #[serde(default)]
     pub warmup_operations: u64,
-    /// How long operations run before measuring; instead of their number. In an open loop they arrive
-    /// at the same rate, and have numbers and values of their own.
+    /// How long operations run before measuring, instead of their number; in an open loop, as they arrive.
     #[serde(default)]
     pub warmup_ns: u64,
     /// When the measured part ends.
@@ -130,8 +128,7 @@ pub struct LoadPlan {
     /// Whether the trial ends early if nothing succeeds.
     #[serde(default)]
     pub give_up: bool,
-    /// Whether the trial ends at the first client that aborts: its operation fails except by a
-    /// serialization failure or a deadlock, or its connection is lost or cannot be opened.
+    /// Whether the trial ends at the first client that aborts, as by pgbench's `--exit-on-abort`.
     #[serde(default)]
     pub exit_on_abort: bool,
     /// Which lines the trial writes about single errors and statements.
@@ -140,19 +137,6 @@ pub struct LoadPlan {
     /// This process's part of the load.
     #[serde(default)]
     pub part: PartPlan,
-}
-
-/// Which lines a trial writes for a person who watches it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verbosity {
-    /// None.
-    #[default]
-    Quiet,
-    /// One for each error and each retry.
-    Errors,
-    /// Also one for each step of an operation: what is sent, and that it was answered.
-    Steps,
 }
 
 fn one() -> usize {

@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from uncork.model.results.experiment import Comparison, NoiseFloor, RunResult
     from uncork.model.results.figure import RunFigures
     from uncork.model.results.guard import GateCheck, GuardResult
-    from uncork.model.results.load import LoadResult
+    from uncork.model.results.load import LoadResult, TogetherResult
     from uncork.model.results.log import LogResult
     from uncork.model.results.service import ServiceResult
     from uncork.model.results.stacks import StackResult
     from uncork.model.results.sweep import SweepResult
-    from uncork.model.results.together import TogetherResult
     from uncork.model.stored_run import StoredRun
     from uncork.workbench.documents.run_document import RunDocument, StoredResult
 

@@ -10,7 +10,7 @@ import pytest
 
 from fakes.http_results import http_result
 from fakes.load_results import closed_result, open_result
-from uncork.model.results.together import LoadOfTogether, TogetherResult, TogetherRunFacts
+from uncork.model.results.load import LoadOfTogether, TogetherResult, TogetherRunFacts
 from uncork.report.load.together import answer_together, build_together_document
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from uncork.analysis.load.result import build_load_result
 from uncork.errors import StoreError
-from uncork.model.results.together import LoadOfTogether, TogetherResult, TogetherRunFacts
+from uncork.model.results.load import LoadOfTogether, TogetherResult, TogetherRunFacts
 from uncork.store.layout import part_of, read_manifest
 
 __all__ = ["build_together_result"]

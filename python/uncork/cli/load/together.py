@@ -26,14 +26,13 @@ from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
 from uncork.model.redaction import shell_command, without_secrets
-from uncork.model.results.together import TogetherResult
+from uncork.model.results.load import TogetherResult
 from uncork.requests.http import read_http
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import HttpJob, LoadJob, TablesJob
 from uncork.requests.sql import read_request
 from uncork.requests.sql_options import SqlOptions
-from uncork.requests.together import check_together, named_loads, together_job
-from uncork.requests.together_options import TogetherOptions
+from uncork.requests.together_options import TogetherOptions, check_together, named_loads, together_job
 from uncork.workbench.documents.kinds import Kind, kind_named
 from uncork.workbench.event_words import progress_line
 from uncork.workbench.load.sql import sql_files

@@ -15,6 +15,7 @@ from uncork.model.system import SystemUse
 
 __all__ = [
     "LOAD_RESULT_VERSION",
+    "TOGETHER_VERSION",
     "Connections",
     "Distribution",
     "FailureFacts",
@@ -22,6 +23,7 @@ __all__ = [
     "HttpFacts",
     "HttpProtocol",
     "LoadCounts",
+    "LoadOfTogether",
     "LoadResult",
     "LoadRunFacts",
     "LoadSettings",
@@ -31,6 +33,8 @@ __all__ = [
     "ScriptFacts",
     "SecondFacts",
     "StatementFacts",
+    "TogetherResult",
+    "TogetherRunFacts",
 ]
 
 HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/2 or HTTP/1.1"]
@@ -371,3 +375,43 @@ class LoadResult:
     database: str | None = None
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION
+
+
+TOGETHER_VERSION = 1
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherRunFacts:
+    """Which run this is and how it went; `reproduce` is the command that repeats it."""
+
+    id: str
+    status: str
+    started_at: str
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOfTogether:
+    """One of the loads, with the report that it would have alone. `name` is ``sql``, ``http-2``, ..."""
+
+    name: str
+    load: LoadResult
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherResult:
+    """Everything in a report on loads that started together.
+
+    All seconds count from the same instant. `apart_ns` is how long after the first load the last one started.
+    `answer` is the first sentence a reader sees; `warnings` are one sentence each.
+    """
+
+    run: TogetherRunFacts
+    answer: str
+    warnings: tuple[str, ...]
+    apart_ns: int
+    loads: tuple[LoadOfTogether, ...]
+    kind: Literal["together"] = "together"
+    version: int = TOGETHER_VERSION

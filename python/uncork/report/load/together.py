@@ -9,8 +9,7 @@ from typing import Final
 from rich.console import Console
 
 from uncork.model.load import LoadOutcome
-from uncork.model.results.load import LoadResult
-from uncork.model.results.together import LoadOfTogether, TogetherResult
+from uncork.model.results.load import LoadOfTogether, LoadResult, TogetherResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Block, Code, Column, Document, Legend, Line, LineChart, Section, Table, Value
 from uncork.report.headline import capital, fitting

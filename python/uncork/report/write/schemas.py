@@ -12,14 +12,13 @@ from uncork.model.results.experiment import RESULT_VERSION, RunResult
 from uncork.model.results.figure import RunFigures
 from uncork.model.results.guard import GUARD_VERSION, GuardResult
 from uncork.model.results.history import HISTORY_VERSION, History
-from uncork.model.results.load import LOAD_RESULT_VERSION, LoadResult
+from uncork.model.results.load import LOAD_RESULT_VERSION, TOGETHER_VERSION, LoadResult, TogetherResult
 from uncork.model.results.log import LOG_RESULT_VERSION, LogResult
 from uncork.model.results.log_comparison import LOG_COMPARISON_VERSION, LogComparison
 from uncork.model.results.run_comparison import RUN_COMPARISON_VERSION, RunComparison
 from uncork.model.results.service import SERVICE_RESULT_VERSION, ServiceResult
 from uncork.model.results.stacks import STACK_RESULT_VERSION, StackResult
 from uncork.model.results.sweep import SWEEP_RESULT_VERSION, SweepResult
-from uncork.model.results.together import TOGETHER_VERSION, TogetherResult
 from uncork.report.write.json_document import schema_of
 
 __all__ = ["RESULTS", "result_schema"]

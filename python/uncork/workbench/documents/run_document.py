@@ -17,14 +17,13 @@ from uncork.model.results.experiment import RunResult
 from uncork.model.results.figure import RunFigures
 from uncork.model.results.guard import GuardResult
 from uncork.model.results.history import History
-from uncork.model.results.load import LoadResult
+from uncork.model.results.load import LoadResult, TogetherResult
 from uncork.model.results.log import LogResult
 from uncork.model.results.log_comparison import LogComparison
 from uncork.model.results.run_comparison import RunComparison
 from uncork.model.results.service import ServiceResult
 from uncork.model.results.stacks import StackResult
 from uncork.model.results.sweep import SweepResult
-from uncork.model.results.together import TogetherResult
 from uncork.report.blocks import Document
 from uncork.report.log.comparison import answer_log_comparison, build_log_comparison_document
 from uncork.report.runs.comparison import build_runs_document

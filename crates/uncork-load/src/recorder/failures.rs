@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use uncork_model::FailureTotals;
 
+use super::Shape;
 use crate::Failure;
-use crate::recorder::Shape;
 
 /// How many kinds of failures have a count of their own. The counts by code hold all of them.
 const MOST_KINDS: usize = 100;
