@@ -72,6 +72,8 @@ def run_load(
     parameters: _ArrowTable,
     progress: Callable[[bytes, _ArrowTable | None], object] | None = None,
     lease: Lease | None = None,
+    messages: Callable[[list[str], int], object] | None = None,
+    stopped: Callable[[], bool] | None = None,
 ) -> tuple[bytes, _ArrowTable, _ArrowTable, _ArrowTable, tuple[bytes, dict[str, _ArrowTable]] | None]:
     """Carry out one trial; return totals as JSON, three tables, and what was sampled.
 
@@ -79,7 +81,9 @@ def run_load(
     and a table of nullable texts. `progress` is called, at most a few times a second and never by the threads
     that send, with JSON that says how the trial goes, and with a
     table of the intervals since the last call if the plan's part has reservations. A plan with a lease ends
-    unless `lease` is renewed.
+    unless `lease` is renewed. `messages` is called, four times a second at most, with lines about single
+    errors and statements as the plan's verbosity requires, and with the number of lines left out. `stopped`
+    is called several times a second; once it returns true, the trial ends as by Ctrl-C.
 
     Raises `ConnectError` when the server cannot be reached or refuses us, and `LoadError` when the plan is
     wrong or a statement cannot be prepared. Errors of statements are results.

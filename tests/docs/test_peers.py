@@ -62,7 +62,7 @@ def test_every_command_is_a_verb_with_its_options():
         verb = tuple(words[:2]) if tuple(words[:2]) in known else tuple(words[:1])
         assert verb in known, f"row {number}: {command}"
         options = {option for parameter in known[verb].params for option in parameter.opts} | {"--help"}
-        used = {word.partition("=")[0] for word in words if re.match(r"--?[A-Za-z]", word)}
+        used = {word.partition("=")[0] for word in words if re.match(r"--?[A-Za-z][^ ]*$", word)}
         assert used <= options, f"row {number}: {command}: {used - options}"
         seen += 1
     assert seen > ABILITIES - 5

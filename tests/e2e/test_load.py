@@ -256,6 +256,53 @@ def test_failures_are_counted_and_the_clients_go_on(uncork, load):
     assert "division by zero" in result["counts"]["first_error"]
 
 
+def test_errors_are_counted_by_statement_and_each_is_printed_if_asked_for(uncork, load):
+    script = uncork.write("SELECT 1;\n\\set x 0\nSELECT 2 / :x;\n", "zero.sql")
+    one = uncork.write("SELECT 1;\n", "one.sql")
+    done = load("-f", one, "-f", script, "-c", 2, "-t", 8, "--random-seed", 3, "--verbose-errors")
+    assert done.returncode == 2
+    counts = result_of(uncork.runs[0])["counts"]
+    divided = next(one for one in counts["failures"] if one["code"] == "22012")
+    assert (divided["line"], divided["statement"]) == (3, "SELECT 2 / :x;")
+    assert divided["message"].endswith("zero.sql:3: division by zero")
+    assert {one["code"]: one["number"] for one in counts["failures"]} == counts["errors"]
+    assert "Errors by SQLSTATE and statement" in done.stdout and "SELECT 2 / :x;" in done.stdout
+    lines = re.findall(r"client [01] got an error in command 2 \(SQL\) of script 1; (.*)", done.stderr)
+    assert len(lines) == divided["number"] > 0
+    assert all("division by zero (SQLSTATE 22012)" in line for line in lines)
+
+
+def test_a_load_ends_at_the_first_client_that_aborts(uncork, load):
+    script = uncork.write("\\set x random(0, 9)\nSELECT 1 / :x;\n", "tenth.sql")
+    done = load("-f", script, "-c", 2, "-j", 2, "-T", 600, "--random-seed", 3, "--exit-on-abort")
+    assert done.returncode == 2
+    assert done.stdout.startswith("Ended by an aborted client after ")
+    result = result_of(uncork.runs[0])
+    assert result["run"]["outcome"] == "client aborted"
+    assert re.fullmatch(
+        r"client [01] aborted: .*tenth.sql:2: division by zero \(SQLSTATE 22012\)", result["run"]["message"]
+    )
+    assert 1 <= result["counts"]["failed"] <= 2 and result["counts"]["succeeded"] > 0
+    good = uncork.write("SELECT 1;\n", "one.sql")
+    assert load("-f", good, "-t", 5, "--exit-on-abort").returncode == 0
+
+
+def test_debugging_output_has_each_command_and_is_bounded(uncork, load):
+    script = uncork.write("\\set x 7\nSELECT :x + 1;\n", "seven.sql")
+    done = load("-f", script, "-t", 1, "--debug")
+    assert done.returncode == 0
+    assert [line for line in done.stderr.splitlines() if line.startswith("client ")] == [
+        f'client 0 executing script "{script}"',
+        "client 0 executing \\set x",
+        "client 0 sending SELECT 7 + 1;",
+        "client 0 receiving 1 rows",
+    ]
+    done = load("-f", script, "-t", 20000, "--debug")
+    assert done.returncode == 0
+    left_out = sum(int(number) for number in re.findall(r"\((\d+) lines left out", done.stderr))
+    assert done.stderr.count("client 0 ") + left_out == 4 * 20000
+
+
 def test_a_server_out_of_reach_is_a_result(uncork):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -376,8 +423,33 @@ def test_a_warm_up_is_sent_and_reported_but_not_counted(uncork, load, server, lo
         assert counted == 10 < rows
     else:
         assert 8 <= rows - counted <= 50, "the warm-up has the same rate: 25 on average"
+        assert result["connections"]["opened"] == result["connections"]["most"], "of warm-up and load"
     assert result["settings"]["warmup_ns"] == 500_000_000
     assert "(a warm-up of 500 ms before is not counted)" in (folder / "report.md").read_text()
+
+
+def test_the_warm_up_of_an_open_loop_does_not_change_what_the_load_sends(uncork, load, server):
+    uncork.write("\\set number random(1, 1000000000)\nINSERT INTO sent VALUES (:number);\n", "sent.sql")
+    numbers = []
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        for words in ((), ("--warmup", "0.3")):
+            connection.execute("DROP TABLE IF EXISTS sent")
+            connection.execute("CREATE TABLE sent (number int)")
+            # One connection, so that all random numbers come from one client.
+            open_loop = ("-R", 400, "-c", 1, "--max-clients", 1, "-t", 60, "--random-seed", 5)
+            assert load("-n", "-f", "sent.sql", *open_loop, *words).returncode == 0
+            rows = connection.execute("SELECT number FROM sent ORDER BY ctid").fetchall()
+            numbers.append(rows[-60:])
+    assert len(rows) > 60 and numbers[0] == numbers[1]
+
+
+def test_a_connection_for_each_transaction_names_the_generator_as_the_limit(uncork, load):
+    script = uncork.write("SELECT 1;\n", "one.sql")
+    done = load("-f", script, "-C", "-c", 12, "-T", 1.5, "--warmup", "0.3")
+    assert done.returncode == 0, done.stderr
+    generator = result_of(uncork.runs[0])["generator"]
+    assert generator["limit"] in ("yes", "perhaps")
+    assert "it opens 2 connections at once (2 for each thread), and clients waited" in generator["sentence"]
 
 
 @pytest.mark.parametrize("loop", [(), ("-R", 20)], ids=["closed", "open"])

@@ -71,6 +71,26 @@ pub trait Endpoint {
     /// time, since this endpoint was opened.
     fn now_ns(&self) -> u64;
 
+    /// Whether a slot's connection is open.
+    fn is_open(&self, _slot: usize) -> bool {
+        true
+    }
+
+    /// How many additional connections are being opened.
+    fn growing(&self) -> usize {
+        0
+    }
+
+    /// Let all scripts start anew: with values of their own for the warm-up of an open loop, or with
+    /// those of the measured part, as if nothing had run before.
+    fn restart_scripts(&mut self, _warm_up: bool) {}
+
+    /// How long requests for a connection have waited, added up, because the endpoint was opening
+    /// others.
+    fn opening_wait_ns(&self) -> u64 {
+        0
+    }
+
     /// Report what was counted before there was a recorder, such as the opening of connections.
     fn report(&mut self, _recorder: &mut Recorder) {}
 
@@ -184,6 +204,17 @@ pub struct Failure {
     pub code: String,
     /// The message.
     pub message: String,
+    /// Where in the script it happened, if a command of the script failed.
+    pub place: Option<FailedAt>,
+}
+
+/// The command of a script that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedAt {
+    /// Its number in the script, from 0.
+    pub command: usize,
+    /// The number of its statement over all scripts; `None` if it sends none.
+    pub statement: Option<usize>,
 }
 
 impl Failure {
@@ -193,13 +224,14 @@ impl Failure {
         Box::new(Self {
             code: "08006".to_owned(),
             message: message.into(),
+            place: None,
         })
     }
 
     /// The message, with the SQLSTATE if there is one.
     #[must_use]
     pub fn text(&self) -> String {
-        let Self { code, message } = self;
+        let Self { code, message, .. } = self;
         // An SQLSTATE is five digits and capitals. HTTP failures have words, which their messages
         // repeat.
         let is_sqlstate = code.len() == 5

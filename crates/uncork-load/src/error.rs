@@ -89,6 +89,7 @@ impl LoadError {
         Box::new(Failure {
             code,
             message: self.to_string(),
+            place: None,
         })
     }
 }

@@ -148,6 +148,7 @@ impl FakeEndpoint {
             let failure = Failure {
                 code: SQLSTATE.to_owned(),
                 message: format!("{}: a declared failure", recorder.place(statement)),
+                place: None,
             };
             self.end(slot, operation, Some(Box::new(failure)));
             return;

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use uncork_model::{LoadPlan, Stop};
 
-use crate::Share;
 use crate::board::Board;
 use crate::stop_signal::StopSignal;
+use crate::{Messages, Share};
 
 /// What all threads share in one phase.
 pub(crate) struct Phase<'a> {
@@ -15,12 +15,16 @@ pub(crate) struct Phase<'a> {
     pub(crate) weights: &'a [u32],
     /// The next operation's number among those of this process, over all phases.
     pub(crate) next_operation: &'a AtomicU64,
+    /// What is added to the numbers of an open loop's arrivals: a warm-up has numbers of its own.
+    pub(crate) numbers_from: u64,
     /// The number of this phase's first operation among those of this process.
     pub(crate) first_operation: u64,
     /// Why to stop early.
     pub(crate) stop_signal: &'a StopSignal<'a>,
     /// Where intervals are published; `None` in the warm-up.
     pub(crate) board: Option<&'a Board>,
+    /// Receives lines about connections that are lost or cannot be opened.
+    pub(crate) messages: &'a Messages,
     pub(crate) stop: Stop,
 }
 
@@ -29,7 +33,7 @@ impl Phase<'_> {
     /// the number of threads of all parts, so that what an arrival sends depends on no other thread.
     /// A skipped arrival keeps its number.
     pub(crate) fn first_number(&self, share: Share) -> u64 {
-        self.first_round(share) * share.threads as u64 + share.thread as u64
+        self.numbers_from + self.first_round(share) * share.threads as u64 + share.thread as u64
     }
 
     /// How many rounds of one operation of each thread have gone before.

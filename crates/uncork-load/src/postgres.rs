@@ -24,7 +24,8 @@ use uncork_model::{DigestMode, LoadPlan, Parameters, PlanError, Prepare};
 use uncork_script::{Defaults, Session as ScriptSession, Streams, Value};
 
 use crate::recorder::Shape;
-use crate::{Driver, Interrupt, LoadError, Share};
+use crate::run::WARM_UP_SEED;
+use crate::{Control, Driver, Interrupt, LoadError, Messages, Share};
 use connect::{Limits, Target, connect};
 use login::Session;
 use program::Program;
@@ -47,7 +48,10 @@ struct State {
     origin: Instant,
     deadline: Instant,
     interrupt: Interrupt,
+    messages: Arc<Messages>,
     streams: Streams,
+    /// The random numbers of an open loop's warm-up.
+    warm_up_streams: Streams,
     variables: Vec<(String, String)>,
 }
 
@@ -61,7 +65,7 @@ impl PostgresDriver {
     pub fn new(
         plan: &LoadPlan,
         parameters: &Parameters,
-        interrupt: &Interrupt,
+        control: &Control,
     ) -> Result<Self, LoadError> {
         let missing = || PlanError::Invalid("the postgres driver needs a connection".to_owned());
         let connection = plan.connection.clone().ok_or_else(missing)?;
@@ -71,6 +75,7 @@ impl PostgresDriver {
             .get("default_seed")
             .and_then(|text| text.parse().ok());
         let clients = plan.most_clients() * plan.pipeline_depth;
+        let streams = Streams::new(plan.seed, clients, default_seed);
         let origin = Instant::now();
         let state = State {
             target: Target::new(connection),
@@ -81,8 +86,14 @@ impl PostgresDriver {
             digest: plan.digest,
             origin,
             deadline: origin + Duration::from_nanos(plan.deadline_ns),
-            interrupt: interrupt.clone(),
-            streams: Streams::new(plan.seed, clients, default_seed),
+            interrupt: control.interrupt.clone(),
+            messages: Arc::clone(&control.messages),
+            warm_up_streams: Streams::new(
+                plan.seed ^ WARM_UP_SEED,
+                clients,
+                Some(streams.default_seed()),
+            ),
+            streams,
             variables: plan
                 .variables
                 .iter()
@@ -132,12 +143,17 @@ impl State {
     }
 
     /// Return the script variables and random numbers of a client, for each operation that it may
-    /// have under way at once.
-    fn script_sessions(&self, client: usize) -> Vec<ScriptSession> {
+    /// have under way at once, in the warm-up of an open loop or in the measured part.
+    fn script_sessions(&self, client: usize, warm_up: bool) -> Vec<ScriptSession> {
+        let streams = if warm_up {
+            &self.warm_up_streams
+        } else {
+            &self.streams
+        };
         let symbols = &self.program.symbols;
         (0..self.depth)
             .map(|local_slot| {
-                let stream = self.streams.client(client * self.depth + local_slot);
+                let stream = streams.client(client * self.depth + local_slot);
                 let mut session = ScriptSession::new(symbols, stream.function);
                 session.define_defaults(
                     symbols,

@@ -4,14 +4,18 @@
 //! `started = succeeded + failed`; the operations' `executions = started` and `errors = failed`;
 //! every histogram holds `executions - errors` values; the series adds up to the totals.
 
+mod failures;
+
 use std::collections::BTreeMap;
 
 use uncork_model::{
-    DriverKind, HttpTotals, IntervalCounts, LoadPlan, StatementKind, StatementSummary,
+    DriverKind, FailureTotals, HttpTotals, IntervalCounts, LoadPlan, StatementKind,
+    StatementSummary,
 };
 
 use crate::board::{Board, IntervalShare, ScriptShare};
 use crate::{Answers, Digest, Failure, Measure};
+use failures::Failures;
 
 /// The scripts and statements of a load.
 #[derive(Debug, Clone, Default)]
@@ -103,6 +107,7 @@ pub struct Recorder {
     /// The digest of all answers.
     pub digest: Digest,
     answers: Option<Box<Answers>>,
+    failures: Failures,
     shape: Shape,
     statements: Vec<Measure>,
     scripts: Vec<Measure>,
@@ -151,6 +156,7 @@ impl Recorder {
             rows: 0,
             digest: Digest::default(),
             answers: None,
+            failures: Failures::default(),
             statements: vec![Measure::default(); shape.statements.len()],
             scripts: vec![Measure::default(); scripts],
             service: open_loop.then(Measure::default),
@@ -250,6 +256,8 @@ impl Recorder {
             self.remember(failure);
             if self.shape.answers {
                 self.answers().failed(script, failure);
+            } else {
+                self.failures.add(script, failure);
             }
         }
     }
@@ -370,6 +378,7 @@ impl Recorder {
         merge_all(self.lateness.as_mut_slice(), other.lateness.as_slice());
         self.connect.merge(&other.connect);
         self.digest.merge(other.digest);
+        self.failures.merge(&other.failures);
         if let Some(theirs) = &other.answers {
             self.answers().merge(theirs);
         }
@@ -440,6 +449,11 @@ impl Recorder {
             || Answers::default().totals(planned, names),
             |answers| answers.totals(planned, names),
         )
+    }
+
+    /// Return failed operations by statement and code, the most frequent first.
+    pub(crate) fn failures(&self, shape: &Shape) -> Vec<FailureTotals> {
+        self.failures.totals(shape)
     }
 
     /// The durations of opening connections.

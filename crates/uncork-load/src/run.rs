@@ -1,7 +1,9 @@
 //! A whole trial: connect, prepare, warm up, wait for all threads, measure, close.
 
 mod block;
+mod messages;
 mod start_time;
+mod warm_up;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +35,8 @@ use crate::{
 };
 
 pub use block::{BlockReport, run_block};
+pub use messages::Messages;
+pub(crate) use warm_up::WARM_UP_SEED;
 
 /// The result of a trial.
 #[derive(Debug)]
@@ -58,6 +62,8 @@ pub struct Control {
     pub board: Arc<Board>,
     /// Lets the trial continue, if its plan requires a lease.
     pub lease: Lease,
+    /// Receives lines about single errors and statements, as the plan's verbosity requires.
+    pub messages: Arc<Messages>,
 }
 
 /// Carry out a trial. Blocks until it is over.
@@ -74,7 +80,7 @@ pub fn run(
     makes_sense(plan, parameters)?;
     match plan.driver {
         DriverKind::Postgres => {
-            let driver = PostgresDriver::new(plan, parameters, &control.interrupt)?;
+            let driver = PostgresDriver::new(plan, parameters, control)?;
             run_with(plan, &driver, driver.shape(), control)
         }
         DriverKind::Http => {
@@ -188,6 +194,7 @@ struct Trial<'a> {
     next_operation: AtomicU64,
     stop_signal: StopSignal<'a>,
     board: &'a Board,
+    messages: &'a Messages,
 }
 
 /// The state of one thread.
@@ -207,6 +214,8 @@ struct Done {
     /// How long it waited for a processor, if measured.
     waited_ns: u64,
     traffic: Traffic,
+    /// How long requests for a connection waited; see [`Endpoint::opening_wait_ns`].
+    opening_wait_ns: u64,
 }
 
 impl<'a> Trial<'a> {
@@ -223,6 +232,7 @@ impl<'a> Trial<'a> {
                 plan.part.lease_ns.map(|term_ns| (&control.lease, term_ns)),
             ),
             board: &control.board,
+            messages: &control.messages,
         }
     }
 }
@@ -239,9 +249,11 @@ impl Trial<'_> {
             plan: self.plan,
             weights: &self.weights,
             next_operation: &self.next_operation,
+            numbers_from: 0,
             first_operation,
             stop_signal: &self.stop_signal,
             board: board.map(|_| self.board),
+            messages: self.messages,
             stop,
         }
     }
@@ -302,56 +314,6 @@ impl Trial<'_> {
         let mut report = self.report(totals.clone(), &self.recorder(true));
         report.totals.connect_errors = totals.connect_errors;
         Ok(report)
-    }
-
-    /// Run the warm-up. No thread continues before all are done.
-    fn warm_up<E: Endpoint + Send>(
-        &self,
-        threads: &mut [Thread<E>],
-    ) -> Result<Recorder, LoadError> {
-        let mut recorder = self.recorder(false);
-        if self.plan.warmup_operations > 0 || self.plan.warmup_ns > 0 {
-            let stop = if self.plan.warmup_ns > 0 {
-                Stop::DurationNs(self.plan.warmup_ns)
-            } else {
-                Stop::Operations(self.plan.warmup_operations)
-            };
-            let phase = &self.phase(0, stop, None);
-            let recorders = thread::scope(|scope| {
-                let handles: Vec<_> = threads
-                    .iter_mut()
-                    .map(|thread| {
-                        scope.spawn(move || {
-                            pin_thread(self.plan.pin_cpu)?;
-                            let mut recorder = self.recorder(false);
-                            let context = WorkerContext {
-                                share: thread.share,
-                                endpoint: &mut thread.endpoint,
-                                choice: &mut thread.choice,
-                                arrivals: None,
-                                replay: None,
-                                log: None,
-                                reservations: None,
-                            };
-                            work(phase, context, &mut recorder)?;
-                            Ok(recorder)
-                        })
-                    })
-                    .collect();
-                handles
-                    .into_iter()
-                    .map(|handle| join(handle)?)
-                    .collect::<Result<Vec<_>, LoadError>>()
-            })?;
-            for one in &recorders {
-                recorder.merge(one);
-            }
-        }
-        if self.plan.warmup_ns == 0 {
-            let warmup = self.plan.part.share(self.plan.warmup_operations);
-            self.next_operation.store(warmup, Ordering::Relaxed);
-        }
-        Ok(recorder)
     }
 
     /// Run the measured operations, between two readings of the server's resource use.
@@ -421,6 +383,7 @@ impl Trial<'_> {
             totals.client_user_ns += share.user_ns;
             totals.client_system_ns += share.system_ns;
             totals.busiest_thread = totals.busiest_thread.max(share.busy());
+            totals.opening_wait_ns += share.opening_wait_ns;
             totals.sent_bytes += share.traffic.sent_bytes;
             totals.received_bytes += share.traffic.received_bytes;
         }
@@ -460,6 +423,7 @@ impl Trial<'_> {
         };
         let start_late_ns = start_time::wait(self.plan.part.start_at_ns, &self.stop_signal);
         let traffic = thread.endpoint.traffic();
+        let opening_wait_ns = thread.endpoint.opening_wait_ns();
         let (user_ns, system_ns) = thread_cpu();
         let context = WorkerContext {
             share,
@@ -479,6 +443,7 @@ impl Trial<'_> {
             user_ns: user_end_ns.saturating_sub(user_ns),
             system_ns: system_end_ns.saturating_sub(system_ns),
             waited_ns: 0,
+            opening_wait_ns: thread.endpoint.opening_wait_ns() - opening_wait_ns,
             traffic: Traffic {
                 sent_bytes: traffic_end.sent_bytes - traffic.sent_bytes,
                 received_bytes: traffic_end.received_bytes - traffic.received_bytes,
@@ -517,6 +482,7 @@ impl Trial<'_> {
         totals.connect_errors.clone_from(&recorder.connect_errors);
         totals.retried = recorder.retried;
         totals.retries.clone_from(&recorder.retries);
+        totals.failures = recorder.failures(self.shape);
         if recorder.first_error.is_some() {
             totals.first_error.clone_from(&recorder.first_error);
         }

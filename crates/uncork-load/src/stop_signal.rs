@@ -144,6 +144,7 @@ mod tests {
         Failure {
             code: code.to_owned(),
             message: "no".to_owned(),
+            place: None,
         }
     }
 

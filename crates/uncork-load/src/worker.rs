@@ -20,11 +20,12 @@
 //! When the trial stops early, operations under way are cancelled and count as failed.
 
 mod arriving;
+mod happened;
 pub(crate) mod replay;
 
 use std::sync::atomic::Ordering;
 
-use uncork_model::{OnLost, Outcome, ScriptOrder, Stop};
+use uncork_model::{Outcome, ScriptOrder, Stop};
 use uncork_schedule::{Arrivals, ClosedLoop, Decision, Schedule};
 use uncork_script::Prng;
 
@@ -36,7 +37,7 @@ use crate::recorder::Load;
 use crate::reservations::{Reservations, reservations_error};
 use replay::Replay;
 
-use crate::{End, Endpoint, Event, Failure, LoadError, Recorder, Share, Task};
+use crate::{Endpoint, LoadError, Recorder, Share, Task};
 
 /// The longest wait before the stop signal is checked again.
 const CHECK_INTERVAL_NS: u64 = 20_000_000;
@@ -68,7 +69,17 @@ pub(crate) fn work<E: Endpoint>(
     context: WorkerContext<'_, E>,
     recorder: &mut Recorder,
 ) -> Result<u64, LoadError> {
-    let slots = context.endpoint.slots();
+    let slots: Vec<Slot> = (0..context.endpoint.slots())
+        .map(|slot| Slot {
+            state: if context.endpoint.is_open(slot) {
+                State::Idle
+            } else {
+                State::Closed
+            },
+            ..Slot::default()
+        })
+        .collect();
+    let closed = slots.iter().filter(|slot| slot.is_closed()).count();
     let start_ns = context.endpoint.now_ns();
     let deadline_ns = phase.plan.deadline_ns.saturating_sub(start_ns);
     let mut worker = Worker {
@@ -79,11 +90,11 @@ pub(crate) fn work<E: Endpoint>(
         first_number: phase.first_number(context.share),
         local_thread: context.share.thread % phase.plan.effective_threads(),
         start_monotonic_ns: phase.stop_signal.needs_lease().then(monotonic_ns),
-        slots: vec![Slot::default(); slots],
+        slots,
         idle: Vec::new(),
         free: 0,
         busy: 0,
-        closed: 0,
+        closed,
         without_ns: start_ns,
         open_loop: None,
         replay: context.replay,
@@ -98,6 +109,9 @@ pub(crate) fn work<E: Endpoint>(
     worker.open_loop = context
         .arrivals
         .map(|arrivals| OpenLoop::new(arrivals, worker.share, phase.plan, phase.stop));
+    if let Some(open_loop) = &mut worker.open_loop {
+        open_loop.growing = worker.endpoint.growing() * phase.plan.pipeline_depth;
+    }
     worker.run();
     let elapsed_ns = worker.endpoint.now_ns() - start_ns;
     worker.give_up();
@@ -157,6 +171,12 @@ struct Slot {
     pause_ns: u64,
 }
 
+impl Slot {
+    fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 enum State {
     Closed,
@@ -176,15 +196,18 @@ struct Operation {
 
 impl<E: Endpoint> Worker<'_, E> {
     fn run(&mut self) {
-        let open = self.slots.len();
+        let slots = 0..self.slots.len();
+        let open: Vec<usize> = slots
+            .filter(|&slot| !self.slots[slot].is_closed())
+            .collect();
         self.recorder.most = self.endpoint.connections().most;
         if self.replay.is_some() {
-            self.free = open;
+            self.free = open.len();
         } else if self.open_loop.is_some() {
-            self.idle.extend((0..open).rev());
-            self.free = open;
+            self.idle.extend(open.iter().rev());
+            self.free = open.len();
         } else {
-            for slot in 0..open {
+            for slot in open {
                 self.start(slot, self.start_ns);
             }
         }
@@ -259,165 +282,6 @@ impl<E: Endpoint> Worker<'_, E> {
 
     fn stop_early(&self, outcome: Outcome, message: impl Into<String>) {
         self.phase.stop_signal.set(outcome, message);
-    }
-
-    // ---- what happened ----
-
-    /// Process an event; return when it happened.
-    fn handle(&mut self, event: Event) -> u64 {
-        match event {
-            Event::Ended { slot, at_ns, end } => {
-                self.finish(slot, at_ns, &end);
-                at_ns
-            }
-            Event::Lost {
-                slot,
-                at_ns,
-                failure,
-            } => {
-                self.lose(slot, at_ns, &failure);
-                at_ns
-            }
-            Event::Opened { slot, at_ns } => {
-                self.opened(slot, at_ns);
-                at_ns
-            }
-            Event::NotOpened {
-                slot,
-                at_ns,
-                failure,
-            } => {
-                self.not_opened(slot, at_ns, &failure);
-                at_ns
-            }
-        }
-    }
-
-    fn finish(&mut self, slot: usize, at_ns: u64, end: &End) {
-        let State::Busy(operation) = self.slots[slot].state else {
-            return;
-        };
-        self.free(slot);
-        self.recorder.digest.operation(operation.number, end.hash);
-        self.recorder.retried += u64::from(end.retries > 0);
-        self.count(slot, operation, at_ns, end.failure.as_deref(), end.retries);
-        self.slots[slot].pause_ns = 0;
-        if let Some(connection_failure) = &end.connection_failure
-            && self.phase.plan.on_lost == OnLost::Stop
-        {
-            self.stop_early(Outcome::ConnectionLost, connection_failure.text());
-            return;
-        }
-        if self.phase.plan.connect_each {
-            self.close(slot, at_ns);
-        } else {
-            self.available(slot, at_ns);
-        }
-    }
-
-    fn count(
-        &mut self,
-        slot: usize,
-        operation: Operation,
-        at_ns: u64,
-        failure: Option<&Failure>,
-        retries: u32,
-    ) {
-        let latency_ns = at_ns.saturating_sub(operation.intended_ns);
-        if let Some(failure) = failure {
-            self.recorder.failure(operation.script, Some(failure));
-            let elapsed_ns = at_ns.saturating_sub(self.start_ns);
-            self.phase.stop_signal.failed(failure, elapsed_ns);
-        } else {
-            self.phase.stop_signal.succeeded();
-            let service_ns = at_ns.saturating_sub(operation.started_ns);
-            self.recorder
-                .success(operation.script, latency_ns, service_ns);
-            if let Some(limit_ns) = self.phase.plan.latency_limit_ns {
-                self.recorder.late += u64::from(latency_ns > limit_ns);
-            }
-        }
-        if let Some(log) = &mut self.log {
-            let at_ns = at_ns.saturating_sub(self.start_ns);
-            let lag_ns = operation.started_ns - operation.intended_ns;
-            let client = self.share.client(slot / self.phase.plan.pipeline_depth);
-            let end = crate::log::Ended {
-                at_ns,
-                latency_ns,
-                lag_ns,
-                retries,
-                failure,
-            };
-            log.operation(client, self.slots[slot].begun, operation.script, &end);
-        }
-    }
-
-    fn lose(&mut self, slot: usize, at_ns: u64, failure: &Failure) {
-        self.recorder.lost += u64::from(slot.is_multiple_of(self.phase.plan.pipeline_depth));
-        let state = self.slots[slot].state;
-        let stops = self.phase.plan.on_lost == OnLost::Stop;
-        if let State::Busy(operation) = state {
-            self.free(slot);
-            if stops {
-                // The trial stops early because of it: how the operation would have ended is
-                // unknown.
-                self.recorder.failure(operation.script, None);
-            } else {
-                self.count(slot, operation, at_ns, Some(failure), 0);
-            }
-        }
-        if stops {
-            self.stop_early(Outcome::ConnectionLost, failure.text());
-            return;
-        }
-        let pause_ns = self.slots[slot].pause_ns;
-        self.close(slot, at_ns + pause_ns);
-    }
-
-    fn opened(&mut self, slot: usize, at_ns: u64) {
-        if slot == self.slots.len() {
-            // A new connection counted as being opened, not as closed.
-            self.slots.push(Slot::default());
-            self.grown(1);
-        } else if matches!(self.slots[slot].state, State::Closed) {
-            self.closed -= 1;
-        } else {
-            // A connection that opened just before the phase began was counted among the open ones.
-            return;
-        }
-        self.slots[slot].state = State::Idle;
-        self.recorder.most = self.recorder.most.max(self.endpoint.connections().most);
-        self.available(slot, at_ns);
-    }
-
-    fn not_opened(&mut self, slot: Option<usize>, at_ns: u64, failure: &Failure) {
-        let plan = self.phase.plan;
-        let Some(slot) = slot else {
-            // The server takes no more connections: continue with those that are open.
-            self.recorder.not_opened(failure);
-            self.grown(plan.pipeline_depth);
-            if let Some(open_loop) = &mut self.open_loop {
-                open_loop.most = self.slots.len();
-            }
-            return;
-        };
-        if slot.is_multiple_of(plan.pipeline_depth) {
-            self.recorder.not_opened(failure);
-        }
-        if self.closed < self.slots.len() {
-            self.without_ns = at_ns;
-        } else if plan.accepting_pid.is_some_and(uncork_sample::has_ended) {
-            self.stop_early(Outcome::ConnectionLost, failure.text());
-            return;
-        } else if at_ns.saturating_sub(self.without_ns) >= NO_CONNECTION_LIMIT_NS {
-            let limit_s = NO_CONNECTION_LIMIT_NS / 1_000_000_000;
-            let message = format!("no connection for {limit_s} s: {}", failure.message);
-            self.stop_early(Outcome::ConnectionLost, message);
-            return;
-        }
-        let pause_ns = (self.slots[slot].pause_ns * 2).clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
-        self.slots[slot].pause_ns = pause_ns;
-        self.endpoint.reopen(slot, at_ns + pause_ns);
     }
 
     // ---- slots ----

@@ -12,6 +12,7 @@ mod plan;
 mod recorded;
 mod sampler;
 mod totals;
+mod verbosity;
 
 pub use block::{BlockPlan, SlicePlan, SliceRow};
 pub use connection::{ChannelBinding, Connection, Password, SslMode, SslNegotiation};
@@ -28,6 +29,8 @@ pub use plan::{
 pub use recorded::RecordedPlan;
 pub use sampler::{SamplerPlan, Watch};
 pub use totals::{
-    Connections, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress, RequestTotals,
-    SeriesRow, ServerCpu, Stalls, StatementKind, StatementSummary, StatusRow, Totals,
+    Connections, FailureTotals, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress,
+    RequestTotals, SeriesRow, ServerCpu, Stalls, StatementKind, StatementSummary, StatusRow,
+    Totals,
 };
+pub use verbosity::Verbosity;

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::{Connection, HttpPlan, PartPlan, RecordedPlan, RequestPlan, SamplerPlan};
+use crate::{Connection, HttpPlan, PartPlan, RecordedPlan, RequestPlan, SamplerPlan, Verbosity};
 
-/// The version of the plan's schema. Raised when a field is added, removed or changes its meaning;
-/// the Python package refuses a core with another version.
+/// The version of the plan's schema; the Python package refuses a core with another version.
 pub const PLAN_VERSION: u32 = 9;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
@@ -25,6 +24,10 @@ pub enum PlanError {
 /// What one trial does.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub struct LoadPlan {
     /// Where to connect; only with `driver = "postgres"`.
     #[serde(default)]
@@ -86,7 +89,7 @@ pub struct LoadPlan {
     /// How many operations run before measuring, in total over all clients, in a closed loop.
     #[serde(default)]
     pub warmup_operations: u64,
-    /// How long operations run before measuring, in a closed loop; instead of their number.
+    /// How long operations run before measuring, instead of their number; in an open loop, as they arrive.
     #[serde(default)]
     pub warmup_ns: u64,
     /// When the measured part ends.
@@ -128,6 +131,12 @@ pub struct LoadPlan {
     /// Whether the trial ends early if nothing succeeds.
     #[serde(default)]
     pub give_up: bool,
+    /// Whether the trial ends at the first client that aborts, as by pgbench's `--exit-on-abort`.
+    #[serde(default)]
+    pub exit_on_abort: bool,
+    /// Which lines the trial writes about single errors and statements.
+    #[serde(default)]
+    pub verbosity: Verbosity,
     /// This process's part of the load.
     #[serde(default)]
     pub part: PartPlan,

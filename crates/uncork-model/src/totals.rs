@@ -27,6 +27,9 @@ pub enum Outcome {
     /// No operation succeeded, so that it ended early; operations under way count as failed.
     #[serde(rename = "nothing succeeded")]
     NothingSucceeded,
+    /// A client aborted, and the trial was to end then; operations under way count as failed.
+    #[serde(rename = "client aborted")]
+    ClientAborted,
     /// Its lease was not renewed; operations under way count as failed.
     #[serde(rename = "lease ended")]
     LeaseEnded,
@@ -63,6 +66,9 @@ pub struct Totals {
     pub retried: u64,
     /// Retries, by the SQLSTATE that caused them.
     pub retries: BTreeMap<String, u64>,
+    /// Failed operations by statement and SQLSTATE, the most frequent first: the first 100 kinds.
+    /// Empty in an HTTP load.
+    pub failures: Vec<FailureTotals>,
     /// The message of the first error in the measured part, or else of the first in the warm-up.
     pub first_error: Option<String>,
     /// Rows that statements returned or changed, as the server counts them.
@@ -99,8 +105,29 @@ pub struct Totals {
     pub throttled_ns: Option<u64>,
     /// The counts of an HTTP load only.
     pub http: Option<HttpTotals>,
+    /// How long requests for a connection waited because the load's helper threads were opening
+    /// others, added up over the clients, in the measured part.
+    pub opening_wait_ns: u64,
     /// How long after its start time the last thread started; `None` without a start time.
     pub start_late_ns: Option<u64>,
+}
+
+/// Failed operations of one kind: those that failed in the same statement, or in none, with the same
+/// SQLSTATE.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FailureTotals {
+    /// The SQLSTATE.
+    pub code: String,
+    /// How many.
+    pub number: u64,
+    /// The script.
+    pub script: String,
+    /// The statement's line in the script's text.
+    pub line: Option<u64>,
+    /// The statement's text or name; `None` if no statement failed.
+    pub statement: Option<String>,
+    /// The message of the first.
+    pub message: String,
 }
 
 /// The counts of an HTTP load. `answers` is the sum of `statuses`.

@@ -12,19 +12,27 @@ mod system;
 mod tables;
 mod wait;
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
-use uncork_load::{Control, Measure};
+use uncork_load::{Control, Measure, Messages};
 use uncork_model::{BlockPlan, LoadPlan, PLAN_VERSION, StatementKind};
 
 use crate::arrow::{Batches, Table};
 use crate::errors::{DataError, histogram_error, install_error, load_error, plan_error};
 use crate::system::SampleAnswer;
 use crate::wait::wait;
+
+/// How often lines about single errors and statements are passed on: with their limit, at most 2,000
+/// a second.
+const MESSAGES_EVERY: Duration = Duration::from_millis(250);
 
 /// Logs with many templates need many small allocations, by several threads.
 #[global_allocator]
@@ -121,21 +129,27 @@ type Answer<'py> = (
 /// Run one trial: takes a plan as JSON and a table of texts; returns totals as JSON, tables of
 /// statements, of intervals and of answers by status and interval, and the sampler's data.
 /// `progress` is called from this thread with JSON, and with the table of the intervals since the
-/// last call if the plan's part has reservations: both outlive a process that is killed.
+/// last call if the plan's part has reservations: both outlive a process that is killed. `messages` is
+/// called with a list of lines, as the plan's verbosity requires, and the number of those left out.
+/// `stopped` is called several times a second; once it returns true, the trial ends as by Ctrl-C: only
+/// the main thread receives that.
 #[pyfunction]
-#[pyo3(signature = (plan, parameters, progress=None, lease=None))]
+#[pyo3(signature = (plan, parameters, progress=None, lease=None, messages=None, stopped=None))]
 fn run_load<'py>(
     py: Python<'py>,
     plan: &[u8],
     parameters: Batches,
     progress: Option<&Bound<'py, PyAny>>,
     lease: Option<&Lease>,
+    messages: Option<&Bound<'py, PyAny>>,
+    stopped: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Answer<'py>> {
     let plan = LoadPlan::parse(plan).map_err(|error| plan_error(&error))?;
     let parameters = tables::parameters(parameters)?;
     let (keeps, intervals) = (plan.keep_interrupted, u64::from(plan.progress_intervals));
     let control = Control {
         lease: lease.map(|lease| lease.0.clone()).unwrap_or_default(),
+        messages: Arc::new(Messages::new(plan.verbosity)),
         ..Control::default()
     };
     let watched = control.clone();
@@ -145,9 +159,23 @@ fn run_load<'py>(
         .reservations
         .is_some()
         .then(|| scripts.collect::<Vec<_>>());
-    let check = || match progress {
-        Some(progress) => tell(py, progress, &watched, intervals, scripts.as_deref()),
-        None => Ok(()),
+    let written = Cell::new(Instant::now());
+    let check = || {
+        if let Some(stopped) = stopped
+            && stopped.call0()?.is_truthy()?
+        {
+            return Err(PyKeyboardInterrupt::new_err(()));
+        }
+        if let Some(messages) = messages
+            && written.get().elapsed() >= MESSAGES_EVERY
+        {
+            written.set(Instant::now());
+            write_messages(messages, &watched)?;
+        }
+        match progress {
+            Some(progress) => tell(py, progress, &watched, intervals, scripts.as_deref()),
+            None => Ok(()),
+        }
     };
     let interrupt = control.interrupt.clone();
     let ended = wait(
@@ -160,6 +188,9 @@ fn run_load<'py>(
         },
     )?;
     let report = ended.map_err(|error| load_error(&error))?;
+    if let Some(messages) = messages {
+        write_messages(messages, &watched)?;
+    }
     let totals = serde_json::to_vec(&report.totals).map_err(|error| DataError::from(&error))?;
     Ok((
         PyBytes::new(py, &totals),
@@ -225,6 +256,15 @@ fn run_block<'py>(
             .map(|seen| system::answer(py, &seen))
             .transpose()?,
     ))
+}
+
+/// Pass the lines about single errors and statements that wait, and the number of those left out.
+fn write_messages(messages: &Bound<'_, PyAny>, control: &Control) -> PyResult<()> {
+    let (lines, left_out) = control.messages.take();
+    if !lines.is_empty() || left_out > 0 {
+        messages.call1((lines, left_out))?;
+    }
+    Ok(())
 }
 
 /// Report a trial's progress, if there is any; with the intervals of `scripts`, if they are given.

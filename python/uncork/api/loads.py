@@ -53,6 +53,7 @@ class SqlKeywords(TypedDict, total=False):
     protocol: Literal["simple", "extended", "prepared"] | None
     pipeline: int | None
     connect_each: bool
+    exit_on_abort: bool
     max_tries: int | None
     no_vacuum: bool
     random_seed: int | None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from uncork.model.results.experiment import Comparison, NoiseFloor, RunResult
     from uncork.model.results.figure import RunFigures
     from uncork.model.results.guard import GateCheck, GuardResult
-    from uncork.model.results.load import LoadResult
+    from uncork.model.results.load import LoadResult, TogetherResult
     from uncork.model.results.log import LogResult
     from uncork.model.results.service import ServiceResult
     from uncork.model.results.stacks import StackResult
@@ -49,6 +49,7 @@ __all__ = [
     "Run",
     "Runs",
     "SweepRun",
+    "TogetherRun",
     "open_folder",
 ]
 
@@ -71,7 +72,7 @@ class Run(Shown):
 
     @property
     def kind(self) -> str:
-        """The kind of run: experiment, load, sweep, log, database, cpu, service, import, guard or cure."""
+        """The kind of run, such as experiment, load or log."""
         return self._manifest.kind
 
     @property
@@ -455,6 +456,22 @@ class CureRun(Run):
         return self.result.chosen
 
 
+class TogetherRun(Run):
+    """Loads that started at the same instant; each is in `result.loads`."""
+
+    @cached_property
+    def result(self) -> TogetherResult:
+        """The result with everything that the report shows, as typed values."""
+        from uncork.workbench.documents.together import read_together  # noqa: PLC0415 -- as above
+
+        return read_together(self.folder)
+
+    @property
+    def answer(self) -> str:
+        """The first sentences of the report."""
+        return self.result.answer
+
+
 _SHOWN: Final = 30
 _KINDS: Final[dict[str, type[Run]]] = {
     "experiment": ExperimentRun,
@@ -467,6 +484,7 @@ _KINDS: Final[dict[str, type[Run]]] = {
     "import": ImportedRun,
     "guard": GuardRun,
     "cure": CureRun,
+    "together": TogetherRun,
 }
 
 

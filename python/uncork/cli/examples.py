@@ -62,6 +62,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "uncork load sql -R 2000 -c 8 -T 60 -f orders.sql postgresql:///shop",
         'uncork load sql --sweep clients --objective "p99<20ms, errors<0.1%" postgresql:///shop',
     ),
+    "load together": (
+        'uncork load together --sql "-c 4 -T 30 bench" --http "-c 6 -D 30 http://127.0.0.1:8080/"',
+        'uncork load together --sql "-R 200 -T 60 bench" --http "-R 500 -c 20 -D 60 http://127.0.0.1:8080/"',
+    ),
     "load http": (
         "uncork load http -D 30 -c 6 http://127.0.0.1:8080/",
         "uncork load http -D 60 -c 20 -R 500 http://127.0.0.1:8080/items/{id} --var id=1..100000",

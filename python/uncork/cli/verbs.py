@@ -68,6 +68,11 @@ _LOAD: Final = {
         "uncork.cli.load.http:load_http",
         "uncork.requests.http_options:HttpOptions",
     ),
+    "together": Verb(
+        "Load-test a server and a service at once, in one run with one report and one clock.",
+        "uncork.cli.load.together:load_together",
+        "uncork.requests.together_options:TogetherOptions",
+    ),
 }
 _CASE: Final = {
     "list": Verb(

@@ -39,6 +39,7 @@ def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
         arrivals=arrivals,
         latency_limit_ns=plan["latency_limit_ns"],
         max_tries=plan["max_tries"],
+        exit_on_abort=plan.get("exit_on_abort", False),
         connect_each=plan["connect_each"],
         operations_each=each if shared is None else shared // plan["clients"],
         duration_ns=stop.get("duration_ns"),

@@ -14,7 +14,6 @@ from uncork.load.parts import Lease, part_deadline_ns, part_plan
 from uncork.load.run import GRACE_NS, INTERVAL_NS, UNBOUNDED_NS, arrivals_plan, run_plan
 from uncork.load.sampler import sampler_plan, trial_watch
 from uncork.load.traceparent import traced
-from uncork.load.warmup import after_warm_up
 from uncork.model.http import HttpSpec, Request, Variable
 from uncork.model.load import LoadMeasurement, LoadProgress
 from uncork.model.redaction import (
@@ -44,20 +43,17 @@ def run_http(
     watch: Sequence[Watch] = (),
     progress: Callable[[LoadProgress], None] | None = None,
     lease: Lease | None = None,
+    stopped: Callable[[], bool] | None = None,
 ) -> LoadMeasurement:
     """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
     `watch` lists processes to sample besides this one. A part of a load with a lease ends unless `lease` is
-    renewed.
+    renewed. For `stopped`, see `run_load`.
 
     Raises:
         LoadError: if a request cannot be sent; then nothing was sent.
     """
-
-    def send(one: HttpSpec, show: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
-        return run_plan(http_plan(one, watch), show, lease)
-
-    return after_warm_up(spec, send, progress)
+    return run_plan(http_plan(spec, watch), progress, lease, stopped=stopped)
 
 
 def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from uncork import _native
 from uncork.load.histogram import moments
 from uncork.load.run import INTERVAL_NS
 from uncork.model.load import (
+    FailureTotals,
     HttpTotals,
     IntervalStatus,
     LoadInterval,
@@ -35,8 +36,10 @@ __all__ = [
 _SUMMED: Final = (
     *("started", "succeeded", "failed", "skipped", "unsent", "late", "retried", "rows", "statements"),
     *("round_trips", "client_user_ns", "client_system_ns", "sent_bytes", "received_bytes"),
-    *("connections_opened", "connections_lost", "connections_most", "connect_sum_ns"),
+    *("connections_opened", "connections_lost", "connections_most", "connect_sum_ns", "opening_wait_ns"),
 )
+_MOST_FAILURES: Final = 100
+"""Kinds of failures that are kept, as the core does."""
 _PROGRESS_SUMMED: Final = ("succeeded", "failed", "skipped", "retries")
 _QUANTILES: Final = {
     "p50_ns": 0.5,
@@ -186,6 +189,7 @@ def _totals(parts: Sequence[MeasuredPart]) -> LoadTotals:
         throttled_ns=sum(throttled) if throttled else None,
         http=_http(https) if https else None,
         start_late_ns=_most(one.start_late_ns for one in totals),
+        failures=_failures(totals),
     )
 
 
@@ -201,6 +205,16 @@ def _by_machine(parts: Sequence[MeasuredPart], name: str) -> list[int]:
 
 def _most(values: Iterator[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
+
+
+def _failures(totals: Sequence[LoadTotals]) -> tuple[FailureTotals, ...]:
+    """Add up the failures of the same kind, and keep the first message of each."""
+    found: dict[tuple[object, ...], FailureTotals] = {}
+    for one in (one for several in totals for one in several.failures):
+        kind = (one.code, one.script, one.line, one.statement)
+        before = found.get(kind)
+        found[kind] = one if before is None else replace(before, number=before.number + one.number)
+    return tuple(sorted(found.values(), key=lambda one: -one.number)[:_MOST_FAILURES])
 
 
 def _counted(several: Sequence[Mapping[str, int]]) -> dict[str, int]:

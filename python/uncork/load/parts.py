@@ -39,25 +39,37 @@ class PartControl:
     """How a coordinator steers a part that this process sends.
 
     `await_start` is called when the part is prepared. It waits for the start time, and returns it in Unix
-    nanoseconds. `lease` is renewed by whoever hears from the coordinator.
+    nanoseconds. `lease` is renewed by whoever hears from the coordinator. Parts in one process share
+    `clock_offset_ns`, by how much the wall clock was ahead of the monotonic one: then they start at the same
+    instant, whatever happens to the wall clock. Once `stopped` returns true, the part ends as by Ctrl-C.
     """
 
     lease: Lease
     await_start: Callable[[], int]
+    clock_offset_ns: int | None = None
+    stopped: Callable[[], bool] | None = None
 
 
 def part_plan(part: LoadPart | None) -> dict[str, Any]:
     """Return a part of a load in the core's format, whose times are on the clock of this machine."""
     if part is None:
         return {}
-    wait_ns = None if part.start_at_ns is None else part.start_at_ns - time.time_ns()
     return {
         "index": part.number - 1,
         "count": part.count,
-        "start_at_ns": None if wait_ns is None else max(0, time.monotonic_ns() + wait_ns),
+        "start_at_ns": _monotonic_start_ns(part),
         "lease_ns": None if part.lease is None else LEASE_NS,
         "reservations": part.reservations,
     }
+
+
+def _monotonic_start_ns(part: LoadPart) -> int | None:
+    if part.start_at_ns is None:
+        return None
+    offset_ns = part.clock_offset_ns
+    if offset_ns is None:
+        offset_ns = time.time_ns() - time.monotonic_ns()
+    return max(0, part.start_at_ns - offset_ns)
 
 
 def planned_operations(plan: Mapping[str, Any]) -> int | None:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from uncork import _native
 from uncork.load.parts import Lease, part_deadline_ns, part_plan
 from uncork.load.sampler import sampler_plan, system_series, trial_watch
-from uncork.load.warmup import after_warm_up
 from uncork.model.load import (
     Arrivals,
+    FailureTotals,
     IntervalStatus,
     LoadInterval,
     LoadMeasurement,
@@ -31,6 +31,7 @@ __all__ = [
     "GRACE_NS",
     "INTERVAL_NS",
     "UNBOUNDED_NS",
+    "Messages",
     "arrivals_plan",
     "check_load",
     "hdr_log",
@@ -49,6 +50,8 @@ UNBOUNDED_NS = 10 * 365 * 86_400 * 10**9
 """The time limit of a load that ends after a count of operations. Ctrl-C ends it early and keeps its result.
 """
 
+Messages = Callable[[list[str], int], None]
+"""Receives lines about single errors and statements, and how many lines were left out since the last call."""
 Connection = Mapping[str, Any]
 """The part ``connection`` of the plan: the server's address, the user, and encryption."""
 
@@ -69,27 +72,30 @@ def run_load(
     pid: int | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
     lease: Lease | None = None,
+    messages: Messages | None = None,
+    stopped: Callable[[], bool] | None = None,
 ) -> LoadMeasurement:
     """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
     `pid` is the postmaster's, if its processor time can be read here. `progress` is called in its own thread,
     every `spec.progress_s` seconds, by default every second, but not during the warm-up. A part of a load
-    with a lease ends unless `lease` is renewed.
+    with a lease ends unless `lease` is renewed. `messages` receives the lines that `spec.verbosity` asks for.
+    Once `stopped` returns true, the load ends as by Ctrl-C, which only the main thread receives.
 
     Raises:
         LoadError: if a script is invalid; then nothing was sent.
     """
-
-    def send(one: LoadSpec, show: Callable[[LoadProgress], None] | None) -> LoadMeasurement:
-        return run_plan(load_plan(one, connection, pid=pid), show, lease, _values(one))
-
-    return after_warm_up(spec, send, progress)
+    return run_plan(
+        load_plan(spec, connection, pid=pid), progress, lease, messages, stopped, values=_values(spec)
+    )
 
 
 def run_plan(
     plan: Mapping[str, Any],
     progress: Callable[[LoadProgress], None] | None,
     lease: Lease | None = None,
+    messages: Messages | None = None,
+    stopped: Callable[[], bool] | None = None,
     values: pa.Table | None = None,
 ) -> LoadMeasurement:
     """Run a plan in the core's format; see `run_load`. `values` are those of recorded operations."""
@@ -97,7 +103,12 @@ def run_plan(
     if report is not None and not plan["progress_intervals"]:
         plan = {**plan, "progress_intervals": 1}
     totals, times, series, statuses, system = _native.run_load(
-        json.dumps(plan).encode(), pa.table({}) if values is None else values, report, lease
+        json.dumps(plan).encode(),
+        pa.table({}) if values is None else values,
+        report,
+        lease,
+        messages,
+        stopped,
     )
     tables = (pa.table(table).to_pylist() for table in (times, series, statuses))
     measured = measurement(json.loads(totals), *tables)
@@ -156,6 +167,8 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         else {"path": spec.log.path, "sample": spec.log.sample, "aggregate_ns": spec.log.aggregate_ns},
         "keep_interrupted": True,
         "give_up": True,
+        "exit_on_abort": spec.exit_on_abort,
+        "verbosity": spec.verbosity,
         "part": part_plan(spec.part),
     }
 
@@ -190,7 +203,7 @@ def measurement(
     plain = {item.name for item in fields(LoadTotals)} & totals.keys()
     return LoadMeasurement(
         LoadTotals(
-            **{name: totals[name] for name in plain - {"outcome", "http"}},
+            **{name: totals[name] for name in plain - {"outcome", "http", "failures"}},
             outcome=LoadOutcome(totals["outcome"]),
             connections_opened=connections["opened"],
             connections_lost=connections["lost"],
@@ -200,6 +213,7 @@ def measurement(
             server_user_ns=server.get("user_ns"),
             server_system_ns=server.get("system_ns"),
             http=None if totals.get("http") is None else http_totals(totals["http"]),
+            failures=tuple(FailureTotals(**one) for one in totals.get("failures", ())),
         ),
         tuple(LoadTimes(**row) for row in times),
         tuple(LoadInterval(**row) for row in series),

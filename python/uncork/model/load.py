@@ -19,6 +19,7 @@ __all__ = [
     "ArrivalKind",
     "Arrivals",
     "ClusterRequest",
+    "FailureTotals",
     "HttpTotals",
     "IntervalStatus",
     "LoadInterval",
@@ -38,6 +39,7 @@ __all__ = [
     "RequestTotals",
     "Stalls",
     "TimesKind",
+    "Verbosity",
     "http_totals",
 ]
 
@@ -45,6 +47,8 @@ Protocol = Literal["simple", "extended", "prepared"]
 ArrivalKind = Literal["poisson", "constant", "bursts", "trace"]
 OnLost = Literal["stop", "continue"]
 """What to do when a node of a cluster is lost."""
+Verbosity = Literal["quiet", "errors", "steps"]
+"""Which lines a load writes: none, one for each error, or also one for each step of a transaction."""
 
 
 # ---- what is asked for ----
@@ -113,6 +117,8 @@ class LoadPart:
     soon as possible. `end_after_ns` ends the part that long after its start, whatever is still in flight.
     With a `lease`, the part ends unless the lease is renewed: by changes of this file, or by lines from
     standard input (``-``). `reservations` is a file for counts that outlive a killed process.
+    `clock_offset_ns` is by how much the wall clock is ahead of the monotonic one; None is as it is when the
+    load begins.
     """
 
     number: int = 1
@@ -121,6 +127,7 @@ class LoadPart:
     end_after_ns: int | None = None
     lease: str | None = None
     reservations: str | None = None
+    clock_offset_ns: int | None = None
 
     @property
     def name(self) -> str:
@@ -176,7 +183,9 @@ class LoadSpec:
     a trace, which may end with its last arrival. For `warmup_ns` before that, the load is sent but not
     counted. `arrivals` of None is a closed loop. `max_tries` of 0 means no limit. `progress_s` of None means
     no progress. With a `part`, this process sends only that part: clients, counts and rates are of the whole
-    load, threads of this process.
+    load, threads of this process. With `exit_on_abort`, the load ends at the first client that aborts: its
+    transaction fails except by a serialization failure or a deadlock, or its connection is lost or cannot be
+    opened.
     """
 
     scripts: tuple[LoadScript, ...]
@@ -198,6 +207,8 @@ class LoadSpec:
     progress_s: int | None = None
     part: LoadPart | None = None
     recorded: Recorded | None = field(default=None, repr=False)
+    exit_on_abort: bool = False
+    verbosity: Verbosity = "quiet"
 
     @property
     def most_clients(self) -> int:
@@ -247,6 +258,8 @@ class LoadOutcome(StrEnum):
     """Ctrl-C or a signal."""
     NOTHING_SUCCEEDED = "nothing succeeded"
     """Every operation failed, so the load ended early."""
+    CLIENT_ABORTED = "client aborted"
+    """A client aborted, and the load was to end then (--exit-on-abort)."""
     LEASE_ENDED = "lease ended"
     """A part of a load whose lease was not renewed."""
     NODE_LOST = "node lost"
@@ -323,6 +336,22 @@ class HttpTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureTotals:
+    """How many transactions failed in the same statement with the same SQLSTATE.
+
+    `line` and `statement` are None if no statement failed, as when a connection is lost. `message` is that of
+    the first.
+    """
+
+    code: str
+    number: int
+    script: str
+    line: int | None
+    statement: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoadTotals:
     """The totals of a load.
 
@@ -334,7 +363,9 @@ class LoadTotals:
     opened, by SQLSTATE; ``08001`` is an unreachable server, ``08006`` a lost connection. `busiest_thread` is
     the processor time of the generator's busiest thread as a fraction of its working time. The server's
     processor time is None if its processes are not visible here. `start_late_ns` is how long after its start
-    time the load started; None if it had none.
+    time the load started; None if it had none. `failures` divides `errors` by statement, the most frequent
+    first; it has at most 100 kinds, and is empty for HTTP and in runs of older versions. `opening_wait_ns` is
+    how long clients waited, added up, because the generator was opening other connections.
     """
 
     outcome: LoadOutcome
@@ -371,6 +402,8 @@ class LoadTotals:
     throttled_ns: int | None = None
     http: HttpTotals | None = None
     start_late_ns: int | None = None
+    failures: tuple[FailureTotals, ...] = ()
+    opening_wait_ns: int = 0
 
 
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:

@@ -192,6 +192,8 @@ def _spec(
         warmup_ns=options.warm_up or 0,
         log=_log(options, log_id),
         progress_s=options.progress,
+        exit_on_abort=options.exit_on_abort,
+        verbosity="steps" if options.debug else "errors" if options.verbose_errors else "quiet",
         part=read_part(
             options,
             clients=clients,
@@ -343,6 +345,9 @@ def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:
         ("--hdr-log", options.hdr_log is not None),
         ("--go-bench", options.go_bench),
         ("-P/--progress", options.progress is not None),
+        ("--exit-on-abort", options.exit_on_abort),
+        ("--verbose-errors", options.verbose_errors),
+        ("--debug", options.debug),
         *((name, True) for name in part_given(options)),
         ("--on-lost", options.on_lost is not None),
         ("--arrivals trace", spec.arrivals is not None and spec.arrivals.kind == "trace"),
@@ -380,6 +385,9 @@ def cluster_of_sql(
             for option, given, remedy in (
                 ("--embedded", options.embedded, "name a server that all nodes can reach"),
                 ("-l/--log", options.log, "the nodes would each write their own log"),
+                ("--exit-on-abort", options.exit_on_abort, "the other nodes would continue"),
+                ("--verbose-errors", options.verbose_errors, "the report has the errors by statement"),
+                ("--debug", options.debug, "send the load from this machine to see what it sends"),
             )
             if given
         ),

@@ -173,6 +173,12 @@ class SqlOptions:
         python="Transactions in flight on each connection, sent without waiting. Default: 1.",
     )
     connect_each: bool = _how("-C, --connect", "Open a new connection for each transaction.", default=False)
+    exit_on_abort: bool = _how(
+        "--exit-on-abort",
+        "End the load at the first client that aborts: its transaction fails, except by a serialization "
+        "failure or a deadlock, or its connection is lost or cannot be opened.",
+        default=False,
+    )
     max_tries: int | None = _how(
         "--max-tries NUM",
         "Maximum tries of a transaction after a serialization or deadlock error; 0 is no limit. Default: 1.",
@@ -254,6 +260,14 @@ class SqlOptions:
     failures_detailed: bool = _output(
         "--failures-detailed",
         "Accepted for pgbench; failures are always reported by SQLSTATE.",
+        default=False,
+    )
+    verbose_errors: bool = _output(
+        "--verbose-errors", "Print each error and each retry to standard error.", default=False
+    )
+    debug: bool = _output(
+        "--debug",
+        "Print each command that a client carries out, and each error, to standard error.",
         default=False,
     )
     as_json: AsJson = False

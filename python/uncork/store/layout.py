@@ -78,7 +78,7 @@ NAMES: Final = ".names"
 """The folder of names, with a file for each: if two people set different names at once, both are kept."""
 
 RunKind = Literal[
-    "experiment", "load", "sweep", "log", "database", "cpu", "service", "import", "guard", "cure"
+    "experiment", "load", "sweep", "log", "database", "cpu", "service", "import", "guard", "cure", "together"
 ]
 
 

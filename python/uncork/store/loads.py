@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from uncork.errors import StoreError
 from uncork.model.load import (
+    FailureTotals,
     IntervalStatus,
     LoadInterval,
     LoadMeasurement,
@@ -59,6 +60,7 @@ def write_measurement(folder: Path, measured: LoadMeasurement) -> None:
         SystemWriter(folder).append([({}, measured.system)])
     totals = asdict(measured.totals)
     counted: dict[str, str | None] = {name: json.dumps(dict(totals[name])) for name in _COUNTED}
+    counted["failures"] = json.dumps(totals["failures"])
     counted["http"] = None if totals["http"] is None else json.dumps(totals["http"])
     append_rows(folder, "load_totals", [{**totals, "outcome": str(totals["outcome"]), **counted}])
 
@@ -108,7 +110,11 @@ class LoadReader(RunReader):
 
 def _totals(row: dict[str, Any]) -> LoadTotals:
     counted = {name: json.loads(row[name]) for name in _COUNTED}
-    # Runs of older versions do not have this column.
-    http = row.get("http")
-    answers = {"http": None if http is None else http_totals(json.loads(http))}
-    return LoadTotals(**{**row, **counted, **answers, "outcome": LoadOutcome(row["outcome"])})
+    # Runs of older versions do not have these columns.
+    http, failures = row.get("http"), row.get("failures")
+    nested: dict[str, Any] = {
+        "http": None if http is None else http_totals(json.loads(http)),
+        "failures": tuple(FailureTotals(**one) for one in json.loads(failures or "[]")),
+    }
+    nested["opening_wait_ns"] = row.get("opening_wait_ns") or 0
+    return LoadTotals(**{**row, **counted, **nested, "outcome": LoadOutcome(row["outcome"])})

@@ -89,7 +89,7 @@ def test_progress_comes_as_a_value(monkeypatch):
     totals, times, series = closed_answer()
     statuses = [{"interval": 1, "start_ns": 10**9, "length_ns": 5, "status": 503, "answers": 2}]
 
-    def core(_plan, _table, tell, _lease):
+    def core(_plan, _table, tell, _lease, *_):
         import pyarrow as pa
 
         tell(json.dumps(told).encode(), None)

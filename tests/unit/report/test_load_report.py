@@ -24,7 +24,7 @@ from fakes.load_results import (
     result_of,
 )
 from uncork.model.bottleneck import Bottleneck
-from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.model.load import FailureTotals, LoadMeasurement, LoadOutcome
 from uncork.model.results.load import Distribution, SteadyFacts
 from uncork.report.blocks import Fold, Legend
 from uncork.report.draw.palette import Palette
@@ -114,11 +114,27 @@ def test_a_refusal_names_its_reason():
     [
         (LoadOutcome.INTERRUPTED, "Interrupted: the server handled 400 transactions a second"),
         (LoadOutcome.CONNECTION_LOST, "Connection lost: the server handled 400"),
+        (LoadOutcome.CLIENT_ABORTED, "Ended by an aborted client after "),
         (LoadOutcome.DEADLINE, "Stopped at its deadline: the server handled 400"),
     ],
 )
 def test_an_early_end_comes_first(outcome, beginning):
     assert changed(closed_load(), outcome=outcome).answer.startswith(beginning)
+
+
+def test_errors_are_shown_by_statement_and_the_rest_as_such():
+    failures = (
+        FailureTotals("42P01", 5, "a.sql", 2, "SELECT\n 1;", "a.sql:2: no table"),
+        FailureTotals("08006", 2, "a.sql", None, None, "gone"),
+    )
+    found = changed(closed_load(), errors={"42P01": 9, "08006": 2}, failed=11, failures=failures)
+    table = errors_table(found)
+    shown = [tuple(value.text for value in row[1:]) for row in table.rows]
+    assert shown == [
+        ("42P01 no such table", "5", "SELECT 1;", "a.sql:2: no table"),
+        ("08006 connection lost", "2", "", "gone"),
+        ("42P01 no such table", "4", "other statements", ""),
+    ]
 
 
 def test_nothing_succeeded_is_said_with_the_first_error():

@@ -95,6 +95,13 @@ def test_pgbench_s_words_keep_their_meaning(request_of):
     assert job.vacuum == "none"
 
 
+def test_errors_can_end_a_load_and_be_printed(request_of):
+    assert (request_of("").spec.exit_on_abort, request_of("").spec.verbosity) == (False, "quiet")
+    assert request_of("--exit-on-abort").spec.exit_on_abort
+    assert request_of("--verbose-errors").spec.verbosity == "errors"
+    assert request_of("--verbose-errors --debug").spec.verbosity == "steps"
+
+
 def test_scripts_are_built_in_from_files_and_weighted(request_of):
     spec = request_of("-b se@3 -b simple -S -N -f a.sql@0 -f b.sql -f b.sql").spec
     assert [(script.name, script.weight, script.builtin) for script in spec.scripts] == [

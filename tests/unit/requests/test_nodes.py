@@ -59,6 +59,10 @@ def test_a_load_of_sql_from_nodes_needs_a_server_of_all_and_no_log():
         cluster_of_sql(*sql(nodes=2, embedded=True))
     with pytest.raises(UsageError, match="their own log"):
         cluster_of_sql(*sql(nodes=2, log=True))
+    with pytest.raises(UsageError, match="--exit-on-abort: the other nodes would continue"):
+        cluster_of_sql(*sql(nodes=2, exit_on_abort=True))
+    with pytest.raises(UsageError, match="--debug: send the load from this machine"):
+        cluster_of_sql(*sql(nodes=2, debug=True))
 
 
 def test_the_largest_step_of_a_sweep_has_a_client_for_each_node():

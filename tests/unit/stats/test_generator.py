@@ -47,6 +47,23 @@ def test_a_generator_with_time_to_spare_is_not_the_limit():
     )
 
 
+def test_clients_that_wait_for_a_connection_of_their_own_are_limited_by_the_generator():
+    waited = 16 * 10 * SECOND // 2
+    assert judged(CLOSED, opening_wait_ns=waited) == (
+        "yes",
+        "The generator was the limit: it opens 2 connections at once (2 for each thread), and clients waited "
+        "50 % of their time for their turn; run again with more threads (-j 2).",
+    )
+    limit, reason = judged(CLOSED, opening_wait_ns=waited, threads=16)
+    assert limit == "yes" and "it opens 32 connections at once" in reason and "(--shard)" in reason
+    limit, reason = judged(CLOSED, opening_wait_ns=waited, cpus=2, server_ns=17 * SECOND, local=True)
+    assert limit == "perhaps" and "91 % of this machine's processor time was in use" in reason
+    assert judged(CLOSED, opening_wait_ns=waited // 20) == judged(CLOSED), "too little to matter"
+    crowded = {"service_p99_ns": 2e6, "lateness": Lateness(count=10, p99_ns=1_000, p999_ns=2_000)}
+    assert "for their turn" in judged(OPEN, opening_wait_ns=waited, **crowded)[1]
+    assert judged(OPEN, opening_wait_ns=waited)[0] == "no", "no operation waited for a free connection"
+
+
 def test_a_thread_that_is_always_at_work_is_the_limit():
     assert judged(CLOSED, busiest_thread=0.995) == (
         "yes",

@@ -9,6 +9,7 @@ from fakes.http_results import http_load
 from fakes.load_results import CLOSED_SPEC, ENVIRONMENT, closed_load, open_load, plan, refused_load
 from uncork.errors import SetupError, StoreError
 from uncork.load.run import without_password
+from uncork.model.load import FailureTotals
 from uncork.model.tables.register import TABLES
 from uncork.store.layout import write_manifest
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
@@ -35,6 +36,16 @@ def test_what_was_measured_comes_back(reader, make):
     assert found.times == make().times
     assert sorted(found.series, key=repr) == sorted(make().series, key=repr)
     assert sorted(found.statuses, key=repr) == sorted(make().statuses, key=repr)
+
+
+def test_failures_come_back_and_older_runs_have_none(reader):
+    failure = FailureTotals("42P01", 3, "a.sql", 2, "SELECT 1;", "a.sql:2: no table")
+    measured = closed_load()
+    write_measurement(reader.folder, replace(measured, totals=replace(measured.totals, failures=(failure,))))
+    assert reader.measurement().totals.failures == (failure,)
+    (path,) = (reader.folder / "load_totals").glob("*.parquet")
+    pq.write_table(pq.read_table(path).drop_columns(["failures"]), path)
+    assert reader.measurement().totals.failures == ()
 
 
 def test_statuses_over_time_are_of_http_only_and_add_up_to_the_totals(reader):

@@ -270,6 +270,7 @@ impl HttpEndpoint {
         let failure = Box::new(Failure {
             code: Kind::Closed.word(),
             message: message.to_owned(),
+            place: None,
         });
         let last = self
             .happened
@@ -546,6 +547,10 @@ impl Endpoint for HttpEndpoint {
         self.connections[connection].forget();
         self.connections[connection].worker_waits = true;
         self.planned.push(Reverse((not_before_ns, connection)));
+    }
+
+    fn growing(&self) -> usize {
+        self.connections.len() - self.by_place.len() - self.spare.len()
     }
 
     fn grow(&mut self) {

@@ -141,6 +141,7 @@ impl Fault {
         Failure {
             code: self.kind.word(),
             message: self.message.clone(),
+            place: None,
         }
     }
 }

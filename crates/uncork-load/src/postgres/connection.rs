@@ -9,6 +9,7 @@
 //! would wake us.
 
 mod answers;
+mod lines;
 mod sending;
 
 use std::collections::VecDeque;
@@ -28,7 +29,8 @@ use super::request::{Request, SYNC};
 use super::slot::{Slot, Step};
 use crate::digest::chain;
 use crate::socket::Stream;
-use crate::{Failure, Recorder, Task, Traffic};
+use crate::{FailedAt, Failure, Messages, Recorder, Task, Traffic};
+use lines::{Attempt, error_line};
 
 /// SQLSTATEs after which an operation may be retried: serialization failure and deadlock.
 const RETRYABLE: [&str; 2] = ["40001", "40P01"];
@@ -37,6 +39,7 @@ const RETRYABLE: [&str; 2] = ["40001", "40P01"];
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) program: &'a Program,
+    pub(crate) messages: &'a Messages,
     pub(crate) registry: &'a Registry,
     pub(crate) origin: Instant,
 }
@@ -57,6 +60,8 @@ impl Context<'_> {
 pub(crate) struct Connection {
     stream: Option<Stream>,
     token: Token,
+    /// The client's number over all threads, from 0.
+    client: usize,
     /// The server's process ID and the secret key for cancel requests.
     pub(crate) key: (i32, i32),
     pub(crate) slots: Vec<Slot>,
@@ -86,10 +91,21 @@ struct Expected {
     slot: usize,
     /// The statement's number; `None` is a `Sync` or a transaction command.
     statement: Option<usize>,
+    /// The number of its command in the script.
+    command: usize,
     in_pipeline: bool,
     /// The request also prepares the statement.
     prepares: bool,
     sent_ns: u64,
+}
+
+impl Expected {
+    fn failed_at(&self) -> FailedAt {
+        FailedAt {
+            command: self.command,
+            statement: self.statement,
+        }
+    }
 }
 
 /// The result of reading.
@@ -112,10 +128,16 @@ pub(crate) enum Read {
 
 impl Connection {
     /// A connection that is not open yet.
-    pub(crate) fn new(number: usize, sessions: Vec<Session>, digest: DigestMode) -> Self {
+    pub(crate) fn new(
+        number: usize,
+        client: usize,
+        sessions: Vec<Session>,
+        digest: DigestMode,
+    ) -> Self {
         Self {
             stream: None,
             token: Token(number),
+            client,
             key: (0, 0),
             slots: sessions.into_iter().map(Slot::new).collect(),
             expected: VecDeque::new(),
@@ -204,6 +226,13 @@ impl Connection {
         }
     }
 
+    /// Let the scripts start with other variables and random numbers. Nothing is under way.
+    pub(crate) fn restart(&mut self, sessions: Vec<Session>) {
+        for (slot, variables) in self.slots.iter_mut().zip(sessions) {
+            slot.variables = variables;
+        }
+    }
+
     /// The socket is readable or writable again.
     pub(crate) fn woken(&mut self, closing: bool) {
         self.drained = false;
@@ -225,6 +254,11 @@ impl Connection {
         if let Some(recorded) = &context.program.recorded {
             recorded.set(task.number, &mut state.variables);
         }
+        let client = self.client;
+        context.messages.step(|| {
+            let name = context.program.scripts[task.script].name();
+            format!("client {client} executing script \"{name}\"")
+        });
         if context.program.max_tries != 1 {
             state.variables.save();
         }
@@ -268,7 +302,7 @@ impl Connection {
             let Some(instruction) = routine.code.get(at) else {
                 if state.piped {
                     let message = routine.located(at, &"the script ends inside a pipeline");
-                    state.fail_script(message);
+                    state.fail_script(command(at), message);
                     continue;
                 }
                 if state.outstanding > 0 {
@@ -276,6 +310,10 @@ impl Connection {
                 }
                 return state.end();
             };
+            if context.messages.steps() {
+                self.tell_step(slot, instruction, context);
+            }
+            let state = &mut self.slots[slot];
             if let Instruction::Send(number) = instruction {
                 if self.send(slot, *number, now_ns, program) {
                     return self.wait(context, recorder);
@@ -297,7 +335,7 @@ impl Connection {
                 }
                 Instruction::Set(variable, expression) => {
                     if let Err(error) = state.variables.assign(*variable, expression) {
-                        state.fail_script(routine.located(at, &error));
+                        state.fail_script(command(at), routine.located(at, &error));
                     }
                 }
                 Instruction::Sleep(sleep) => match state.variables.sleep_ns(sleep) {
@@ -306,13 +344,15 @@ impl Connection {
                         self.flush(context);
                         return Step::Sleeping { for_ns };
                     }
-                    Err(error) => state.fail_script(routine.located(at, &error)),
+                    Err(error) => state.fail_script(command(at), routine.located(at, &error)),
                 },
                 Instruction::Branch(condition, otherwise) => {
                     match state.variables.truth(condition) {
                         Ok(true) => {}
                         Ok(false) => state.at = *otherwise,
-                        Err(error) => state.fail_script(routine.located(at, &error)),
+                        Err(error) => {
+                            state.fail_script(command(at), routine.located(at, &error));
+                        }
                     }
                 }
                 Instruction::Jump(target) => state.at = *target,
@@ -352,6 +392,15 @@ impl Connection {
         let may_retry = RETRYABLE.contains(&failure.code.as_str())
             && (program.max_tries == 0 || state.retries + 1 < program.max_tries)
             && now_ns < state.task.retry_until_ns;
+        context.messages.error(|| {
+            let routine = &program.scripts[state.task.script];
+            let end = Attempt {
+                number: state.retries + 1,
+                most: program.max_tries,
+                repeats: may_retry,
+            };
+            error_line(self.client, state.task.script, routine, failure, end)
+        });
         if !may_retry {
             return Some(state.end());
         }
@@ -362,10 +411,27 @@ impl Connection {
         None
     }
 
+    /// Write a line about the command that is carried out next.
+    fn tell_step(&self, slot: usize, instruction: &Instruction, context: Context<'_>) {
+        let variables = &self.slots[slot].variables;
+        context.messages.step(|| {
+            let what = lines::step_text(instruction, variables, context.program);
+            format!("client {} {what}", self.client)
+        });
+    }
+
     /// Send what is to be sent; the operation waits for an answer.
     fn wait(&mut self, context: Context<'_>, recorder: &mut Recorder) -> Step {
         recorder.round_trip();
         self.flush(context);
         Step::Waiting
+    }
+}
+
+/// A failure of a command that sends no statement.
+fn command(at: usize) -> FailedAt {
+    FailedAt {
+        command: at,
+        statement: None,
     }
 }

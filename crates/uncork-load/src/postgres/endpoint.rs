@@ -40,6 +40,10 @@ pub struct PostgresEndpoint {
     /// Scheduled actions, the earliest first.
     timed: BinaryHeap<Reverse<(u64, Timed)>>,
     counts: Connections,
+    /// Additional connections that were requested and have no result yet.
+    growing: usize,
+    /// Whether scripts draw the values of the warm-up of an open loop.
+    warm_up: bool,
 }
 
 /// An action at a scheduled time.
@@ -77,6 +81,8 @@ impl PostgresEndpoint {
             happened: VecDeque::new(),
             timed: BinaryHeap::new(),
             counts: Connections::default(),
+            growing: 0,
+            warm_up: false,
         };
         for session in sessions {
             endpoint.add(session).map_err(system)?;
@@ -88,9 +94,13 @@ impl PostgresEndpoint {
     fn add(&mut self, session: Session) -> io::Result<()> {
         let number = self.connections.len();
         let client = self.share.client(number);
-        let sessions = self.driver.script_sessions(client);
-        self.connections
-            .push(Connection::new(number, sessions, self.driver.digest));
+        let sessions = self.driver.script_sessions(client, self.warm_up);
+        self.connections.push(Connection::new(
+            number,
+            client,
+            sessions,
+            self.driver.digest,
+        ));
         self.open_connection(number, session)
     }
 
@@ -103,6 +113,7 @@ impl PostgresEndpoint {
         } = session;
         let context = Context {
             program: &self.driver.program,
+            messages: &self.driver.messages,
             registry: self.poller.registry(),
             origin: self.driver.origin,
         };
@@ -176,6 +187,7 @@ impl PostgresEndpoint {
         {
             let context = Context {
                 program: &self.driver.program,
+                messages: &self.driver.messages,
                 registry: self.poller.registry(),
                 origin: self.driver.origin,
             };
@@ -209,6 +221,7 @@ impl PostgresEndpoint {
                 } => {
                     let context = Context {
                         program: &self.driver.program,
+                        messages: &self.driver.messages,
                         registry: self.poller.registry(),
                         origin: self.driver.origin,
                     };
@@ -234,6 +247,7 @@ impl PostgresEndpoint {
                 Ok(opener) => self.opener = Some(opener),
                 Err(error) => {
                     let message = format!("cannot start a thread to open connections: {error}");
+                    self.growing -= usize::from(tag == NEW);
                     self.not_opened(tag, now_ns, Failure::lost(message));
                     return;
                 }
@@ -247,6 +261,7 @@ impl PostgresEndpoint {
     /// Take over the connections that the opener has opened.
     fn take_opened(&mut self, recorder: &mut Recorder) {
         while let Some((tag, result)) = self.opener.as_ref().and_then(Opener::take) {
+            self.growing -= usize::from(tag == NEW);
             let now_ns = self.now_ns();
             let session = match result {
                 Ok(session) => session,
@@ -310,10 +325,31 @@ impl Endpoint for PostgresEndpoint {
         u64::try_from(self.driver.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
+    fn is_open(&self, slot: usize) -> bool {
+        self.connections[slot / self.depth()].is_open()
+    }
+
+    fn growing(&self) -> usize {
+        self.growing
+    }
+
+    fn restart_scripts(&mut self, warm_up: bool) {
+        self.warm_up = warm_up;
+        for (number, connection) in self.connections.iter_mut().enumerate() {
+            let client = self.share.client(number);
+            connection.restart(self.driver.script_sessions(client, warm_up));
+        }
+    }
+
+    fn opening_wait_ns(&self) -> u64 {
+        self.opener.as_ref().map_or(0, Opener::waited_ns)
+    }
+
     fn begin(&mut self, slot: usize, task: Task, recorder: &mut Recorder) {
         let (connection, local_slot) = (slot / self.depth(), slot % self.depth());
         let context = Context {
             program: &self.driver.program,
+            messages: &self.driver.messages,
             registry: self.poller.registry(),
             origin: self.driver.origin,
         };
@@ -382,6 +418,7 @@ impl Endpoint for PostgresEndpoint {
 
     fn grow(&mut self) {
         let now_ns = self.now_ns();
+        self.growing += 1;
         self.request(NEW, now_ns);
     }
 

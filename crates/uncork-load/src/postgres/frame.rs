@@ -184,6 +184,7 @@ impl ReplyReader {
                     let failure = Box::new(Failure {
                         code: sqlstate,
                         message,
+                        place: None,
                     });
                     if ends_session {
                         return (at, Found::Farewell(failure));

@@ -8,6 +8,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use mio::Waker;
 
@@ -34,7 +35,9 @@ struct Shared<T> {
 
 #[derive(Debug)]
 struct Jobs<T> {
-    wanted: VecDeque<usize>,
+    wanted: VecDeque<(usize, Instant)>,
+    /// How long requests waited until their attempt began.
+    waited: Duration,
     ended: VecDeque<(usize, Result<T, LoadError>)>,
     closed: bool,
 }
@@ -69,6 +72,7 @@ impl<T: Send + 'static> Opener<T> {
         let shared = Arc::new(Shared {
             jobs: Mutex::new(Jobs {
                 wanted: VecDeque::new(),
+                waited: Duration::ZERO,
                 ended: VecDeque::new(),
                 closed: false,
             }),
@@ -94,13 +98,18 @@ impl<T: Send + 'static> Opener<T> {
     /// Request an attempt; its result has the same tag. Attempts begin in the order of requests, as
     /// many at once as there are threads.
     pub(crate) fn request(&self, tag: usize) {
-        self.shared.jobs().wanted.push_back(tag);
+        self.shared.jobs().wanted.push_back((tag, Instant::now()));
         self.shared.asked.notify_one();
     }
 
     /// Take the result of an attempt that has ended, if there is one.
     pub(crate) fn take(&self) -> Option<(usize, Result<T, LoadError>)> {
         self.shared.jobs().ended.pop_front()
+    }
+
+    /// How long requests have waited until their attempt began, added up.
+    pub(crate) fn waited_ns(&self) -> u64 {
+        u64::try_from(self.shared.jobs().waited.as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// End the threads, even during an attempt, and return their CPU time in user mode and in the
@@ -135,7 +144,9 @@ fn help<T>(
             .asked
             .wait_while(jobs, idle)
             .unwrap_or_else(PoisonError::into_inner);
-        jobs.wanted.pop_front()
+        let (tag, requested) = jobs.wanted.pop_front()?;
+        jobs.waited += requested.elapsed();
+        Some(tag)
     };
     while let Some(tag) = next() {
         // The event loop waits for a result, even after a panic.
@@ -157,7 +168,6 @@ fn help<T>(
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::{Duration, Instant};
 
     use mio::{Events, Poll, Token};
 
@@ -214,6 +224,7 @@ mod tests {
         assert_eq!(failures.len(), 2, "{failures:?}");
         assert!(failures.iter().any(|it| it.contains("panicked")));
         assert!(opener.take().is_none());
+        assert!(opener.waited_ns() > 0);
         opener.close();
     }
 

@@ -128,6 +128,11 @@ pub(crate) struct Statement {
 }
 
 impl Routine {
+    /// The script's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// A message with the place in the script.
     pub(crate) fn located(&self, at: usize, problem: &dyn fmt::Display) -> String {
         match self.lines.get(at) {

@@ -70,6 +70,13 @@ pub(crate) struct Template {
 }
 
 impl Template {
+    /// The statement as the simple protocol sends it.
+    pub(crate) fn text(&self, variables: &Session) -> String {
+        let mut text = Vec::new();
+        variables.write_query(&self.sql, &mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// Append the request, without `Sync`.
     pub(crate) fn write(&self, variables: &Session, out: &mut Vec<u8>) {
         if self.protocol == Protocol::Simple {

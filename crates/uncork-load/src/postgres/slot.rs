@@ -3,7 +3,7 @@
 use uncork_script::{EvaluationError, Session, Symbols};
 
 use super::captured::Captured;
-use crate::{End, Failure, Task};
+use crate::{End, FailedAt, Failure, Task};
 
 /// The code of errors in a script itself, such as a division by zero in `\set` or no row for
 /// `\gset`.
@@ -102,19 +102,21 @@ impl Slot {
     }
 
     /// Record the first failure, with its place in the script.
-    pub(crate) fn fail(&mut self, place: &str, mut failure: Box<Failure>) {
+    pub(crate) fn fail(&mut self, place: &str, at: FailedAt, mut failure: Box<Failure>) {
         if self.failure.is_none() {
             failure.message = format!("{place}: {}", failure.message);
+            failure.place = Some(at);
             self.failure = Some(failure);
         }
     }
 
     /// Record a failure of the script itself, whose message already names the place.
-    pub(crate) fn fail_script(&mut self, message: String) {
+    pub(crate) fn fail_script(&mut self, at: FailedAt, message: String) {
         self.failure.get_or_insert_with(|| {
             Box::new(Failure {
                 code: SCRIPT_ERROR.to_owned(),
                 message,
+                place: Some(at),
             })
         });
     }

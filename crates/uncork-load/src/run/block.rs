@@ -61,7 +61,7 @@ pub fn run_block(
     match plan.arms[0].driver {
         DriverKind::Postgres => {
             let drivers = arms()
-                .map(|(arm, parameters)| PostgresDriver::new(arm, parameters, &control.interrupt))
+                .map(|(arm, parameters)| PostgresDriver::new(arm, parameters, control))
                 .collect::<Result<Vec<_>, _>>()?;
             let arms = drivers.iter().map(|driver| (driver, driver.shape()));
             run_arms(plan, arms, control)

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use uncork_model::{Connections, StatementKind};
 
+use super::warm_up::WARM_UP_NUMBERS;
 use super::*;
 use crate::lease::monotonic_ns;
 use crate::{Event, FakeEndpoint, Task};
@@ -182,6 +183,39 @@ fn in_an_open_loop_four_parts_begin_what_one_process_with_four_threads_begins() 
                 );
             }
         }
+    }
+}
+
+#[test]
+fn the_warm_up_of_an_open_loop_changes_nothing_in_the_measured_part() {
+    for arrivals in &ARRIVALS[..3] {
+        let plain = format!(r#""arrivals": {arrivals}, "stop": {{"operations": 301}}"#);
+        let warmed = format!(r#"{plain}, "warmup_ns": 400000000"#);
+        let sent = |all: &[Begun]| {
+            let mut sent: Vec<_> = all
+                .iter()
+                .map(|one| (one.number, one.thread, one.script))
+                .collect();
+            sent.sort_unstable();
+            sent
+        };
+        let ((whole, one), (parts, _)) = whole_and_parts(&plain);
+        let ((warm_whole, warm_one), (warm_parts, reports)) = whole_and_parts(&warmed);
+        for (cold, warm) in [(whole, warm_whole), (parts, warm_parts)] {
+            let (measured, before): (Vec<_>, Vec<_>) = warm
+                .into_iter()
+                .partition(|one| one.number < WARM_UP_NUMBERS);
+            assert_eq!(sent(&measured), sent(&cold), "{arrivals}");
+            assert!((100..300).contains(&before.len()), "{}", before.len());
+            let last_ns = before.iter().map(|one| one.at_ns).max();
+            assert!(
+                last_ns < Some(500_000_000),
+                "200 are due on average in 400 ms"
+            );
+        }
+        assert_eq!(warm_one.totals.arrivals, one.totals.arrivals);
+        let started: u64 = reports.iter().map(|report| report.totals.started).sum();
+        assert_eq!(started, one.totals.started);
     }
 }
 

@@ -111,6 +111,33 @@ fn a_missed_deadline_gives_up_what_is_under_way() {
 }
 
 #[test]
+fn only_a_client_that_aborts_ends_a_trial_early() {
+    let with = |fate: &str| {
+        let changes = format!(
+            r#""clients": 2, "threads": 1, "stop": {{"operations": 50}}, "exit_on_abort": true,
+            "on_lost": "reconnect", "fake": {{"latencies_ns": [1, 2, 3]{fate}}}"#
+        );
+        let report = trial(&plan(false, &changes));
+        checked(&report);
+        report.totals
+    };
+    // The declared failures are serialization failures, after which a client continues.
+    let conflicts = with(r#", "fail_every": 3"#);
+    assert_eq!(
+        (conflicts.outcome, conflicts.started),
+        (Outcome::Complete, 50)
+    );
+    assert_eq!(conflicts.failures[0].code, "40001");
+    assert_eq!(
+        conflicts.failures.iter().map(|one| one.number).sum::<u64>(),
+        conflicts.failed
+    );
+    let lost = with(r#", "lose_at": 9"#);
+    assert_eq!(lost.outcome, Outcome::ClientAborted);
+    assert!(lost.started < 50 && lost.message.expect("why").contains(" aborted: "));
+}
+
+#[test]
 fn an_interrupt_ends_a_trial() {
     let plan = plan(
         false,

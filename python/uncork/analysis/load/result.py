@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,6 +20,7 @@ from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTi
 from uncork.model.results.load import (
     Connections,
     Distribution,
+    FailureFacts,
     GeneratorFacts,
     HttpFacts,
     HttpProtocol,
@@ -248,6 +249,7 @@ def _counts(totals: LoadTotals) -> LoadCounts:
         round_trips=totals.round_trips,
         sent_bytes=totals.sent_bytes,
         received_bytes=totals.received_bytes,
+        failures=tuple(FailureFacts(**asdict(one)) for one in totals.failures),
     )
 
 
@@ -319,6 +321,7 @@ def _verdict(
         latency_p99_ns=None if operation is None else operation.p99_ns,
         service_p99_ns=None if service is None else service.p99_ns,
         lateness=lateness,
+        opening_wait_ns=totals.opening_wait_ns,
     )
     return generator_verdict(load)
 

@@ -73,8 +73,19 @@ def _load(job: LoadJob, options: SqlOptions) -> None:
         session = cluster_load(job, request, options)
     console.note(f"run {session.folder.name}")
     progress = _progress(options, open_loop=job.spec.arrivals is not None) if job.spec.progress_s else None
-    outcome = session.run(progress, console.note)
+    if isinstance(session, LoadSession):
+        quiet = job.spec.verbosity == "quiet"
+        outcome = session.run(progress, console.note, messages=None if quiet else _write_messages)
+    else:
+        outcome = session.run(progress, console.note)
     finish_load(session.folder, outcome, options, statements=options.per_command)
+
+
+def _write_messages(lines: list[str], left_out: int) -> None:
+    for line in lines:
+        typer.echo(line, err=True)
+    if left_out:
+        typer.echo(f"({left_out} lines left out: more than could be printed)", err=True)
 
 
 # ---- tables and scripts ----

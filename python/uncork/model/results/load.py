@@ -15,12 +15,15 @@ from uncork.model.system import SystemUse
 
 __all__ = [
     "LOAD_RESULT_VERSION",
+    "TOGETHER_VERSION",
     "Connections",
     "Distribution",
+    "FailureFacts",
     "GeneratorFacts",
     "HttpFacts",
     "HttpProtocol",
     "LoadCounts",
+    "LoadOfTogether",
     "LoadResult",
     "LoadRunFacts",
     "LoadSettings",
@@ -31,6 +34,8 @@ __all__ = [
     "SecondFacts",
     "StatementFacts",
     "SteadyFacts",
+    "TogetherResult",
+    "TogetherRunFacts",
 ]
 
 HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/2 or HTTP/1.1"]
@@ -116,8 +121,23 @@ class LoadSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureFacts:
+    """Transactions that failed in the same statement with the same SQLSTATE; see `FailureTotals`."""
+
+    code: str
+    number: int
+    script: str
+    line: int | None
+    statement: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoadCounts:
-    """Counts, with the identities of `uncork.model.load.LoadTotals`."""
+    """Counts, with the identities of `uncork.model.load.LoadTotals`.
+
+    `failures` divides `errors` by statement, the most frequent first; at most 100 kinds, and none for HTTP.
+    """
 
     started: int
     succeeded: int
@@ -136,6 +156,7 @@ class LoadCounts:
     round_trips: int
     sent_bytes: int
     received_bytes: int
+    failures: tuple[FailureFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,3 +398,43 @@ class LoadResult:
     steady: SteadyFacts | None = None
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION
+
+
+TOGETHER_VERSION = 1
+"""Raised whenever a field of the JSON document changes its meaning or is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherRunFacts:
+    """Which run this is and how it went; `reproduce` is the command that repeats it."""
+
+    id: str
+    status: str
+    started_at: str
+    reproduce: str
+    uncork_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOfTogether:
+    """One of the loads, with the report that it would have alone. `name` is ``sql``, ``http-2``, ..."""
+
+    name: str
+    load: LoadResult
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherResult:
+    """Everything in a report on loads that started together.
+
+    All seconds count from the same instant. `apart_ns` is how long after the first load the last one started.
+    `answer` is the first sentence a reader sees; `warnings` are one sentence each.
+    """
+
+    run: TogetherRunFacts
+    answer: str
+    warnings: tuple[str, ...]
+    apart_ns: int
+    loads: tuple[LoadOfTogether, ...]
+    kind: Literal["together"] = "together"
+    version: int = TOGETHER_VERSION

@@ -213,8 +213,8 @@ LOAD_TOTALS = Table(
             "outcome",
             "text",
             "",
-            "complete, deadline, connection lost, refused, interrupted, nothing succeeded, lease ended or "
-            "node lost",
+            "complete, deadline, connection lost, refused, interrupted, nothing succeeded, client aborted, "
+            "lease ended or node lost",
         ),
         Column("message", "text", "", "what went wrong"),
         Column("started", "integer", "", "operations begun: succeeded + failed"),
@@ -251,6 +251,10 @@ LOAD_TOTALS = Table(
         Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
         Column("http", "text", "", "HTTP: statuses, bytes and closed connections, as JSON"),
         Column("start_late_ns", "integer", "ns", "time from the start time that was given to the start"),
+        Column(
+            "failures", "text", "", "failed operations by statement and SQLSTATE, with a message, as JSON"
+        ),
+        Column("opening_wait_ns", "integer", "ns", "time that clients waited for other connections to open"),
     ),
 )
 

@@ -55,6 +55,7 @@ def _compose_load_answer(result: LoadResult) -> str:
         LoadOutcome.CONNECTION_LOST: "Connection lost: ",
         LoadOutcome.DEADLINE: "Stopped at its deadline: ",
         LoadOutcome.NOTHING_SUCCEEDED: f"Ended early, after {format_duration(elapsed)}: ",
+        LoadOutcome.CLIENT_ABORTED: f"Ended by an aborted client after {format_duration(elapsed)}: ",
         LoadOutcome.LEASE_ENDED: f"Lease ended after {format_duration(elapsed)}: ",
         LoadOutcome.NODE_LOST: f"Node lost after {format_duration(elapsed)}: ",
     }.get(outcome, "")

@@ -17,9 +17,11 @@ __all__ = [
     "SERIES",
     "distribution_chart",
     "failures_chart",
+    "p99_points",
     "percentiles_chart",
     "statuses_chart",
     "throughput_chart",
+    "throughput_points",
 ]
 
 SUCCEEDED, FAILED, HALF, MOST, ALL = "succeeded", "failed", "p50", "p99", "max"
@@ -35,8 +37,7 @@ _LEAST_NS: Final = 250_000_000
 
 def throughput_chart(result: LoadResult) -> LineChart | None:
     """Return throughput over time, or None when the load was too short."""
-    seconds = _usable(result.series)
-    points = _points(seconds, lambda group: _rate(group, lambda one: one.succeeded))
+    points = throughput_points(result)
     if points is None:
         return None
     return LineChart(
@@ -55,6 +56,17 @@ def throughput_chart(result: LoadResult) -> LineChart | None:
         wide=True,
         from_zero=True,
     )
+
+
+def throughput_points(result: LoadResult) -> tuple[tuple[float, float], ...] | None:
+    """Return successes a second over time, in seconds from the start; None when the load was too short."""
+    return _points(_usable(result.series), lambda group: _rate(group, lambda one: one.succeeded))
+
+
+def p99_points(result: LoadResult) -> tuple[tuple[float, float], ...] | None:
+    """Return each interval's p99 latency over time; None when the load was too short."""
+    seconds = [one for one in _usable(result.series) if one.succeeded]
+    return _points(seconds, partial(_worst, lambda one: one.p99_ns))
 
 
 def percentiles_chart(result: LoadResult) -> LineChart | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from uncork.model.results.load import Distribution, HttpFacts, LoadResult, ScriptFacts
+from uncork.model.results.load import Distribution, FailureFacts, HttpFacts, LoadResult, ScriptFacts
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.load.words import (
@@ -160,6 +160,8 @@ def errors_table(result: LoadResult) -> Table | None:
     counts = result.counts
     if len(result.scripts) > 1 and any(one.errors_by_kind for one in result.scripts):
         return _request_errors(result)
+    if counts.failures:
+        return _statement_errors(result)
     kinds = (
         (f"{operation_word(result)}s failed", counts.errors),
         (f"{operation_word(result)}s retried", counts.retries),
@@ -177,6 +179,35 @@ def errors_table(result: LoadResult) -> Table | None:
     first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""
     caption = f"Errors by {name}{first}"
     return Table(caption, (Column("what", header=True), Column(name), Column("count", number=True)), rows)
+
+
+def _statement_errors(result: LoadResult) -> Table:
+    """Return errors by SQLSTATE and statement, with the first message of each."""
+    counts = result.counts
+    rows = [
+        ("transactions failed", one.code, one.number, _place(one), one.message) for one in counts.failures
+    ]
+    for code, number in sorted(counts.errors.items()):
+        rest = number - sum(one.number for one in counts.failures if one.code == code)
+        rows += [("transactions failed", code, rest, "other statements", "")] if rest > 0 else []
+    other = (("transactions retried", counts.retries), ("connections not opened", counts.connect_errors))
+    rows += [
+        (what, code, number, "", "") for what, by_code in other for code, number in sorted(by_code.items())
+    ]
+    columns = (
+        *(Column("what", header=True), Column("SQLSTATE"), Column("count", number=True)),
+        *(Column("statement"), Column("first message")),
+    )
+    values = tuple(
+        (Value(what), Value(code_words(code)), Value(format_count(n)), Value(place), Value(text))
+        for what, code, n, place, text in rows
+    )
+    return Table("Errors by SQLSTATE and statement", columns, values)
+
+
+def _place(failure: FailureFacts) -> str:
+    """Return the statement that failed, on one line; nothing if no statement failed."""
+    return "" if failure.statement is None else short_sql(failure.statement)
 
 
 def _request_errors(result: LoadResult) -> Table:

@@ -16,6 +16,7 @@ _PREFIXES: Final = {
     "cpu": ("stacks: ", "CPU of "),
     "service": ("service: ", "service at "),
     "cure": ("cure: ", "cure of "),
+    "together": ("together: ", "loads together: "),
 }
 """How the stored question of each kind begins, and how the title begins instead."""
 _LONGEST: Final = 80

@@ -12,7 +12,7 @@ from uncork.model.results.experiment import RESULT_VERSION, RunResult
 from uncork.model.results.figure import RunFigures
 from uncork.model.results.guard import GUARD_VERSION, GuardResult
 from uncork.model.results.history import HISTORY_VERSION, History
-from uncork.model.results.load import LOAD_RESULT_VERSION, LoadResult
+from uncork.model.results.load import LOAD_RESULT_VERSION, TOGETHER_VERSION, LoadResult, TogetherResult
 from uncork.model.results.log import LOG_RESULT_VERSION, LogResult
 from uncork.model.results.log_comparison import LOG_COMPARISON_VERSION, LogComparison
 from uncork.model.results.run_comparison import RUN_COMPARISON_VERSION, RunComparison
@@ -26,6 +26,7 @@ __all__ = ["RESULTS", "result_schema"]
 RESULTS: Final[dict[str, tuple[type, str]]] = {
     "report": (RunResult, f"uncork report, version {RESULT_VERSION}"),
     "load-result": (LoadResult, f"uncork load, version {LOAD_RESULT_VERSION}"),
+    "together-result": (TogetherResult, f"uncork load together, version {TOGETHER_VERSION}"),
     "sweep-result": (SweepResult, f"uncork sweep, version {SWEEP_RESULT_VERSION}"),
     "log-result": (LogResult, f"uncork log, version {LOG_RESULT_VERSION}"),
     "database-result": (DatabaseResult, f"uncork database, version {DATABASE_RESULT_VERSION}"),

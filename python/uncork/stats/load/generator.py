@@ -17,6 +17,9 @@ An open loop
     What it did to the reading of answers cannot be seen, but is about as much. If operations waited for a
     free connection, the loop behaves like a closed loop, and near its capacity a little lost time costs much
     latency.
+New connections
+    With a connection for each operation, a thread opens two at once, and the other clients wait for their
+    turn. The fraction of the clients' time that they waited bounds the gain of more threads.
 One machine
     A generator on the server's machine takes processor time from the server. If all processors were busy, the
     generator's share of them is its share of the limit.
@@ -70,6 +73,9 @@ AT_WORK = 0.7
 """If the busiest thread worked at least this fraction of the time, its own work is named as the cause of
 lateness."""
 
+OPENED_AT_ONCE = 2
+"""How many connections each thread of the generator opens at once while a load runs."""
+
 STEAL = 0.02
 """If the hypervisor took at least this fraction of the machine's processor time, it is named as a cause."""
 
@@ -93,6 +99,7 @@ class GeneratorLoad:
     cannot be read from here; `local` says whether the server ran on this machine even so. `steal_ns` is that
     of the whole machine. `operations` counts successes. Latency counts from the intended start, service time
     from the actual start; both are None if nothing succeeded. `lateness` is None in a closed loop.
+    `opening_wait_ns` adds up how long clients waited until the generator began to open their connection.
     """
 
     clients: int
@@ -108,6 +115,7 @@ class GeneratorLoad:
     latency_p99_ns: float | None
     service_p99_ns: float | None
     lateness: Lateness | None = None
+    opening_wait_ns: int = 0
 
     @property
     def stolen(self) -> float:
@@ -125,6 +133,11 @@ class GeneratorLoad:
         busy = min(self.busy, 1.0 - 1e-9)
         part = min(busy, busy / (1.0 - busy) * min(self.threads, self.clients) / self.clients)
         return part / (1.0 - part)
+
+    @property
+    def queued(self) -> float:
+        """Return the fraction of the clients' time that they waited for others' connections to open."""
+        return min(1.0, self.opening_wait_ns / (self.clients * self.elapsed_ns))
 
     @property
     def crowd(self) -> float:
@@ -174,7 +187,7 @@ def _closed(load: GeneratorLoad) -> GeneratorVerdict:
         return _yes(f"{_used(load)}, so the server might handle more; {_remedy(load)}")
     if load.clients == 1 and load.bound >= ONE_CONNECTION:
         return _yes(_one_connection(load))
-    shared = _one_machine(load)
+    shared = _opening(load) if load.queued >= MATTERS else _one_machine(load)
     if shared is not None:
         return shared
     if load.bound < MATTERS and load.busy < QUIET:
@@ -195,7 +208,8 @@ def _open(load: GeneratorLoad, late: Lateness, latency_ns: float, service_ns: fl
         return _no(f"{_used(load)}, and {_left_within(late)}", load)
     if waited <= MATTERS or free:
         return _perhaps(_lateness(load, late, latency_ns))
-    shared = _one_machine(load)
+    opening = load.opening_wait_ns >= MATTERS * latency_ns * load.operations
+    shared = _opening(load) if opening else _one_machine(load)
     if shared is not None:
         return shared
     wait = "operations waited for a free connection"
@@ -210,6 +224,27 @@ def _open(load: GeneratorLoad, late: Lateness, latency_ns: float, service_ns: fl
         f"{wait}, and because {_used(load)}, part of that wait was for the generator; run again with more "
         f"connections (--max-clients), and if that does not help, {_remedy(load)}"
     )
+
+
+def _opening(load: GeneratorLoad) -> GeneratorVerdict:
+    """Judge a generator whose clients waited until it had opened the connections of others."""
+    threads = min(load.threads, load.clients)
+    found = (
+        f"it opens {OPENED_AT_ONCE * threads} connections at once ({OPENED_AT_ONCE} for each thread), and "
+        f"clients waited {_percent(load.queued)} of their time for their turn"
+    )
+    if load.crowd >= CROWDED:
+        return _perhaps(
+            f"{found}; but {_percent(min(load.crowd, 1.0))} of this machine's processor time was in use by "
+            "generator and server, so more would gain little; run it from another machine, with more threads "
+            "(-j) there"
+        )
+    remedy = (
+        f"run again with more threads (-j {min(2 * threads, load.clients)})"
+        if threads < load.clients
+        else "run again from several machines (--shard)"
+    )
+    return _yes(f"{found}; {remedy}")
 
 
 def _one_machine(load: GeneratorLoad) -> GeneratorVerdict | None:

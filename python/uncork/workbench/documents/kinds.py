@@ -82,6 +82,7 @@ _ROWS: Final = {
     "import": "imports",
     "guard": "guards",
     "cure": "cures",
+    "together": "together",
 }
 
 

@@ -17,7 +17,7 @@ from uncork.model.results.experiment import RunResult
 from uncork.model.results.figure import RunFigures
 from uncork.model.results.guard import GuardResult
 from uncork.model.results.history import History
-from uncork.model.results.load import LoadResult
+from uncork.model.results.load import LoadResult, TogetherResult
 from uncork.model.results.log import LogResult
 from uncork.model.results.log_comparison import LogComparison
 from uncork.model.results.run_comparison import RunComparison
@@ -59,6 +59,7 @@ StoredResult = (
     | RunFigures
     | GuardResult
     | CureResult
+    | TogetherResult
 )
 """The result of a run, by its kind."""
 ComparedResult = RunComparison | LogComparison | StackResult

@@ -160,6 +160,7 @@ class HttpSession:
                     watch=components.watches(),
                     progress=logged(self.folder, progress),
                     lease=lease,
+                    stopped=None if control is None else control.stopped,
                 )
                 self.measured = measured
             with uninterrupted():

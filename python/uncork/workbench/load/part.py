@@ -40,7 +40,8 @@ def started_part(part: LoadPart | None, control: PartControl | None) -> LoadPart
     """Return a part with its start: with `control`, wait until the coordinator gives it."""
     if part is None or control is None:
         return part
-    return replace(part, start_at_ns=control.await_start())
+    start_ns = control.await_start()
+    return replace(part, start_at_ns=start_ns, clock_offset_ns=control.clock_offset_ns)
 
 
 def kept_part(part: LoadPart | None, folder: Path) -> LoadPart | None:

@@ -18,7 +18,7 @@ from uncork.engines.tpcb import Initialised, Progress, initialise, scale_of
 from uncork.engines.watch.visit import describe, vacuum
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.parts import Lease, PartControl, held_lease
-from uncork.load.run import INTERVAL_NS, check_load, hdr_log, load_plan, run_load, without_password
+from uncork.load.run import INTERVAL_NS, Messages, check_load, hdr_log, load_plan, run_load, without_password
 from uncork.load.sql import build_facts
 from uncork.model.database.recording import TRANSACTIONS
 from uncork.model.load import (
@@ -160,12 +160,13 @@ class LoadSession:
         progress: Callable[[LoadProgress], None] | None,
         notify: Notify,
         control: PartControl | None = None,
+        messages: Messages | None = None,
     ) -> LoadOutcome:
         """Load the server, and store the result. A server that refuses connections is an outcome too.
 
         Each second is also stored as a snapshot, so that others can follow the load and a killed load is not
         lost. If the load cannot start (no tables, a statement refused), its folder is deleted. `control`
-        steers a part of a load.
+        steers a part of a load. `messages` receives the lines that the load's verbosity asks for.
 
         Raises:
             SetupError: if tables are missing or cannot be created, or the server cannot be started.
@@ -178,7 +179,7 @@ class LoadSession:
             held_lease(None if part is None else part.lease, control) as lease,
             self.served(notify) as (address, pid),
         ):
-            measured = self._measure(address, pid, progress, notify, lease, control)
+            measured = self._measure(address, pid, progress, notify, (lease, control), messages)
             with uninterrupted():
                 write_measurement(self.folder, measured)
                 delete_snapshots(self.folder)
@@ -235,9 +236,10 @@ class LoadSession:
         pid: int | None,
         progress: Callable[[LoadProgress], None] | None,
         notify: Notify,
-        lease: Lease | None,
-        control: PartControl | None,
+        held: tuple[Lease | None, PartControl | None],
+        messages: Messages | None,
     ) -> LoadMeasurement:
+        (lease, control) = held
         spec, connection = self.job.spec, asdict(address)
         try:
             spec = self.prepared(address, notify)
@@ -251,7 +253,16 @@ class LoadSession:
         write_plan(self.folder, without_password(load_plan(spec, connection, pid=pid)))
         note_warm_up(spec.warmup_ns, notify)
         try:
-            return run_load(spec, connection, pid=pid, progress=logged(self.folder, progress), lease=lease)
+            shown = logged(self.folder, progress)
+            return run_load(
+                spec,
+                connection,
+                pid=pid,
+                progress=shown,
+                lease=lease,
+                messages=messages,
+                stopped=None if control is None else control.stopped,
+            )
         except LoadError as error:
             raise UsageError(str(error)) from error
 

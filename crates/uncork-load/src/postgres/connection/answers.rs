@@ -82,11 +82,19 @@ impl Connection {
         let state = &mut self.slots[expected.slot];
         state.outstanding -= 1;
         let failed = reply.failure.is_some();
+        context.messages.step(|| {
+            let answer = match &reply.failure {
+                Some(failure) => format!("error {}", failure.code),
+                None => format!("{} rows", reply.rows),
+            };
+            format!("client {} receiving {answer}", self.client)
+        });
         if let Some(failure) = reply.failure {
             let place = expected
                 .statement
                 .map_or("transaction", |number| recorder.place(number));
-            state.fail(place, failure);
+            let at = expected.failed_at();
+            state.fail(place, at, failure);
         }
         if let Some(number) = expected.statement {
             if failed {
@@ -100,7 +108,7 @@ impl Connection {
                     let captured = self.reader.take_captured();
                     if let Err(problem) = state.capture(capture, &captured, &program.symbols) {
                         let message = format!("{}: {problem}", recorder.place(number));
-                        state.fail_script(message);
+                        state.fail_script(expected.failed_at(), message);
                     }
                 }
             }
@@ -153,7 +161,7 @@ impl Connection {
                 self.prepared[number] = parsed;
             }
             if let Some(failure) = failure.take() {
-                state.fail(recorder.place(number), failure);
+                state.fail(recorder.place(number), expected.failed_at(), failure);
             }
         }
     }

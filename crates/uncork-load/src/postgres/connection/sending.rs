@@ -26,6 +26,7 @@ impl Connection {
         let mut expected = Expected {
             slot,
             statement: Some(number),
+            command: state.at,
             in_pipeline: state.piped || statement.pipelined,
             prepares,
             sent_ns: now_ns,
@@ -85,6 +86,7 @@ impl Connection {
         self.expected.push_back(Expected {
             slot,
             statement: None,
+            command: self.slots[slot].at.saturating_sub(1),
             in_pipeline: false,
             prepares: false,
             sent_ns,

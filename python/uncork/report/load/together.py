@@ -1,0 +1,219 @@
+"""The report on loads that started together: their answers, a table side by side, and one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from rich.console import Console
+
+from uncork.model.load import LoadOutcome
+from uncork.model.results.load import LoadOfTogether, LoadResult, TogetherResult
+from uncork.model.units import format_count, format_duration
+from uncork.report.blocks import Block, Code, Column, Document, Legend, Line, LineChart, Section, Table, Value
+from uncork.report.headline import capital, fitting
+from uncork.report.load.answer import answer_load
+from uncork.report.load.charts import p99_points, throughput_points
+from uncork.report.load.document import build_load_document
+from uncork.report.load.tables import counts_table, errors_table, latency_table
+from uncork.report.load.words import operation_word, rate_text, share_text
+from uncork.report.write.terminal_text import write_report
+
+__all__ = ["answer_together", "build_together_document", "render_together_terminal"]
+
+_APART_NS: Final = 50_000_000
+"""Loads that started further apart than this did not start together."""
+_PARTLY: Final = 0.95
+"""If the shortest load lasted less than this fraction of the longest, they overlapped only partly."""
+_LEFT_OUT: Final = frozenset({"environment", "reproduce"})
+"""Sections of the loads' reports that repeat what the run's report has."""
+
+
+def answer_together(result: TogetherResult) -> TogetherResult:
+    """Return the result with its answer and warnings, and those of its loads."""
+    loads = tuple(replace(one, load=answer_load(one.load)) for one in result.loads)
+    answered = replace(result, loads=loads)
+    return replace(answered, answer=_answer(answered), warnings=tuple(_warnings(answered)))
+
+
+def _answer(result: TogetherResult) -> str:
+    """Return both throughputs in one sentence, and then the answer of each load."""
+    rates = [
+        f"{rate_text(one.load.operations_per_second)} {operation_word(one.load)}s a second ({one.name})"
+        for one in result.loads
+    ]
+    failed = [one.name for one in result.loads if one.load.counts.failed or not one.load.counts.succeeded]
+    late = [one.name for one in result.loads if one.load.counts.unsent or one.load.counts.skipped]
+    end = f", with failures in {' and '.join(failed)}" if failed else ", without failures"
+    end += f", and arrivals not sent in {' and '.join(late)}" if late else ""
+    interrupted = any(one.load.run.outcome is LoadOutcome.INTERRUPTED for one in result.loads)
+    opening = "interrupted: " if interrupted else ""
+    count = len(result.loads)
+    return fitting(
+        (
+            (capital(f"{opening}together, the loads handled {' and '.join(rates)}{end}"), _answers(result)),
+            (capital(f"{opening}{count} loads ran together{end}"), f"{'; '.join(rates)}. {_answers(result)}"),
+        )
+    )
+
+
+def _answers(result: TogetherResult) -> str:
+    """Return the answer of each load, after its name."""
+    return " ".join(f"{capital(one.name)}: {one.load.answer}" for one in result.loads).rstrip(".")
+
+
+def _warnings(result: TogetherResult) -> Iterator[str]:
+    if result.apart_ns > _APART_NS:
+        apart = format_duration(result.apart_ns)
+        yield f"The loads started {apart} apart: one was not ready at their start, or the machine was busy."
+    lasted = {one.name: one.load.run.elapsed_ns for one in result.loads}
+    longest, shortest = max(lasted, key=lasted.__getitem__), min(lasted, key=lasted.__getitem__)
+    if lasted[shortest] < _PARTLY * lasted[longest]:
+        rest = format_duration(lasted[longest] - lasted[shortest])
+        yield (
+            f"{capital(shortest)} ended {rest} before {longest}: for that time, {longest} was alone; give "
+            "both the same duration to compare them."
+        )
+    for one in result.loads:
+        yield from (f"{capital(one.name)}: {text}" for text in one.load.warnings)
+
+
+def build_together_document(result: TogetherResult) -> Document:
+    """Return the report on loads that started together, without empty sections."""
+    names = tuple(one.name for one in result.loads)
+    variants = dict.fromkeys((*names, *(name for one in result.loads for name in _document(one).variants)))
+    return Document(
+        title=result.run.id,
+        question=f"{' and '.join(names)}, at the same time",
+        answer=result.answer,
+        reasons=(*_generators(result), *result.warnings),
+        steps=(),
+        tally=(),
+        facts=tuple(_facts(result)),
+        variants=tuple(variants),
+        baseline="",
+        sections=(
+            Section("together", "Side by side", (_side_by_side(result),)),
+            *_over_time(result),
+            *(section for one in result.loads for section in _sections(one)),
+            Section("reproduce", "How to repeat these loads", (Code(result.run.reproduce, "sh"),)),
+        ),
+        version=result.run.uncork_version,
+        heading="What to know",
+    )
+
+
+def render_together_terminal(result: TogetherResult, console: Console) -> None:
+    """Print the report: the loads side by side, then the latency and the counts of each."""
+    write_report(console, build_together_document(result), _tables(result))
+
+
+def _tables(result: TogetherResult) -> Iterator[Table | None]:
+    yield _side_by_side(result)
+    for one in result.loads:
+        for table in (
+            latency_table(one.load) if one.load.operation.count else None,
+            errors_table(one.load),
+            counts_table(one.load),
+        ):
+            yield None if table is None else replace(table, caption=f"{one.name}: {table.caption}")
+
+
+def _document(one: LoadOfTogether) -> Document:
+    return build_load_document(one.load)
+
+
+def _generators(result: TogetherResult) -> Iterator[str]:
+    for one in result.loads:
+        if one.load.generator.sentence:
+            yield f"{capital(one.name)}: {one.load.generator.sentence}"
+
+
+def _facts(result: TogetherResult) -> Iterator[tuple[str, str]]:
+    yield "run", result.run.id
+    yield "started", result.run.started_at[:16].replace("T", " ")
+    yield "loads", format_count(len(result.loads))
+    yield "started apart", format_duration(result.apart_ns)
+    for one in result.loads:
+        yield f"{one.name}: server", one.load.run.server
+        yield f"{one.name}: outcome", str(one.load.run.outcome)
+
+
+def _sections(one: LoadOfTogether) -> Iterator[Section]:
+    """Yield the sections of one load's own report."""
+    for section in _document(one).sections:
+        if section.id not in _LEFT_OUT:
+            title = f"{one.name}: {section.title[:1].lower()}{section.title[1:]}"
+            yield replace(section, id=f"{one.name}-{section.id}", title=title)
+
+
+# ---- side by side ----
+
+
+def _side_by_side(result: TogetherResult) -> Table:
+    """Return one column per load: throughput, latencies and accounts."""
+    loads = [one.load for one in result.loads]
+    rows: list[tuple[str, Callable[[LoadResult], str]]] = [
+        ("operations", operation_word),
+        ("measured", lambda load: format_duration(load.run.elapsed_ns)),
+        ("succeeded a second", lambda load: rate_text(load.operations_per_second)),
+        ("p50", lambda load: _time(load.operation.p50_ns)),
+        ("p99", lambda load: _time(load.operation.p99_ns)),
+        ("p99.9", lambda load: _time(load.operation.p999_ns)),
+        ("longest", lambda load: _time(load.operation.max_ns)),
+        ("arrivals", lambda load: "" if load.counts.arrivals is None else format_count(load.counts.arrivals)),
+        ("… skipped", lambda load: _open(load, load.counts.skipped)),
+        ("… never sent", lambda load: _open(load, load.counts.unsent)),
+        ("started", lambda load: format_count(load.counts.started)),
+        ("… succeeded", lambda load: format_count(load.counts.succeeded)),
+        ("… failed", _failed),
+    ]
+    shown = [(name, [text(load) for load in loads]) for name, text in rows]
+    return Table(
+        "The loads side by side; latency counts from the intended start in an open loop",
+        (Column("", header=True), *(Column(one.name, number=True) for one in result.loads)),
+        tuple((Value(name), *map(Value, texts)) for name, texts in shown if any(texts)),
+    )
+
+
+def _open(load: LoadResult, count: int) -> str:
+    return "" if load.counts.arrivals is None else format_count(count)
+
+
+def _failed(load: LoadResult) -> str:
+    counts = load.counts
+    share = f" ({share_text(counts.failed, counts.started)})" if counts.failed else ""
+    return f"{format_count(counts.failed)}{share}"
+
+
+def _time(nanoseconds: int | None) -> str:
+    return "" if nanoseconds is None else format_duration(nanoseconds)
+
+
+def _over_time(result: TogetherResult) -> Iterator[Section]:
+    """Yield the charts of all loads on one time axis."""
+    names = tuple(one.name for one in result.loads)
+    charts: list[Block] = []
+    for title, unit, y_title, points in (
+        ("Throughput of all loads over time", "number", "operations a second", throughput_points),
+        ("p99 latency of all loads over time", "ns", "p99 latency of each second", p99_points),
+    ):
+        lines = [Line(one.name, found) for one in result.loads if (found := points(one.load)) is not None]
+        if lines:
+            charts.append(
+                LineChart(
+                    title=title,
+                    description=f"{y_title[:1].upper()}{y_title[1:]}: {', '.join(names)}.",
+                    axis="time",
+                    x_title="seconds from the common start",
+                    y_title=y_title,
+                    unit="ns" if unit == "ns" else "number",
+                    lines=tuple(lines),
+                    variants=names,
+                    wide=True,
+                    from_zero=unit == "number",
+                )
+            )
+    if charts:
+        yield Section("together-series", "Over time", (Legend(names), *charts))
