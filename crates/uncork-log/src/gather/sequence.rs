@@ -9,6 +9,7 @@ pub(in crate::gather) mod holders;
 
 use std::collections::HashMap;
 
+use crate::form::{form, form_tuple};
 use crate::gather::blocking::Party;
 use crate::gather::errors::Kind;
 use crate::gather::event::{Event, Ran, Statement, Waits, What};
@@ -33,6 +34,8 @@ const SESSIONS: usize = 100_000;
 #[derive(Debug, Clone, Default)]
 struct Session {
     pid: u32,
+    /// Its last event: of two sessions of one process, the later one runs.
+    seen: Place,
     /// The statement that ended last.
     last: Option<Ran>,
     /// Waits for locks that are not over: who waits, and who holds the lock.
@@ -219,7 +222,7 @@ impl Sequence {
             _ => {}
         }
         let session = self.sessions.entry(event.session).or_default();
-        session.pid = event.pid;
+        (session.pid, session.seen) = (event.pid, event.place);
         let was_own = std::mem::take(&mut session.is_own);
         if was_own && matches!(event.what, What::Duration(_)) {
             return None;
@@ -240,7 +243,8 @@ impl Sequence {
     fn blocked(&mut self, waits: &Waits, event: &Event) -> Vec<(Party<u64>, Party<u64>)> {
         let mut known = Vec::new();
         for pid in &waits.holders {
-            let session = self.sessions.values().find(|session| session.pid == *pid);
+            let of = self.sessions.values().filter(|one| one.pid == *pid);
+            let session = of.max_by_key(|one| one.seen);
             let last = session.and_then(|session| session.last);
             let holding = Party {
                 // After COMMIT the session holds no locks: a later statement does, which is not logged yet.
@@ -529,6 +533,72 @@ fn between(first: Option<Micros>, last: Option<Micros>) -> u64 {
         _ => 0,
     }
 }
+
+form!(Session {
+    pid,
+    seen,
+    last,
+    waits,
+    statement,
+    prepared,
+    is_own,
+    preparation,
+    failed,
+    run,
+    stretch,
+    transaction
+});
+form!(Run {
+    template,
+    executions,
+    micros,
+    first,
+    last,
+    place
+});
+form!(Open {
+    origin,
+    statements,
+    micros,
+    begin,
+    last,
+    pauses,
+    repeated,
+    place
+});
+form!(Repetitions {
+    rows,
+    executions,
+    longest,
+    place,
+    elapsed,
+    micros
+});
+form!(Transactions {
+    elapsed,
+    statements,
+    histogram,
+    micros,
+    pauses,
+    repeated,
+    place
+});
+form!(Sequence {
+    sessions,
+    open_waits,
+    found
+});
+form!(Found {
+    repetitions,
+    loops,
+    transactions,
+    blocking,
+    holders
+});
+form_tuple!(
+    (Party<u64>, Party<u64>) { 0, 1 };
+    (Box<Kind>, Place) { 0, 1 };
+);
 
 #[cfg(test)]
 pub(super) mod tests;
