@@ -5,6 +5,7 @@
 //! panics, and nothing takes more memory than the form has bytes, times a constant.
 
 mod basics;
+mod choices;
 mod seal;
 
 pub use seal::{VERSION, seal, unseal};

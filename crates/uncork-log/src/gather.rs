@@ -6,7 +6,6 @@ pub(crate) mod blocking;
 pub(crate) mod entry_row;
 pub(crate) mod errors;
 pub(crate) mod event;
-pub(crate) mod event_log;
 pub(crate) mod example;
 pub(crate) mod filter;
 pub(crate) mod histogram;
@@ -23,7 +22,6 @@ pub(crate) mod sequence;
 pub(crate) mod series;
 pub(crate) mod sessions;
 pub(crate) mod slowest;
-mod stored;
 pub(crate) mod templates;
 pub(crate) mod times;
 

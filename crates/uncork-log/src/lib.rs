@@ -13,7 +13,7 @@ pub use gather::blocking::{Blocking, Party};
 pub use gather::entry_row::EntryRow;
 pub use gather::errors::{Errors, Facts, Kind};
 pub use gather::event::Event;
-pub use gather::event_log::{EventLog, replay_events};
+pub use gather::event::log::{EventLog, replay_events};
 pub use gather::example::{ByDuration, Example, Execution, Place};
 pub use gather::filter::{By, Filter, LeftOut};
 pub use gather::histogram::{BOUNDS, Histogram};

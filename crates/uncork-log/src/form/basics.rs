@@ -47,7 +47,7 @@ macro_rules! numbers {
     ($($name:ty),*) => {$(
         impl Form for $name {
             fn write(&self, out: &mut Vec<u8>) {
-                (*self as u64).write(out);
+                u64::from(*self).write(out);
             }
 
             fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
@@ -57,7 +57,17 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(u16, u32, usize);
+numbers!(u16, u32);
+
+impl Form for usize {
+    fn write(&self, out: &mut Vec<u8>) {
+        (*self as u64).write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        Self::try_from(u64::read(from)?).map_err(|_| FormError::Damaged)
+    }
+}
 
 impl Form for i64 {
     fn write(&self, out: &mut Vec<u8>) {

@@ -1,5 +1,7 @@
 //! Events: what a scanner leaves for [`super::sequence`], because its meaning depends on the order of entries.
 
+pub(crate) mod log;
+
 use crate::form::form;
 use crate::gather::activity::Incident;
 use crate::gather::blocking::Party;

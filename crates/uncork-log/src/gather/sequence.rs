@@ -6,10 +6,10 @@
 //! resolved, and [`super::replay`] gathers that.
 
 pub(in crate::gather) mod holders;
+mod stored;
 
 use std::collections::HashMap;
 
-use crate::form::{form, form_tuple};
 use crate::gather::blocking::Party;
 use crate::gather::errors::Kind;
 use crate::gather::event::{Event, Ran, Statement, Waits, What};
@@ -533,72 +533,6 @@ fn between(first: Option<Micros>, last: Option<Micros>) -> u64 {
         _ => 0,
     }
 }
-
-form!(Session {
-    pid,
-    seen,
-    last,
-    waits,
-    statement,
-    prepared,
-    is_own,
-    preparation,
-    failed,
-    run,
-    stretch,
-    transaction
-});
-form!(Run {
-    template,
-    executions,
-    micros,
-    first,
-    last,
-    place
-});
-form!(Open {
-    origin,
-    statements,
-    micros,
-    begin,
-    last,
-    pauses,
-    repeated,
-    place
-});
-form!(Repetitions {
-    rows,
-    executions,
-    longest,
-    place,
-    elapsed,
-    micros
-});
-form!(Transactions {
-    elapsed,
-    statements,
-    histogram,
-    micros,
-    pauses,
-    repeated,
-    place
-});
-form!(Sequence {
-    sessions,
-    open_waits,
-    found
-});
-form!(Found {
-    repetitions,
-    loops,
-    transactions,
-    blocking,
-    holders
-});
-form_tuple!(
-    (Party<u64>, Party<u64>) { 0, 1 };
-    (Box<Kind>, Place) { 0, 1 };
-);
 
 #[cfg(test)]
 pub(super) mod tests;

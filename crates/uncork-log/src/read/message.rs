@@ -1,7 +1,5 @@
 //! Parses the messages that are counted.
 
-use crate::form::form_choice;
-
 /// A parsed message of severity `LOG`, or of an error about locks and cancellations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Message<'a> {
@@ -381,17 +379,6 @@ fn whole(text: &[u8]) -> Option<(u64, &[u8])> {
     })?;
     (length > 0).then_some((number, &text[length..]))
 }
-
-form_choice!(Step {
-    Statement,
-    Parse,
-    Bind,
-    Execute,
-    Fetch,
-    Plan,
-    Function,
-    Unknown
-});
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@ mod detect;
 pub use detect::detect;
 pub(crate) use detect::heading;
 
-use crate::form::form_choice;
 use crate::read::time::{Clock, Micros, epoch};
 
 /// The longest possible prefix; a longer one is text.
@@ -517,23 +516,6 @@ fn severity(line: &[u8], at: usize, head: &mut Head<'_>) -> Option<usize> {
     }
     Some(message)
 }
-
-form_choice!(Severity {
-    Debug,
-    Log,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Fatal,
-    Panic,
-    Detail,
-    Hint,
-    Context,
-    Statement,
-    Query,
-    Location
-});
 
 #[cfg(test)]
 mod tests;
