@@ -6,12 +6,15 @@ from typing import Any, Protocol, final, type_check_only
 __all__ = [
     "Lease",
     "LogFollower",
+    "LogPortions",
     "LogProfile",
     "Sampler",
     "add_histograms",
     "build_info",
     "check_load",
+    "cut_log",
     "draw_stacks",
+    "gather_logs",
     "hdr_log",
     "install_postgres",
     "merge_histograms",
@@ -149,6 +152,19 @@ class _Objects(Protocol):
     def written_s(self, name: str, /) -> int | None: ...
     def read(self, name: str, most: int, /) -> Any: ...
 
+def gather_logs(request: bytes, objects: _Objects | None = None) -> bytes:
+    """Read logs as `read_logs` does, and return what was gathered as bytes, for `LogPortions`.
+
+    Raises `SetupError` when a file cannot be opened, and `ValueError` when the prefix is none.
+    """
+
+def cut_log(path: str, prefix: str | None, size: int) -> tuple[list[int], str | None]:
+    """Return where a log can be cut into parts of about `size` bytes, and the prefix of its lines.
+
+    No place if the log must be read as a whole: it is small, compressed, wrapped, or CSV. Raises `OSError`
+    when it cannot be read, and `ValueError` when the prefix is none.
+    """
+
 def read_logs(
     request: bytes,
     progress: Callable[[int, int], object] | None = None,
@@ -225,6 +241,23 @@ class Sampler:
 
     def stop(self) -> tuple[bytes, dict[str, _ArrowTable]] | None:
         """End: return facts as JSON, and tables by name; None of one that was stopped before."""
+
+@final
+class LogPortions:
+    """Portions of logs that are joined in their order."""
+
+    def __new__(cls, request: bytes) -> LogPortions: ...
+    def add(self, stored: bytes) -> None:
+        """Add the portion that follows. Raises `ValueError`, and adds nothing, when it is none."""
+
+    def servers(self) -> list[str]:
+        """Return the names of the servers, by number."""
+
+    def store(self) -> bytes:
+        """Return all that was added as one portion, whose size does not grow with the logs."""
+
+    def profile(self) -> LogProfile:
+        """Return what the logs have shown, and begin with nothing again."""
 
 @final
 class LogProfile:

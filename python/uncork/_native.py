@@ -22,12 +22,15 @@ __all__ = [
     "PLAN_VERSION",
     "Lease",
     "LogFollower",
+    "LogPortions",
     "LogProfile",
     "Sampler",
     "add_histograms",
     "build_info",
     "check_load",
+    "cut_log",
     "draw_stacks",
+    "gather_logs",
     "hdr_log",
     "install_postgres",
     "merge_histograms",
@@ -42,17 +45,20 @@ __all__ = [
     "write_stacks",
 ]
 
-PLAN_VERSION = 9
+PLAN_VERSION = 10
 """Version of the load plan's format that this package writes."""
 
 Lease = _core.Lease
 LogFollower = _core.LogFollower
+LogPortions = _core.LogPortions
 LogProfile = _core.LogProfile
 Sampler = _core.Sampler
 add_histograms = _core.add_histograms
 build_info = _core.build_info
 check_load = _core.check_load
+cut_log = _core.cut_log
 draw_stacks = _core.draw_stacks
+gather_logs = _core.gather_logs
 hdr_log = _core.hdr_log
 install_postgres = _core.install_postgres
 merge_histograms = _core.merge_histograms

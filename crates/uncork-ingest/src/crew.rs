@@ -42,6 +42,11 @@ pub struct Request {
     pub paths: Vec<PathBuf>,
     /// The server that wrote each path. Empty if all were written by one server without a name.
     pub servers: Vec<String>,
+    /// All servers by number, if there are more than those that wrote the paths.
+    pub all_servers: Vec<String>,
+    /// The part of the only path, a plain file, to read: from the first byte to before the second. Both must be
+    /// places where an entry begins, see [`crate::cut_points`].
+    pub range: Option<(u64, u64)>,
     /// The objects among the paths.
     pub objects: Option<Arc<dyn Objects>>,
     /// The `log_line_prefix`; otherwise it is detected for each log.
@@ -61,13 +66,17 @@ pub struct Request {
 }
 
 impl Request {
-    /// Return the names of all servers, in alphabetical order, and the number of each path's server.
+    /// Return the names of all servers, in alphabetical order unless they have numbers already, and the number of each
+    /// path's server.
     pub(crate) fn servers(&self) -> (Vec<String>, Vec<u32>) {
-        let names: BTreeSet<&String> = self.servers.iter().collect();
-        let names: Vec<String> = names.into_iter().cloned().collect();
+        let new: BTreeSet<&String> = self.servers.iter().collect();
+        let new = new
+            .into_iter()
+            .filter(|name| !self.all_servers.contains(name));
+        let names: Vec<String> = self.all_servers.iter().chain(new).cloned().collect();
         let number = |at| {
             let name = self.servers.get(at)?;
-            u32::try_from(names.binary_search(name).ok()?).ok()
+            u32::try_from(names.iter().position(|one| one == name)?).ok()
         };
         let numbers = (0..self.paths.len()).map(|at| number(at).unwrap_or(0));
         let numbers = numbers.collect();
@@ -121,6 +130,20 @@ impl FileReport {
         number.filter(|_| is_counted)
     }
 
+    /// Add the next part of the same file.
+    pub(crate) fn continue_with(&mut self, next: Self) {
+        let numbers = next.rejected_lines.into_iter();
+        self.rejected_lines
+            .extend(numbers.map(|(offset, number)| (offset, number + self.lines)));
+        self.bytes += next.bytes;
+        self.entries += next.entries;
+        self.lines += next.lines;
+        self.kinds.add(&LineKinds::default(), &next.kinds);
+        self.dialect = self.dialect.or(next.dialect);
+        self.prefix = self.prefix.take().or(next.prefix);
+        self.trouble = self.trouble.take().or(next.trouble);
+    }
+
     /// Set the format or wrapper.
     pub(crate) fn name_dialect(&mut self, wrapping: Option<&'static str>, dialect: &Dialect) {
         self.dialect = wrapping.or(Some(dialect.name()));
@@ -151,6 +174,29 @@ type Panic = Box<dyn Any + Send>;
 /// [`Error::Open`] if one of the files cannot be opened; then none is read. [`Error::Events`] if events cannot be
 /// written.
 pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
+    let parts = gather_parts(request, control, Ordered::default())?;
+    Ok(report(parts, control))
+}
+
+/// What was gathered, before the order of entries is evaluated: files, servers, what depends on no order, and the rest.
+pub(crate) type Parts = (Vec<FileReport>, Vec<String>, Gathered, Ordered);
+
+fn report((mut files, servers, mut gathered, ordered): Parts, control: &Control) -> Report {
+    ordered.finish(&mut gathered, &mut files);
+    Report {
+        files,
+        servers,
+        gathered,
+        stopped: control.is_stopped(),
+    }
+}
+
+/// Read logs, and gather their entries; `ordered` receives what depends on their order.
+pub(crate) fn gather_parts(
+    request: &Request,
+    control: &Control,
+    ordered: Ordered,
+) -> Result<Parts, Error> {
     let files = request.paths.iter().filter(|path| !is_stdin(path));
     for path in files.filter(|path| request.object(path).is_none()) {
         readable(path).map_err(|source| Error::Open {
@@ -163,16 +209,17 @@ pub fn gather(request: &Request, control: &Control) -> Result<Report, Error> {
         threads => threads,
     };
     let pool = Pool::new(threads * BUFFERS, BLOCK);
-    gather_with(request, control, threads, &pool)
+    parts_with(request, control, threads, &pool, ordered)
 }
 
 /// Read logs with so many scanners, and these buffers.
-fn gather_with(
+fn parts_with(
     request: &Request,
     control: &Control,
     threads: usize,
     pool: &Pool,
-) -> Result<Report, Error> {
+    ordered: Ordered,
+) -> Result<Parts, Error> {
     // Space for all buffers, and for the failure of each scanner: sending never blocks.
     let (blocks_in, blocks_out) = bounded(pool.count());
     let (scanned_in, scanned_out) = bounded(pool.count() + threads);
@@ -201,10 +248,10 @@ fn gather_with(
             })
             .collect();
         drop((blocks_out, scanned_in));
-        let ordered = put_in_order(&scanned_out, control);
+        let ordered = put_in_order(&scanned_out, control, ordered);
         // Now the reader ends, and without blocks the scanners end too.
         drop(closing);
-        let mut files = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let files = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
         let ordered = ordered.unwrap_or_else(|panic| resume_unwind(panic));
         let mut gathered: Option<Gathered> = None;
         for scanner in scanners {
@@ -219,14 +266,8 @@ fn gather_with(
                 }
             });
         }
-        let mut gathered = gathered.unwrap_or_default();
-        ordered.finish(&mut gathered, &mut files);
-        Ok(Report {
-            files,
-            servers: servers.clone(),
-            gathered,
-            stopped: control.is_stopped(),
-        })
+        let gathered = gathered.unwrap_or_default();
+        Ok((files, servers.clone(), gathered, ordered))
     })
 }
 
@@ -268,6 +309,11 @@ pub(crate) fn read(
             unpack::stream(&path.to_string_lossy(), object, control, &mut reading)
         } else if is_stdin(path) {
             unpack::stream("standard input", io::stdin(), control, &mut reading)
+        } else if let Some((begin, end)) = request.range {
+            let name = path.to_string_lossy();
+            let part = range::Part { begin, end };
+            part.open(path)
+                .and_then(|mut part| reading.add(&name, begin, &mut part))
         } else if (request.from.is_some() || request.until.is_some()) && path.is_file() {
             reading.range(path, request, control)
         } else {
@@ -396,8 +442,8 @@ fn scan(
 fn put_in_order(
     scanned: &Receiver<Result<Scanned, Panic>>,
     control: &Control,
+    mut ordered: Ordered,
 ) -> Result<Ordered, Panic> {
-    let mut ordered = Ordered::default();
     let mut early: BTreeMap<u64, Scanned> = BTreeMap::new();
     let mut turn = 0;
     for done in scanned {

@@ -65,6 +65,44 @@ pub(crate) fn find(
     }))
 }
 
+/// Return where a plain file can be cut into parts of about `size` bytes, each of which begins with an entry, and the
+/// prefix of its lines. Empty if the file is read as a whole: it is small, compressed, wrapped, or a CSV file, whose
+/// quotation marks only its beginning explains.
+///
+/// # Errors
+///
+/// If the file cannot be read.
+pub fn cut_points(
+    path: &Path,
+    prefix: Option<&Prefix>,
+    size: u64,
+) -> io::Result<(Vec<u64>, Option<String>)> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut points = Vec::new();
+    if size == 0 || length < size * 2 {
+        return Ok((points, None));
+    }
+    let Some(mut dialect) = detect(&mut file, prefix)? else {
+        return Ok((points, None));
+    };
+    if matches!(dialect, Dialect::Csv(_)) {
+        return Ok((points, None));
+    }
+    let mut text = vec![0; 4 * PROBE];
+    for number in 1..length / size {
+        file.seek(SeekFrom::Start(number * size))?;
+        let read = fill(&mut file, &mut text)?;
+        // The first line may be the rest of a line.
+        let Some(skipped) = memchr::memchr(b'\n', &text[..read]) else {
+            continue;
+        };
+        let cut = dialect.cut(&text[skipped + 1..read]);
+        points.extend(cut.map(|cut| number * size + (skipped + 1 + cut) as u64));
+    }
+    Ok((points, dialect.prefix().map(str::to_owned)))
+}
+
 /// Detect the format of a plain file; `None` if it is compressed or wrapped.
 fn detect(file: &mut File, prefix: Option<&Prefix>) -> io::Result<Option<Dialect>> {
     let mut sample = vec![0; 4 * PROBE];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memchr::memchr_iter;
-use uncork_log::{Dialect, Gathered, Replays};
+use uncork_log::{Dialect, EventLog, Gathered, Replays};
 
 use crate::blocks::Block;
 use crate::crew::FileReport;
@@ -44,7 +44,7 @@ impl LineKinds {
         }
     }
 
-    fn add(&mut self, before: &Self, after: &Self) {
+    pub(crate) fn add(&mut self, before: &Self, after: &Self) {
         self.heads += after.heads - before.heads;
         self.continuations += after.continuations - before.continuations;
         self.foreign += after.foreign - before.foreign;
@@ -71,10 +71,20 @@ pub(crate) struct Scanned {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ordered {
     replays: Replays,
+    /// The events of each server, if they are kept for later instead of being replayed.
+    kept: Option<BTreeMap<u32, EventLog>>,
     counts: BTreeMap<u32, Counts>,
 }
 
 impl Ordered {
+    /// Keep the events for later, instead of replaying them.
+    pub(crate) fn keeping() -> Self {
+        Self {
+            kept: Some(BTreeMap::new()),
+            ..Self::default()
+        }
+    }
+
     /// Process the next block; its buffer returns to the pool.
     pub(crate) fn put(&mut self, mut next: Scanned) {
         let count = self.counts.entry(next.file).or_default();
@@ -84,16 +94,30 @@ impl Ordered {
             count.numbers.insert(offset, count.lines + before + 1);
         }
         count.lines += next.count;
-        let replay = self.replays.of(next.server);
-        for event in next.buffer.events.drain(..) {
-            replay.follow(event);
+        let events = next.buffer.events.drain(..);
+        if let Some(kept) = &mut self.kept {
+            let log = kept.entry(next.server).or_default();
+            events.for_each(|event| log.add(&event));
+        } else {
+            let replay = self.replays.of(next.server);
+            events.for_each(|event| replay.follow(event));
         }
     }
 
     /// Add the results to what was gathered, and the counts to the files.
     pub(crate) fn finish(self, gathered: &mut Gathered, files: &mut [FileReport]) {
+        Self::report(self.counts, files);
         self.replays.finish(gathered);
-        for (number, count) in self.counts {
+    }
+
+    /// Add the counts to the files, and return the events that were kept.
+    pub(crate) fn into_events(self, files: &mut [FileReport]) -> BTreeMap<u32, EventLog> {
+        Self::report(self.counts, files);
+        self.kept.unwrap_or_default()
+    }
+
+    fn report(counts: BTreeMap<u32, Counts>, files: &mut [FileReport]) {
+        for (number, count) in counts {
             if let Some(file) = files.get_mut(number as usize) {
                 (file.entries, file.lines, file.kinds) = (count.entries, count.lines, count.kinds);
                 file.rejected_lines = count.numbers;

@@ -1,5 +1,6 @@
 //! Reads logs of `PostgreSQL` and `PgBouncer`: bytes in, counts, templates and events out.
 
+pub mod form;
 mod gather;
 mod hash;
 mod read;
@@ -13,6 +14,7 @@ pub use gather::blocking::{Blocking, Party};
 pub use gather::entry_row::EntryRow;
 pub use gather::errors::{Errors, Facts, Kind};
 pub use gather::event::Event;
+pub use gather::event::log::{EventLog, replay_events};
 pub use gather::example::{ByDuration, Example, Execution, Place};
 pub use gather::filter::{By, Filter, LeftOut};
 pub use gather::histogram::{BOUNDS, Histogram};

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::{Connection, HttpPlan, PartPlan, RecordedPlan, RequestPlan, SamplerPlan, Verbosity};
 
 /// The version of the plan's schema; the Python package refuses a core with another version.
-pub const PLAN_VERSION: u32 = 9;
+pub const PLAN_VERSION: u32 = 10;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]

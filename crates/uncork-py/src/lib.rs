@@ -4,6 +4,7 @@ mod arrow;
 mod errors;
 mod event_files;
 mod log_extra_tables;
+mod log_portions;
 mod log_tables;
 mod logs;
 mod objects;
@@ -41,6 +42,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The compiled core of uncork. Only `uncork._native` imports it.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::log_portions::{LogPortions, cut_log, gather_logs};
     #[pymodule_export]
     use super::logs::{LogFollower, LogProfile, read_logs};
     #[pymodule_export]

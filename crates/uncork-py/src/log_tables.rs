@@ -263,7 +263,8 @@ impl Shown<'_> {
             (
                 "server",
                 self.servers(&rows, |row| {
-                    self.report.files[row.1.place.0 as usize].server
+                    let file = self.report.files.get(row.1.place.0 as usize);
+                    file.map_or(0, |file| file.server)
                 }),
             ),
             ("file", numbers(&rows, |row| row.1.place.0.into())),

@@ -27,6 +27,10 @@ struct LogRequest {
     paths: Vec<PathBuf>,
     /// The server that wrote each path; empty if all were written by one server without a name.
     servers: Vec<String>,
+    /// All servers by number, if there are more than those of the paths.
+    all_servers: Vec<String>,
+    /// The part of the only path to read, in bytes.
+    range: Option<(u64, u64)>,
     prefix: Option<String>,
     threads: usize,
     from_us: Option<i64>,
@@ -99,13 +103,15 @@ pub(crate) fn read_logs(
     })
 }
 
-fn read_request(request: &[u8], events: Option<Py<PyAny>>) -> PyResult<Request> {
+pub(crate) fn read_request(request: &[u8], events: Option<Py<PyAny>>) -> PyResult<Request> {
     let request: LogRequest =
         serde_json::from_slice(request).map_err(|error| DataError::from(&error))?;
     let prefix = request.prefix.as_deref().map(Prefix::parse).transpose();
     Ok(Request {
         paths: request.paths,
         servers: request.servers,
+        all_servers: request.all_servers,
+        range: request.range,
         objects: None,
         prefix: prefix.map_err(|error| PyValueError::new_err(error.to_string()))?,
         threads: request.threads,
@@ -343,6 +349,13 @@ impl LogProfile {
 }
 
 impl LogProfile {
+    pub(crate) fn new(report: Report, texts: Texts) -> Self {
+        Self {
+            report: Mutex::new(report),
+            texts,
+        }
+    }
+
     fn report(&self) -> PyResult<std::sync::MutexGuard<'_, Report>> {
         let report = self.report.lock();
         report.map_err(|error| DataError::from(&error).into())

@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, cast
 
@@ -41,6 +40,11 @@ class LogKeywords(TypedDict, total=False):
     host: Sequence[str] | None
     time_of_day: Sequence[str] | None
     jobs: int
+    processes: int | None
+    nodes: int | None
+    cluster: str | None
+    extendable: bool
+    add_to: str | None
     events: Place | None
     anonymize: bool
 
@@ -100,8 +104,7 @@ def profile_logs(
         RunError: if a file could not be read to its end; what was read is kept.
         KeyboardInterrupt: on Ctrl-C; what was read is kept.
     """
-    from uncork.profile.logs import read_logs  # noqa: PLC0415 -- each function loads what it needs
-    from uncork.workbench.event_words import reading_line  # noqa: PLC0415
+    from uncork.workbench.event_words import reading_line  # noqa: PLC0415 -- each function loads what it needs
     from uncork.workbench.profile import logs  # noqa: PLC0415
     from uncork.workbench.profile.log_files import (  # noqa: PLC0415
         bytes_of,
@@ -109,6 +112,7 @@ def profile_logs(
         log_request,
         log_servers,
     )
+    from uncork.workbench.profile.log_portions import reader_of  # noqa: PLC0415
 
     tell, begun = teller(progress), time.monotonic()
 
@@ -125,11 +129,16 @@ def profile_logs(
         request = log_request(read.files, read.prefix, period, read.jobs, ("begin", "end"), servers=servers)
         size = bytes_of(request)
         events = None if read.events is None else EventFiles(read.events)
+        carry_out = None
+        if read.nodes is not None or read.cluster is not None:
+            from uncork.cluster.log_tasks import nodes_of  # noqa: PLC0415 -- only with nodes
+
+            carry_out = nodes_of(read, tell)
         done = logs.profile_logs(
             runs_folder(runs),
             replace(request, events=events, anonymous=read.anonymize, filter=log_filter(read)),
             command=call_text("profile_logs", options, files),
-            read=partial(read_logs, progress=None if progress is False else show),
+            read=reader_of(read, runs_folder(runs), None if progress is False else show, carry_out),
         )
     _check(
         done.folder,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import platform
 import resource
 import shutil
@@ -109,6 +110,15 @@ class NodeAgent:
         if self._child.stdout is not None:
             os.set_blocking(self._child.stdout.fileno(), False)
         self._write(b"%d\n%b" % (len(job), job))
+
+    def gather(self, task: bytes) -> bytes:
+        """Read the logs of a pickled task (`uncork.profile.portions.tasks`); return what was gathered.
+
+        This takes as long as reading takes, and no other call is carried out meanwhile.
+        """
+        from uncork.profile.portions.tasks import gather_task  # noqa: PLC0415 -- only where logs are read
+
+        return gather_task(pickle.loads(task))  # noqa: S301 -- from the coordinator, as all jobs
 
     def tell(self, line: str) -> None:
         """Send the part a line."""

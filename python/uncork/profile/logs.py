@@ -26,7 +26,9 @@ __all__ = [
     "LogFollower",
     "LogReading",
     "LogRequest",
+    "core_request",
     "log_name",
+    "log_reading",
     "read_logs",
 ]
 
@@ -113,13 +115,14 @@ class LogReading:
     """The contents of logs: `facts` describe what was read; `tables` are the tables of `model.tables.log`.
 
     `statements` has the template of each statement_id in events. `beginnings` has the first bytes of objects,
-    in pieces: some 32 MB in all.
+    in pieces: some 32 MB in all. `stored` is what a later reading can follow, if that was asked for.
     """
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
     statements: pa.Table
     beginnings: Mapping[str, Sequence[memoryview]] = field(default_factory=dict, repr=False)
+    stored: bytes | None = field(default=None, repr=False)
 
 
 def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None = None) -> LogReading:
@@ -138,8 +141,8 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
     objects = [one for one in request.paths if isinstance(one, LogObject)]
     with _prefix_errors(request), ExitStack() as stack:
         reader = stack.enter_context(ObjectReader(objects)) if objects else None
-        profile = _native.read_logs(_options(request), progress, request.events, reader)
-    reading = _reading(profile, request)
+        profile = _native.read_logs(core_request(request), progress, request.events, reader)
+    reading = log_reading(profile, request)
     return reading if reader is None else replace(reading, beginnings=reader.beginnings())
 
 
@@ -154,7 +157,7 @@ class LogFollower:
     def __init__(self, request: LogRequest) -> None:
         self._request = request
         with _prefix_errors(request):
-            self._follower = _native.LogFollower(_options(request), request.events)
+            self._follower = _native.LogFollower(core_request(request), request.events)
 
     def add(self, path: Path, server: str = "") -> None:
         """Follow another path, which `server` writes. Does nothing if it is already followed."""
@@ -170,7 +173,7 @@ class LogFollower:
 
     def reading(self) -> LogReading:
         """Return the contents of the logs so far."""
-        return _reading(self._follower.profile(), self._request)
+        return log_reading(self._follower.profile(), self._request)
 
     def finish(self) -> LogReading:
         """Stop following, and return the contents of the logs.
@@ -178,13 +181,22 @@ class LogFollower:
         Raises:
             StoreError: if events could not be written.
         """
-        return _reading(self._follower.finish(), self._request)
+        return log_reading(self._follower.finish(), self._request)
 
 
-def _options(request: LogRequest) -> bytes:
+def core_request(
+    request: LogRequest, *, all_servers: Sequence[str] = (), span: tuple[int, int] | None = None
+) -> bytes:
+    """Return a request as the core reads it.
+
+    `all_servers` are the names of all servers by number, if there are more than those of the request. `span`
+    is the part of the only file to read.
+    """
     options = {
         "paths": request.names,
-        "servers": request.servers,
+        "servers": request.servers or [""] * (len(request.paths) if all_servers else 0),
+        "all_servers": all_servers,
+        "range": span,
         "prefix": request.prefix,
         "threads": request.threads,
         "from_us": request.begin_us,
@@ -213,8 +225,8 @@ def _prefix_errors(request: LogRequest) -> Iterator[None]:
         raise UsageError(f'log_line_prefix "{request.prefix}": {error}') from error
 
 
-def _reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
-    """Group templates by the grammar, and return the tables."""
+def log_reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
+    """Group the templates of what the core has read by the grammar, and return the tables."""
     import pyarrow as pa  # noqa: PLC0415 -- loaded while the core reads
 
     from uncork.profile.grammar import group  # noqa: PLC0415

@@ -139,6 +139,36 @@ class LogOptions:
     jobs: int = opt(
         "-j, --jobs NUM", "Number of threads. Default: 0, one per processor.", whole(0), default=0
     )
+    processes: int | None = opt(
+        "--processes NUM",
+        "Read with NUM processes at once: many compressed files are read faster. A task of a process that is "
+        "killed is done again.",
+        whole(1, 1_000),
+        python="Read with this many processes at once.",
+    )
+    nodes: int | None = opt(
+        "--nodes NUM",
+        "Read with NUM nodes of a Ray cluster, which must see the same files.",
+        whole(1, 10_000),
+        python="Read with this many nodes of a Ray cluster, which must see the same files.",
+    )
+    cluster: str | None = opt(
+        "--cluster local|auto|ADDRESS",
+        "With --nodes, the Ray cluster: local starts one on this machine, auto is the one to which this "
+        "machine belongs, else HOST:PORT or ray://HOST:PORT. Default: local.",
+        python="The Ray cluster: ``local``, ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``. Default: local.",
+    )
+    extendable: bool = opt(
+        "--extendable",
+        "Also store what --add-to requires, with statements as they are logged.",
+        default=False,
+    )
+    add_to: str | None = opt(
+        "--add-to RUN",
+        "The logs follow those of the earlier RUN, which was read with --extendable: the result is that of "
+        "reading all logs at once.",
+        python="An earlier run, read with `extendable`: the logs follow those of that run.",
+    )
     events: Path | None = opt(
         "--events DIR", "Write every entry as Parquet to the new folder DIR, for `uncork sql` or any tool."
     )

@@ -260,7 +260,9 @@ fn read_in_time(paths: &[PathBuf], threads: usize, pool: Pool, what: &str) -> Re
     };
     let (sender, receiver) = bounded(1);
     thread::spawn(move || {
-        let _ = sender.send(gather_with(&request, &Control::default(), threads, &pool));
+        let control = Control::default();
+        let parts = parts_with(&request, &control, threads, &pool, Ordered::default());
+        let _ = sender.send(parts.map(|parts| report(parts, &control)));
     });
     let report = receiver.recv_timeout(Duration::from_mins(1));
     report

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
+use crate::form::{Form, FormError, Reader, form, form_inner, form_tuple};
 use crate::gather::background::{CHECKPOINT, checkpoint};
 use crate::gather::blocking::relation::relation;
 use crate::gather::example::Place;
@@ -85,7 +86,7 @@ pub struct Incident {
     /// The last statement of the session that held the lock, or its template if its text is not known; empty if the log
     /// does not show it.
     pub holder: Box<[u8]>,
-    /// The place of the entry that first logged the wait.
+    /// The place of the entry that first logged it.
     pub(crate) begun: Place,
 }
 
@@ -271,6 +272,7 @@ impl Activity {
             pid: entry.head.pid,
             what: cut(entry.message),
             statement: cut(entry.statement),
+            begun: when.place,
             ..Incident::default()
         });
     }
@@ -367,6 +369,68 @@ fn general(what: &[u8]) -> Box<[u8]> {
 fn cut(text: &[u8]) -> Box<[u8]> {
     text[..text.len().min(TEXT)].into()
 }
+
+impl<K: Form + Ord + Hash> Form for Tally<K>
+where
+    (u32, K): Form,
+{
+    fn write(&self, out: &mut Vec<u8>) {
+        self.by.write(out);
+        self.series.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        Ok(Self {
+            by: HashMap::read(from)?,
+            series: ServerSeries::read(from)?,
+        })
+    }
+}
+
+form_tuple!(
+    (u32, u32) { 0, 1 };
+    (u32, Box<[u8]>) { 0, 1 };
+    (bool, Box<[u8]>) { 0, 1 };
+    (u32, (bool, Box<[u8]>)) { 0, 1 };
+);
+form_inner!(TopIncidents);
+form!(Incident {
+    amount,
+    place,
+    time,
+    pid,
+    what,
+    detail,
+    statement,
+    relation,
+    holder,
+    begun
+});
+form!(Checkpoints {
+    reasons,
+    all,
+    write,
+    sync,
+    buffers,
+    distance,
+    series,
+    details
+});
+form!(Activity {
+    waits,
+    waiting,
+    still_waiting,
+    deadlocks,
+    longest_waits,
+    files,
+    largest_files,
+    checkpoints,
+    vacuums,
+    received,
+    ended,
+    lengths,
+    cancelled
+});
 
 #[cfg(test)]
 mod tests {

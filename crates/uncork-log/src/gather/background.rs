@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::form::{form, form_tuple};
+
 /// The names of a checkpoint's details, in order: the share of shared buffers that it wrote, in tenths of a percent;
 /// WAL files; files that it synced; its longest sync in microseconds; the expected distance in kibibytes.
 pub const CHECKPOINT: [&str; 7] = [
@@ -132,6 +134,9 @@ fn scaled(text: &[u8], places: usize) -> Option<u64> {
         number.checked_mul(10)?.checked_add(digit)
     })
 }
+
+form!(Background { vacuums });
+form_tuple!(Vacuumed { 0, 1, 2 });
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 pub(crate) mod relation;
 
+use crate::form::form;
 use crate::gather::times::Times;
 
 /// One side of a wait, by the identities of its template and its origin, or by their numbers.
@@ -37,6 +38,8 @@ pub(crate) fn holders(detail: &[u8]) -> Vec<u32> {
         .filter_map(|pid| std::str::from_utf8(pid.trim_ascii()).ok()?.parse().ok())
         .collect()
 }
+
+form!(Party<u64> { template, origin });
 
 #[cfg(test)]
 mod tests {

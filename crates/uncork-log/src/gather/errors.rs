@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::form::{form, form_tuple};
 use crate::gather::activity::When;
 use crate::gather::example::Place;
 use crate::gather::series::{Scale, Series};
@@ -236,6 +237,26 @@ fn without_place(line: &[u8]) -> &[u8] {
         _ => line,
     }
 }
+
+form!(Kind {
+    server,
+    severity,
+    sqlstate,
+    message
+});
+form!(Facts {
+    count,
+    seen,
+    series,
+    templates,
+    example
+});
+form!(Errors { all, apart; buffer });
+form_tuple!(
+    (Micros, Micros) { 0, 1 };
+    (Place, [Box<[u8]>; 5]) { 0, 1 };
+    (Place, usize, Box<[u8]>) { 0, 1, 2 };
+);
 
 #[cfg(test)]
 mod tests {

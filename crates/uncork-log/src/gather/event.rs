@@ -1,5 +1,8 @@
 //! Events: what a scanner leaves for [`super::sequence`], because its meaning depends on the order of entries.
 
+pub(crate) mod log;
+
+use crate::form::form;
 use crate::gather::activity::Incident;
 use crate::gather::blocking::Party;
 use crate::gather::errors::Kind;
@@ -225,3 +228,17 @@ pub(super) fn session(head: &Head<'_>) -> u64 {
     hash.add(head.session, 1);
     hash.get()
 }
+
+form!(Ran {
+    template,
+    origin,
+    micros,
+    control
+});
+form!(Statement {
+    step,
+    origin,
+    text,
+    parameters,
+    query_id
+});

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
+use crate::form::{Form, FormError, Reader, form};
 use crate::read::message::Step;
 use crate::read::time::Micros;
 
@@ -258,6 +259,36 @@ pub(crate) fn rows_of(plan: &[u8]) -> Option<u64> {
         .take_while(|byte| byte.is_ascii_digit())
         .count();
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
+}
+
+form!(Example {
+    micros,
+    time,
+    place,
+    text,
+    parameters
+});
+
+impl Form for ByDuration {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.examples.len().write(out);
+        for (range, example) in &self.examples {
+            range.write(out);
+            example.write(out);
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let mut all = Self::default();
+        for _ in 0..from.count()? {
+            let range = u8::read(from)?;
+            if range >= 192 {
+                return Err(FormError::Damaged);
+            }
+            all.put(range, Example::read(from)?);
+        }
+        Ok(all)
+    }
 }
 
 #[cfg(test)]

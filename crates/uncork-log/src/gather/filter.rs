@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::form::{Form, FormError, Reader, form, form_choice};
 use crate::hash::{Hash, HashedMap};
 use crate::read::prefix::Head;
 use crate::read::time::Micros;
@@ -266,6 +267,28 @@ impl Sieve {
             }
         };
         u32::try_from(place).unwrap_or(PASSES)
+    }
+}
+
+form_choice!(By {
+    Database,
+    User,
+    Application,
+    Host,
+    TimeOfDay
+});
+form!(LeftOut { by, name, entries });
+
+impl Form for Sieve {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.left_out.write(out);
+    }
+
+    /// Read what a sieve has counted; to be merged into the sieve that has the filter.
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let mut sieve = Self::new(Filter::default());
+        sieve.left_out = Vec::read(from)?;
+        Ok(sieve)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Durations of one template: fine enough for reports, small enough for many templates.
 
+use crate::form::{Form, FormError, Reader};
+
 /// Sub-buckets per octave: a bucket is at most 0.8 % wide.
 const SUB: u32 = 128;
 const SUB_BITS: u32 = SUB.trailing_zeros();
@@ -265,6 +267,38 @@ fn whole_top(bucket: u16) -> u64 {
     let within = u64::from(bucket - octave * SUB);
     ((within + 1) << octave) - 1
 }
+
+impl Form for Histogram {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut one = self.clone();
+        one.spread();
+        one.count.write(out);
+        one.used().count().write(out);
+        for (bucket, count) in one.used() {
+            bucket.write(out);
+            count.write(out);
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let mut one = Self {
+            count: u64::read(from)?,
+            ..Self::default()
+        };
+        for _ in 0..from.count()? {
+            let (bucket, count) = (u16::read(from)?, u32::read(from)?);
+            let upper = bucket.checked_sub(UPPER).map(usize::from);
+            if upper.map_or(usize::from(bucket) > LAST, |place| place >= DIVIDED.len()) {
+                return Err(FormError::Damaged);
+            }
+            one.put(bucket, count);
+        }
+        Ok(one)
+    }
+}
+
+/// The bucket of the longest durations.
+const LAST: usize = bucket(u64::MAX) as usize;
 
 #[cfg(test)]
 mod tests {

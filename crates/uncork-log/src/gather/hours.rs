@@ -1,5 +1,6 @@
 //! Distribution of durations by the hour, or by the bucket of a scale whose buckets are longer.
 
+use crate::form::{Form, FormError, Reader};
 use crate::gather::histogram::Histogram;
 use crate::gather::series::Scale;
 use crate::read::time::Micros;
@@ -77,6 +78,37 @@ impl Hours {
             let place = self.place((number * before).div_euclid(seconds));
             self.all[place].1.merge(&histogram);
         }
+    }
+}
+
+impl Form for Hours {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.seconds.write(out);
+        self.all.len().write(out);
+        for (number, histogram) in &self.all {
+            number.write(out);
+            histogram.write(out);
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let mut hours = Self {
+            seconds: i64::read(from)?,
+            ..Self::default()
+        };
+        for _ in 0..from.count()? {
+            let number = i64::read(from)?;
+            if number.unsigned_abs() > 1 << 40 {
+                return Err(FormError::Damaged);
+            }
+            let place = hours.place(number);
+            hours.all[place].1.merge(&Histogram::read(from)?);
+        }
+        let is_known = hours.seconds == 0 && hours.all.is_empty() || hours.seconds >= HOUR;
+        if !is_known || hours.seconds > 1 << 20 {
+            return Err(FormError::Damaged);
+        }
+        Ok(hours)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Merges what was gathered apart, and templates: rare ones to limit memory, and templates that turn out to be the same.
 
+mod stored;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::form::form;
 use crate::gather::activity::Incident;
 
 /// How many waits are followed at once; more than any server has.
@@ -64,6 +65,8 @@ fn joined(
     wait.begun = before.begun;
     wait
 }
+
+form!(LockWaits { open });
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use crate::form::{Form, FormError, Reader, form};
 use crate::gather::example::Place;
 use crate::read::time::Micros;
 
@@ -286,6 +287,74 @@ impl Stretch {
     fn forget(&mut self) {
         self.members.clear();
         self.templates.clear();
+    }
+}
+
+form!(LoopOf<u64> {
+    in_transaction,
+    parent,
+    template
+});
+form!(Loops {
+    stretches,
+    executions,
+    parents,
+    squares,
+    longest,
+    place,
+    elapsed,
+    micros
+});
+form!(Member {
+    template,
+    before,
+    all,
+    executions,
+    elapsed,
+    micros,
+    since,
+    squares
+});
+
+impl Form for Stretch {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.in_transaction.write(out);
+        self.members.write(out);
+        self.parent.write(out);
+        self.last.write(out);
+        self.row.write(out);
+        self.ended.write(out);
+        self.place.write(out);
+        self.gaps.write(out);
+        self.waited.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let in_transaction = bool::read(from)?;
+        let members: Vec<Member> = Vec::read(from)?;
+        let stretch = Self {
+            in_transaction,
+            templates: members.iter().map(|one| one.template).collect(),
+            parent: Form::read(from)?,
+            last: usize::read(from)?,
+            row: Member::read(from)?,
+            ended: Form::read(from)?,
+            place: Form::read(from)?,
+            gaps: u64::read(from)?,
+            waited: u64::read(from)?,
+            members,
+        };
+        let is_known = |place: usize| place < stretch.members.len();
+        let mut places = stretch
+            .members
+            .iter()
+            .filter_map(|one| one.before)
+            .chain(stretch.parent)
+            .chain((stretch.row.executions > 0).then_some(stretch.last));
+        if !places.all(is_known) {
+            return Err(FormError::Damaged);
+        }
+        Ok(stretch)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use crate::form::{form, form_tuple};
 use crate::read::time::Micros;
 
 /// Beyond this many minutes, the half with the lowest peaks is dropped: logs are in order, so they grow no more.
@@ -79,6 +80,9 @@ impl Rates {
         Some((second, count))
     }
 }
+
+form!(Rates { open, minutes });
+form_tuple!((Micros, Micros, u32) { 0, 1, 2 });
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::form::form;
 use crate::gather::activity::When;
 use crate::gather::series::{Scale, ServerSeries};
 use crate::gather::times::Times;
@@ -128,3 +129,17 @@ impl Pool {
         }
     }
 }
+
+form!(Connections {
+    server,
+    side,
+    database,
+    user,
+    host,
+    ended
+});
+form!(Average { all, series });
+form!(Pool {
+    connections,
+    averages
+});

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use crate::form::form_inner;
 use crate::gather::Gathered;
 use crate::gather::event::{Event, session};
 use crate::gather::example::Place;
@@ -146,6 +147,8 @@ fn types(text: &[u8]) -> Option<&[u8]> {
     }
     None
 }
+
+form_inner!(Prepared);
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::form::{Form, FormError, Reader};
 use crate::gather::Gathered;
 use crate::gather::blocking::{Blocking, Party};
 use crate::gather::event::{Event, Ran, Statement, What};
@@ -29,6 +30,21 @@ impl Replays {
         self.0.entry(server).or_insert_with(|| Replay::new(server))
     }
 
+    /// Whether nothing has been put in.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Return how many servers there must be for the numbers of servers here.
+    #[must_use]
+    pub fn servers(&self) -> usize {
+        let all = self.0.iter();
+        all.map(|(server, replay)| replay.late.servers().max(*server as usize + 1))
+            .max()
+            .unwrap_or(0)
+    }
+
     /// End all sessions of all servers, and add the results to `gathered`.
     pub fn finish(self, gathered: &mut Gathered) {
         let mut all = Found::default();
@@ -40,6 +56,37 @@ impl Replays {
         }
         gathered.busiest = busiest;
         gathered.order(&all);
+    }
+}
+
+impl Form for Replays {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.0.len().write(out);
+        for (server, replay) in &self.0 {
+            server.write(out);
+            replay.sequence.write(out);
+            replay.lock_waits.write(out);
+            replay.rates.write(out);
+            replay.sessions.write(out);
+            replay.late.write(out);
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let mut all = Self::default();
+        for _ in 0..from.count()? {
+            let server = u32::read(from)?;
+            let mut replay = Replay {
+                sequence: Form::read(from)?,
+                lock_waits: Form::read(from)?,
+                rates: Form::read(from)?,
+                sessions: Form::read(from)?,
+                late: Form::read(from)?,
+            };
+            replay.late.begin_file(0, server);
+            all.0.insert(server, replay);
+        }
+        Ok(all)
     }
 }
 

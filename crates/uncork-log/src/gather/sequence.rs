@@ -6,6 +6,7 @@
 //! resolved, and [`super::replay`] gathers that.
 
 pub(in crate::gather) mod holders;
+mod stored;
 
 use std::collections::HashMap;
 
@@ -33,6 +34,8 @@ const SESSIONS: usize = 100_000;
 #[derive(Debug, Clone, Default)]
 struct Session {
     pid: u32,
+    /// Its last event: of two sessions of one process, the later one runs.
+    seen: Place,
     /// The statement that ended last.
     last: Option<Ran>,
     /// Waits for locks that are not over: who waits, and who holds the lock.
@@ -219,7 +222,7 @@ impl Sequence {
             _ => {}
         }
         let session = self.sessions.entry(event.session).or_default();
-        session.pid = event.pid;
+        (session.pid, session.seen) = (event.pid, event.place);
         let was_own = std::mem::take(&mut session.is_own);
         if was_own && matches!(event.what, What::Duration(_)) {
             return None;
@@ -240,7 +243,8 @@ impl Sequence {
     fn blocked(&mut self, waits: &Waits, event: &Event) -> Vec<(Party<u64>, Party<u64>)> {
         let mut known = Vec::new();
         for pid in &waits.holders {
-            let session = self.sessions.values().find(|session| session.pid == *pid);
+            let of = self.sessions.values().filter(|one| one.pid == *pid);
+            let session = of.max_by_key(|one| one.seen);
             let last = session.and_then(|session| session.last);
             let holding = Party {
                 // After COMMIT the session holds no locks: a later statement does, which is not logged yet.

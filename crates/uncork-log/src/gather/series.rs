@@ -1,5 +1,6 @@
 //! Time series: counts and durations in buckets whose length adapts to the log.
 
+use crate::form::{Form, FormError, Reader, form, form_inner};
 use crate::read::time::Micros;
 
 /// Possible lengths of a bucket, in seconds; each is a multiple of the one before.
@@ -226,6 +227,73 @@ impl ServerSeries {
     /// Return the series of all servers, by number.
     pub fn all(&self) -> impl Iterator<Item = (u32, &Series)> {
         (0..).zip(&self.0)
+    }
+}
+
+impl Form for Scale {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.most.write(out);
+        self.first.write(out);
+        self.last.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let read = Self {
+            most: i64::read(from)?,
+            first: i64::read(from)?,
+            last: i64::read(from)?,
+            ..Self::default()
+        };
+        let mut scale = Self {
+            most: read.most,
+            ..Self::default()
+        };
+        if !matches!(read.most, FINE | COARSE) || read.span().is_some_and(|span| !is_usual(span)) {
+            return Err(FormError::Damaged);
+        }
+        scale.merge(&read);
+        Ok(scale)
+    }
+}
+
+/// Whether calculations with points in time do not exceed what a number holds: they are within 20 000 years of 1970.
+fn is_usual((first, last): (Micros, Micros)) -> bool {
+    const MOST: u64 = 20_000 * 366 * 86_400 * 1_000_000;
+    first.unsigned_abs() < MOST && last.unsigned_abs() < MOST
+}
+
+form!(Point {
+    bucket,
+    count,
+    micros
+});
+form_inner!(ServerSeries);
+
+impl Form for Series {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut one = self.clone();
+        if let Some(open) = one.open.take() {
+            one.put(open);
+        }
+        one.seconds.write(out);
+        one.points.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let seconds = i64::read(from)?;
+        let points: Vec<Point> = Vec::read(from)?;
+        let most = i64::MAX / LENGTHS[LENGTHS.len() - 1] / 2;
+        let is_known = LENGTHS.contains(&seconds) || seconds == 0 && points.is_empty();
+        let in_order = points.is_sorted_by(|one, next| one.bucket < next.bucket);
+        let usual = points.iter().all(|one| one.bucket.abs() < most);
+        if !is_known || !in_order || !usual {
+            return Err(FormError::Damaged);
+        }
+        Ok(Self {
+            open: None,
+            points,
+            seconds,
+        })
     }
 }
 

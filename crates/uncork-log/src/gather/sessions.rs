@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::form::{form, form_tuple};
 use crate::gather::times::Times;
 use crate::read::prefix::Head;
 use crate::read::time::Micros;
@@ -174,6 +175,22 @@ fn most_of(spans: &[(Micros, Micros)]) -> Option<(u64, Option<Micros>)> {
     let (most, std::cmp::Reverse(time)) = levels.max()?;
     Some((u64::try_from(most).unwrap_or(0), Some(time)))
 }
+
+form!(Sessions { by });
+form!(OpenSessions {
+    begun,
+    failed,
+    level,
+    highest,
+    before,
+    spans,
+    seen
+});
+form_tuple!(
+    (u64, Times) { 0, 1 };
+    (i64, Option<Micros>) { 0, 1 };
+    (bool, bool) { 0, 1 };
+);
 
 #[cfg(test)]
 mod tests {

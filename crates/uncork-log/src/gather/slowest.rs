@@ -1,5 +1,6 @@
 //! The slowest executions of all statements.
 
+use crate::form::{Form, FormError, Reader, form};
 use crate::gather::example::{Example, Execution};
 
 /// How many are kept.
@@ -84,6 +85,26 @@ impl Slowest {
     #[must_use]
     pub fn all(&self) -> &[Slow] {
         &self.all
+    }
+}
+
+form!(Slow {
+    example,
+    template,
+    origin
+});
+
+impl Form for Slowest {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.all.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let mut slowest = Self::default();
+        for slow in Vec::read(from)? {
+            slowest.insert(slow);
+        }
+        Ok(slowest)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Counts with their durations.
 
+use crate::form::form;
+
 /// How often something happened, and how long it took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
@@ -28,3 +30,5 @@ impl Times {
         self.max = self.max.max(other.max);
     }
 }
+
+form!(Times { count, micros, max });

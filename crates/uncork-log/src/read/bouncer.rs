@@ -2,6 +2,7 @@
 
 use memchr::{memchr, memrchr};
 
+use crate::form::form_choice;
 use crate::read::entry::{Entry, Sink};
 use crate::read::prefix::{Head, Severity};
 use crate::read::time::Clock;
@@ -238,6 +239,8 @@ fn number(text: &[u8]) -> Option<u64> {
     let end = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(&text[..end]).ok()?.parse().ok()
 }
+
+form_choice!(Side { Client, Server });
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! Origins of statements: server, user, database, application and host, as one number.
 
+use crate::form::{Form, FormError, Reader, form};
 use crate::hash::{Hash, HashedMap};
 use crate::read::prefix::Head;
 
@@ -50,6 +51,23 @@ impl Origin {
     }
 }
 
+/// The names in a head that make an origin.
+fn names<'a>(head: &Head<'a>) -> [&'a [u8]; 4] {
+    [head.user, head.database, head.application, head.host]
+}
+
+/// Return the identity of an origin: it is the same in any collection.
+fn identity(server: u32, head: &Head<'_>) -> u64 {
+    let mut hash = Hash::new();
+    for part in names(head) {
+        hash.add(part, 0);
+    }
+    if server != 0 {
+        hash.add(&server.to_le_bytes(), 1);
+    }
+    hash.get()
+}
+
 /// An application of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
@@ -86,21 +104,13 @@ impl Origins {
     }
 
     fn number_at(&mut self, server: u32, head: &Head<'_>) -> u32 {
-        let parts = [head.user, head.database, head.application, head.host];
-        let mut hash = Hash::new();
-        for part in parts {
-            hash.add(part, 0);
-        }
-        if server != 0 {
-            hash.add(&server.to_le_bytes(), 1);
-        }
-        let hash = hash.get();
+        let hash = identity(server, head);
         if self.last.0 == hash && !self.all.is_empty() {
             return self.last.1;
         }
         let number = match self.numbers.get(&hash) {
             Some(number) => *number,
-            None if self.all.len() >= MOST && parts != [OTHERS; 4] => self.adopt(&Origin {
+            None if self.all.len() >= MOST && names(head) != [OTHERS; 4] => self.adopt(&Origin {
                 server,
                 user: OTHERS.into(),
                 database: OTHERS.into(),
@@ -169,6 +179,46 @@ impl Origins {
     #[must_use]
     pub fn all(&self) -> &[Origin] {
         &self.all
+    }
+}
+
+form!(Origin {
+    server,
+    user,
+    database,
+    application,
+    host
+});
+form!(Application { server, name });
+
+impl Form for Origins {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.all.write(out);
+        self.applications.write(out);
+        self.of.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let all: Vec<Origin> = Vec::read(from)?;
+        let applications: Vec<Application> = Vec::read(from)?;
+        let of: Vec<u32> = Vec::read(from)?;
+        let known = |number: &u32| (*number as usize) < applications.len();
+        if of.len() != all.len() || !of.iter().all(known) {
+            return Err(FormError::Damaged);
+        }
+        let identities: Vec<u64> = all
+            .iter()
+            .map(|origin| identity(origin.server, &origin.head()))
+            .collect();
+        Ok(Self {
+            server: 0,
+            numbers: identities.iter().copied().zip(0..).collect(),
+            all,
+            identities,
+            applications,
+            of,
+            last: (0, 0),
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which statements begin or end a transaction.
 
+use crate::form::form_choice;
+
 /// Whether a statement begins or ends a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Control {
@@ -27,6 +29,8 @@ impl Control {
         }
     }
 }
+
+form_choice!(Control { None, Begin, End });
 
 #[cfg(test)]
 mod tests {

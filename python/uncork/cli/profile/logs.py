@@ -19,7 +19,7 @@ from uncork.cli.pages import Form, check_page, chosen_form, report, write_forms,
 from uncork.cli.profile.following import Following
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
-from uncork.profile.logs import LogRequest, read_logs
+from uncork.profile.logs import LogRequest
 from uncork.report.log.comparison import (
     answer_log_comparison,
     build_log_comparison_document,
@@ -34,6 +34,7 @@ from uncork.store.event_files import EventFiles
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.event_words import reading_line
 from uncork.workbench.profile.log_files import bytes_of, local_paths, log_filter, log_request, log_servers
+from uncork.workbench.profile.log_portions import reader_of
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
 
@@ -76,7 +77,7 @@ def profile_logs(options: LogOptions) -> None:
             earlier=True,
         )
         earlier = replace(earlier, anonymous=shared.anonymous, filter=shared.filter)
-        before = _read(earlier, options)
+        before = _read(earlier, options, earlier=True)
     run = _read(request, options, following)
     if before is not None:
         compare_log_runs(before, run, form, options.html, options.top)
@@ -91,15 +92,23 @@ def profile_logs(options: LogOptions) -> None:
         raise typer.Exit(ExitStatus.RUN_ERROR)
 
 
-def _read(request: LogRequest, options: LogOptions, following: Following | None = None) -> LogRun:
-    """Read logs and report progress."""
+def _read(
+    request: LogRequest, options: LogOptions, following: Following | None = None, *, earlier: bool = False
+) -> LogRun:
+    """Read logs and report progress; `earlier` ones are compared with."""
     command, quiet = redacted_command(sys.argv[1:]), options.quiet
     if following is not None:
         return read_and_store(
             options.runs, request, command=command, read=partial(following.read, quiet=quiet)
         )
+    own = replace(options, add_to=None, extendable=False) if earlier else options
+    carry_out = None
+    if options.nodes is not None or options.cluster is not None:
+        from uncork.cluster.log_tasks import nodes_of  # noqa: PLC0415 -- only with --nodes
+
+        carry_out = nodes_of(options, console.note)
     with reading_progress(bytes_of(request), quiet=quiet) as progress:
-        read = partial(read_logs, progress=progress)
+        read = reader_of(own, options.runs, progress, carry_out)
         return read_and_store(options.runs, request, command=command, read=read)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from uncork.analysis.log.result import log_run_facts
 from uncork.errors import SetupError
@@ -20,7 +20,10 @@ from uncork.workbench.profile.seen import store_evidence
 if TYPE_CHECKING:
     from uncork.model.results.log import LogResult
 
-__all__ = ["LogRun", "NothingUnderstood", "profile_logs", "refuse_nothing"]
+__all__ = ["STORED", "LogRun", "NothingUnderstood", "profile_logs", "refuse_nothing"]
+
+STORED: Final = "gathered.bin"
+"""The file in a run's folder with what a later run can follow."""
 
 
 _LATER = (
@@ -94,6 +97,7 @@ def profile_logs(
         facts,
         tables,
         lambda manifest: answer_log(log_result(log_run_facts(manifest, facts), facts, tables)),
+        {} if reading.stored is None else {STORED: reading.stored},
     )
     return LogRun(run.folder, result)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from uncork.workbench.signals import uninterrupted
@@ -27,8 +28,11 @@ def store_evidence(
     facts: Mapping[str, Any],
     tables: Mapping[str, pa.Table],
     result: Callable[[Manifest], R],
+    files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> R:
     """Store what was observed, or nothing; return what `result` makes of the run's final manifest.
+
+    `files` are further contents by their name in the run's folder.
 
     `result` runs while the tables are written, because writing waits for the disk and mostly releases the
     GIL.
@@ -37,10 +41,12 @@ def store_evidence(
         StoreError: if the run cannot be written.
     """
     from uncork.store.evidence import write_evidence  # noqa: PLC0415 -- logs are read while these load
-    from uncork.store.layout import closed  # noqa: PLC0415
+    from uncork.store.layout import closed, write_atomically  # noqa: PLC0415
     from uncork.store.snapshots import delete_snapshots  # noqa: PLC0415
 
     def write() -> None:
+        for name, content in files.items():
+            write_atomically(record.folder / name, content)
         # The manifest is written last, so that the run is visible only when it is complete.
         write_evidence(record.folder, facts, tables)
         record.end(status, status, elapsed_ns)

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use crate::form::{Form, FormError, Reader, form, form_inner};
 use crate::gather::blocking::Party;
 use crate::gather::event::Ran;
 use crate::gather::example::Place;
@@ -108,5 +109,39 @@ impl Holders {
 
     pub(in crate::gather) fn get(&self, place: Place) -> Option<&Holder> {
         self.0.get(&place)
+    }
+}
+
+form!(OpenWait {
+    session,
+    waiting,
+    holding,
+    since,
+    place,
+    micros
+});
+form_inner!(OpenWaits);
+form_inner!(Holders);
+
+impl Form for Holder {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Template(identity) => {
+                false.write(out);
+                identity.write(out);
+            }
+            Self::Text(text) => {
+                true.write(out);
+                text.write(out);
+            }
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        Ok(if bool::read(from)? {
+            Self::Text(Form::read(from)?)
+        } else {
+            Self::Template(u64::read(from)?)
+        })
     }
 }
