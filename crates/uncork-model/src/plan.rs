@@ -24,10 +24,7 @@ pub enum PlanError {
 /// What one trial does.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an option of its own"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct LoadPlan {
     /// Where to connect; only with `driver = "postgres"`.
     #[serde(default)]
@@ -39,8 +36,7 @@ pub struct LoadPlan {
     pub driver: DriverKind,
     /// How many connections are opened at the start, at least 1.
     pub clients: usize,
-    /// The connection limit of an open loop, which opens more when all are busy; `null` is
-    /// `clients`.
+    /// The connection limit of an open loop, which opens more when all are busy; `null`: `clients`.
     #[serde(default)]
     pub max_clients: Option<usize>,
     /// How many threads share the connections, at least 1; at most `clients` are started.

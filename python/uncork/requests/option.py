@@ -32,6 +32,7 @@ __all__ = [
     "from_values",
     "from_words",
     "is_given",
+    "name_pattern",
     "names_given",
     "number",
     "opt",
@@ -344,6 +345,17 @@ def choice(*known: str, refusal: str = "") -> Kind:
         if value not in known:
             listed = f"{', '.join(known[:-1])} or {known[-1]}"
             raise UsageError(refusal.format(value=value) or f'{option} "{value}": expecting {listed}')
+        return value
+
+    return Kind(check, check)
+
+
+def name_pattern() -> Kind:
+    """Take a name, or a pattern with `*`; `!` before it excludes names."""
+
+    def check(value: Any, option: str) -> str:
+        if not isinstance(value, str) or not value.removeprefix("!"):
+            raise UsageError(f'{option} "{value}": expecting a name, such as shop, shop_* or "!shop"')
         return value
 
     return Kind(check, check)

@@ -9,8 +9,8 @@ from typing import Final, Literal, get_args
 
 from uncork.model.results.stacks import ProfileFormat
 from uncork.model.stored_run import DEFAULT_RUNS
-from uncork.requests.log_filter import name_pattern, time_of_day
-from uncork.requests.option import Location, choice, duration, opt, pair, size, whole
+from uncork.requests.moments import time_of_day
+from uncork.requests.option import Location, choice, duration, name_pattern, opt, pair, size, whole
 from uncork.requests.shared_options import (
     AsJson,
     AskPassword,

@@ -21,14 +21,14 @@ pub(crate) struct Timer {
 
 impl Timer {
     pub(crate) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
-        let (wakes, waker) = UnixStream::pair()?;
+        let (wakes, sender) = UnixStream::pair()?;
         wakes.set_nonblocking(true)?;
         let mut wakes = PolledStream::from_std(wakes);
         registry.register(&mut wakes, token, Interest::READABLE)?;
         let (due, times) = channel();
         thread::Builder::new()
             .name("timer".to_owned())
-            .spawn(move || sleep(&times, waker))?;
+            .spawn(move || sleep(&times, sender))?;
         Ok(Self {
             due,
             wakes,
@@ -58,7 +58,7 @@ impl Timer {
 }
 
 /// Wake the poll at each time that is still the newest one when it comes.
-fn sleep(times: &Receiver<Instant>, mut waker: UnixStream) {
+fn sleep(times: &Receiver<Instant>, mut sender: UnixStream) {
     while let Ok(mut due) = times.recv() {
         loop {
             match times.recv_timeout(due.saturating_duration_since(Instant::now())) {
@@ -67,7 +67,7 @@ fn sleep(times: &Receiver<Instant>, mut waker: UnixStream) {
                 Err(RecvTimeoutError::Timeout) => break,
             }
         }
-        if waker.write_all(&[1]).is_err() {
+        if sender.write_all(&[1]).is_err() {
             return;
         }
     }

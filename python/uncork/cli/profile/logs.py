@@ -97,16 +97,17 @@ def _read(
 ) -> LogRun:
     """Read logs and report progress; `earlier` ones are compared with."""
     command, quiet = redacted_command(sys.argv[1:]), options.quiet
-    if following is not None:
-        return read_and_store(
-            options.runs, request, command=command, read=partial(following.read, quiet=quiet)
-        )
     own = replace(options, add_to=None, extendable=False) if earlier else options
     carry_out = None
     if options.nodes is not None or options.cluster is not None:
         from uncork.cluster.log_tasks import nodes_of  # noqa: PLC0415 -- only with --nodes
 
         carry_out = nodes_of(options, console.note)
+    if following is not None:
+        reader_of(own, options.runs)  # refuses what no reader can do while it follows
+        return read_and_store(
+            options.runs, request, command=command, read=partial(following.read, quiet=quiet)
+        )
     with reading_progress(bytes_of(request), quiet=quiet) as progress:
         read = reader_of(own, options.runs, progress, carry_out)
         return read_and_store(options.runs, request, command=command, read=read)
