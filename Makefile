@@ -8,7 +8,7 @@ RUST   := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Ca
 CLIPPY := $(if $(findstring 1.95.,$(shell rustc --version)),-D warnings,--cap-lints warn)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check build wheel engines bless bench docs site lock calibrate clean
+.PHONY: help demo test check build wheel engines bless bench cross docs site lock calibrate clean
 
 help: ## List these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -49,6 +49,12 @@ bless: $(VENV)/.built $(VENV)/.dev ## Rewrite goldens and generated files; read 
 
 calibrate: $(VENV)/.built $(VENV)/.dev ## The long form of the simulations behind the stated error rates
 	$(BIN)/python -m pytest -s tests/calibration --calibration=long
+
+cross: ## Check that the core compiles for Linux on ARM, and its Rust code for macOS (needs gcc-aarch64-linux-gnu)
+	rustup target add aarch64-unknown-linux-gnu aarch64-apple-darwin
+	PYO3_NO_PYTHON=1 cargo check --locked --target aarch64-unknown-linux-gnu -p uncork-py
+	PYO3_NO_PYTHON=1 CC_aarch64_apple_darwin=$(CURDIR)/tools/no_compiler AR_aarch64_apple_darwin=$(CURDIR)/tools/no_compiler \
+	  CXX_aarch64_apple_darwin=$(CURDIR)/tools/no_compiler cargo check --locked --target aarch64-apple-darwin -p uncork-py
 
 bench: $(VENV)/.built ## Measure uncork against its peers (see bench/BENCHMARKS.md)
 	$(BIN)/python bench/load_pgbench.py

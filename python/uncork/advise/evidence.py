@@ -216,12 +216,13 @@ class Evidence:
                 batches = [value + fraction * more for value, more in zip(batches, one.batches, strict=True)]
         mean = mean_over_time(batches)
         share = self.share(mean.mean)
-        return Bill(mean.mean * _HOUR_S, mean.low * _HOUR_S, mean.high * _HOUR_S, share)
+        high = mean.high * _HOUR_S if math.isfinite(mean.high) else None
+        return Bill(mean.mean * _HOUR_S, mean.low * _HOUR_S, high, share)
 
     def bill_of_seconds(self, seconds: float) -> Bill:
         """Return the bill of so many seconds in the whole watch or log; nothing is known of its interval."""
         rate = seconds / self.seconds
-        return Bill(rate * _HOUR_S, 0.0, math.inf, self.share(rate))
+        return Bill(rate * _HOUR_S, 0.0, None, self.share(rate))
 
     def bill_of_waiting(self, wait_class: str, sessions: float) -> Bill:
         """Return the bill of so many of the sessions in a wait class."""

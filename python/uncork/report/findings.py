@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -51,7 +50,7 @@ def finding_sentence(one: Finding) -> str:
 def bill_words(bill: Bill) -> str:
     """Return a bill in words: its share, and sessions' time per hour with the interval."""
     span = "without an interval"
-    if bill.high < math.inf:
+    if bill.high is not None:
         span = f"95 % interval: {_seconds(bill.low)} to {_seconds(bill.high)}"
     hourly = f"{_seconds(bill.seconds_per_hour)} s of sessions' time an hour ({span})"
     return f"{share_text(bill.share)} of the busy time; {hourly}"

@@ -90,7 +90,7 @@ def _finding(data: Mapping[str, Any]) -> Finding:
 
 
 def _bill(data: Mapping[str, Any] | None) -> Bill | None:
-    return None if data is None else Bill(**_bounded(data))
+    return None if data is None else Bill(**{**data, "low": data["low"] or 0.0})
 
 
 def _change(data: Mapping[str, Any]) -> Change:

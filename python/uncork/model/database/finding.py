@@ -24,13 +24,13 @@ request over a new connection."""
 class Bill:
     """What a finding costs now, in seconds of sessions' time per hour.
 
-    `low` and `high` are its 95 % interval from sampling. `share` is its part of the time of all busy
-    sessions, 0 to 1.
+    `low` and `high` are its 95 % interval from sampling; `high` is None if nothing bounds it. `share` is its
+    part of the time of all busy sessions, 0 to 1.
     """
 
     seconds_per_hour: float
     low: float
-    high: float
+    high: float | None
     share: float
 
 

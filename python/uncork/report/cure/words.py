@@ -182,7 +182,7 @@ def bill_span(bill: Bill) -> str:
     if bill.low == bill.high:  # counted, not sampled
         return ""
     low = f"{seconds_text(bill.low)} s"
-    return f"{low} to {seconds_text(bill.high)} s" if math.isfinite(bill.high) else f"over {low}"
+    return f"{low} to {seconds_text(bill.high)} s" if bill.high is not None else f"over {low}"
 
 
 def effect_cell(effect: StatementEffect) -> str:

@@ -8,6 +8,7 @@ trials: the best of several looks better than it is. Nothing but reading reaches
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -380,7 +381,12 @@ def _bills(chosen: Change) -> tuple[Bill | None, Bill | None]:
     after = max(0.0, before - net.saved)
     return (
         Bill(before, before, before, share),
-        Bill(after, max(0.0, before - net.high), before - net.low, after / before if before else 0.0),
+        Bill(
+            after,
+            max(0.0, before - net.high),
+            before - net.low if math.isfinite(net.low) else None,
+            after / before if before else 0.0,
+        ),
     )
 
 
