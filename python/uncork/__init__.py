@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from uncork.api.guards import guard as guard
     from uncork.api.loads import load_http as load_http
     from uncork.api.loads import load_sql as load_sql
+    from uncork.api.loads import load_together as load_together
     from uncork.api.loads import merge as merge
     from uncork.api.loads import sweep_http as sweep_http
     from uncork.api.loads import sweep_sql as sweep_sql
@@ -56,7 +57,7 @@ _HOMES = {
     "api.cures": ("cure",),
     "api.experiments": ("doctor", "plan", "run", "run_case"),
     "api.guards": ("guard",),
-    "api.loads": ("load_http", "load_sql", "merge", "sweep_http", "sweep_sql"),
+    "api.loads": ("load_http", "load_sql", "load_together", "merge", "sweep_http", "sweep_sql"),
     "api.profiles": ("profile_cpu", "profile_db", "profile_logs", "profile_service"),
     "api.stored": ("compare", "history", "name", "open", "runs", "sql"),
     "errors": ("UncorkError",),
@@ -74,6 +75,7 @@ __all__ = [
     "history",
     "load_http",
     "load_sql",
+    "load_together",
     "merge",
     "name",
     "plan",

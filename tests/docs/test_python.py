@@ -103,8 +103,9 @@ def test_the_blocks_of_the_guide_on_python_run_one_after_the_other(tmp_path):
         server.stop()
     assert shown[0]["text/plain"] == "True"
     assert "index" in shown[1]["text/html"]
-    assert shown[3]["text/plain"].startswith("[")
-    assert "rows" in shown[4]["text/plain"]
+    assert "'sql-2'" in shown[3]["text/plain"]
+    assert shown[4]["text/plain"].startswith("[")
+    assert "rows" in shown[5]["text/plain"]
 
 
 @pytest.mark.postgres

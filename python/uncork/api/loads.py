@@ -1,4 +1,4 @@
-"""Loads from Python: load_sql and load_http, their sweeps over levels, and merging the parts of a load."""
+"""Loads from Python: load_sql and load_http, both together, their sweeps, and merging the parts of a load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
-from uncork.api.runs import LoadRun, Run, SweepRun, open_folder
+from uncork.api.runs import LoadRun, Run, SweepRun, TogetherRun, open_folder
 from uncork.api.signature import documented
 from uncork.api.words import Place, Progress, Quantity, call_text, calling, runs_folder, teller
 from uncork.errors import ConnectError, RunError, UsageError
@@ -23,16 +23,29 @@ from uncork.requests.option import from_values
 from uncork.requests.sql import cluster_of_sql, read_request, sweep_of_sql
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, sweep_request
+from uncork.requests.together_options import check_together, named_loads, together_job
 from uncork.workbench.event_words import load_step_line, progress_line
 from uncork.workbench.load.http import HttpSession, new_http_load
 from uncork.workbench.load.sql import LoadSession, new_load, sql_files
 from uncork.workbench.load.sweeps import new_sweep
+from uncork.workbench.load.together import new_together
 from uncork.workbench.merged import merge_stored
 
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
 
-__all__ = ["HttpKeywords", "SqlKeywords", "load_http", "load_sql", "merge", "sweep_http", "sweep_sql"]
+__all__ = [
+    "HttpKeywords",
+    "HttpLoad",
+    "SqlKeywords",
+    "SqlLoad",
+    "load_http",
+    "load_sql",
+    "load_together",
+    "merge",
+    "sweep_http",
+    "sweep_sql",
+]
 
 
 class SqlKeywords(TypedDict, total=False):
@@ -116,6 +129,18 @@ class HttpKeywords(TypedDict, total=False):
     uncapped: bool
     service_pid: Sequence[int] | None
     postgres: str | None
+
+
+class SqlLoad(SqlKeywords, total=False):
+    """A load by SQL of `load_together`: the keywords of `load_sql`, and its `database`."""
+
+    database: str | None
+
+
+class HttpLoad(HttpKeywords, total=False):
+    """A load by HTTP of `load_together`: the keywords of `load_http`, and its `urls`."""
+
+    urls: Sequence[str]
 
 
 @documented(SqlOptions, SqlKeywords)
@@ -232,6 +257,55 @@ def sweep_http(
         return _swept(job, wanted, cluster_of_http(read, job.spec, wanted), progress, runs)
 
 
+def load_together(
+    *,
+    sql: Sequence[SqlLoad] = (),
+    http: Sequence[HttpLoad] = (),
+    progress: Progress = None,
+    runs: Place | None = None,
+) -> TogetherRun:
+    """Send several loads that start at the same instant, and return the run of all.
+
+    Args:
+        sql: Loads by SQL, such as ``{"database": "shop", "clients": 4, "time": "60s"}``: the keywords of
+            `load_sql`, and ``database``.
+        http: Loads by HTTP, such as ``{"urls": ["http://127.0.0.1/"], "rate": 200, "duration": "60s"}``: the
+            keywords of `load_http`, and ``urls``.
+        progress: Function that takes a line a second of each load, or True for standard error.
+        runs: Where runs are stored.
+
+    Raises:
+        UsageError, SetupError: if an option is invalid, or there are fewer than two loads.
+        ConnectError: if a server cannot be reached; the other loads are ended.
+        RunError: if a load breaks off; what was measured is kept.
+        KeyboardInterrupt: on Ctrl-C; what was measured is kept.
+    """
+    with calling():
+        every = _every_second(progress)
+        jobs: list[LoadJob | HttpJob] = [together_job(_sql_of(one), every) for one in sql]
+        jobs += [together_job(_http_of(one), every) for one in http]
+        loads = named_loads(jobs)
+        command = call_text("load_together", {"sql": list(map(dict, sql)), "http": list(map(dict, http))})
+        session = new_together(runs_folder(runs), loads, command)
+        tell = teller(progress)
+
+        def show(name: str, current: LoadProgress) -> None:
+            job = loads[name]
+            open_loop = job.spec.arrivals is not None
+            tell(f"{name}: {progress_line(current, open_loop=open_loop, http=isinstance(job, HttpJob))}")
+
+        tell(f"run {session.folder.name}")
+        status = session.run(show, lambda name, text: tell(f"{name}: {text}"))
+        if not session.folder.is_dir():
+            raise KeyboardInterrupt
+        sent = cast("TogetherRun", open_folder(session.folder))
+        if status == "interrupted":
+            raise _interrupted(sent)
+        if status != "complete":
+            raise RunError(f"{sent.answer} What was measured is kept: uncork.open({sent.id!r})")
+        return sent
+
+
 def merge(*parts: Run | Place, runs: Place | None = None) -> Run:
     """Merge the runs of a load's parts (``shard="1/4"`` and so on), or of an experiment on several hosts.
 
@@ -283,6 +357,28 @@ def _sql_job(
         command=call_text(verb, given, () if options.database is None else (options.database,)),
     )
     return cast("LoadJob", job)  # only -i creates tables and nothing else
+
+
+def _sql_of(given: SqlLoad) -> LoadJob:
+    """Return the job of one of several loads by SQL.
+
+    Raises:
+        UsageError: if a keyword is wrong, or cannot be used for loads that start together.
+    """
+    database = given.get("database")
+    words = cast("SqlKeywords", {name: value for name, value in given.items() if name != "database"})
+    read, texts = _sql_options(database, words, False)
+    check_together(read, "sql")
+    return _sql_job(read, texts, "load_sql", words)
+
+
+def _http_of(given: HttpLoad) -> HttpJob:
+    """Return the job of one of several loads by HTTP; see `_sql_of`."""
+    urls = given.get("urls", ())
+    words = cast("HttpKeywords", {name: value for name, value in given.items() if name != "urls"})
+    read = _http_options(urls, words, False)
+    check_together(read, "http")
+    return _http_job(read, call_text("load_http", words, urls))
 
 
 def _http_options(
