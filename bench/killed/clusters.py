@@ -14,7 +14,7 @@ Needs Ray (`make engines`) and nginx. Kinds of rounds:
 - ``traffic``: what crosses the loopback interface while nodes load a server over a Unix socket;
 - ``slow``: in turn, all parts have their processors, or one gets 20 % of a processor (stopped for 80 of each
   100 ms), in an open loop and in a closed loop. Is that one named as the one that disagrees, and no other?
-- ``p99``: two parts in turn from ``--shard`` and from nodes.
+- ``p99``: two parts in turn from nodes and, twice, by ``--shard``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,6 +47,7 @@ from uncork.engines.embedded import EmbeddedServer
 from uncork.load.merging import MeasuredPart, merged_measurement
 from uncork.model.load import LoadMeasurement
 from uncork.spawn.reaper import processes
+from uncork.stats.student import student_reach
 from uncork.store.loads import LoadReader
 from uncork.store.parts import merged_parts
 
@@ -323,44 +324,43 @@ def _part(number: int) -> int:
     raise SystemExit(f"part {number} is not running")
 
 
-def p99(folder: Path, rounds: int, _: random.Random) -> Iterator[str]:
-    """Compare two parts with and without Ray."""
-    ratios = []
+def p99(folder: Path, rounds: int, chance: random.Random) -> Iterator[str]:
+    """Compare two parts from nodes of Ray with two parts by hand, and the latter with each other (A/A)."""
+    found: dict[str, list[float]] = {"by hand": [], "by hand again": [], "with Ray": []}
     with nginx(folder) as server, ray_cluster([{}] * 2) as cluster:
-        load = ["http", "-c", "8", "-R", RATE, "-D", "8", "--random-seed", "5", url(server), "--runs"]
+        load = ["http", "-c", "8", "-R", 1000, "-D", "8", "--random-seed", "5", url(server), "--runs"]
         for number in range(rounds):
-            runs = folder / f"parts-{number}"
-            start = f"{time.time() + 5:.6f}"
-            parts = [
-                subprocess.Popen(
-                    words(*load, runs, "--shard", f"{part}/2", "--start-at", start),
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-                for part in (1, 2)
-            ]
-            for part in parts:
-                part.wait()
-            names = [str(path) for path in runs.iterdir()]
-            merge = [
-                sys.executable,
-                "-m",
-                "uncork",
-                "merge",
-                *names,
-                "--json",
-                "--runs",
-                str(folder / "merged"),
-            ]
-            alone = run(merge, cluster)["operation"]
-            under = run(words(*load, folder / "runs", *on(cluster, 2)), cluster)["operation"]
-            ratios.append(under["p99_ns"] / alone["p99_ns"])
-            yield (
-                f"p50 {alone['p50_ns'] / 1e3:.0f} and {under['p50_ns'] / 1e3:.0f} µs, "
-                f"p99 {alone['p99_ns'] / 1e3:.0f} and {under['p99_ns'] / 1e3:.0f} µs with Ray"
-            )
-    median = statistics.median(ratios)
-    yield f"p99 with Ray against without: median {median:.2f}, {min(ratios):.2f} to {max(ratios):.2f}"
+            for arm in chance.sample(list(found), len(found)):
+                if arm == "with Ray":
+                    command = words(*load, folder / "runs", *on(cluster, 2))
+                else:
+                    names = _two_parts(load, folder / f"parts-{number}-{arm.replace(' ', '-')}")
+                    command = [sys.executable, "-m", "uncork", "merge", *names, "--json"]
+                    command += ["--runs", str(folder / "merged")]
+                found[arm].append(run(command, cluster)["operation"]["p99_ns"])
+            yield ", ".join(f"{arm} {values[-1] / 1e3:.0f} µs" for arm, values in found.items())
+    for arm in ("by hand again", "with Ray"):
+        logs = [math.log(one / other) for one, other in zip(found[arm], found["by hand"], strict=True)]
+        middle = statistics.fmean(logs)
+        reach = student_reach(0.95, rounds - 1) * statistics.stdev(logs) / math.sqrt(rounds)
+        low, high = math.exp(middle - reach), math.exp(middle + reach)
+        yield f"p99 {arm} against by hand: {math.exp(middle):.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _two_parts(load: Sequence[object], runs: Path) -> list[str]:
+    """Send both parts of a load by hand, and return the folders of their runs."""
+    start = f"{time.time() + 5:.6f}"
+    parts = [
+        subprocess.Popen(
+            words(*load, runs, "--shard", f"{part}/2", "--start-at", start),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for part in (1, 2)
+    ]
+    for part in parts:
+        part.wait()
+    return [str(path) for path in runs.iterdir()]
 
 
 KINDS: Final[dict[str, Callable[[Path, int, random.Random], Iterator[str]]]] = {
