@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from fakes.http_servers import nginx
+from uncork.analysis.runs.figures import run_figures
 from uncork.engines.embedded import EmbeddedServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load")]
@@ -84,6 +85,8 @@ def test_two_loads_start_at_one_instant_and_are_one_run_with_one_report(uncork, 
     again = uncork("report", "last")
     assert again.returncode == 0 and again.stdout.splitlines()[0] == done.stdout.splitlines()[0]
     assert "together: sql, http" in uncork("runs").stdout
+    metrics = {one.key for one in run_figures(folder).figures}
+    assert {("sql", "throughput"), ("http", "throughput"), ("http", "never sent")} <= metrics
 
 
 def test_an_error_in_one_load_does_not_end_the_other_and_the_status_says_so(uncork, words):

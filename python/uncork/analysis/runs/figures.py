@@ -11,13 +11,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uncork.errors import UncorkError, UsageError
 from uncork.model.results.figure import Figure, PlanShape, RunFigures
 from uncork.store.figures import recall_figures, remember_figures
-from uncork.store.layout import Manifest, read_manifest
+from uncork.store.layout import Manifest, part_of, read_manifest
 
 if TYPE_CHECKING:
     from uncork.model.results.database import DatabaseResult, TimeNode
@@ -88,6 +89,23 @@ def _read_load(folder: Path, manifest: Manifest) -> Read:
     return Read(load_figures(load), load.environment)
 
 
+def _read_together(folder: Path, manifest: Manifest) -> Read:
+    """Read the metrics of loads that started together: their subjects begin with the name of the load."""
+    figures, environment = [], dict[str, Mapping[str, str]]()
+    for name, part in _loads_of(folder, manifest):
+        read = _read_load(part, read_manifest(part))
+        figures += [replace(one, subject=f"{name} {one.subject}".strip()) for one in read.figures]
+        environment = {**read.environment, **environment}
+    return Read(figures, environment)
+
+
+def _loads_of(folder: Path, manifest: Manifest) -> Iterator[tuple[str, Path]]:
+    for name in manifest.options.get("loads", ()):
+        part = part_of(folder, name)
+        if part is not None:
+            yield name, part
+
+
 def _read_experiment(folder: Path, _manifest: Manifest) -> Read:
     from uncork.analysis.experiment.figures import experiment_figures  # noqa: PLC0415 -- see the module
     from uncork.store.query import RunReader  # noqa: PLC0415
@@ -135,6 +153,7 @@ def _read_import(folder: Path, manifest: Manifest) -> Read:
 _READERS: Final[dict[str, Callable[[Path, Manifest], Read]]] = {
     "experiment": _read_experiment,
     "load": _read_load,
+    "together": _read_together,
     "sweep": _read_sweep,
     "log": _read_log,
     "database": _read_database,
@@ -192,6 +211,12 @@ def _asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
 
         with closing(LoadReader(folder, manifest, ASKED_FILES)) as reader:
             return asked_of_load(reader.plan())
+    if manifest.kind == "together":
+        return {
+            f"{name}: {key}": value
+            for name, part in _loads_of(folder, manifest)
+            for key, value in _asked_of(part, read_manifest(part)).items()
+        }
     if manifest.kind == "sweep":
         from uncork.analysis.load.figures import asked_of_sweep  # noqa: PLC0415 -- see the module
         from uncork.store.sweeps import SweepReader  # noqa: PLC0415
