@@ -201,7 +201,7 @@ def test_a_part_that_is_drawn_when_it_is_opened_looks_like_one_drawn_at_once(vis
     for name in ("report", "whole"):
         page = visit(name=name)
         for part in chosen:
-            page.locator(f"a[href='#{part}']").click()
+            page.locator(f"#to-{part}").click()
             page.locator(f"#{part} pre").first.wait_for()
         found.append([drawn(page, part) for part in chosen])
     assert found[0] == found[1] and all("Executionsbyduration" in text for text, _ in found[0])

@@ -58,7 +58,7 @@ class Value:
 
     `note` and `more` are smaller lines below the text. `code` requests a fixed-width font. Rows are sorted by
     `sort`, or by the text if it is None. `bar`, from 0 to 1, may be drawn next to the text. `link` is the id
-    of the fold that the text links to.
+    of the fold that the text links to. A fold links back to one value: of all others, `back` is false.
     """
 
     text: str
@@ -69,6 +69,7 @@ class Value:
     sort: float | None = None
     bar: float | None = None
     link: str = ""
+    back: bool = True
 
 
 @dataclass(frozen=True, slots=True)

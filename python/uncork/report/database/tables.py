@@ -196,7 +196,7 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
                 bytes_cell(figures.wal_bytes),
                 duration_cell(figures.planning_ns if figures.plans else None),
                 duration_cell(figures.jit_ns if figures.jit_functions else None),
-                Value(text, code=True, link=links.get(one.number, "")),
+                Value(text, code=True, link=links.get(one.number, ""), back=False),
             )
             for (one, figures), text in zip(counted[:most], texts, strict=True)
         ),

@@ -105,7 +105,7 @@ def statement_tables(result: LogResult, most: int) -> Iterator[Table]:
                     duration_cell(statement.sum_ns / statement.executions),
                     duration_cell(statement.max_ns),
                     *((_rows(statement.rows),) if rows else ()),
-                    Value(text, code=True, link=ids.get(statement.number, "")),
+                    Value(text, code=True, link=ids.get(statement.number, ""), back=False),
                 )
                 for statement, text in zip(one.statements, texts, strict=True)
             ),
@@ -141,4 +141,5 @@ def _costliest(one: RouteFacts, ids: dict[int, str]) -> Value:
         return Value("")
     first = one.statements[0]
     share = share_text(first.sum_ns / one.sum_ns) if one.sum_ns else format_duration(first.sum_ns)
-    return Value(short_template(first.text, _WIDTH), note=share, code=True, link=ids.get(first.number, ""))
+    text, link = short_template(first.text, _WIDTH), ids.get(first.number, "")
+    return Value(text, note=share, code=True, link=link, back=False)

@@ -50,6 +50,7 @@ def servers_table(result: LogResult, most: int) -> Table | None:
                     note=share_text(one.template_share) if one.template_text else "",
                     code=bool(one.template_text),
                     link=ids.get(-1 if one.template_number is None else one.template_number, ""),
+                    back=False,
                 ),
             )
             for one in result.servers[:most]

@@ -49,7 +49,8 @@ def _cell(column: Column, value: Value, *, sortable: bool, repeated: bool) -> st
         opening += f' data-v="{value.sort}"'
     text = f"<code>{escape(value.text)}</code>" if value.code and value.text else escape(hold(value.text))
     if value.link:
-        text = f'<a id="to-{escape(value.link)}" href="#{escape(value.link)}">{text}</a>'
+        place = f' id="to-{escape(value.link)}"' if value.back else ""
+        text = f'<a{place} href="#{escape(value.link)}">{text}</a>'
     if value.note or value.more:
         note = hold(", ".join(filter(None, (value.note, value.more))))
         text = f"{text}<small>{escape(note)}</small>"
