@@ -42,7 +42,7 @@ pub struct Request {
     pub paths: Vec<PathBuf>,
     /// The server that wrote each path. Empty if all were written by one server without a name.
     pub servers: Vec<String>,
-    /// All servers by number, if there are more than those that wrote the paths.
+    /// The names of all servers by number. Empty if the servers of these paths are all that there are.
     pub all_servers: Vec<String>,
     /// The part of the only path, a plain file, to read: from the first byte to before the second. Both must be
     /// places where an entry begins, see [`crate::cut_points`].

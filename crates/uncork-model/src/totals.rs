@@ -112,8 +112,7 @@ pub struct Totals {
     pub start_late_ns: Option<u64>,
 }
 
-/// Failed operations of one kind: those that failed in the same statement, or in none, with the same
-/// SQLSTATE.
+/// The number of operations that failed with the same SQLSTATE in the same statement, or outside of any.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FailureTotals {
     /// The SQLSTATE.

@@ -27,7 +27,7 @@ struct LogRequest {
     paths: Vec<PathBuf>,
     /// The server that wrote each path; empty if all were written by one server without a name.
     servers: Vec<String>,
-    /// All servers by number, if there are more than those of the paths.
+    /// The names of all servers by number. Empty if the servers of these paths are all that there are.
     all_servers: Vec<String>,
     /// The part of the only path to read, in bytes.
     range: Option<(u64, u64)>,

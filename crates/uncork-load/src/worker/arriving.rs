@@ -1,4 +1,5 @@
-//! The open loop: operations arrive, any idle connection takes them, and more connections are opened for those that wait.
+//! The open loop: any idle connection sends the next operation that has arrived. If operations wait, the endpoint opens
+//! further connections.
 
 use super::Worker;
 use crate::Endpoint;

@@ -164,7 +164,7 @@ impl<E: Endpoint> Worker<'_, E> {
             format!("{who} could not open a connection: {}", failure.text())
         });
         let Some(slot) = slot else {
-            // The server takes no more connections: continue with those that are open.
+            // The server accepts no further connection, so the load continues with the open ones.
             self.recorder.not_opened(failure);
             self.grown(plan.pipeline_depth);
             if let Some(open_loop) = &mut self.open_loop {

@@ -15,8 +15,8 @@ def steps_of(
 ) -> tuple[TimeStep, ...]:
     """Return the steps of busy sessions' time. They add up to the tree.
 
-    `statements` are the growth of pg_stat_statements in `elapsed_ns`. Those that ran within functions are
-    left out, because the time of the outer statement contains theirs. Planning is a step only if the server
+    `statements` has the growth of pg_stat_statements in `elapsed_ns`. Statements within functions are left
+    out, because the time of the outer statement contains theirs. Planning is a step only if the server
     counts it (pg_stat_statements.track_planning). What no source explains is `unknown`: parsing, statements
     that had not ended, and planning if it is not counted.
     """

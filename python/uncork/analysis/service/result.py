@@ -197,7 +197,7 @@ def _branches(parts: ServiceParts) -> tuple[float, float]:
 def _templates(
     name: str, in_slices: tuple[SentTemplate, ...], traced: Mapping[str, Traced]
 ) -> tuple[SentTemplate, ...]:
-    """Return the statements of a request: those with its trace, and of slices those that never have a trace.
+    """Return the statements of a request: by its trace, or by slices if a statement never has a trace.
 
     Drivers send BEGIN and COMMIT without the comments of an application.
     """

@@ -228,7 +228,7 @@ def _only(
 
 
 def other_trace(trace: str | None) -> str | None:
-    """Return new digits for another load, so that its traces are told apart; None stays None."""
+    """Return new digits, which distinguish the traces of another load; None if it sends no traces."""
     return None if trace is None else secrets.token_hex(3)
 
 
