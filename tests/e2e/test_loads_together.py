@@ -77,7 +77,7 @@ def test_two_loads_start_at_one_instant_and_are_one_run_with_one_report(uncork, 
     assert result["apart_ns"] < 500_000_000
     said = " ".join(done.stdout.split())
     assert re.match(r"Together, the loads handled .* transactions a second \(sql\) and .* \(http\)", said)
-    assert "Sql: The server handled" in said and "Http: The service handled" in said
+    assert "sql: The server handled" in said and "http: The service handled" in said
     assert re.search(r"^sql: progress: ", done.stderr, re.MULTILINE)
     assert re.search(r"^http: progress: ", done.stderr, re.MULTILINE)
     page = (folder / "report.html").read_text()

@@ -48,7 +48,7 @@ def test_a_load_that_ended_long_before_the_other_is_named():
     short = closed_result()
     short = replace(short, run=replace(short.run, elapsed_ns=short.run.elapsed_ns // 2))
     found = together(("sql-1", short), ("sql-2", closed_result()))
-    assert found.warnings[0].startswith("sql-1 ended ") and "sql-2 was alone" in found.warnings[0]
+    assert found.warnings[0].startswith("Load sql-1 ended ") and "sql-2 was alone" in found.warnings[0]
 
 
 def test_arrivals_that_were_not_sent_are_no_failures_but_said():

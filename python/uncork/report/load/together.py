@@ -60,7 +60,7 @@ def _answer(result: TogetherResult) -> str:
 
 def _answers(result: TogetherResult) -> str:
     """Return the answer of each load, after its name."""
-    return " ".join(f"{capital(one.name)}: {one.load.answer}" for one in result.loads).rstrip(".")
+    return " ".join(f"{one.name}: {one.load.answer}" for one in result.loads).rstrip(".")
 
 
 def _warnings(result: TogetherResult) -> Iterator[str]:
@@ -72,11 +72,11 @@ def _warnings(result: TogetherResult) -> Iterator[str]:
     if lasted[shortest] < _PARTLY * lasted[longest]:
         rest = format_duration(lasted[longest] - lasted[shortest])
         yield (
-            f"{capital(shortest)} ended {rest} before {longest}: for that time, {longest} was alone; give "
+            f"Load {shortest} ended {rest} before {longest}: for that time, {longest} was alone; give "
             "both the same duration to compare them."
         )
     for one in result.loads:
-        yield from (f"{capital(one.name)}: {text}" for text in one.load.warnings)
+        yield from (f"{one.name}: {text}" for text in one.load.warnings)
 
 
 def build_together_document(result: TogetherResult) -> Document:
@@ -127,7 +127,7 @@ def _document(one: LoadOfTogether) -> Document:
 def _generators(result: TogetherResult) -> Iterator[str]:
     for one in result.loads:
         if one.load.generator.sentence:
-            yield f"{capital(one.name)}: {one.load.generator.sentence}"
+            yield f"{one.name}: {one.load.generator.sentence}"
 
 
 def _facts(result: TogetherResult) -> Iterator[tuple[str, str]]:
