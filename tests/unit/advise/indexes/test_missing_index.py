@@ -351,3 +351,9 @@ def test_a_brin_index_is_proposed_for_a_column_of_many_values_in_the_order_of_th
     ordered = column("item", "amount", distinct=distinct, correlation=0.99, common=(("7", 1e-4),))
     (one,) = found("SELECT * FROM item WHERE amount = 7", columns=[column("item", "id", "bigint"), ordered])
     assert any("USING brin (amount)" in each.sql for each in one.candidates) == also
+
+
+@pytest.mark.parametrize(("call", "many"), [('"left"(name, 9)', 1), ('"Roll"(name)', 0)])
+def test_a_function_with_a_quoted_name_is_known_by_it(call, many):
+    """An index needs immutable functions; nothing is known of Roll."""
+    assert len(found(f"SELECT * FROM item WHERE {call} = $1")) == many

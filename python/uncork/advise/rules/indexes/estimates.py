@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from uncork.advise.evidence import Evidence
+from uncork.advise.rules.indexes.keys import called_functions
 from uncork.advise.rules.indexes.ranges import RANGES, UNKNOWN_BOUND, UNKNOWN_INTERVAL, fraction_in_range
 from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.statement import Predicate
@@ -47,7 +48,6 @@ _KEEPS_APART: Final = frozenset(
 """Functions whose results differ for nearly all different values of a column."""
 _MERGED: Final = 2.0
 """How many values of a column such a function makes equal at most, such as two spellings of a name."""
-_CALL: Final = re.compile(r'([a-z_][\w.]*)"?\s*\(', re.IGNORECASE)
 _PARTS: Final = re.compile(r"->|[/%\[&#]|::\s*(?:date|bool)", re.IGNORECASE)
 """Operators and casts that make many values of a column equal."""
 _LIST: Final = 5
@@ -73,8 +73,7 @@ def keeps_apart(expression: str) -> bool:
 
     ``lower(email)`` and ``COALESCE(customer, 0)`` are; the day of a time or a part of a document is not.
     """
-    names = {name.lower().rpartition(".")[2] for name in _CALL.findall(expression)}
-    return names <= _KEEPS_APART and not _PARTS.search(expression)
+    return _KEEPS_APART.issuperset(called_functions(expression)) and not _PARTS.search(expression)
 
 
 def unique_on(table: str, columns: Iterable[str], seen: Evidence) -> bool:

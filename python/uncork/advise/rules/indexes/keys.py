@@ -14,7 +14,7 @@ from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.index import IndexKey
 from uncork.model.database.statement import Predicate
 
-__all__ = ["Served", "can_be_indexed", "collated_key", "pattern_kind", "served_by"]
+__all__ = ["Served", "called_functions", "can_be_indexed", "collated_key", "pattern_kind", "served_by"]
 
 _PATTERN_CLASSES: Final = {
     "text": "text_pattern_ops",
@@ -39,14 +39,25 @@ _IMMUTABLE: Final = frozenset(
     [
         *("lower", "upper", "trim", "btrim", "ltrim", "rtrim", "substr", "substring", "left", "right"),
         *("length", "char_length", "md5", "abs", "round", "floor", "ceil", "trunc", "mod", "coalesce"),
-        *("replace", "translate", "split_part", "reverse", "nullif", "greatest", "least", "initcap"),
+        *(
+            "replace",
+            "translate",
+            "overlay",
+            "position",
+            "split_part",
+            "reverse",
+            "nullif",
+            "greatest",
+            "least",
+            "initcap",
+        ),
         *("date", "date_trunc", "date_part", "extract", "jsonb_extract_path_text", "jsonb_extract_path"),
         *("json_extract_path_text", "lpad", "rpad", "sha256", "encode", "starts_with", "regexp_replace"),
     ]
 )
 """PostgreSQL's immutable functions that statements compare; those on dates are immutable for values without
 a time zone only."""
-_CALL: Final = re.compile(r"([a-z_][\w.]*)\s*\(", re.IGNORECASE)
+_CALL: Final = re.compile(r'([a-z_][\w.]*)"?\s*\(', re.IGNORECASE)
 _CAST: Final = re.compile(r"::\s*([a-z_ ]+)", re.IGNORECASE)
 _SEARCH: Final = re.compile(
     r"to_tsvector\s*\(\s*(?:\(?'\w+'(?:::regconfig)?\)?|\w*config\w*)\s*,", re.IGNORECASE
@@ -139,8 +150,7 @@ def can_be_indexed(one: Predicate, table: str, seen: Evidence) -> bool:
         text = _IN_ZONE.sub(lambda found: found["column"], text)
     if "to_tsvector" in text.lower():
         return _SEARCH.search(text) is not None
-    for call in _CALL.findall(text):
-        name = call.lower().rpartition(".")[2]
+    for name in called_functions(text):
         known = [one for one in seen.catalogue.functions if one.name.rpartition(".")[2] == name]
         if known:
             if any(found.volatility != "immutable" for found in known):
@@ -150,6 +160,11 @@ def can_be_indexed(one: Predicate, table: str, seen: Evidence) -> bool:
     if types & set(_STABLE_TYPES) and (_CALL.search(text) or "::" in text):
         return False
     return all(_immutable_cast(types, cast.strip()) for cast in _CAST.findall(text))
+
+
+def called_functions(expression: str) -> tuple[str, ...]:
+    """Return the functions that an expression calls, in lower case, without schemas and quotes."""
+    return tuple(name.lower().rpartition(".")[2] for name in _CALL.findall(expression))
 
 
 def _immutable_cast(types: set[str], cast: str) -> bool:
