@@ -184,6 +184,14 @@ def test_doubts_are_said(make, expected):
     assert any(expected in warning for warning in make().warnings)
 
 
+def test_a_short_replay_needs_a_longer_recording():
+    short = open_result()
+    replay = answer_load(replace(short, settings=replace(short.settings, recorded="replay")))
+    (doubt,) = (one for one in replay.warnings if "under 10 s" in one)
+    assert "hardly show; replay a longer recording before" in doubt
+    assert "-T 60" not in doubt
+
+
 def test_doubts_that_do_not_apply_are_not_said():
     closed = " ".join(closed_result().warnings)
     assert len(closed_result().warnings) == 1

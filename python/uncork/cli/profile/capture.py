@@ -64,8 +64,8 @@ def capture(options: CaptureOptions) -> None:
     typer.echo(" ".join(captured_answer(workload)))
     rate = sum(one.calls_per_hour for one in workload.statements) / 3600
     console.note(
-        f"wrote {len(scripts)} scripts to {options.output}, with values of the database; let nobody read "
-        "them who may not read it"
+        f"wrote {len(scripts)} scripts to {options.output}; they contain values of the database: protect "
+        "them as you protect the database"
     )
     console.note(f"send them to a copy with `uncork load sql -f {options.output} -R {rate:.4g} -T 60 DSN`")
     if conninfo is None:

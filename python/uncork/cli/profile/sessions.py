@@ -27,6 +27,6 @@ def capture_sessions(options: CaptureOptions) -> None:
         recording = record_sessions(request, options.database_name, progress)
     typer.echo(" ".join(write_recording(recording, options.output)))
     console.note(
-        f"wrote {options.output}, with values of the database; let nobody read it who may not read them"
+        f"wrote {options.output}; it contains values of the database: protect it as you protect the database"
     )
     console.note(f"replay it on a copy with `uncork load sql --replay {options.output} DSN`")

@@ -263,9 +263,12 @@ def _thin(result: LoadResult) -> Iterator[str]:
     """Yield reasons why the numbers may mislead."""
     succeeded, elapsed, generator = result.counts.succeeded, result.run.elapsed_ns, result.generator
     if succeeded and elapsed < _SHORT_NS:
+        unseen = _SELDOM[result.http is not None]
+        if result.settings.recorded == "replay":  # it lasts as long as its recording
+            unseen = f"{unseen.partition(';')[0]}; replay a longer recording"
         yield (
-            f"the load lasted {format_duration(elapsed)}: in under 10 s, {_SELDOM[result.http is not None]} "
-            "before you rely on these numbers"
+            f"the load lasted {format_duration(elapsed)}: in under 10 s, {unseen} before you rely on these "
+            "numbers"
         )
     unsteady = unsteady_words(result)
     if unsteady:
