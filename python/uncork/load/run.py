@@ -55,6 +55,10 @@ Messages = Callable[[list[str], int], None]
 Connection = Mapping[str, Any]
 """The part ``connection`` of the plan: the server's address, the user, and encryption."""
 
+# Arrow imports pandas, if it is installed, with its first table. That takes 0.3 s of a processor, which must
+# not be taken from a load that is measured. The command line does without pandas (`uncork.cli.app`).
+pa.table({"value": [0]})
+
 
 def check_load(spec: LoadSpec, connection: Connection) -> None:
     """Check that a load and its scripts are valid, without connecting.

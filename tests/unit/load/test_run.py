@@ -1,6 +1,8 @@
 """The plan that goes to the core, and what its answer becomes."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -103,3 +105,13 @@ def test_progress_comes_as_a_value(monkeypatch):
     assert found.totals.succeeded == 12_000
     assert found.statuses == (IntervalStatus(1, 10**9, 5, 503, 2),)
     assert {row.kind for row in found.times} == {"statement", "script", "operation", "service", "connect"}
+
+
+def test_what_arrow_imports_at_its_first_table_is_there_before_any_load():
+    """Only the command line keeps Arrow from importing pandas; the programs on nodes and Python do not."""
+    code = (
+        "import sys, uncork.load.run, pyarrow as pa; n = len(sys.modules); pa.table({'a': [1]}).to_pylist(); "
+    )
+    code += "print('pandas' in sys.modules, len(sys.modules) - n)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "0"]
