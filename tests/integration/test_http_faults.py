@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -256,3 +257,23 @@ def test_running_out_of_local_ports_is_named(when):
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder.parent), *sys.path])},
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_count_of_requests_ends_though_a_connection_cannot_be_opened_again():
+    """The last request begins on a closed connection, and another client has nothing left to send."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        (one, _), (other, _) = listener.accept(), listener.accept()
+        with listener, one, other:
+            other.recv(65536)
+            answer(one, count=1)
+            one.recv(65536)
+            listener.close()
+
+    server = threading.Thread(target=serve, daemon=True)
+    server.start()
+    measured = load(listener.getsockname()[1], clients=2, operations=4)
+    server.join(10)
+    assert measured.totals.outcome is LoadOutcome.COMPLETE
+    assert (measured.totals.started, measured.totals.succeeded, measured.totals.failed) == (4, 1, 3)

@@ -29,6 +29,11 @@ pub(crate) struct Phase<'a> {
 }
 
 impl Phase<'_> {
+    /// How many operations of this phase have begun, or more: a client that finds none left counts too.
+    pub(crate) fn begun(&self) -> u64 {
+        self.next_operation.load(Ordering::Relaxed) - self.first_operation
+    }
+
     /// The number of a thread's first arrival in an open loop. Its other arrivals follow in steps of
     /// the number of threads of all parts, so that what an arrival sends depends on no other thread.
     /// A skipped arrival keeps its number.

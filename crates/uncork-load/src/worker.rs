@@ -152,7 +152,7 @@ struct Worker<'a, E> {
     busy: usize,
     /// Slots whose connection is not open.
     closed: usize,
-    /// When the last connection was lost, while there is none.
+    /// When the last connection that sends something was lost, while there is none.
     without_ns: u64,
     open_loop: Option<OpenLoop>,
     /// Operations that have a client of their own, in a replay.
@@ -253,6 +253,8 @@ impl<E: Endpoint> Worker<'_, E> {
         }
         match self.phase.stop {
             Stop::DurationNs(duration_ns) if elapsed_ns >= duration_ns => true,
+            // A connection that cannot be opened again does not matter if it has nothing left to send.
+            Stop::Operations(count) => self.closed == 0 || self.phase.begun() >= count,
             _ => self.closed == 0,
         }
     }

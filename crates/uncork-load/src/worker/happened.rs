@@ -176,11 +176,12 @@ impl<E: Endpoint> Worker<'_, E> {
             self.recorder.not_opened(failure);
         }
         self.abort(slot, failure);
-        if self.closed < self.slots.len() {
-            self.without_ns = at_ns;
-        } else if plan.accepting_pid.is_some_and(uncork_sample::has_ended) {
+        if plan.accepting_pid.is_some_and(uncork_sample::has_ended) {
             self.stop_early(Outcome::ConnectionLost, failure.text());
             return;
+        }
+        if self.is_served() {
+            self.without_ns = at_ns;
         } else if at_ns.saturating_sub(self.without_ns) >= NO_CONNECTION_LIMIT_NS {
             let limit_s = NO_CONNECTION_LIMIT_NS / 1_000_000_000;
             let message = format!("no connection for {limit_s} s: {}", failure.message);
@@ -190,6 +191,13 @@ impl<E: Endpoint> Worker<'_, E> {
         let pause_ns = (self.slots[slot].pause_ns * 2).clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
         self.slots[slot].pause_ns = pause_ns;
         self.endpoint.reopen(slot, at_ns + pause_ns);
+    }
+
+    /// Whether a connection is open that sends something now, or may do so later. In a closed loop, a slot that
+    /// is open and does nothing has sent all of its operations.
+    fn is_served(&self) -> bool {
+        let may_send = self.open_loop.is_some() || self.replay.is_some();
+        self.busy > 0 || (may_send && self.closed < self.slots.len())
     }
 
     /// The number, over all threads, of a slot's client.
