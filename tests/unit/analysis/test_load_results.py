@@ -219,3 +219,4 @@ def test_an_open_loop_is_judged_by_its_latency():
 def test_a_short_load_or_one_without_success_is_not_judged():
     assert steady_facts(*seconds_of([2_000_000] * 9, [100] * 9), open_loop=False) is None
     assert steady_facts(*seconds_of([2_000_000] * 20, [0] * 20), open_loop=False) is None
+    assert steady_facts(*seconds_of([2_000_000] * 20, [100] * 3 + [0] * 17), open_loop=False) is None

@@ -44,6 +44,8 @@ def steady_facts(
     if found.verdict != "warm-up" or start_ns is None:
         return facts
     kept = [one for one in whole if one.start_ns >= start_ns]
+    if not any(one.succeeded for one in kept):
+        return None  # the server went away: what came before was no warm-up
     histograms = [one.histogram for one in intervals if one.histogram and one.start_ns >= start_ns]
     points = merge_histograms(histograms)
     return SteadyFacts(
