@@ -74,7 +74,7 @@ def test_the_cliff_is_the_servers_limit_of_connections_and_named(sweep, uncork):
 def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, uncork):
     """One at a time, 5 ms each: throughput is flat, and the p99 of four clients is four times that of one."""
     script = "BEGIN;\nSELECT pg_advisory_xact_lock(1);\nSELECT pg_sleep(0.005);\nEND;"
-    words = ("clients", "--to", 8, "-T", 0.4, "--budget", "30s", "--objective", "p99<14ms", "--verify")
+    words = ("clients", "--to", 8, "-T", 0.4, "--budget", "18s", "--objective", "p99<14ms", "--verify")
     ended = sweep(script, *words)
     assert ended.returncode == 0, ended.stderr
     result = result_of(uncork)

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
 def test_nothing_goes_on_running_after_a_kill():
-    kills = int(os.environ.get("UNCORK_KILLS", "6"))
-    outcome = kill_runs(kills, seed=5, tell=print, longest_s=3.0 if kills <= 6 else 10.0, after_s=AFTER_S)
+    kills = int(os.environ.get("UNCORK_KILLS", "3"))
+    outcome = kill_runs(kills, seed=5, tell=print, longest_s=3.0 if kills <= 3 else 10.0, after_s=AFTER_S)
     assert outcome.left == ()
     assert outcome.kills == kills and outcome.started > kills
