@@ -188,22 +188,24 @@ def _workload(one: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
         lines.append(f"variants = [{', '.join(map(toml, touching))}]")
     deletes = _DELETES.match(one.sql) is not None
     lines.append(f'state = "{"reset" if one.changes and not deletes else "keep"}"')
-    if one.changes and not deletes and numbers_in(one.sql) and uses_up(one.sql):
+    if one.changes and not deletes and numbers_in(one.sql) and uses_up(one):
         lines.append(f"operations = {len(sets)}  # each set once, before the data is restored")
         lines.append("warmup_operations = 0")
     checks = dict.fromkeys(arm.check for arm in arms if arm.check and one.changes and arm.touches(one))
     if checks:
         rows = "\nUNION ALL ".join(checks)
         lines.append(f"check = {multiline(plain_colons(rows))}")
-    if _may_differ(one, arms):
+    if checks and any(arm.other_counts and one.template in arm.statements for arm in arms):
+        lines.append('answer = "check"')
+    elif _may_differ(one, arms):
         lines.append('answer = "may differ"')
     lines += [parameter_line(number, sets) for number in sorted(numbers_in(one.sql))]
     return "\n".join(lines) + "\n"
 
 
-def uses_up(sql: str) -> bool:
-    """Return whether a statement with the same values does something else the second time."""
-    return _USED_UP.match(sql) is not None
+def uses_up(one: CapturedStatement) -> bool:
+    """Return whether a statement with the same values may do something else the second time."""
+    return one.by_function or _USED_UP.match(one.sql) is not None
 
 
 def parameter_line(number: int, sets: Sequence[Sequence[str | None]], prefix: str = "") -> str:
@@ -231,7 +233,7 @@ def _sets(one: CapturedStatement) -> list[tuple[str | None, ...]]:
     sets = [each for each in one.sets if len(each) >= most]
     if not sets:
         raise ValueError(f"statement {one.template} has no values for its parameters")
-    if one.changes and uses_up(one.sql):
+    if one.changes and uses_up(one):
         sets = list(dict.fromkeys(sets))
     step = max(1.0, len(sets) / _MOST_SETS)
     return [sets[int(place * step)] for place in range(min(len(sets), _MOST_SETS))]

@@ -49,6 +49,7 @@ EXPLAINED_ROWS = 1000
 _DIGEST: dict[str, Literal["none", "multiset", "ordered"]] = {
     "same": "multiset",
     "same order": "ordered",
+    "check": "none",
     "may differ": "none",
 }
 

@@ -168,6 +168,7 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         for number, value in ([*executed, *seen][0].values if executed or seen else {}).items()
         if number in fixed
     }
+    by_function = known.changes_rows(apart.functions)
     sets, origin = _sets(order, executed, seen, cannot, apart, known, rows, chance, constant, together)
     return CapturedStatement(
         template=one.template,
@@ -178,8 +179,9 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         mean_ns=one.execution_ns / calls,
         share=share,
         tables=tuple(dict.fromkeys(known.table(name) for name in apart.tables)),
-        changes=apart.changes,
+        changes=apart.changes or by_function,
         rows=rows,
+        by_function=by_function,
     )
 
 

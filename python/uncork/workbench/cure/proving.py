@@ -13,6 +13,7 @@ from uncork.experiment.cure.arms import CONTROL, Arm, as_sent, control, unique_n
 from uncork.experiment.cure.bill import account_of
 from uncork.experiment.cure.enough import needless
 from uncork.experiment.cure.judge import choose, doubt, judge, kept, state_of
+from uncork.experiment.cure.measured import measured_statements
 from uncork.experiment.cure.sets import combine, joined, leave_one_out, replaceable
 from uncork.experiment.cure.setups import gathers_statistics
 from uncork.experiment.cure.text import experiment_of_arms
@@ -26,12 +27,10 @@ from uncork.workbench.cure.pooling import PoolPlan
 from uncork.workbench.cure.rehearsal import Rehearsed, rehearse
 from uncork.workbench.cure.trials import Measured, measure_arms
 
-__all__ = ["MOST_ARMS", "MOST_STATEMENTS", "Plan", "Prover"]
+__all__ = ["MOST_ARMS", "Plan", "Prover"]
 
 MOST_ARMS: Final = 4
 """Changes that one experiment compares at most."""
-MOST_STATEMENTS: Final = 10
-"""Statements of the captured workload that an experiment measures, the costliest first."""
 _BUILD_S: Final = 300.0
 """How long a change may take to execute on the copy at most."""
 _MOST_CLIENTS: Final = 8
@@ -166,9 +165,8 @@ class Prover:
         return named
 
     def _union(self, arms: Sequence[Arm]) -> tuple[CapturedStatement, ...]:
-        found = {one.template: one for arm in arms for one in self._arms[arm.name][2].statements}
-        costliest = sorted(found.values(), key=lambda one: -one.share)[:MOST_STATEMENTS]
-        return as_sent(costliest, arms)
+        own = {template for arm in arms for template in self._arms[arm.name][2].finding.templates[:1]}
+        return as_sent(measured_statements(arms, self._workload, own), arms)
 
     def _measure(
         self,
