@@ -517,3 +517,34 @@ def test_a_statement_changes_rows_if_a_function_that_it_calls_does(sql, source, 
     texts = tuple(sql.replace("$1", str(number)) for number in range(5))
     found = build(sql, known=known, seen=texts)
     assert (found.changes, found.by_function) == (changes, changes)
+
+
+STATES = Known(
+    Catalogue(
+        columns={
+            "job": (column("job", 1, "state", "text", common=(("done", 0.9), ("new", 0.001)), distinct=2.0),)
+        }
+    ),
+    {"job": 100_000.0},
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "new"),
+    [
+        ("SELECT * FROM job WHERE state = $1", 60 * 100, 24),
+        ("SELECT * FROM job WHERE state = $1", 60 * 90_000, 0),
+        ("SELECT * FROM job WHERE state = $1", 60 * 5, 0),
+        ("SELECT * FROM job WHERE state = $1 LIMIT 20", 60 * 20, 6),
+        ("SELECT count(*) FROM job WHERE state = $1", 60, 0),
+    ],
+    ids=["the rare one has so many", "the common one has so many", "no value has", "LIMIT", "an aggregate"],
+)
+def test_the_values_that_are_compared_have_as_many_rows_as_a_call_returns(sql, rows, new):
+    assert Counter(build(sql, known=STATES, rows=rows).sets)["new",] == new
+
+
+def test_values_with_an_average_number_of_rows_are_a_mixture():
+    chosen = ColumnDraw(STATES.catalogue.columns["job"][0], 100_000.0)
+    drawn = Counter(chosen.value(chosen.for_rows((place + 0.5) / 1000, 9_000.0)) for place in range(1000))
+    assert drawn["done"] == pytest.approx(100, abs=2)  # 90 000 rows and 100 rows: 9 000 on average

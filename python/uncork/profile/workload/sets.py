@@ -145,13 +145,34 @@ def _values(
     elif one.role == "listed":
         found = [column.value(point) for point in strata(many, chance)]
     else:
-        own = points.setdefault((table, one.column or one.expression, one.role), strata(many, chance))
+        drawn_points = strata(many, chance)
+        if one.role == "equal":
+            drawn_points = _asked(drawn_points, statement, column, rows)
+        own = points.setdefault((table, one.column or one.expression, one.role), drawn_points)
         found = [column.value(point) for point in own]
     if one.role == "pattern":
         known_part = rows is not None and column.rows and not statement.grouped
         part = (rows or 0.0) / column.rows if known_part else _END
         found = [pattern_of(value, column, part) for value in found]
     return list(found)
+
+
+def _asked(points: list[float], statement: TakenApart, column: ColumnDraw, rows: float | None) -> list[float]:
+    """Return the points of values that a column is compared with, as an application may ask for them.
+
+    If the comparison is all that chooses rows, the values have as many rows as a call returned or changed.
+    With LIMIT, that number says nothing: half of the values have their frequency, and in the other half all
+    values are equally likely, so that a rare one, of which a plan may be slow, occurs too.
+    """
+    if statement.limited:
+        odd = [int(point * len(points)) % 2 == 1 for point in points]
+        return [
+            column.weighted(point, 0.0) if each else point for point, each in zip(points, odd, strict=True)
+        ]
+    narrowing = sum(one.role not in _COUNTS | {"stored"} for one in statement.parameters)
+    if rows is None or statement.grouped or len(statement.tables) != 1 or narrowing != 1 or not column.rows:
+        return points
+    return [column.for_rows(point, rows) for point in points]
 
 
 def _stored(column: ColumnDraw, known: Known, chance: Random, many: int) -> list[str | None]:

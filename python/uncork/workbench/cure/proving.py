@@ -192,7 +192,7 @@ class Prover:
         refused = measured.refused.get(arm.name, "")
         state, reason, worst = judge(arm, effects, account.net, refused=refused, unknown=account.unknown)
         other = doubt(arm, effects, self._workload.statements, state)
-        if state in ("cured", "not cured") and other:
+        if state in ("cured", "not cured", "unclear") and other:
             state, reason = "unclear", other
         return replace(
             _untried(arm, rehearsed),
