@@ -37,6 +37,10 @@ __all__ = ["Execution", "SeenStatement", "build_workload", "columns_of", "rows_o
 
 _ENOUGH: Final = 3
 """Sets of real values that stand for the others. Fewer are completed with drawn sets if possible."""
+_NEARLY: Final = 0.5
+"""Part of the rows of LIMIT, on average, below which it rarely left any out."""
+_ROW_NS: Final = 20.0
+"""Time per row of a table that a scan takes at least: 30 to 60 ns to compare numbers, more for texts."""
 _COMMANDS: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 
 
@@ -162,6 +166,7 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         fixed = {each.number: "1" for each in apart.parameters} | fixed
     sql, order = inlined(as_arrays(template), fixed)
     rows = None if one.rows is None else one.rows / calls
+    apart = replace(apart, limited=apart.limited and _ends(apart, fixed, rows))
     chance = Random(f"{seed} {template}")
     constant = {
         number: value
@@ -169,7 +174,11 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         if number in fixed
     }
     by_function = known.changes_rows(apart.functions)
-    sets, origin = _sets(order, executed, seen, cannot, apart, known, rows, chance, constant, together)
+    largest = max((known.rows.get(known.table(name), 0.0) for name in apart.tables), default=0.0)
+    scans = largest > 0 and one.execution_ns / calls > _ROW_NS * largest
+    sets, origin = _sets(
+        order, executed, seen, cannot, apart, known, rows, chance, constant, together, scans=scans
+    )
     return CapturedStatement(
         template=one.template,
         sql=rewrite_typed_parameters(sql),
@@ -183,6 +192,13 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         rows=rows,
         by_function=by_function,
     )
+
+
+def _ends(apart: TakenApart, fixed: Mapping[int, str], rows: float | None) -> bool:
+    """Return whether LIMIT may leave rows out; it does not if calls return fewer rows than it allows."""
+    allowed = [fixed.get(one.number, "") for one in apart.parameters if one.role == "limit"]
+    most = [int(one) for one in allowed if one.isdigit()]
+    return rows is None or not most or rows >= _NEARLY * max(most)
 
 
 def _costliest_first(
@@ -308,6 +324,8 @@ def _sets(
     chance: Random,
     constant: Mapping[int, str | None],
     together: Sequence[Together],
+    *,
+    scans: bool,
 ) -> tuple[tuple[tuple[str | None, ...], ...], ValueOrigin]:
     """Return sets of values in the order of $1, $2, ... with their origin."""
     if not order:
@@ -337,7 +355,9 @@ def _sets(
         raise CannotCapture(reasons[0] if reasons else "no execution was seen with all its values")
     sets = list(real)
     used = [one for one in together if any(number in drawn_numbers for number in one.places)]
-    drawn = drawn_sets(statement, drawn_numbers, known, rows, chance, SETS - len(real), constant, used)
+    drawn = drawn_sets(
+        statement, drawn_numbers, known, rows, chance, SETS - len(real), constant, used, scans=scans
+    )
     for place, own in enumerate(drawn):
         more = donors[place % len(donors)].values if given else {}
         sets.append(tuple(own[number] if number in own else more[number] for number in order))

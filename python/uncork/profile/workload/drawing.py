@@ -26,6 +26,12 @@ _CUT: Final = 60
 """A watch stores that many characters of a value; a value of this length may be cut."""
 _DENSE: Final = 0.5
 """The fraction of the integers between two bounds that must exist for others to be drawn between them."""
+_LIKE: Final = re.compile(r"([\\%_])")
+_ESCAPED: Final = r"\\\1"
+_TRIGRAM: Final = 3
+_CHARACTERS: Final = 16
+_COMMON: Final = 0.5
+_RARE: Final = 0.005
 _RIGHT: Final = 3.0
 """Factor up to which the average number of rows of drawn values may differ from that of the calls."""
 _STEEPEST: Final = 5.0
@@ -130,6 +136,12 @@ class ColumnDraw:
             begin += many * share
         return point
 
+    @property
+    def is_lopsided(self) -> bool:
+        """Whether half of the rows have one value, and so few have another that 200 rows may lack it."""
+        shares = [share for _, share in self._parts]
+        return bool(shares) and max(shares) >= _COMMON and min(shares) < _RARE
+
     @cached_property
     def _parts(self) -> list[tuple[float, float]]:
         """How many values have which frequency: each common value, and the average of the others."""
@@ -230,13 +242,24 @@ def filler(column: ColumnFacts, chance: Random) -> str | None:
     return {"boolean": "true", "jsonb": "{}", "json": "{}", "bytea": "\\x"}.get(kind)
 
 
-def pattern_of(value: str, column: ColumnDraw, part: float) -> str:
+def pattern_of(value: str, column: ColumnDraw, part: float, *, infix: bool = False) -> str:
     """Return a pattern for LIKE that finds the values with the same beginning, at most a part of all.
 
-    The statistics hold few values, so a part of less than one of them cannot be found out.
+    The statistics hold few values, so a part of less than one of them cannot be found out. With `infix`, the
+    pattern finds values with the same text in their middle, of three characters at least. There, each
+    character more is assumed to leave a sixteenth of the rows.
     """
     every = [*column.bounds, *(one for one, _ in column.common)]
     least = max(part * len(every), 1.0)
+    if infix:
+        beyond = math.log(1 / (part * len(every)), _CHARACTERS) if 0 < part * len(every) < 1 else 0.0
+        lengths = range(_TRIGRAM, len(value))
+        short = next(
+            (each for each in lengths if sum(_middle(value, each) in one for one in every) <= least),
+            len(value),
+        )
+        inner = _middle(value, short + math.ceil(beyond))
+        return f"%{_LIKE.sub(_ESCAPED, inner)}%"
     length = next(
         (
             length
@@ -246,7 +269,11 @@ def pattern_of(value: str, column: ColumnDraw, part: float) -> str:
         len(value),
     )
     prefix = value[:length]
-    return re.sub(r"([\\%_])", r"\\\1", prefix) + "%"
+    return _LIKE.sub(_ESCAPED, prefix) + "%"
+
+
+def _middle(value: str, length: int) -> str:
+    return value[max(0, len(value) - length) // 2 :][:length]
 
 
 def _between(kind: str, low: str, high: str, part: float) -> str | None:

@@ -85,12 +85,15 @@ def drawn_sets(
     many: int = SETS,
     fixed: Mapping[int, str | None] | None = None,
     together: Sequence[Together] = (),
+    *,
+    scans: bool = False,
 ) -> list[dict[int, str | None]]:
     """Return sets of values for the wanted parameters, by number; each must be drawable.
 
     Parameters that are compared with the same column have the same value in a set. `rows` is the number of
     rows that one execution returns or changes. `fixed` are the values of other parameters, which are the same
-    in each execution. `together` are groups of parameters, each of which gets the values of one row.
+    in each execution. `together` are groups of parameters, each of which gets the values of one row. With
+    `scans`, the statement takes as long as a scan does, so its patterns begin with a wildcard.
     """
     sets: list[dict[int, str | None]] = [{} for _ in range(many)]
     for group in together:
@@ -98,12 +101,16 @@ def drawn_sets(
         for own, point in zip(sets, strata(many, chance), strict=True):
             row = sampled[int(point * len(sampled))]
             own.update((number, row[place]) for number, place in group.places.items() if number in wanted)
+        if statement.limited:
+            _add_rare(
+                sets, [one for one in statement.parameters if one.number in group.places], known, chance
+            )
     grouped = {number for group in together for number in group.places}
     points: dict[tuple[str, str, str], list[float]] = {}
     for one in statement.parameters:
         if one.number not in wanted or one.number in grouped:
             continue
-        values = _values(one, statement, known, rows, chance, many, points, fixed or {})
+        values = _values(one, statement, known, rows, chance, many, points, fixed or {}, scans=scans)
         for own, value in zip(sets, values, strict=True):
             own[one.number] = value
     return sets
@@ -118,6 +125,8 @@ def _values(
     many: int,
     points: dict[tuple[str, str, str], list[float]],
     fixed: Mapping[int, str | None],
+    *,
+    scans: bool,
 ) -> list[str | None]:
     returned = max(1, round(rows)) if rows else _ROWS
     if one.role in _COUNTS:
@@ -153,8 +162,24 @@ def _values(
     if one.role == "pattern":
         known_part = rows is not None and column.rows and not statement.grouped
         part = (rows or 0.0) / column.rows if known_part else _END
-        found = [pattern_of(value, column, part) for value in found]
+        found = [pattern_of(value, column, part, infix=scans) for value in found]
     return list(found)
+
+
+def _add_rare(
+    sets: Sequence[dict[int, str | None]], members: Sequence[Parameter], known: Known, chance: Random
+) -> None:
+    """Replace values of every second set where the rows that were read lack the rare values of a column.
+
+    A queue asks with LIMIT for the few jobs that are new, of which some hundred rows may hold none.
+    """
+    for one in members:
+        column = known.column(one)
+        if one.role != "equal" or column is None or not column.is_lopsided:
+            continue
+        for own, point in zip(sets[::2], strata(len(sets[::2]), chance), strict=True):
+            if one.number in own:
+                own[one.number] = column.value(column.weighted(point, 0.0))
 
 
 def _asked(points: list[float], statement: TakenApart, column: ColumnDraw, rows: float | None) -> list[float]:

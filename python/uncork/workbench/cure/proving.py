@@ -11,7 +11,7 @@ from typing import Final
 from uncork.engines.copying.scratch import indexable_columns
 from uncork.experiment.cure.arms import CONTROL, Arm, as_sent, control, unique_names
 from uncork.experiment.cure.bill import account_of
-from uncork.experiment.cure.enough import needless
+from uncork.experiment.cure.enough import needless, promising
 from uncork.experiment.cure.judge import choose, doubt, judge, kept, state_of
 from uncork.experiment.cure.measured import measured_statements
 from uncork.experiment.cure.sets import combine, joined, leave_one_out, replaceable
@@ -184,7 +184,18 @@ class Prover:
         )
         rule = partial(needless, arms, workload=self._workload)
         deciding = arms[0].name if any(one.kind == CONTROL for one in arms) else ""
-        return measure_arms(self._root, text, self._conninfo, statements, clients, self._told, rule, deciding)
+        wanted = arms[:1] if deciding else arms
+        return measure_arms(
+            self._root,
+            text,
+            self._conninfo,
+            statements,
+            clients,
+            self._told,
+            rule,
+            deciding,
+            partial(promising, wanted, workload=self._workload),
+        )
 
     def _change(self, arm: Arm, rehearsed: Rehearsed, measured: Measured) -> Change:
         effects = measured.effects.get(arm.name, ())
