@@ -53,6 +53,9 @@ _CONFIRMING: Final = 0.5
 _LEAST_S: Final = 15.0
 _MOST_S: Final = 90.0
 """The shortest and the longest experiment about one finding."""
+_LONGEST_S: Final = 420.0
+_OVER: Final = 3.0
+"""On a busy machine, measurements may be continued up to this time, or this multiple of the budget."""
 _LEAST_USUAL_S: Final = 30.0
 """Time of the budget that must be left to measure what people often try first."""
 _LEAST_BUILD_S: Final = 60.0
@@ -178,7 +181,8 @@ def _work(
         if not provable:
             return
         differing = _differing(job, copied, provable, steps)
-        trials = Prover(parts, copied.conninfo, state.workload, steps)
+        until_s = begun + max(_LONGEST_S, _OVER * job.budget_s)
+        trials = Prover(parts, copied.conninfo, state.workload, steps, until_s)
         loops = LoopProver(parts, copied.conninfo, state.workload, steps)
         pools = PoolProver(parts, copied.conninfo, steps)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,12 +53,21 @@ class Plan:
 
 
 class Prover:
-    """Measures changes on a copy of the database at `conninfo`."""
+    """Measures changes on a copy of the database at `conninfo`.
+
+    After `until_s`, by the monotonic clock, no measurement is continued because it was too short to decide.
+    """
 
     def __init__(
-        self, root: Path, conninfo: str, workload: CapturedWorkload, told: Callable[[str], None]
+        self,
+        root: Path,
+        conninfo: str,
+        workload: CapturedWorkload,
+        told: Callable[[str], None],
+        until_s: float = math.inf,
     ) -> None:
         self._root, self._conninfo, self._workload, self._told = root, conninfo, workload, told
+        self._until_s = until_s
         self._arms: dict[str, tuple[Arm, Rehearsed, Plan]] = {}
         self._names: list[Arm] = []
         self._confirmed: tuple[Arm, ...] = ()
@@ -195,6 +205,7 @@ class Prover:
             rule,
             deciding,
             partial(promising, wanted, workload=self._workload),
+            self._until_s,
         )
 
     def _change(self, arm: Arm, rehearsed: Rehearsed, measured: Measured) -> Change:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -60,6 +61,7 @@ def measure_arms(
     needless: Enough = lambda _: set(),
     deciding: str = "",
     unclear: Callable[[Mapping[str, Sequence[StatementEffect]]], bool] = lambda _: False,
+    until_s: float = math.inf,
 ) -> Measured:
     """Run an experiment about captured statements, and return the effect of each variant on each of them.
 
@@ -70,7 +72,8 @@ def measure_arms(
     On a busy machine, a budget of up to three minutes can be too short to bound the effect of `deciding` on
     the costliest statement (of any variant, if `deciding` is empty). Then the run is continued until all
     effects are bounded, for as much time again at most, at most three times. If the effects are bounded, but
-    `unclear`, it is continued too, twice at most: the intervals are valid at every look.
+    `unclear`, it is continued too, twice at most: the intervals are valid at every look. What was measured
+    is returned as it is if continuing would probably end after `until_s`, by the monotonic clock.
 
     Raises:
         UncorkError: see the errors of `RunSession.events`.
@@ -97,8 +100,11 @@ def measure_arms(
             longer, rule = longer - 1, partial(_settled_early, statements, needless)
         else:
             attempts -= 1
+        spent_ns = time.monotonic_ns() - begun_ns
+        if measured is not None and time.monotonic() + spent_ns / 1e9 > until_s:
+            return measured
         # Most of what was spent went into set-up.
-        budget_ns = source.spec.stop.budget + time.monotonic_ns() - begun_ns
+        budget_ns = source.spec.stop.budget + spent_ns
         told(f"too few trials for a verdict; it is measured for another {format_duration(budget_ns)}")
         source = _source(text, Options(budget_ns=budget_ns))
         if measured is None:  # a run without a trial leaves no folder behind
