@@ -57,6 +57,9 @@ _CHANGING: Final = re.compile(
 )
 """What returns other values at another time, or values in the order of the plan."""
 
+_ANSWERS_S: Final = 5.0
+_LEAST_ANSWERS: Final = 5
+"""How long each variant may take for the answers of a statement that are compared, and how many they are."""
 _LEAST_TIMEOUT_S: Final = 60
 _MOST_TIMEOUT_S: Final = 300
 """Limits of the time of a trial. A change with which a statement never ends must leave time for others."""
@@ -104,7 +107,7 @@ def experiment_of_arms(
         f"[experiment]\nname = {toml(name)}\nquestion = {toml(question)}\nseed = {seed}\nevidence = []\n",
         f'[variants.{BASELINE}]\nbaseline = true\nvalues = {{ change = "" }}\n',
         *(_variant(arm, statements) for arm in arms),
-        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\nsql = ":change"\n',
+        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\nsql = ":change"\n{_answers(statements)}',
         *(_workload(one, arms, clients) for one in statements),
         f'[stop]\nprecision = "{precision:.2%}"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n'
         f'trial_timeout = "{_timeout_s(statements)}s"\n',
@@ -152,6 +155,13 @@ def _timeout_s(statements: Sequence[CapturedStatement]) -> int:
     """Return how long a trial may take: ten times as long as the answer check of the slowest statement."""
     slowest_s = max(one.mean_ns for one in statements) / 1e9
     return min(max(_LEAST_TIMEOUT_S, round(10 * ANSWER_OPERATIONS * slowest_s)), _MOST_TIMEOUT_S)
+
+
+def _answers(statements: Sequence[CapturedStatement]) -> str:
+    """Return the line that compares fewer answers if some take long: every variant executes each of them."""
+    slowest_s = max(one.mean_ns for one in statements) / 1e9
+    most = max(_LEAST_ANSWERS, round(_ANSWERS_S / slowest_s)) if slowest_s else ANSWER_OPERATIONS
+    return f"answers = {most}\n" if most < ANSWER_OPERATIONS else ""
 
 
 # ---- variants ----

@@ -194,3 +194,9 @@ def test_a_function_that_changes_rows_executes_each_set_once_before_the_data_is_
     called = replace(READ, sql="SELECT archive($1, $2)", changes=True, by_function=True)
     workload = spec_of([called], [INDEX]).workloads["s7"]
     assert (workload.state, workload.operations, workload.warmup_operations) == ("reset", 3, 0)
+
+
+@pytest.mark.parametrize(("mean_s", "answers"), [(0.001, 20), (0.25, 20), (0.5, 10), (3.0, 5)])
+def test_fewer_answers_of_slow_statements_are_compared(mean_s, answers):
+    slow = replace(ITEM, mean_ns=mean_s * 1e9)
+    assert spec_of([READ, slow], [INDEX, JIT]).setup.answers == answers
