@@ -585,3 +585,20 @@ def test_a_limit_that_calls_do_not_reach_leaves_no_rows_out():
     few, many = (build(sql, known=STATES, rows=60 * rows, seen=(seen,) * 3) for rows in (100, 450))
     assert Counter(few.sets) == {("new",): 24}
     assert Counter(many.sets)["done",] > 12
+
+
+def test_patterns_are_made_of_values_that_the_histogram_lacks():
+    """The planner takes a value of its histogram for a hundredth of the rows."""
+    sql = "SELECT * FROM person WHERE name LIKE $1"
+    one = SeenStatement(1, sql, sql, calls=60, execution_ns=60 * 3e7, rows=180)
+    (wanted,) = samples_of([one], NAMES)
+    known = replace(NAMES, samples={wanted: Sample(("Mr A000xyz", "Ms Unheard Of"))})
+    found = build(sql, known=known, rows=180, execution_ns=60 * 3e7)
+    assert all(pattern.strip("%") in "Ms Unheard Of" for (pattern,) in found.sets)
+
+
+def test_the_argument_of_a_function_decides_something():
+    functions = (FunctionFacts("archive", "sql", "volatile", "unsafe", False, False, 100.0, "SELECT 1"),)
+    known = replace(KNOWN, catalogue=replace(CATALOGUE, functions=functions))
+    assert build("SELECT archive($1)", known=known).startswith("the value of $1 is unknown")
+    assert build("SELECT abs($1)", known=known).sets == ((),)

@@ -123,7 +123,8 @@ def samples_of(statements: Sequence[SeenStatement], known: Known) -> tuple[Sampl
     for apart, _, _ in _costliest_first(statements, known):
         for parameter in apart.parameters:
             wanted = known.wanted(parameter) if parameter.role != "stored" else None
-            if wanted is not None and undrawable(parameter, known):
+            pattern = parameter.role == "pattern" and parameter.shape == "value"
+            if wanted is not None and (pattern or undrawable(parameter, known)):
                 found[wanted] = None
     return tuple(found)
 
@@ -162,7 +163,7 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         if not any(each.number in group.places for group in together) and (reason := undrawable(each, known))
     }
     fixed = {**_fixed([*executed, *seen], cannot), **keys}
-    if not apart.tables:  # such as SELECT $1, whose value decides nothing
+    if not apart.tables and not known.is_own(apart.functions):  # SELECT $1, whose value decides nothing
         fixed = {each.number: "1" for each in apart.parameters} | fixed
     sql, order = inlined(as_arrays(template), fixed)
     rows = None if one.rows is None else one.rows / calls

@@ -127,6 +127,11 @@ class Known:
             for one in self.catalogue.constraints
         )
 
+    def is_own(self, functions: Sequence[str]) -> bool:
+        """Return whether one of some functions is a user's."""
+        bare = {name.rpartition(".")[2].lower() for name in functions}
+        return any(_bare(one.name) in bare for one in self.catalogue.functions)
+
     def changes_rows(self, functions: Sequence[str]) -> bool:
         """Return whether a statement that calls functions may change rows by them.
 

@@ -162,6 +162,8 @@ def _values(
     if one.role == "pattern":
         known_part = rows is not None and column.rows and not statement.grouped
         part = (rows or 0.0) / column.rows if known_part else _END
+        if scans:
+            found = _unseen(one, column, known, found, chance)
         found = [pattern_of(value, column, part, infix=scans) for value in found]
     return list(found)
 
@@ -198,6 +200,19 @@ def _asked(points: list[float], statement: TakenApart, column: ColumnDraw, rows:
     if rows is None or statement.grouped or len(statement.tables) != 1 or narrowing != 1 or not column.rows:
         return points
     return [column.for_rows(point, rows) for point in points]
+
+
+def _unseen(one: Parameter, column: ColumnDraw, known: Known, drawn: list[str], chance: Random) -> list[str]:
+    """Return values of rows that were read in place of those of the statistics, if there are any.
+
+    The planner counts how many values of its histogram match a pattern. One made of such a value seems to
+    find a hundredth of the rows.
+    """
+    wanted = known.wanted(one)
+    sample = None if wanted is None else known.samples.get(wanted)
+    stored = {*column.bounds, *(value for value, _ in column.common)}
+    others = [] if sample is None else [each for each in sample.values if each not in stored]
+    return [chance.choice(others) for _ in drawn] if others else drawn
 
 
 def _stored(column: ColumnDraw, known: Known, chance: Random, many: int) -> list[str | None]:
