@@ -12,6 +12,7 @@ from databases import (
     plans,
     schema,
     server,
+    services,
     space,
     writes,
 )
@@ -29,6 +30,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *plans.SCENARIOS,
     *schema.SCENARIOS,
     *server.SCENARIOS,
+    *services.SCENARIOS,
     *space.SCENARIOS,
     *writes.SCENARIOS,
 )

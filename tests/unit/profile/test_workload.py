@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts, ViewFacts
+from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts, FunctionFacts, ViewFacts
 from uncork.model.database.workload import (
     CalledOperation,
     CapturedStatement,
@@ -491,3 +491,36 @@ def test_statements_that_a_copy_cannot_execute_are_missing_with_the_reason():
     found = without_statements(CapturedWorkload((captured, other), (lost,), 60.0, 1.0), {1: "row security"})
     assert found.statements == (other,)
     assert [(one.template, one.reason) for one in found.missing] == [(3, "no values"), (1, "row security")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "source", "changes"),
+    [
+        ("SELECT archive($1::int)", "BEGIN DELETE FROM orders WHERE id = wanted; END", True),
+        ("SELECT archive($1::int)", "BEGIN /* DELETE FROM a; */ PERFORM 1; RETURN 'update'; END", False),
+        ("SELECT archive($1::int)", "BEGIN PERFORM inner_one(wanted); END", True),
+        ("SELECT archive($1::int)", "BEGIN EXECUTE 'SELECT 1'; END", True),
+        ("SELECT archive($1::int)", "", True),
+        ("SELECT other($1::int)", "BEGIN DELETE FROM orders WHERE id = wanted; END", False),
+    ],
+    ids=["deletes", "reads", "calls one that deletes", "dynamic", "unknown", "another function"],
+)
+def test_a_statement_changes_rows_if_a_function_that_it_calls_does(sql, source, changes):
+    functions = (
+        FunctionFacts("archive", "plpgsql", "volatile", "unsafe", False, False, 100.0, source),
+        FunctionFacts(
+            "app.inner_one", "sql", "volatile", "unsafe", False, False, 100.0, "UPDATE orders SET note = $1"
+        ),
+        FunctionFacts("other", "sql", "stable", "safe", False, False, 100.0, "DELETE FROM orders"),
+    )
+    known = replace(KNOWN, catalogue=replace(CATALOGUE, functions=functions))
+    texts = tuple(sql.replace("$1", str(number)) for number in range(5))
+    found = build(sql, known=known, seen=texts)
+    assert (found.changes, found.by_function) == (changes, changes)
+
+
+def test_the_argument_of_a_function_decides_something():
+    functions = (FunctionFacts("archive", "sql", "volatile", "unsafe", False, False, 100.0, "SELECT 1"),)
+    known = replace(KNOWN, catalogue=replace(CATALOGUE, functions=functions))
+    assert build("SELECT archive($1)", known=known).startswith("the value of $1 is unknown")
+    assert build("SELECT abs($1)", known=known).sets == ((),)

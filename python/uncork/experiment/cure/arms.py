@@ -42,7 +42,8 @@ class Arm:
     copied, `settings` are those of the variant's database, `statements` are the texts that it sends instead
     of captured ones, by template, and `replaced` the texts that it replaces, if the captured ones lack a type
     that the client gives to a parameter. `tables` are the tables that it changes, empty if unknown, and
-    `templates` the statements of its finding. `check` is a query whose rows the change must leave the same.
+    `templates` the statements of its finding. `check` is a query whose rows the change must leave the same;
+    with `other_counts`, its statements may report fewer changed rows.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Arm:
     tables: tuple[str, ...] = ()
     templates: tuple[int, ...] = ()
     check: str = ""
+    other_counts: bool = False
 
     def touches(self, statement: CapturedStatement) -> bool:
         """Return whether the change can change the time of a statement.
@@ -159,6 +161,7 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
         against=candidate.against,
         templates=finding.templates,
         check=candidate.check,
+        other_counts=candidate.other_counts,
     )
     if candidate.kind == "statement":
         statements = _rewritten(finding, candidate, workload)
@@ -172,7 +175,8 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
         settings = settings_in(candidate.sql)
         return replace(arm, settings=settings, setup="ANALYZE;" if _TARGET in settings else "")
     billed = finding.bill is not None and finding.bill.seconds_per_hour > 0
-    setup, tables = setup_script(candidate.sql, undo=candidate.undo, billed=billed, keeps=keeps)
+    sql, undo = candidate.on_copy or candidate.sql, candidate.undo or candidate.on_copy
+    setup, tables = setup_script(sql, undo=undo, billed=billed, keeps=keeps)
     known = {table for one in workload.statements for table in one.tables}
     if not tables and re.match(r"\s*(?:DROP|REINDEX)\s+INDEX\b", candidate.sql, re.IGNORECASE):
         tables = tuple(one for one in finding.objects if one in known)

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from uncork.experiment.cure.arms import CONTROL, Arm
 from uncork.experiment.cure.bill import account_of, saved_by
-from uncork.experiment.cure.judge import COST_SHARE, PRACTICAL, SLOWER
+from uncork.experiment.cure.judge import COST_SHARE, PRACTICAL, SLOWER, judge
 from uncork.model.database.workload import CapturedWorkload
 from uncork.model.results.cure import Net, StatementEffect
 from uncork.stats.combined import Bounded, difference
 
-__all__ = ["needless"]
+__all__ = ["needless", "promising"]
 
 Comparison = tuple[str, int]
 """The name of a change, and the template of a statement."""
@@ -47,6 +47,19 @@ def needless(
         for one in effects.get(arm.name, ())
         if arm.name in idle or _is_known(one, effects[arm.name], means)
     }
+
+
+def promising(
+    arms: Sequence[Arm], effects: Mapping[str, Sequence[StatementEffect]], workload: CapturedWorkload
+) -> bool:
+    """Return whether no change is proven, and one seems to save enough without a sure interval."""
+    found = []
+    for one in arms:
+        net = account_of(one, effects.get(one.name, ()), workload).net
+        if net is not None:
+            state, _, _ = judge(one, effects[one.name], net)
+            found.append((state, net.saved >= PRACTICAL * net.before))
+    return ("unclear", True) in found and not any(state == "cured" for state, _ in found)
 
 
 def _net(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedWorkload) -> Net | None:

@@ -102,7 +102,7 @@ def request_of(workload: CapturedWorkload, finding: Finding, candidate: Candidat
     as a DELETE, is left out, but its time on the source counts.
     """
     per_hour = candidate.per_hour
-    usable = [one for one in workload.statements if _sets(one) and not (one.changes and uses_up(one.sql))]
+    usable = [one for one in workload.statements if _sets(one) and not (one.changes and uses_up(one))]
     calls = sum(one.calls_per_hour for one in usable)
     if not per_hour or not calls:
         return None

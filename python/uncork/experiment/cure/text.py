@@ -57,6 +57,9 @@ _CHANGING: Final = re.compile(
 )
 """What returns other values at another time, or values in the order of the plan."""
 
+_ANSWERS_S: Final = 5.0
+_LEAST_ANSWERS: Final = 5
+"""How long each variant may take for the answers of a statement that are compared, and how many they are."""
 _LEAST_TIMEOUT_S: Final = 60
 _MOST_TIMEOUT_S: Final = 300
 """Limits of the time of a trial. A change with which a statement never ends must leave time for others."""
@@ -104,7 +107,7 @@ def experiment_of_arms(
         f"[experiment]\nname = {toml(name)}\nquestion = {toml(question)}\nseed = {seed}\nevidence = []\n",
         f'[variants.{BASELINE}]\nbaseline = true\nvalues = {{ change = "" }}\n',
         *(_variant(arm, statements) for arm in arms),
-        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\nsql = ":change"\n',
+        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\nsql = ":change"\n{_answers(statements)}',
         *(_workload(one, arms, clients) for one in statements),
         f'[stop]\nprecision = "{precision:.2%}"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n'
         f'trial_timeout = "{_timeout_s(statements)}s"\n',
@@ -154,6 +157,13 @@ def _timeout_s(statements: Sequence[CapturedStatement]) -> int:
     return min(max(_LEAST_TIMEOUT_S, round(10 * ANSWER_OPERATIONS * slowest_s)), _MOST_TIMEOUT_S)
 
 
+def _answers(statements: Sequence[CapturedStatement]) -> str:
+    """Return the line that compares fewer answers if some take long: every variant executes each of them."""
+    slowest_s = max(one.mean_ns for one in statements) / 1e9
+    most = max(_LEAST_ANSWERS, round(_ANSWERS_S / slowest_s)) if slowest_s else ANSWER_OPERATIONS
+    return f"answers = {most}\n" if most < ANSWER_OPERATIONS else ""
+
+
 # ---- variants ----
 
 
@@ -188,22 +198,24 @@ def _workload(one: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
         lines.append(f"variants = [{', '.join(map(toml, touching))}]")
     deletes = _DELETES.match(one.sql) is not None
     lines.append(f'state = "{"reset" if one.changes and not deletes else "keep"}"')
-    if one.changes and not deletes and numbers_in(one.sql) and uses_up(one.sql):
+    if one.changes and not deletes and numbers_in(one.sql) and uses_up(one):
         lines.append(f"operations = {len(sets)}  # each set once, before the data is restored")
         lines.append("warmup_operations = 0")
     checks = dict.fromkeys(arm.check for arm in arms if arm.check and one.changes and arm.touches(one))
     if checks:
         rows = "\nUNION ALL ".join(checks)
         lines.append(f"check = {multiline(plain_colons(rows))}")
-    if _may_differ(one, arms):
+    if checks and any(arm.other_counts and one.template in arm.statements for arm in arms):
+        lines.append('answer = "check"')
+    elif _may_differ(one, arms):
         lines.append('answer = "may differ"')
     lines += [parameter_line(number, sets) for number in sorted(numbers_in(one.sql))]
     return "\n".join(lines) + "\n"
 
 
-def uses_up(sql: str) -> bool:
-    """Return whether a statement with the same values does something else the second time."""
-    return _USED_UP.match(sql) is not None
+def uses_up(one: CapturedStatement) -> bool:
+    """Return whether a statement with the same values may do something else the second time."""
+    return one.by_function or _USED_UP.match(one.sql) is not None
 
 
 def parameter_line(number: int, sets: Sequence[Sequence[str | None]], prefix: str = "") -> str:
@@ -231,7 +243,7 @@ def _sets(one: CapturedStatement) -> list[tuple[str | None, ...]]:
     sets = [each for each in one.sets if len(each) >= most]
     if not sets:
         raise ValueError(f"statement {one.template} has no values for its parameters")
-    if one.changes and uses_up(one.sql):
+    if one.changes and uses_up(one):
         sets = list(dict.fromkeys(sets))
     step = max(1.0, len(sets) / _MOST_SETS)
     return [sets[int(place * step)] for place in range(min(len(sets), _MOST_SETS))]

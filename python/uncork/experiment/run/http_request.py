@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from uncork.experiment.plan.order import texts_for
 from uncork.experiment.run.parameters import draw
-from uncork.experiment.run.request import ANSWER_OPERATIONS, FITTED_NS, Pools
+from uncork.experiment.run.request import FITTED_NS, Pools
 from uncork.experiment.spec.http_workloads import RequestFacts
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.services import fill_texts
@@ -110,7 +110,7 @@ def asked_requests(
     """
     facts = spec.workloads[workload]
     assert facts.http is not None  # noqa: S101 -- called only for HTTP workloads
-    count = min(facts.operations or ANSWER_OPERATIONS, ANSWER_OPERATIONS)
+    count = min(facts.operations or spec.setup.answers, spec.setup.answers)
     captured = facts.http.captured
     kinds = [one for one in facts.http.requests if not captured & _names(one)]
     count = max(count, len(kinds)) if kinds else 0

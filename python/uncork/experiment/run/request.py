@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 ANSWER_OPERATIONS = 20
-"""Number of operations that the answer check compares, unless a trial has fewer."""
+"""Number of operations that the answer check compares by default, unless a trial has fewer."""
 
 FITTED_NS = 250_000_000
 """Length of a trial that is measured alone, if the file does not set it."""
@@ -49,6 +49,7 @@ EXPLAINED_ROWS = 1000
 _DIGEST: dict[str, Literal["none", "multiset", "ordered"]] = {
     "same": "multiset",
     "same order": "ordered",
+    "check": "none",
     "may differ": "none",
 }
 
@@ -161,7 +162,7 @@ def answer_request(
     facts = spec.workloads[workload]
     sent = _sent(spec, cell, workload, variant)
     batched = facts.batch is not None
-    most = max(1, ANSWER_ROWS // sent.rows) if batched else ANSWER_OPERATIONS
+    most = max(1, ANSWER_ROWS // sent.rows) if batched else spec.setup.answers
     if batched and facts.answer == "may differ":
         most = 1  # nothing is compared
     operations = min(_operations(spec, workload, sent.rows)[0] or most, most)

@@ -32,7 +32,12 @@ class Setup(Section):
         description="Variants and cells with the same set-up SQL share one database, made once. Then "
         "the workload's undo must undo what a trial changes.",
     )
-
+    answers: int = Field(
+        default=20,
+        ge=1,
+        le=1000,
+        description="Operations of each workload whose answers are compared before the trials.",
+    )
     cache: Literal["warm", "cold", "as-is"] = Field(
         default="warm",
         description="What is in memory when a trial begins. warm: the data, as far as it fits shared "

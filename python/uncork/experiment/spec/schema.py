@@ -181,8 +181,7 @@ class Workload(Section):
         "latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "throughput", "success"
     ] = Field(
         default="latency_p50",
-        description="The metric to compare. success is the share of requests that succeed in time, compared "
-        "in percentage points.",
+        description="The metric. success: share of requests that succeed in time, in percentage points.",
     )
     precision: Share | None = Field(default=None, description="Replaces stop.precision.")
     practical: Share | None = Field(
@@ -216,8 +215,7 @@ class Workload(Section):
         default=20, ge=0, description="Operations before measuring starts, in each trial."
     )
     state: Literal["keep", "reset"] = Field(
-        default="reset",
-        description="reset: undo what a trial changed before the next trial; keep: leave it.",
+        default="reset", description="reset: undo what a trial changed before the next; keep: leave it."
     )
     undo: str | Annotated[tuple[str, ...], Field(strict=False)] = Field(
         default=(),
@@ -225,10 +223,10 @@ class Workload(Section):
         "data. Not timed.",
     )
     variants: list[Name] = Field(default_factory=list, description="Variants to compare. Default: all.")
-    answer: Literal["same", "same order", "may differ"] = Field(
+    answer: Literal["same", "same order", "check", "may differ"] = Field(
         default="same",
         description="Variants that do not return the same rows are refused. For requests, status and body "
-        "must match (JSON is compared as JSON).",
+        "must match (JSON is compared as JSON). check: only the rows of the check query must match.",
     )
     check: str | None = Field(
         default=None, description="A query that runs after the answer check; its rows must match too."
@@ -253,6 +251,8 @@ class Workload(Section):
             needs_sql(self.sql)
         if self.undo and self.state == "keep":
             raise ValueError('undo contradicts state = "keep"; remove one of them')
+        if self.answer == "check" and (self.check is None or self.http is not None):
+            raise ValueError('answer = "check" needs a check query, and a workload that sends SQL')
         return self
 
     @model_validator(mode="after")

@@ -43,7 +43,9 @@ class Candidate:
     that statements return. `against` are the reasons not to do it. `unprovable` says in a sentence why no
     measurement on a copy can prove it now; empty if one can. `habit` is what a change of the client replaces,
     and `per_hour` how many connections an hour the client opens, if that is the habit; None for others.
-    `check` is a query whose rows must be the same with and without the change after the same statements.
+    `check` is a query whose rows must be the same with and without the change after the same statements. With
+    `other_counts`, a statement may report fewer changed rows, and only the check decides. `on_copy` is SQL
+    that has the same effect on a copy, where `sql` itself has none; empty if `sql` has it.
     """
 
     kind: CandidateKind
@@ -56,6 +58,8 @@ class Candidate:
     habit: ClientHabit = ""
     per_hour: float | None = None
     check: str = ""
+    other_counts: bool = False
+    on_copy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

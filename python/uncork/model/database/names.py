@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["literal", "quoted", "sql_name"]
+__all__ = ["content_query", "literal", "quoted", "sql_name"]
 
 _KEYWORDS: Final = frozenset(
     [
@@ -47,3 +47,9 @@ def literal(value: str) -> str:
 def sql_name(name: str) -> str:
     """Return a table's or index's name as SQL writes it, from ``schema.name`` or ``name`` without quotes."""
     return ".".join(map(quoted, name.split(".", 1)))
+
+
+def content_query(table: str, content: str = "sum(hashtextextended(whole::text, 0))") -> str:
+    """Return a query of a table's number of rows, and of a sum over their content, in any order."""
+    columns = f"{literal(table)} AS name, count(*) AS rows, {content} AS content"
+    return f"SELECT {columns} FROM {sql_name(table)} AS whole"  # noqa: S608 -- see sql_name

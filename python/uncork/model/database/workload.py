@@ -104,7 +104,7 @@ class CapturedStatement:
     parameters has one empty tuple. `calls_per_hour`, `mean_ns` and `rows` (returned or changed by a call,
     None if unknown) are what the server counted; `share` is a part of the time of all, 0 to 1. `tables` are
     the tables that it reads or changes, with the schema unless it is `public`; `changes` is true if it
-    changes rows.
+    changes rows. With `by_function`, a function that it calls changes them, which its text does not show.
     """
 
     template: int
@@ -117,6 +117,7 @@ class CapturedStatement:
     tables: tuple[str, ...]
     changes: bool
     rows: float | None = None
+    by_function: bool = False
 
 
 @dataclass(frozen=True, slots=True)

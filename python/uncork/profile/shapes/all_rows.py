@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from uncork.model.database.catalogue import ColumnFacts, TriggerBody
-from uncork.model.database.names import literal, quoted, sql_name
+from uncork.model.database.names import content_query, quoted, sql_name
 from uncork.profile.shapes.bodies import returned_after
 from uncork.profile.shapes.nodes import (
     chained,
@@ -181,7 +181,7 @@ class _Row:
             f"GROUP BY {', '.join(dict.fromkeys(groups))}\n  "
             f"ON CONFLICT{self._conflict(clause)} DO UPDATE SET {', '.join(sets)}"
         )
-        return _Turned(sql, table, _count(table) if constant else _content(table))
+        return _Turned(sql, table, _count(table) if constant else content_query(table))
 
     # ---- UPDATE ----
 
@@ -220,7 +220,7 @@ class _Row:
             f"  FROM (SELECT {', '.join(listed)}\n"
             f"        FROM {self.rows} AS {_ROW} {grouped}) AS {_SUMS}{where}"
         )
-        return _Turned(sql, table, _count(table) if constant else _content(table))
+        return _Turned(sql, table, _count(table) if constant else content_query(table))
 
     def _keys(self, where: Any, alias: str, table: str, changed: set[str]) -> tuple[list[str], list[str]]:
         """Return the row's columns that choose the rows to update, and the conditions with them."""
@@ -372,14 +372,4 @@ def _all(message: Any) -> Iterator[Any]:
 
 def _count(table: str) -> str:
     """Return a query of the number of a table's rows: times and generated keys differ each time."""
-    return _checked(table, "NULL::numeric")
-
-
-def _content(table: str) -> str:
-    """Return a query of a table's number of rows and of a sum over their content, in any order."""
-    return _checked(table, "sum(hashtextextended(whole::text, 0))")
-
-
-def _checked(table: str, content: str) -> str:
-    columns = f"{literal(table)} AS name, count(*) AS rows, {content} AS content"
-    return f"SELECT {columns} FROM {sql_name(table)} AS whole"  # noqa: S608 -- see sql_name
+    return content_query(table, "NULL::numeric")

@@ -37,6 +37,10 @@ __all__ = ["Execution", "SeenStatement", "build_workload", "columns_of", "rows_o
 
 _ENOUGH: Final = 3
 """Sets of real values that stand for the others. Fewer are completed with drawn sets if possible."""
+_NEARLY: Final = 0.5
+"""Part of the rows of LIMIT, on average, below which it rarely left any out."""
+_ROW_NS: Final = 20.0
+"""Time per row of a table that a scan takes at least: 30 to 60 ns to compare numbers, more for texts."""
 _COMMANDS: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 
 
@@ -119,7 +123,8 @@ def samples_of(statements: Sequence[SeenStatement], known: Known) -> tuple[Sampl
     for apart, _, _ in _costliest_first(statements, known):
         for parameter in apart.parameters:
             wanted = known.wanted(parameter) if parameter.role != "stored" else None
-            if wanted is not None and undrawable(parameter, known):
+            pattern = parameter.role == "pattern" and parameter.shape == "value"
+            if wanted is not None and (pattern or undrawable(parameter, known)):
                 found[wanted] = None
     return tuple(found)
 
@@ -158,17 +163,23 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         if not any(each.number in group.places for group in together) and (reason := undrawable(each, known))
     }
     fixed = {**_fixed([*executed, *seen], cannot), **keys}
-    if not apart.tables:  # such as SELECT $1, whose value decides nothing
+    if not apart.tables and not known.is_own(apart.functions):  # SELECT $1, whose value decides nothing
         fixed = {each.number: "1" for each in apart.parameters} | fixed
     sql, order = inlined(as_arrays(template), fixed)
     rows = None if one.rows is None else one.rows / calls
+    apart = replace(apart, limited=apart.limited and _ends(apart, fixed, rows))
     chance = Random(f"{seed} {template}")
     constant = {
         number: value
         for number, value in ([*executed, *seen][0].values if executed or seen else {}).items()
         if number in fixed
     }
-    sets, origin = _sets(order, executed, seen, cannot, apart, known, rows, chance, constant, together)
+    by_function = known.changes_rows(apart.functions)
+    largest = max((known.rows.get(known.table(name), 0.0) for name in apart.tables), default=0.0)
+    scans = largest > 0 and one.execution_ns / calls > _ROW_NS * largest
+    sets, origin = _sets(
+        order, executed, seen, cannot, apart, known, rows, chance, constant, together, scans=scans
+    )
     return CapturedStatement(
         template=one.template,
         sql=rewrite_typed_parameters(sql),
@@ -178,9 +189,17 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
         mean_ns=one.execution_ns / calls,
         share=share,
         tables=tuple(dict.fromkeys(known.table(name) for name in apart.tables)),
-        changes=apart.changes,
+        changes=apart.changes or by_function,
         rows=rows,
+        by_function=by_function,
     )
+
+
+def _ends(apart: TakenApart, fixed: Mapping[int, str], rows: float | None) -> bool:
+    """Return whether LIMIT may leave rows out; it does not if calls return fewer rows than it allows."""
+    allowed = [fixed.get(one.number, "") for one in apart.parameters if one.role == "limit"]
+    most = [int(one) for one in allowed if one.isdigit()]
+    return rows is None or not most or rows >= _NEARLY * max(most)
 
 
 def _costliest_first(
@@ -306,6 +325,8 @@ def _sets(
     chance: Random,
     constant: Mapping[int, str | None],
     together: Sequence[Together],
+    *,
+    scans: bool,
 ) -> tuple[tuple[tuple[str | None, ...], ...], ValueOrigin]:
     """Return sets of values in the order of $1, $2, ... with their origin."""
     if not order:
@@ -335,7 +356,9 @@ def _sets(
         raise CannotCapture(reasons[0] if reasons else "no execution was seen with all its values")
     sets = list(real)
     used = [one for one in together if any(number in drawn_numbers for number in one.places)]
-    drawn = drawn_sets(statement, drawn_numbers, known, rows, chance, SETS - len(real), constant, used)
+    drawn = drawn_sets(
+        statement, drawn_numbers, known, rows, chance, SETS - len(real), constant, used, scans=scans
+    )
     for place, own in enumerate(drawn):
         more = donors[place % len(donors)].values if given else {}
         sets.append(tuple(own[number] if number in own else more[number] for number in order))

@@ -6,6 +6,7 @@ import math
 import re
 import uuid
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
@@ -25,6 +26,17 @@ _CUT: Final = 60
 """A watch stores that many characters of a value; a value of this length may be cut."""
 _DENSE: Final = 0.5
 """The fraction of the integers between two bounds that must exist for others to be drawn between them."""
+_LIKE: Final = re.compile(r"([\\%_])")
+_ESCAPED: Final = r"\\\1"
+_TRIGRAM: Final = 3
+_CHARACTERS: Final = 16
+_COMMON: Final = 0.5
+_RARE: Final = 0.005
+_RIGHT: Final = 3.0
+"""Factor up to which the average number of rows of drawn values may differ from that of the calls."""
+_STEEPEST: Final = 5.0
+"""Exponent beyond which practically only the rarest, or the most common value is left."""
+_STEPS: Final = 30
 _WIDTH: Final = 20
 _SIZE: Final = re.compile(r"\((\d+)")
 
@@ -89,6 +101,60 @@ class ColumnDraw:
             return (self.bounds or (self.common[-1][0],))[0]
         return self._in_histogram(at / rest, between=not existing and self._dense)
 
+    def for_rows(self, point: float, rows: float) -> float:
+        """Return a point like `point` for `value`, so that the values have `rows` rows each on average.
+
+        An application often asks for values that few rows have, such as the state of what is still to do.
+        Then values with few rows are drawn more often than their frequency: each value is weighted with a
+        power of its frequency, with the exponent that makes the average right. If the frequencies alone are
+        right up to a factor of three, or no value has so few or so many rows, the point stays as it is.
+        """
+        parts = self._parts
+        usual = self.rows * _average(parts, 1.0)
+        fewest, most = (self.rows * pick((share for _, share in parts), default=0.0) for pick in (min, max))
+        right = usual / _RIGHT <= rows <= usual * _RIGHT
+        if right or not fewest / _RIGHT <= rows <= most * _RIGHT:
+            return point
+        low, high = -_STEEPEST, _STEEPEST
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.rows * _average(parts, middle) < rows else (low, middle)
+        return self.weighted(point, low)
+
+    def weighted(self, point: float, power: float) -> float:
+        """Return a point for `value` at which each value is weighted with a power of its frequency.
+
+        With 1, each has its frequency; with 0, all values are equally likely.
+        """
+        weights = [many * math.pow(share, power) for many, share in self._parts]
+        at, begin = point * math.fsum(weights), 0.0
+        whole = math.fsum(many * share for many, share in self._parts)
+        for (many, share), weight in zip(self._parts, weights, strict=True):
+            if at < weight:
+                return (begin + at / weight * many * share) / whole
+            at -= weight
+            begin += many * share
+        return point
+
+    @property
+    def is_lopsided(self) -> bool:
+        """Whether half of the rows have one value, and so few have another that 200 rows may lack it."""
+        shares = [share for _, share in self._parts]
+        return bool(shares) and max(shares) >= _COMMON and min(shares) < _RARE
+
+    @cached_property
+    def _parts(self) -> list[tuple[float, float]]:
+        """How many values have which frequency: each common value, and the average of the others."""
+        found = [(1.0, often) for _, often in self.common if often > 0]
+        shared = math.fsum(often for _, often in found)
+        rest = 1.0 - (self.column.null_fraction or 0.0) - shared
+        distinct = self.column.distinct or 0.0
+        many = (distinct if distinct > 0 else -distinct * self.rows) - len(found)
+        if len(self.bounds) > 1 and rest > 0:
+            many = max(many, 1.0)
+            found.append((many, rest / many))
+        return found
+
     def quantile(self, point: float) -> str:
         """Return the value below which this part of the rows is, to bound a range."""
         if len(self.bounds) >= 2:
@@ -148,6 +214,14 @@ class ColumnDraw:
         return _INTEGERS[self.column.type]
 
 
+def _average(parts: Sequence[tuple[float, float]], power: float) -> float:
+    """Return the average frequency of values that are weighted with a power of their frequency."""
+    weights = [many * math.pow(share, power) for many, share in parts]
+    whole = math.fsum(weights)
+    shares = math.fsum(weight * share for weight, (_, share) in zip(weights, parts, strict=True))
+    return shares / whole if whole else 0.0
+
+
 def filler(column: ColumnFacts, chance: Random) -> str | None:
     """Return a value to store in a column without statistics; None if its type needs a known value.
 
@@ -168,13 +242,24 @@ def filler(column: ColumnFacts, chance: Random) -> str | None:
     return {"boolean": "true", "jsonb": "{}", "json": "{}", "bytea": "\\x"}.get(kind)
 
 
-def pattern_of(value: str, column: ColumnDraw, part: float) -> str:
+def pattern_of(value: str, column: ColumnDraw, part: float, *, infix: bool = False) -> str:
     """Return a pattern for LIKE that finds the values with the same beginning, at most a part of all.
 
-    The statistics hold few values, so a part of less than one of them cannot be found out.
+    The statistics hold few values, so a part of less than one of them cannot be found out. With `infix`, the
+    pattern finds values with the same text in their middle, of three characters at least. There, each
+    character more is assumed to leave a sixteenth of the rows.
     """
     every = [*column.bounds, *(one for one, _ in column.common)]
     least = max(part * len(every), 1.0)
+    if infix:
+        beyond = math.log(1 / (part * len(every)), _CHARACTERS) if 0 < part * len(every) < 1 else 0.0
+        lengths = range(_TRIGRAM, len(value))
+        short = next(
+            (each for each in lengths if sum(_middle(value, each) in one for one in every) <= least),
+            len(value),
+        )
+        inner = _middle(value, short + math.ceil(beyond))
+        return f"%{_LIKE.sub(_ESCAPED, inner)}%"
     length = next(
         (
             length
@@ -184,7 +269,11 @@ def pattern_of(value: str, column: ColumnDraw, part: float) -> str:
         len(value),
     )
     prefix = value[:length]
-    return re.sub(r"([\\%_])", r"\\\1", prefix) + "%"
+    return _LIKE.sub(_ESCAPED, prefix) + "%"
+
+
+def _middle(value: str, length: int) -> str:
+    return value[max(0, len(value) - length) // 2 :][:length]
 
 
 def _between(kind: str, low: str, high: str, part: float) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Final
 
 from uncork.model.database.catalogue import Catalogue, ColumnFacts
 from uncork.model.database.workload import RowSample, Sample, SampledExpression, SampledRows
+from uncork.profile.shapes.bodies import body_statements
 from uncork.profile.workload.compared import sampled
 from uncork.profile.workload.drawing import ColumnDraw
 from uncork.profile.workload.roles import Parameter
@@ -16,6 +18,9 @@ from uncork.profile.workload.view_columns import beneath
 
 __all__ = ["Known"]
 
+_WORD: Final = re.compile(r"[a-z_][\w$]*")
+_WRITES: Final = frozenset({"insert", "update", "delete", "merge", "truncate", "nextval"})
+_DYNAMIC: Final = re.compile(r"\bEXECUTE\b", re.IGNORECASE)
 _NESTED: Final = 8
 """Views on views that are followed."""
 
@@ -122,9 +127,39 @@ class Known:
             for one in self.catalogue.constraints
         )
 
+    def is_own(self, functions: Sequence[str]) -> bool:
+        """Return whether one of some functions is a user's."""
+        bare = {name.rpartition(".")[2].lower() for name in functions}
+        return any(_bare(one.name) in bare for one in self.catalogue.functions)
+
+    def changes_rows(self, functions: Sequence[str]) -> bool:
+        """Return whether a statement that calls functions may change rows by them.
+
+        Bodies are searched for statements, also those of functions that they call. A volatile function whose
+        body is unknown, or has dynamic SQL, may change rows.
+        """
+        bare = {name.rpartition(".")[2].lower() for name in functions}
+        waiting = [one for one in self.catalogue.functions if _bare(one.name) in bare]
+        done: set[str] = set()
+        while waiting:
+            one = waiting.pop()
+            if one.volatility != "volatile" or one.name in done:
+                continue
+            done.add(one.name)
+            words = set(_WORD.findall(" ".join(body_statements(one.source)).lower()))
+            if not one.source or words & _WRITES or _DYNAMIC.search(one.source):
+                return True
+            named = set(_WORD.findall(one.source.lower()))
+            waiting += [other for other in self.catalogue.functions if _bare(other.name) in named]
+        return False
+
     def _referred(self, column: ColumnFacts) -> ColumnFacts | None:
         for one in self.catalogue.constraints:
             if one.kind == "foreign key" and one.table == column.table and column.name in one.columns:
                 name = one.referred_columns[one.columns.index(column.name)]
                 return self.catalogue.column(one.referred, name)
         return None
+
+
+def _bare(name: str) -> str:
+    return name.rpartition(".")[2].lower()

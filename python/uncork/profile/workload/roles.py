@@ -74,8 +74,9 @@ class TakenApart:
 
     `target` is the table of an INSERT, else empty. `inserted` maps the columns that it stores to parameters,
     in each row; 0 is an expression whose value may differ from execution to execution, such as a call or a
-    default, and -1 another expression. `on_conflict` is true if it has that clause. `grouped` is true if it
-    may return fewer rows than it reads: with aggregates, GROUP BY, DISTINCT or LIMIT (`limited`).
+    default, and -1 another expression. `on_conflict` is true if it has that clause. It may return
+    fewer rows than it reads with aggregates, GROUP BY or DISTINCT (`summed`), or with LIMIT (`limited`).
+    `functions` are the names of the functions that it calls, in lower case and without a schema.
     """
 
     parameters: tuple[Parameter, ...]
@@ -84,8 +85,14 @@ class TakenApart:
     target: str = ""
     inserted: tuple[Mapping[str, int], ...] = ()
     on_conflict: bool = False
-    grouped: bool = False
+    summed: bool = False
     limited: bool = False
+    functions: tuple[str, ...] = ()
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it may return fewer rows than it reads."""
+        return self.summed or self.limited
 
 
 def take_apart(sql: str, columns: Mapping[str, Sequence[str]]) -> TakenApart | None:
@@ -147,8 +154,9 @@ def take_apart(sql: str, columns: Mapping[str, Sequence[str]]) -> TakenApart | N
         target=target,
         inserted=tuple(inserted),
         on_conflict=kind_of(node) == "insert_stmt" and node.insert_stmt.HasField("on_conflict_clause"),
-        grouped=limited or bool(names & {"group_clause", "distinct_clause"}) or _aggregates(node),
+        summed=bool(names & {"group_clause", "distinct_clause"}) or _aggregates(node),
         limited=limited,
+        functions=tuple(dict.fromkeys(_functions(node))),
     )
 
 
@@ -246,6 +254,12 @@ def _fields(message: Any) -> Iterator[tuple[str, Any]]:
     for name, one in children(message):
         yield name, one
         yield from _fields(one)
+
+
+def _functions(node: Any) -> Iterator[str]:
+    for name, one in _fields(node):
+        if name == "FuncCall":
+            yield function_name(one).rpartition(".")[2]
 
 
 def _aggregates(node: Any) -> bool:

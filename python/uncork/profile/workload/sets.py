@@ -85,12 +85,15 @@ def drawn_sets(
     many: int = SETS,
     fixed: Mapping[int, str | None] | None = None,
     together: Sequence[Together] = (),
+    *,
+    scans: bool = False,
 ) -> list[dict[int, str | None]]:
     """Return sets of values for the wanted parameters, by number; each must be drawable.
 
     Parameters that are compared with the same column have the same value in a set. `rows` is the number of
     rows that one execution returns or changes. `fixed` are the values of other parameters, which are the same
-    in each execution. `together` are groups of parameters, each of which gets the values of one row.
+    in each execution. `together` are groups of parameters, each of which gets the values of one row. With
+    `scans`, the statement takes as long as a scan does, so its patterns begin with a wildcard.
     """
     sets: list[dict[int, str | None]] = [{} for _ in range(many)]
     for group in together:
@@ -98,12 +101,16 @@ def drawn_sets(
         for own, point in zip(sets, strata(many, chance), strict=True):
             row = sampled[int(point * len(sampled))]
             own.update((number, row[place]) for number, place in group.places.items() if number in wanted)
+        if statement.limited:
+            _add_rare(
+                sets, [one for one in statement.parameters if one.number in group.places], known, chance
+            )
     grouped = {number for group in together for number in group.places}
     points: dict[tuple[str, str, str], list[float]] = {}
     for one in statement.parameters:
         if one.number not in wanted or one.number in grouped:
             continue
-        values = _values(one, statement, known, rows, chance, many, points, fixed or {})
+        values = _values(one, statement, known, rows, chance, many, points, fixed or {}, scans=scans)
         for own, value in zip(sets, values, strict=True):
             own[one.number] = value
     return sets
@@ -118,6 +125,8 @@ def _values(
     many: int,
     points: dict[tuple[str, str, str], list[float]],
     fixed: Mapping[int, str | None],
+    *,
+    scans: bool,
 ) -> list[str | None]:
     returned = max(1, round(rows)) if rows else _ROWS
     if one.role in _COUNTS:
@@ -145,13 +154,65 @@ def _values(
     elif one.role == "listed":
         found = [column.value(point) for point in strata(many, chance)]
     else:
-        own = points.setdefault((table, one.column or one.expression, one.role), strata(many, chance))
+        drawn_points = strata(many, chance)
+        if one.role == "equal":
+            drawn_points = _asked(drawn_points, statement, column, rows)
+        own = points.setdefault((table, one.column or one.expression, one.role), drawn_points)
         found = [column.value(point) for point in own]
     if one.role == "pattern":
         known_part = rows is not None and column.rows and not statement.grouped
         part = (rows or 0.0) / column.rows if known_part else _END
-        found = [pattern_of(value, column, part) for value in found]
+        if scans:
+            found = _unseen(one, column, known, found, chance)
+        found = [pattern_of(value, column, part, infix=scans) for value in found]
     return list(found)
+
+
+def _add_rare(
+    sets: Sequence[dict[int, str | None]], members: Sequence[Parameter], known: Known, chance: Random
+) -> None:
+    """Replace values of every second set where the rows that were read lack the rare values of a column.
+
+    A queue asks with LIMIT for the few jobs that are new, of which some hundred rows may hold none.
+    """
+    for one in members:
+        column = known.column(one)
+        if one.role != "equal" or column is None or not column.is_lopsided:
+            continue
+        for own, point in zip(sets[::2], strata(len(sets[::2]), chance), strict=True):
+            if one.number in own:
+                own[one.number] = column.value(column.weighted(point, 0.0))
+
+
+def _asked(points: list[float], statement: TakenApart, column: ColumnDraw, rows: float | None) -> list[float]:
+    """Return the points of values that a column is compared with, as an application may ask for them.
+
+    If the comparison is all that chooses rows, the values have as many rows as a call returned or changed.
+    With LIMIT, that number says nothing: half of the values have their frequency, and in the other half all
+    values are equally likely, so that a rare one, of which a plan may be slow, occurs too.
+    """
+    if statement.limited:
+        odd = [int(point * len(points)) % 2 == 1 for point in points]
+        return [
+            column.weighted(point, 0.0) if each else point for point, each in zip(points, odd, strict=True)
+        ]
+    narrowing = sum(one.role not in _COUNTS | {"stored"} for one in statement.parameters)
+    if rows is None or statement.grouped or len(statement.tables) != 1 or narrowing != 1 or not column.rows:
+        return points
+    return [column.for_rows(point, rows) for point in points]
+
+
+def _unseen(one: Parameter, column: ColumnDraw, known: Known, drawn: list[str], chance: Random) -> list[str]:
+    """Return values of rows that were read in place of those of the statistics, if there are any.
+
+    The planner counts how many values of its histogram match a pattern. One made of such a value seems to
+    find a hundredth of the rows.
+    """
+    wanted = known.wanted(one)
+    sample = None if wanted is None else known.samples.get(wanted)
+    stored = {*column.bounds, *(value for value, _ in column.common)}
+    others = [] if sample is None else [each for each in sample.values if each not in stored]
+    return [chance.choice(others) for _ in drawn] if others else drawn
 
 
 def _stored(column: ColumnDraw, known: Known, chance: Random, many: int) -> list[str | None]:

@@ -18,10 +18,11 @@ from typing import Final
 from uncork import __version__
 from uncork.analysis.advice.result import advice_of
 from uncork.errors import RunError, ServerCrash, SetupError, UncorkError, UsageError
-from uncork.experiment.cure.arms import Arm, arms_of, as_sent
+from uncork.experiment.cure.arms import arms_of, as_sent
+from uncork.experiment.cure.measured import measured_statements
 from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps
 from uncork.model.database.finding import Bill, Finding
-from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.database.workload import CapturedWorkload
 from uncork.model.redaction import redact
 from uncork.model.results.advice import AdviceResult
 from uncork.model.results.cure import Change, CureResult, Tried
@@ -39,7 +40,7 @@ from uncork.workbench.cure.gate import plans_agree
 from uncork.workbench.cure.handing import hand_over, write_pull_request
 from uncork.workbench.cure.loops import LoopPlan, LoopProver, loop_plan
 from uncork.workbench.cure.pooling import PoolProver, pool_plan
-from uncork.workbench.cure.proving import MOST_ARMS, MOST_STATEMENTS, Plan, Prover
+from uncork.workbench.cure.proving import MOST_ARMS, Plan, Prover
 from uncork.workbench.cure.steps import CureSteps
 from uncork.workbench.cure.stored import write_cure
 from uncork.workbench.cure.violations import without_violations
@@ -52,6 +53,9 @@ _CONFIRMING: Final = 0.5
 _LEAST_S: Final = 15.0
 _MOST_S: Final = 90.0
 """The shortest and the longest experiment about one finding."""
+_LONGEST_S: Final = 420.0
+_OVER: Final = 3.0
+"""On a busy machine, measurements may be continued up to this time, or this multiple of the budget."""
 _LEAST_USUAL_S: Final = 30.0
 """Time of the budget that must be left to measure what people often try first."""
 _LEAST_BUILD_S: Final = 60.0
@@ -177,7 +181,8 @@ def _work(
         if not provable:
             return
         differing = _differing(job, copied, provable, steps)
-        trials = Prover(parts, copied.conninfo, state.workload, steps)
+        until_s = begun + max(_LONGEST_S, _OVER * job.budget_s)
+        trials = Prover(parts, copied.conninfo, state.workload, steps, until_s)
         loops = LoopProver(parts, copied.conninfo, state.workload, steps)
         pools = PoolProver(parts, copied.conninfo, steps)
 
@@ -281,22 +286,13 @@ def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
         if pool is not None:
             return Plan(finding, (), "", client=pool)
         reason = why or other or reason
-    statements = as_sent(_touched(finding, arms, state.workload), arms)
     own = set(finding.templates)
+    statements = as_sent(measured_statements(arms, state.workload, own), arms)
     lost = [one.reason for one in state.workload.missing if one.template in own]
     captured = own.intersection(one.template for one in state.workload.statements)
     if lost and not captured and (arms or reason.startswith("No captured statement")):
         return Plan(finding, (), f"Its statement cannot be measured on a copy: {lost[0]}.")
     return Plan(finding, arms, reason, statements)
-
-
-def _touched(
-    finding: Finding, arms: Sequence[Arm], workload: CapturedWorkload
-) -> tuple[CapturedStatement, ...]:
-    """Return the statements that a change could touch: those of the finding first, then the costliest."""
-    own = [one for one in workload.statements if one.template in finding.templates]
-    others = [one for one in workload.statements if one not in own and any(arm.touches(one) for arm in arms)]
-    return tuple([*own, *others][:MOST_STATEMENTS])
 
 
 def _announcement(job: CureJob, state: _State, provable: Sequence[Plan]) -> str:

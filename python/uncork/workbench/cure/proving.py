@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,8 +12,9 @@ from typing import Final
 from uncork.engines.copying.scratch import indexable_columns
 from uncork.experiment.cure.arms import CONTROL, Arm, as_sent, control, unique_names
 from uncork.experiment.cure.bill import account_of
-from uncork.experiment.cure.enough import needless
+from uncork.experiment.cure.enough import needless, promising
 from uncork.experiment.cure.judge import choose, doubt, judge, kept, state_of
+from uncork.experiment.cure.measured import measured_statements
 from uncork.experiment.cure.sets import combine, joined, leave_one_out, replaceable
 from uncork.experiment.cure.setups import gathers_statistics
 from uncork.experiment.cure.text import experiment_of_arms
@@ -26,12 +28,10 @@ from uncork.workbench.cure.pooling import PoolPlan
 from uncork.workbench.cure.rehearsal import Rehearsed, rehearse
 from uncork.workbench.cure.trials import Measured, measure_arms
 
-__all__ = ["MOST_ARMS", "MOST_STATEMENTS", "Plan", "Prover"]
+__all__ = ["MOST_ARMS", "Plan", "Prover"]
 
 MOST_ARMS: Final = 4
 """Changes that one experiment compares at most."""
-MOST_STATEMENTS: Final = 10
-"""Statements of the captured workload that an experiment measures, the costliest first."""
 _BUILD_S: Final = 300.0
 """How long a change may take to execute on the copy at most."""
 _MOST_CLIENTS: Final = 8
@@ -53,12 +53,21 @@ class Plan:
 
 
 class Prover:
-    """Measures changes on a copy of the database at `conninfo`."""
+    """Measures changes on a copy of the database at `conninfo`.
+
+    After `until_s`, by the monotonic clock, no measurement is continued because it was too short to decide.
+    """
 
     def __init__(
-        self, root: Path, conninfo: str, workload: CapturedWorkload, told: Callable[[str], None]
+        self,
+        root: Path,
+        conninfo: str,
+        workload: CapturedWorkload,
+        told: Callable[[str], None],
+        until_s: float = math.inf,
     ) -> None:
         self._root, self._conninfo, self._workload, self._told = root, conninfo, workload, told
+        self._until_s = until_s
         self._arms: dict[str, tuple[Arm, Rehearsed, Plan]] = {}
         self._names: list[Arm] = []
         self._confirmed: tuple[Arm, ...] = ()
@@ -166,9 +175,8 @@ class Prover:
         return named
 
     def _union(self, arms: Sequence[Arm]) -> tuple[CapturedStatement, ...]:
-        found = {one.template: one for arm in arms for one in self._arms[arm.name][2].statements}
-        costliest = sorted(found.values(), key=lambda one: -one.share)[:MOST_STATEMENTS]
-        return as_sent(costliest, arms)
+        own = {template for arm in arms for template in self._arms[arm.name][2].finding.templates[:1]}
+        return as_sent(measured_statements(arms, self._workload, own), arms)
 
     def _measure(
         self,
@@ -186,7 +194,19 @@ class Prover:
         )
         rule = partial(needless, arms, workload=self._workload)
         deciding = arms[0].name if any(one.kind == CONTROL for one in arms) else ""
-        return measure_arms(self._root, text, self._conninfo, statements, clients, self._told, rule, deciding)
+        wanted = arms[:1] if deciding else arms
+        return measure_arms(
+            self._root,
+            text,
+            self._conninfo,
+            statements,
+            clients,
+            self._told,
+            rule,
+            deciding,
+            partial(promising, wanted, workload=self._workload),
+            self._until_s,
+        )
 
     def _change(self, arm: Arm, rehearsed: Rehearsed, measured: Measured) -> Change:
         effects = measured.effects.get(arm.name, ())
@@ -194,7 +214,7 @@ class Prover:
         refused = measured.refused.get(arm.name, "")
         state, reason, worst = judge(arm, effects, account.net, refused=refused, unknown=account.unknown)
         other = doubt(arm, effects, self._workload.statements, state)
-        if state in ("cured", "not cured") and other:
+        if state in ("cured", "not cured", "unclear") and other:
             state, reason = "unclear", other
         return replace(
             _untried(arm, rehearsed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,8 @@ Enough = Callable[[Mapping[str, Sequence[StatementEffect]]], set[tuple[str, int]
 
 _CONTINUED: Final = 3
 """How often a run is continued if set-up left too little time for a verdict."""
+_LONGER: Final = 2
+"""How often a run is continued if its effects are bounded and decide nothing, because the machine is busy."""
 _SHORT_NS: Final = 180_000_000_000
 """Longest budget that set-up can have used up: what takes longer is slow for other reasons."""
 
@@ -57,6 +60,8 @@ def measure_arms(
     told: Callable[[str], None],
     needless: Enough = lambda _: set(),
     deciding: str = "",
+    unclear: Callable[[Mapping[str, Sequence[StatementEffect]]], bool] = lambda _: False,
+    until_s: float = math.inf,
 ) -> Measured:
     """Run an experiment about captured statements, and return the effect of each variant on each of them.
 
@@ -66,7 +71,9 @@ def measure_arms(
 
     On a busy machine, a budget of up to three minutes can be too short to bound the effect of `deciding` on
     the costliest statement (of any variant, if `deciding` is empty). Then the run is continued until all
-    effects are bounded, for as much time again at most, at most three times.
+    effects are bounded, for as much time again at most, at most three times. If the effects are bounded, but
+    `unclear`, it is continued too, twice at most: the intervals are valid at every look. What was measured
+    is returned as it is if continuing would probably end after `until_s`, by the monotonic clock.
 
     Raises:
         UncorkError: see the errors of `RunSession.events`.
@@ -76,7 +83,8 @@ def measure_arms(
     source = _source(text, Options())
     session = new_run(root, source, choice, needless=partial(_settled_early, statements, needless))
     bounded = partial(_settled_early, statements, _bounded)
-    attempts = _CONTINUED if source.spec.stop.budget <= _SHORT_NS else 0
+    short = source.spec.stop.budget <= _SHORT_NS
+    attempts, longer = (_CONTINUED, _LONGER) if short else (0, 0)
     while True:
         begun_ns, measured = time.monotonic_ns(), None
         try:
@@ -85,17 +93,24 @@ def measure_arms(
         except BudgetTooShort:
             if not attempts:
                 raise
+        rule = bounded
         if measured is not None and (not attempts or _has_interval(measured, deciding)):
+            if not longer or not unclear(measured.effects):
+                return measured
+            longer, rule = longer - 1, partial(_settled_early, statements, needless)
+        else:
+            attempts -= 1
+        spent_ns = time.monotonic_ns() - begun_ns
+        if measured is not None and time.monotonic() + spent_ns / 1e9 > until_s:
             return measured
-        attempts -= 1
         # Most of what was spent went into set-up.
-        budget_ns = source.spec.stop.budget + time.monotonic_ns() - begun_ns
+        budget_ns = source.spec.stop.budget + spent_ns
         told(f"too few trials for a verdict; it is measured for another {format_duration(budget_ns)}")
         source = _source(text, Options(budget_ns=budget_ns))
         if measured is None:  # a run without a trial leaves no folder behind
-            session = new_run(root, source, choice, needless=bounded)
+            session = new_run(root, source, choice, needless=rule)
         else:
-            session = resume_run(session.folder, source, choice, needless=bounded)
+            session = resume_run(session.folder, source, choice, needless=rule)
 
 
 def _has_interval(measured: Measured, deciding: str) -> bool:

@@ -173,3 +173,13 @@ def test_a_column_that_is_not_the_first_of_an_index_is_named():
 )
 def test_an_index_that_serves_is_no_obstacle(sql):
     assert [one.rule for one in found(sql, facts={"whole_reads": 1.0}, blocks=600 * 5)] == []
+
+
+def test_an_or_of_two_patterns_wants_two_indexes_together():
+    sql = "SELECT * FROM users WHERE email ILIKE $1 OR code ILIKE $2 ORDER BY email LIMIT 25"
+    (one,) = found(sql, calls=600, rows=1_800 + 7)
+    assert one.headline == "Patterns in an OR cannot use the indexes of users"
+    both, *single = one.candidates
+    assert both.sql.count("CREATE EXTENSION") == 1
+    assert all(f"gin ({name} gin_trgm_ops)" in both.sql for name in ("email", "code"))
+    assert (both.undo.count("DROP INDEX"), len(single)) == (2, 2)

@@ -221,3 +221,28 @@ def test_a_scan_does_not_cost_what_a_hashed_subquery_does():
     counts = {"calls": 50, "rows": 50, "blocks": 50 * 11_400, "mean_ns": 1e8}
     assert ("part", ("brand",)) not in proposed(sql, either(7e6, hashed=True), **counts)
     assert ("part", ("brand",)) in proposed(sql, either(7e6, hashed=False), **counts)
+
+
+def test_a_queue_that_locks_its_first_row_wants_the_order_in_the_index():
+    """The plan of drawn values shows how many rows have a common state, not that of the jobs to do."""
+    sql = (
+        "UPDATE line SET quantity = 1 WHERE id = (SELECT id FROM line WHERE brand = $1 AND supplier = $2 "
+        "ORDER BY part, id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id"
+    )
+    columns = (*COLUMNS, column("line", "brand", "text", distinct=3))
+    found = scan("line", 17_000, 200_000, alias="line_1", Filter="((brand = 'a') AND (supplier = 5))")
+    first = node("Limit", 22_000, 1, node("LockRows", 22_000, 200_000, node("Sort", 20_000, 200_000, found)))
+    search = node("Index Scan", 8, 1, relation="line", alias="line", Index_Cond="(id = (InitPlan 1).col1)")
+    root = PlanNode(
+        "ModifyTable",
+        "line",
+        "line",
+        "",
+        0.0,
+        22_008,
+        1,
+        8,
+        children=(replace(first, role="InitPlan"), search),
+    )
+    counts = {"calls": 129, "rows": 129, "blocks": 129 * 11_000, "mean_ns": 8e7}
+    assert proposed(sql, root, "drawn", columns, **counts) == {("line", ("supplier", "brand", "part", "id"))}

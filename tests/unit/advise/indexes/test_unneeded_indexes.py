@@ -102,6 +102,7 @@ def test_an_invalid_index_is_built_again_if_statements_want_it():
     (one,) = find_findings(seen)
     assert (one.rule, one.bill.share > 0.9) == ("invalid-index", True)
     assert one.candidates[0].sql == "REINDEX INDEX CONCURRENTLY event_a;"
+    assert one.candidates[0].on_copy == "CREATE INDEX event_a ON event (a);"  # a copy has no invalid index
     text = "create index concurrently event_a on event (a)"
     building = replace(seen, statements={0: replace(seen.statements[0], text=text)})
     assert [one.rule for one in find_findings(building)] != ["invalid-index"]

@@ -137,6 +137,8 @@ def test_a_constant_that_nearly_all_rows_have_already_changes_nothing():
         "UPDATE item SET state = $1 WHERE id = $2 AND state IS DISTINCT FROM $1;"
     )
     assert any("'online'" in text and "99.9 %" in text for text in one.evidence)
+    assert (one.candidates[0].unprovable, one.candidates[0].other_counts) == ("", True)
+    assert "FROM item" in one.candidates[0].check
 
 
 def test_null_is_a_value_too():

@@ -286,3 +286,10 @@ def test_a_trigger_is_tried_only_with_the_function_that_it_calls():
     assert arm.setup == swap and arm.tables == ("orders",)
     assert "somebody must write" in one("ddl", f"{function};\n{trigger.format('other')};")
     assert "somebody must write" in one("ddl", f"{function};")
+
+
+def test_a_change_can_have_other_sql_on_a_copy():
+    again = Candidate("index", "Build it again.", "REINDEX INDEX CONCURRENTLY i;", on_copy=INDEX)
+    (arm,), _ = arms_of(finding(again), WORKLOAD)
+    assert (arm.sql, arm.undo, arm.tables) == (again.sql, "", ("orders",))
+    assert arm.setup == "CREATE INDEX orders_customer_idx ON orders (customer);"

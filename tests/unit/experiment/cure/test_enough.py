@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.enough import needless
+from uncork.experiment.cure.enough import needless, promising
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import StatementEffect
 
@@ -75,3 +75,19 @@ def test_a_change_ends_once_another_is_surely_better():
     found = effects(set=((0.2, 0.4), (0.2, 0.4)), other=((0.6, 0.9), (0.6, 0.9)))
     done = needless([WHOLE, OTHER], found, WORKLOAD)
     assert {("other", 1), ("other", 2)} <= done and ("set", 1) not in done
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({"set": ((0.2, 1.2), (0.9, 1.1))}, True),
+        ({"set": ((0.2, 0.4), (0.9, 1.1))}, False),
+        ({"set": ((0.99, 1.02), (0.9, 1.1))}, False),
+        ({"set": ((0.2, 1.2), (0.9, 1.1)), "other": ((0.2, 0.4), (0.9, 1.1))}, False),
+        ({"set": (None, None)}, False),
+        ({}, False),
+    ],
+    ids=["may save much", "proven", "saves too little", "another is proven", "no interval", "nothing"],
+)
+def test_a_change_that_may_save_much_deserves_more_time(found, expected):
+    assert promising([WHOLE, OTHER], effects(**found), WORKLOAD) is expected

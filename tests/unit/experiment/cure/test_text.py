@@ -172,3 +172,31 @@ def test_what_a_change_must_leave_the_same_is_compared_after_statements_that_wri
     )
     spec = spec_of([READ, WRITE], [INDEX, swap])
     assert (spec.workloads["s7"].check, spec.workloads["s8"].check) == (None, "SELECT a[1: b] FROM t\n")
+
+
+def test_an_update_that_skips_equal_rows_is_judged_by_the_rows_that_it_leaves():
+    skips = Arm(
+        "skips",
+        "statement",
+        "Skip equal rows.",
+        "",
+        "",
+        statements={8: "UPDATE orders SET note = $1 WHERE id = $2 AND note IS DISTINCT FROM $1"},
+        check="SELECT note FROM orders",
+        other_counts=True,
+    )
+    spec = spec_of([READ, WRITE], [skips])
+    assert [spec.workloads[name].answer for name in ("s7", "s8")] == ["same", "check"]
+    assert spec.workloads["s8"].check == "SELECT note FROM orders\n"
+
+
+def test_a_function_that_changes_rows_executes_each_set_once_before_the_data_is_restored():
+    called = replace(READ, sql="SELECT archive($1, $2)", changes=True, by_function=True)
+    workload = spec_of([called], [INDEX]).workloads["s7"]
+    assert (workload.state, workload.operations, workload.warmup_operations) == ("reset", 3, 0)
+
+
+@pytest.mark.parametrize(("mean_s", "answers"), [(0.001, 20), (0.25, 20), (0.5, 10), (3.0, 5)])
+def test_fewer_answers_of_slow_statements_are_compared(mean_s, answers):
+    slow = replace(ITEM, mean_ns=mean_s * 1e9)
+    assert spec_of([READ, slow], [INDEX, JIT]).setup.answers == answers

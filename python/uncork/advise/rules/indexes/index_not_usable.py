@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -71,7 +72,9 @@ def _headline(one: Problem, why: Obstacle) -> str:
         "wildcard": f"Patterns that begin with a wildcard cannot use {index} of {table}",
         "not leading": f"Index {why.index} of {table} does not begin with {keys}",
         "operator": f"= ANY ({column}) cannot use {index} of {table}, which has the operator @>",
-        "or": f"The OR in a condition keeps statements from using an index of {table}",
+        "or": f"Patterns in an OR cannot use the indexes of {table}"
+        if why.predicate.operator in ("like", "ilike", "~", "~*")
+        else f"The OR in a condition keeps statements from using an index of {table}",
     }
     return texts[why.kind]
 
@@ -193,8 +196,25 @@ def _for_or(one: Problem, seen: Evidence) -> Iterator[Candidate]:
             against=("UNION removes duplicate rows: select a key of each table, or exclude the other part.",),
             same_answers=False,
         )
-    for merged in merge([want.wanted for want in one.arms]):
-        yield from index_candidates(merged.index, seen, merged.extension)
+    found = [
+        list(index_candidates(merged.index, seen, merged.extension))
+        for merged in merge([want.wanted for want in one.arms])
+    ]
+    if len(found) > 1:
+        yield _all_of([each[0] for each in found])
+    yield from itertools.chain.from_iterable(found)
+
+
+def _all_of(indexes: Sequence[Candidate]) -> Candidate:
+    """Return the candidate of several indexes: an OR uses none as long as one of its parts has none."""
+    lines = dict.fromkeys(line for one in indexes for line in one.sql.splitlines())
+    return Candidate(
+        "index",
+        f"Create an index for each of the {len(indexes)} parts of the OR.",
+        sql="\n".join(lines),
+        undo="\n".join(one.undo for one in reversed(indexes)),
+        against=tuple(dict.fromkeys(text for one in indexes for text in one.against)),
+    )
 
 
 def _rewritten(one: Predicate, problem: Problem, seen: Evidence) -> str:

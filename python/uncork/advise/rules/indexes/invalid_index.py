@@ -55,6 +55,7 @@ def _finding(index: IndexFacts, mine: list[Problem], seen: Evidence) -> Iterator
                 "index",
                 "Build the index again.",
                 sql=f"REINDEX INDEX CONCURRENTLY {sql_name(index.name)};",
+                on_copy=f"{index.definition};" if costly else "",
                 against=("If a unique index failed because of duplicate rows, remove these first.",),
             ),
             Candidate(
@@ -62,6 +63,7 @@ def _finding(index: IndexFacts, mine: list[Problem], seen: Evidence) -> Iterator
                 "Or drop it, if another index serves instead.",
                 sql=f"DROP INDEX CONCURRENTLY {sql_name(index.name)};",
                 undo=f"{index.definition.replace(' INDEX ', ' INDEX CONCURRENTLY ', 1)};",
+                unprovable="A copy has no invalid indexes, so dropping one changes nothing there.",
             ),
         ),
         proof="Run EXPLAIN on the statement after the change: the plan has the index.",

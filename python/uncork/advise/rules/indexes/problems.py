@@ -39,6 +39,8 @@ _LEAST_SAVED: Final = 0.5
 difference; its estimates are often wrong by a factor of two."""
 _CALLS: Final = 5
 """Fewest calls that show a statement to return few rows each time, and not by chance."""
+_SOME_MORE: Final = 2.0
+"""Factor for the rows that some calls leave out at a LIMIT."""
 _UNKNOWN: Final = 0.01
 """Assumed fraction of the rows of one value of an expression without statistics."""
 _LEAST_BUSY: Final = 0.02
@@ -209,7 +211,7 @@ def _of_or(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | No
     table = use.table.name
     for group in use.alternatives:
         served = [served_by(each, each.table, seen) for each in group if each.table]
-        known = [each for each in served if each is not None and each.role == "equal"]
+        known = [each for each in served if each is not None and each.role in ("equal", "special")]
         if len(known) < 2 or len(known) < len(group):
             continue
         wants = [_arm(each, use, one, seen) for each in known]
@@ -222,11 +224,26 @@ def _of_or(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | No
         )
         if not missing:
             continue
-        whole = replace(wants[0], fetched=sum(want.fetched for want in wants))
+        fetched = sum(want.fetched for want in wants)
+        if any(each.role == "special" for each in known):
+            fetched = min(fetched, _found(use, one) or fetched)
+        whole = replace(wants[0], fetched=fetched)
         gained = saved(replace(read, times=1.0, partners=1.0), whole, use, one, seen)
         index = next((other.name for other in own_indexes(table, seen)), "")
         return Problem(one, use, read, whole, gained, Obstacle("or", index, group[0]), missing)
     return None
+
+
+def _found(use: Use, one: Statement) -> float | None:
+    """Return about how many rows a search finds, by those that calls return; None if these do not show it.
+
+    Calls that reach a LIMIT all return the same number of rows, so another average means that many do not.
+    """
+    returned = one.a_call(one.rows)
+    if returned is None or one.shape is None or not use.alone or is_aggregated(one.shape):
+        return None
+    reached = one.shape.limit and not (one.rows or 0) % (one.calls or 1)
+    return None if reached else _SOME_MORE * returned
 
 
 def _arm(each: Served, use: Use, one: Statement, seen: Evidence) -> Want:

@@ -24,6 +24,8 @@ _EXTREME: Final = re.compile(r'\b(min|max)\((?:"?[\w$]+"?\.)?"?([\w$]+)"?\)')
 _NUMBERED: Final = re.compile(r"_\d+$")
 _TEXTS: Final = ("character varying", "text")
 _CONDITIONS: Final = ("Filter", "Index Cond", "Recheck Cond")
+_PASSING: Final = frozenset({"Limit", "LockRows", "Sort", "Incremental Sort", "Gather", "Gather Merge"})
+"""Nodes that pass the rows of one table on: those of a LIMIT, sorted, locked (FOR UPDATE), from workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ def _limited(use: TableUse, one: Statement) -> bool:
         return False
     for node in one.plan.root.walk():
         below = node
-        while below.kind in ("Limit", "Sort", "Incremental Sort") and below.children:
+        while below.kind in _PASSING and below.children:
             below = below.children[0]
         if node.kind == "Limit" and below.relation and is_named(below, use.alias):
             return True

@@ -197,7 +197,8 @@ def _fetched(kept: Sequence[Served], use: Use, one: Statement, seen: Evidence, *
     fetched = part * rows
     returned = one.a_call(one.rows)
     extreme = one.shape is not None and bool(one.shape.aggregates)
-    first = returned if use.alone and not extreme else _FIRST if use.joins or extreme else None
+    inner = any(key.level for key in use.order)
+    first = returned if use.alone and not extreme else _FIRST if use.joins or extreme or inner else None
     if ordered and first is not None:
         others = [each for each in use.predicates if each not in found]
         rest = fraction_of_all(others, use.table.name, seen) or 1.0

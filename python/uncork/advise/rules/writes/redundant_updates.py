@@ -23,7 +23,7 @@ from uncork.advise.traffic import repeated
 from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Bill, Candidate, Finding
-from uncork.model.database.names import quoted, sql_name
+from uncork.model.database.names import content_query, quoted, sql_name
 from uncork.model.results.database import TableFacts
 from uncork.model.units import count_words, format_count, share_text
 
@@ -48,6 +48,11 @@ _SAMPLE: Final = 30_000
 """Rows that ANALYZE reads with the default statistics target."""
 _UNSEEN: Final = 3.0
 """Rows of a sample that another value can have without being seen, at 95 % (the rule of three)."""
+_NEARLY_ALL: Final = 0.95
+"""Least fraction of updates that change nothing for which a copy shows the gain: there, all of them do."""
+_REPEATS: Final = (
+    "A copy gets the same updates again and again, so it cannot show how many of them change a row."
+)
 _SHOWN: Final = 60
 """Length at which values of the statistics are cut."""
 _SUPPRESSES: Final = "suppress_redundant_updates_trigger"
@@ -318,6 +323,9 @@ def _candidates(one: Statement, found: _Redundant, seen: Evidence) -> Iterator[C
             "Update only rows that have another value.",
             sql=_distinct(one.sql, found.columns),
             against=(counts,),
+            unprovable="" if found.part >= _NEARLY_ALL else _REPEATS,
+            check=content_query(table),
+            other_counts=True,
         )
     if _RETURNING.search(one.text):
         return  # it would get no row any more
