@@ -56,7 +56,6 @@ use crate::read::time::Micros;
 use crate::read::unwrap::FOREIGN;
 use crate::routes::Routes;
 use crate::template::control::Control;
-use crate::template::tags::Tags;
 
 /// How many rejected lines are kept as examples.
 const REJECTED: usize = 100;
@@ -249,16 +248,16 @@ impl Gathered {
         if execution.step.runs() {
             self.slowest.add(execution, known.number);
         }
-        if let Some(tags) = Tags::of(statement) {
-            self.tagged(execution, &tags, known.number);
-        }
+        self.tagged(execution, statement, known.number);
         (known.identity, known.control)
     }
 
     /// Count an execution for the sender that its comment names.
-    fn tagged(&mut self, execution: &Execution<'_>, tags: &Tags, template: u32) {
-        let session = &self.origins.all()[execution.origin as usize].application;
-        let sender = self.routes.number(tags, self.server, session);
+    fn tagged(&mut self, execution: &Execution<'_>, statement: &[u8], template: u32) {
+        let (origin, all) = (execution.origin, self.origins.all());
+        let Some(sender) = self.routes.sender(statement, self.server, origin, all) else {
+            return;
+        };
         if execution.step.runs() {
             self.routes.execute(sender, template, execution.micros);
         } else if execution.step == Step::Plan

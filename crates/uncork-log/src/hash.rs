@@ -26,6 +26,26 @@ impl Hasher for IdentityHasher {
     }
 }
 
+/// A hasher of pairs of numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PairHasher(u64);
+
+impl Hasher for PairHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0.rotate_left(32) ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
 /// The state of a hash.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hash(u64);

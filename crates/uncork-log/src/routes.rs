@@ -1,15 +1,19 @@
 //! Executions by who sent them, as the comments in statements name it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::BuildHasherDefault;
 
 use crate::gather::times::Times;
-use crate::hash::{Hash, HashedMap};
-use crate::template::tags::Tags;
+use crate::hash::{Hash, HashedMap, PairHasher};
+use crate::read::origin::Origin;
+use crate::template::tags::{Tags, Traced, comments};
 
 /// How many senders are distinguished; others are counted together.
 const SENDERS: usize = 2_000;
 /// How many pairs of sender and template are kept.
 const PAIRS: usize = 50_000;
+/// How many comments are remembered.
+const COMMENTS: usize = 4_096;
 /// How many requests of a sender are counted exactly.
 const EXACT: usize = 1_024;
 /// The route that stands for all others.
@@ -75,12 +79,60 @@ pub struct Routes {
     numbers: HashedMap<u32>,
     senders: Vec<(Sender, Requests)>,
     /// Durations, and the rows that plans show, by the numbers of a sender and a template.
-    by: HashMap<(u32, u32), (Times, Times)>,
+    by: HashMap<(u32, u32), (Times, Times), BuildHasherDefault<PairHasher>>,
+    /// What comments say, by the hash of a comment without its trace and of its session's origin.
+    said: HashedMap<Said>,
+}
+
+/// What a comment with tags says: who sent the statement, and whether its trace is a tag.
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    sender: u32,
+    is_tag: bool,
 }
 
 impl Routes {
-    /// Find who sent a statement with these tags, in a session of an application.
-    pub(crate) fn number(&mut self, tags: &Tags, server: u32, session: &[u8]) -> u32 {
+    /// Find who sent a statement, by its comments; `None` if they do not name the sender. `origin` is the number of its
+    /// session's origin.
+    pub(crate) fn sender(
+        &mut self,
+        sql: &[u8],
+        server: u32,
+        origin: u32,
+        origins: &[Origin],
+    ) -> Option<u32> {
+        comments(sql).find_map(|comment| {
+            let traced = Traced::of(comment);
+            let hash = traced.hash(origin);
+            if let Some(said) = self.said.get(&hash).copied() {
+                if let (Some(trace), true) = (traced.trace, said.is_tag) {
+                    self.request(said.sender, trace);
+                }
+                return Some(said.sender);
+            }
+            let tags = Tags::read(comment)?;
+            let session = &origins[origin as usize].application;
+            let sender = self.number(&tags, server, session);
+            if traced.is_typical(comment) {
+                if self.said.len() >= COMMENTS {
+                    self.said.clear();
+                }
+                let is_tag = traced.trace == Some(&tags.trace);
+                self.said.insert(hash, Said { sender, is_tag });
+            }
+            Some(sender)
+        })
+    }
+
+    /// Count the request that a trace names.
+    fn request(&mut self, sender: u32, trace: &[u8]) {
+        let mut hash = Hash::new();
+        hash.add(trace, 0);
+        self.senders[sender as usize].1.add(hash.get());
+    }
+
+    /// Find the sender with these tags, in a session of an application, and count its request.
+    fn number(&mut self, tags: &Tags, server: u32, session: &[u8]) -> u32 {
         let hash = hash_of(
             server,
             [session, &tags.application, &tags.route, tags.group()],
@@ -97,9 +149,7 @@ impl Routes {
             })
         });
         if !tags.trace.is_empty() {
-            let mut hash = Hash::new();
-            hash.add(&tags.trace, 0);
-            self.senders[number as usize].1.add(hash.get());
+            self.request(number, &tags.trace);
         }
         number
     }

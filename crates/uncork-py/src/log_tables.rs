@@ -3,6 +3,7 @@
 mod loops;
 mod series;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -102,15 +103,15 @@ impl Shown<'_> {
 
     fn examples(&self, spread: &[Spread]) -> PyResult<Table> {
         let gathered = &self.report.gathered;
-        let mut rows: Vec<(u32, &str, &Example)> = Vec::new();
+        let mut rows: Vec<(u32, &str, Cow<'_, Example>)> = Vec::new();
         for ((number, template), spread) in (0..).zip(gathered.templates.all()).zip(spread) {
             let median = spread.quantiles.map_or(0, |all| all[0]);
             let near = template.more.by_duration.nearest(median);
             for (kind, example) in [
-                ("slowest", template.more.slowest.as_ref()),
-                ("median", near),
-                ("newest", template.more.newest.as_ref()),
-                ("plan", template.more.plan.as_ref()),
+                ("slowest", template.more.slowest.as_ref().map(Cow::Borrowed)),
+                ("median", near.map(Cow::Owned)),
+                ("newest", template.more.newest.as_ref().map(Cow::Borrowed)),
+                ("plan", template.more.plan.as_ref().map(Cow::Borrowed)),
             ] {
                 rows.extend(example.map(|example| (number, kind, example)));
             }

@@ -104,7 +104,6 @@ def profile_logs(
         RunError: if a file could not be read to its end; what was read is kept.
         KeyboardInterrupt: on Ctrl-C; what was read is kept.
     """
-    from uncork.workbench.event_words import reading_line  # noqa: PLC0415 -- each function loads what it needs
     from uncork.workbench.profile import logs  # noqa: PLC0415
     from uncork.workbench.profile.log_files import (  # noqa: PLC0415
         bytes_of,
@@ -113,6 +112,7 @@ def profile_logs(
         log_servers,
     )
     from uncork.workbench.profile.log_portions import reader_of  # noqa: PLC0415
+    from uncork.workbench.reading_words import reading_line  # noqa: PLC0415 -- each function loads what it needs
 
     tell, begun = teller(progress), time.monotonic()
 

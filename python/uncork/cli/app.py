@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 from uncork import __version__
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.places import send_written
+from uncork.cli.profile.hidden import hide_pandas
 from uncork.cli.streams import open_streams
 from uncork.cli.verbs import LazyGroup
 from uncork.errors import UncorkError
@@ -53,22 +54,10 @@ def _options(
     pass
 
 
-class _WithoutPandas:
-    """Report pandas as not installed.
-
-    Arrow imports pandas, if it is there, to convert the first list, in case it is a Series. That takes 0.3 s,
-    and no command uses pandas. In Python and notebooks it is imported as ever.
-    """
-
-    def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("the command line does not use pandas", name=fullname)
-
-
 def main() -> None:
     """Run the command line; never returns."""
     gc.set_threshold(*_COLLECT)
-    sys.meta_path.insert(0, _WithoutPandas())
+    hide_pandas()
     open_streams()
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)

@@ -11,7 +11,7 @@ from uncork.analysis.runs.compared import compared_runs, comparison_kind, practi
 from uncork.analysis.runs.comparison import compare_stored
 from uncork.cli import console
 from uncork.cli.pages import Form, check_page, chosen_form, report, write_pages
-from uncork.cli.profile.logs import compare_log_runs
+from uncork.cli.profile.log_comparison import compare_log_runs
 from uncork.cli.runs.last_run import note_skipped
 from uncork.model.results.run_comparison import RunComparison
 from uncork.report.runs.comparison import build_runs_document, render_runs_terminal

@@ -6,8 +6,11 @@ of literals, aliases and white space. It is computed once for each template that
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +18,8 @@ __all__ = ["Grouping", "group", "identify", "template_text"]
 
 _LONGEST: Final = 100_000
 """Longer statements are not parsed, because that would take longer than reading the log."""
+_MANY: Final = 1_000
+"""From this number of templates on, parsing them takes longer than starting threads."""
 _NUMBERED: Final = re.compile(rb"[a-z_\x80-\xff][\w$\x80-\xff]*\d[\w$\x80-\xff]*")
 """Names with digits. The fingerprint ignores digits in table names, to group partitions; uncork does not."""
 _TEMPORARY: Final = re.compile(
@@ -51,13 +56,25 @@ def group(templates: Sequence[Sequence[bytes]]) -> Grouping:
     first: dict[str, int] = {}
     groups: list[int] = []
     identities: list[str | None] = []
-    for place, (template, statement) in enumerate(templates):
-        identity = identify(template, statement)
+    for place, identity in enumerate(_identified(templates)):
         same = place if identity is None else first.setdefault(identity, place)
         groups.append(same)
         if same == place:
             identities.append(identity)
     return Grouping(groups, identities)
+
+
+def _identified(templates: Sequence[Sequence[bytes]]) -> Iterator[str | None]:
+    """Return the identity of each template; with many, by all processors: the parser releases the GIL."""
+    if len(templates) < _MANY:
+        return itertools.starmap(identify, templates)
+    workers = len(os.sched_getaffinity(0))
+    size = -(-len(templates) // workers)
+    parts = [templates[begin : begin + size] for begin in range(0, len(templates), size)]
+    with ThreadPoolExecutor(workers) as pool:
+        return itertools.chain.from_iterable(
+            pool.map(lambda part: list(itertools.starmap(identify, part)), parts)
+        )
 
 
 def identify(template: bytes, statement: bytes) -> str | None:

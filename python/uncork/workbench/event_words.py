@@ -16,9 +16,9 @@ from uncork.experiment.run.events import (
 )
 from uncork.model.load import LoadProgress
 from uncork.model.sweep import LoadStep, SweepSpec
-from uncork.model.units import count_words, format_bytes, format_count, format_duration
+from uncork.model.units import count_words, format_duration
 
-__all__ = ["RunSteps", "event_line", "load_step_line", "progress_line", "reading_line", "time_left"]
+__all__ = ["RunSteps", "event_line", "load_step_line", "progress_line", "time_left"]
 
 
 class RunSteps:
@@ -77,14 +77,6 @@ def event_line(event: Event) -> str | None:
 def time_left(used_ns: int, budget_ns: int) -> str:
     """Return how much of the budget is left."""
     return f"at most {format_duration(max(budget_ns - used_ns, 0))} left"
-
-
-def reading_line(done: int, entries: int, size: int | None, seconds: float) -> str:
-    """Return the progress of reading logs: `done` of `size` bytes (None if unknown) in `seconds`."""
-    rate = done / seconds
-    left = f", {max(0.0, (size - done) / rate):.0f} s left" if size else ""
-    share = f"{100 * min(1.0, done / size):.0f} %, " if size else ""
-    return f"{share}{format_count(entries)} entries, {format_bytes(rate)}/s{left}"
 
 
 def progress_line(

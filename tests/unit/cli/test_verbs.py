@@ -65,6 +65,22 @@ def test_no_command_lets_arrow_load_pandas():
     assert done.stdout.strip() == "1 False", done.stderr
 
 
+def test_logs_are_read_without_numpy_which_can_still_be_imported(tmp_path):
+    log = tmp_path / "server.log"
+    log.write_text("2026-05-31 08:00:00.001 UTC [7] LOG:  duration: 1.5 ms  statement: SELECT 1\n")
+    code = (
+        "import sys, atexit, uncork.cli.app as app\n"
+        "slow = ('numpy', 'pandas', 'duckdb', 'pyarrow.dataset')\n"
+        "def show(): print([one for one in slow if one in sys.modules]); import numpy\n"
+        "atexit.register(show); app.main()"
+    )
+    words = ["profile", "logs", str(log), "-q", "--json", "--runs", str(tmp_path / "runs")]
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert '"entries": 1' in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_the_help_of_the_program_imports_no_verb():
     code = (
         "import sys; from uncork.cli.app import app\n"

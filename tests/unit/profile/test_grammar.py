@@ -33,6 +33,14 @@ def test_what_differs_in_literals_and_lengths_of_lists_is_one(statements):
     assert together(*statements) == [0, 0]
 
 
+def test_templates_that_are_parsed_in_threads_have_the_same_groups():
+    kinds = [b"SELECT a FROM t_%d WHERE b = 1", b"SELECT a FROM t_%d WHERE b = 2", b"SELECT %d FROM FROM"]
+    statements = [kind % (10 + number) for number in range(500) for kind in kinds]
+    found = together(*statements)
+    assert found == [place - (place % 3 == 1) for place in range(1_500)]
+    assert [together(*statements[at : at + 3]) for at in (0, 747)] == [[0, 0, 2]] * 2
+
+
 def test_tables_whose_names_differ_in_digits_are_not_one():
     assert together(b"SELECT a FROM t_17", b"SELECT a FROM t_18", b"SELECT a FROM t_17") == [0, 1, 0]
     cursors = [b"DECLARE c CURSOR FOR SELECT a FROM t_%d" % number for number in (17, 18)]

@@ -1,16 +1,16 @@
 //! Examples of executions, as they are in the log.
 
+pub(crate) mod by_duration;
+
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use crate::form::{Form, FormError, Reader, form};
+use crate::form::form;
 use crate::read::message::Step;
 use crate::read::time::Micros;
 
 /// The maximum length of an example.
 const EXAMPLE: usize = 16_384;
-/// The same for examples by duration, of which a template may have dozens.
-const SHORT_EXAMPLE: usize = 4_096;
 
 /// The position of an entry: the file's number and the offset in it, in bytes.
 pub type Place = (u32, u64);
@@ -60,17 +60,13 @@ impl Execution<'_> {
 
     /// Overwrite an example with this execution.
     pub(crate) fn replace(&self, example: &mut Example) {
-        self.write(example, EXAMPLE);
-    }
-
-    fn write(&self, example: &mut Example, longest: usize) {
         (example.micros, example.time, example.place) = (self.micros, self.time, self.place);
         for (to, from) in [
             (&mut example.text, self.text),
             (&mut example.parameters, self.parameters),
         ] {
             to.clear();
-            to.extend_from_slice(&from[..from.len().min(longest)]);
+            to.extend_from_slice(&from[..from.len().min(EXAMPLE)]);
         }
     }
 
@@ -104,52 +100,6 @@ impl Ranges {
 
     fn add(&mut self, range: u8) {
         self.0[usize::from(range / 64) % 3] |= 1 << (range % 64);
-    }
-}
-
-/// Examples by duration: the first execution of each range of durations, so that one is near any quantile. They do not
-/// depend on how the log is read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ByDuration {
-    ranges: Ranges,
-    /// Examples by their range, in ascending order.
-    examples: Vec<(u8, Example)>,
-}
-
-impl ByDuration {
-    /// Keep an execution as the example of its range.
-    pub(crate) fn see(&mut self, range: u8, execution: &Execution<'_>) {
-        let mut example = Example::default();
-        execution.write(&mut example, SHORT_EXAMPLE);
-        self.put(range, example);
-    }
-
-    /// The ranges that have an example.
-    pub(crate) fn ranges(&self) -> Ranges {
-        self.ranges
-    }
-
-    /// Keep an example unless an earlier one has the same range.
-    fn put(&mut self, range: u8, example: Example) {
-        self.ranges.add(range);
-        match self.examples.binary_search_by_key(&range, |one| one.0) {
-            Err(at) => self.examples.insert(at, (range, example)),
-            Ok(at) if example.place < self.examples[at].1.place => self.examples[at].1 = example,
-            Ok(_) => {}
-        }
-    }
-
-    pub(crate) fn merge(&mut self, other: Self) {
-        for (range, example) in other.examples {
-            self.put(range, example);
-        }
-    }
-
-    /// Return the example whose duration is nearest to one in microseconds.
-    #[must_use]
-    pub fn nearest(&self, micros: u64) -> Option<&Example> {
-        let all = self.examples.iter().map(|(_, example)| example);
-        all.min_by_key(|one| (one.micros.abs_diff(micros), one.place))
     }
 }
 
@@ -269,28 +219,6 @@ form!(Example {
     parameters
 });
 
-impl Form for ByDuration {
-    fn write(&self, out: &mut Vec<u8>) {
-        self.examples.len().write(out);
-        for (range, example) in &self.examples {
-            range.write(out);
-            example.write(out);
-        }
-    }
-
-    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
-        let mut all = Self::default();
-        for _ in 0..from.count()? {
-            let range = u8::read(from)?;
-            if range >= 192 {
-                return Err(FormError::Damaged);
-            }
-            all.put(range, Example::read(from)?);
-        }
-        Ok(all)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -343,19 +271,6 @@ mod tests {
         assert_eq!(without_parameters(json), &json[..]);
     }
 
-    fn execution(micros: u64, offset: u64) -> Execution<'static> {
-        Execution {
-            step: Step::Statement,
-            micros,
-            time: None,
-            origin: 0,
-            place: (0, offset),
-            text: b"SELECT 1",
-            parameters: b"",
-            query_id: 0,
-        }
-    }
-
     #[test]
     fn ranges_of_durations_are_narrow_and_ascend() {
         let durations =
@@ -372,35 +287,6 @@ mod tests {
             }
             assert!(found < 192);
         }
-    }
-
-    #[test]
-    fn an_example_is_near_any_duration_in_whatever_parts_it_was_gathered() {
-        let all: Vec<u64> = (0..2_000_u64)
-            .map(|number| number * 7_919 % 1_000 * 1_000)
-            .collect();
-        let mut whole = ByDuration::default();
-        let mut parts = [
-            ByDuration::default(),
-            ByDuration::default(),
-            ByDuration::default(),
-        ];
-        for ((micros, offset), number) in all.iter().zip(0..).zip(0..) {
-            let (range, one): (u8, Execution<'_>) =
-                (histogram::range(*micros), execution(*micros, offset));
-            whole.see(range, &one);
-            let part: usize = number / 100 % 3;
-            parts[part].see(range, &one);
-        }
-        for wanted in all {
-            let found = whole.nearest(wanted).expect("is one").micros;
-            assert!(found.abs_diff(wanted) * 4 <= wanted, "{found} for {wanted}");
-        }
-        let [mut one, two, three] = parts;
-        one.merge(three);
-        one.merge(two);
-        assert_eq!(one, whole);
-        assert_eq!(ByDuration::default().nearest(5), None);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::form::{Form, FormError, Reader, form};
-use crate::gather::example::{ByDuration, Example, Execution, Ranges, rows_of};
+use crate::gather::example::by_duration::ByDuration;
+use crate::gather::example::{Example, Execution, Ranges, rows_of};
 use crate::gather::histogram::Histogram;
 use crate::gather::series::{Scale, Series};
 use crate::gather::times::Times;

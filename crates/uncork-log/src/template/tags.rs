@@ -4,6 +4,12 @@
 //! in quotes: `route='%2Forders',traceparent='00-…'`. Marginalia's, the older format of Rails, has plain ones:
 //! `application:Shop,controller:orders,action:show`.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use crate::hash::Hash;
+
 /// The longest name that is kept, in bytes.
 const LONGEST: usize = 120;
 /// Tags that name a route, in the order of preference.
@@ -14,6 +20,8 @@ const PATHS: [&[u8]; 2] = [b"path", b"url"];
 const APPLICATIONS: [&[u8]; 4] = [b"application", b"app_name", b"app", b"service.name"];
 /// How the trace IDs of `uncork load` begin: `unck`.
 const OWN: &[u8] = b"756e636b";
+/// The length of a W3C `traceparent`.
+const PARENT: usize = 55;
 /// Digits of a trace ID that name a load of uncork and one of its requests.
 const GROUP: usize = 16;
 
@@ -30,17 +38,68 @@ pub(crate) struct Tags {
     pub(crate) trace: Vec<u8>,
 }
 
-impl Tags {
-    /// Read a statement's comments; `None` if they have no tags.
-    pub(crate) fn of(sql: &[u8]) -> Option<Self> {
-        [last_comment(sql), first_comment(sql)]
-            .into_iter()
-            .flatten()
-            .find_map(Self::read)
+/// Return the insides of the comments that can have tags: those at a statement's end and at its beginning.
+pub(crate) fn comments(sql: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let last = last_comment(sql).into_iter();
+    last.chain(first_comment(sql))
+}
+
+/// A comment divided around the trace that it names, which is another one in each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Traced<'a> {
+    before: &'a [u8],
+    /// The trace's ID; `None` if the comment names no trace, and `before` is all of it.
+    pub(crate) trace: Option<&'a [u8]>,
+    after: &'a [u8],
+}
+
+impl<'a> Traced<'a> {
+    pub(crate) fn of(comment: &'a [u8]) -> Self {
+        static MARK: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("traceparent='"));
+        let traced = MARK.find(comment).and_then(|at| {
+            let (before, rest) = comment.split_at(at + MARK.needle().len());
+            let (parent, after) = rest.split_at_checked(PARENT)?;
+            let trace = (after.first() == Some(&b'\'')).then(|| trace(parent))?;
+            Some(Self {
+                before,
+                trace: Some(trace?),
+                after,
+            })
+        });
+        traced.unwrap_or(Self {
+            before: comment,
+            trace: None,
+            after: b"",
+        })
     }
 
-    /// Read the inside of a comment.
-    fn read(comment: &[u8]) -> Option<Self> {
+    /// Hash what decides which sender the comment names: all but the trace, unless uncork began it.
+    pub(crate) fn hash(&self, origin: u32) -> u64 {
+        let mut hash = Hash::new();
+        hash.add(&origin.to_le_bytes(), 0);
+        hash.add(self.before, 1);
+        hash.add(self.trace.map_or(b"", group_of), 2);
+        hash.add(self.after, u64::from(self.trace.is_some()));
+        hash.get()
+    }
+
+    /// Whether all comments with this hash name the same sender, because the trace is the whole value of a tag.
+    pub(crate) fn is_typical(&self, comment: &[u8]) -> bool {
+        self.trace.is_none() || quoted(comment).is_some()
+    }
+}
+
+/// Return the digits that name a load of uncork and one of its requests; empty if another program began the trace.
+fn group_of(trace: &[u8]) -> &[u8] {
+    match trace.get(..GROUP) {
+        Some(group) if group.starts_with(OWN) => group,
+        _ => b"",
+    }
+}
+
+impl Tags {
+    /// Read the inside of a comment; `None` if it has no tags.
+    pub(crate) fn read(comment: &[u8]) -> Option<Self> {
         let (pairs, encoded) = match quoted(comment) {
             Some(pairs) => (pairs, true),
             None => (plain(comment)?, false),
@@ -72,7 +131,7 @@ impl Tags {
                 .unwrap_or_default(),
             application: value(&APPLICATIONS).unwrap_or_default(),
             trace: value(&[b"traceparent"])
-                .and_then(|parent| trace(&parent))
+                .and_then(|parent| trace(&parent).map(<[u8]>::to_vec))
                 .unwrap_or_default(),
         };
         (found != Self::default()).then_some(found)
@@ -80,10 +139,7 @@ impl Tags {
 
     /// The digits that name a load of uncork and one of its requests; empty if another program began the trace.
     pub(crate) fn group(&self) -> &[u8] {
-        match self.trace.get(..GROUP) {
-            Some(group) if group.starts_with(OWN) => group,
-            _ => b"",
-        }
+        group_of(&self.trace)
     }
 }
 
@@ -94,7 +150,8 @@ fn last_comment(sql: &[u8]) -> Option<&[u8]> {
         sql = rest.trim_ascii_end();
     }
     let sql = sql.strip_suffix(b"*/")?;
-    let begin = memchr::memmem::rfind(sql, b"/*")?;
+    // Building a searcher for two bytes would take longer than this.
+    let begin = memchr::memrchr_iter(b'/', sql).find(|at| sql.get(at + 1) == Some(&b'*'))?;
     Some(&sql[begin + 2..])
 }
 
@@ -201,7 +258,7 @@ fn without_values(path: &[u8]) -> Vec<u8> {
 }
 
 /// Return the trace's ID of a W3C `traceparent`; `None` if it is not valid.
-fn trace(parent: &[u8]) -> Option<Vec<u8>> {
+fn trace(parent: &[u8]) -> Option<&[u8]> {
     let mut parts = parent.split(|byte| *byte == b'-');
     let [version, trace, span] = [parts.next()?, parts.next()?, parts.next()?];
     let is_hex = |text: &[u8], length| {
@@ -213,17 +270,22 @@ fn trace(parent: &[u8]) -> Option<Vec<u8>> {
         && is_hex(trace, 32)
         && is_hex(span, 16)
         && trace.iter().any(|digit| *digit != b'0');
-    is_valid.then(|| trace.to_vec())
+    is_valid.then_some(trace)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PARENT: &str = "traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01'";
+    const TRACEPARENT: &str =
+        "traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01'";
+
+    fn tags_of(sql: &[u8]) -> Option<Tags> {
+        comments(sql).find_map(Tags::read)
+    }
 
     fn route(sql: &str) -> Option<(String, bool)> {
-        let found = Tags::of(sql.as_bytes())?;
+        let found = tags_of(sql.as_bytes())?;
         let text = String::from_utf8(found.route).expect("is text");
         Some((text, found.is_path))
     }
@@ -274,8 +336,31 @@ mod tests {
             "/*/",
             "",
         ] {
-            assert_eq!(Tags::of(sql.as_bytes()), None, "{sql}");
+            assert_eq!(tags_of(sql.as_bytes()), None, "{sql}");
         }
+    }
+
+    #[test]
+    fn comments_that_differ_in_their_trace_have_one_hash() {
+        let hash = |comment: &str| Traced::of(comment.as_bytes()).hash(7);
+        let parent = "traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01'";
+        let comment = format!("route='a',{parent},x='1'");
+        let other = comment.replace("5bd66ef5", "4ad66ef4");
+        assert_eq!(hash(&comment), hash(&other));
+        let own = |load: &str| comment.replace("5bd66ef5095369c7", &format!("756e636b{load}"));
+        assert_eq!(hash(&own("095369c7")), hash(&own("095369c7")));
+        for different in [
+            other.replace("'a'", "'b'"),
+            other.replace("'1'", "'2'"),
+            other.replace("00-4a", "00-4A"),
+            own("095369c7"),
+            own("195369c7"),
+        ] {
+            assert_ne!(hash(&comment), hash(&different), "{different}");
+        }
+        assert!(Traced::of(comment.as_bytes()).is_typical(comment.as_bytes()));
+        let plain = format!("action:{parent}");
+        assert!(!Traced::of(plain.as_bytes()).is_typical(plain.as_bytes()));
     }
 
     #[test]
@@ -302,11 +387,11 @@ mod tests {
 
     #[test]
     fn traces_of_uncork_name_a_load_and_its_request() {
-        let tags = |sql: &str| Tags::of(sql.as_bytes()).expect("has tags");
-        let other = tags(&format!("SELECT 1 /*{PARENT}*/"));
+        let tags = |sql: &str| tags_of(sql.as_bytes()).expect("has tags");
+        let other = tags(&format!("SELECT 1 /*{TRACEPARENT}*/"));
         assert_eq!(other.trace, b"5bd66ef5095369c7b0d1f8f4bd33716a");
         assert_eq!(other.group(), b"");
-        let own = PARENT.replace("5bd66ef5", "756e636b");
+        let own = TRACEPARENT.replace("5bd66ef5", "756e636b");
         assert_eq!(
             tags(&format!("SELECT 1 /*{own}*/")).group(),
             b"756e636b095369c7"

@@ -16,6 +16,8 @@ _MOST = 100
 
 def blocking_of(table: pa.Table, texts: Sequence[str]) -> tuple[Blocking, ...]:
     """Return who waited for whom, the longest waits first; `texts` maps template numbers to texts. Pure."""
+    if not table.num_rows:
+        return ()
     keys = ("server", "waiting_template", "waiting_application", "holding_template", "holding_application")
     grouped = table.group_by(keys).aggregate([("waits", "sum"), ("sum_us", "sum"), ("max_us", "max")])
     rows = sorted(grouped.to_pylist(), key=lambda row: (-row["sum_us_sum"], -row["waits_sum"], str(row)))

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,7 @@ from uncork.analysis.log.activity import (
     vacuum_work_of,
 )
 from uncork.analysis.log.blocking import blocking_of
+from uncork.analysis.log.contributions import COUNTED, contributions, kinds_of, of_template
 from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.missing import missing_of_log
@@ -32,8 +33,6 @@ from uncork.analysis.log.routes import routes_of
 from uncork.analysis.log.servers import added_up, errors_of, series_by_server, servers_of, several
 from uncork.analysis.log.statement_kind import kind_of
 from uncork.model.results.log import (
-    OTHERS,
-    Contribution,
     Example,
     FileFacts,
     Incident,
@@ -64,8 +63,8 @@ MOST_TEMPLATES = 2_000
 MOST_SERIES = 100
 """Templates whose executions over time are kept."""
 _MOST_NAMES = 100
-"""Applications, users and other names that a report shows, also of a single template."""
-_MOST_NAMES_OF_ONE = 10
+"""Kinds of transactions that a report shows."""
+_NAMES: Final = ("application", "user", "database", "host")
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
@@ -73,7 +72,8 @@ Tables = Mapping[str, pa.Table]
 
 def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> LogResult:
     """Build the result of logs from the facts and tables of reading them. Pure."""
-    columns = tables["log_templates"].to_pydict()
+    templates = tables["log_templates"]
+    columns = templates.select(["template", "text", *COUNTED]).to_pydict()
     total = sum(columns["sum_us"])
     files = [_file(one) for one in facts["files"]]
     servers: tuple[LogServer, ...] = ()
@@ -83,10 +83,12 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         server_series = series_by_server(tables["log_series"])
         tables = added_up(tables)
     order = _order(columns)
+    shown = templates.take(pa.array(order, pa.int64()))
     points = _points(tables["log_series"], [columns["template"][at] for at in order[:MOST_SERIES]])
     begin, timelines = _timelines(tables["log_series"], facts["template_bucket_s"])
     executed = LogTimes(sum(columns["executions"]), total * 1000, max(columns["max_us"], default=0) * 1000)
     origins = tables["log_origins"]
+    names = origins.select([*_NAMES, *COUNTED]).to_pydict()
     errors = errors_of(tables["log_errors"], by_server=several(facts))
     quantiles = facts.get("quantiles_us") or (None, None, None)
     found = LogResult(
@@ -111,19 +113,17 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         parse=_times(facts["steps"]["parse"]),
         bind=_times(facts["steps"]["bind"]),
         untold=_times(facts["steps"]["untold"]),
-        histogram=tuple(sum(columns[name]) for name in HISTOGRAM_COLUMNS),
+        histogram=tuple(sum(templates[name].to_pylist()) for name in HISTOGRAM_COLUMNS),
         series=points[None],
         application_series=_application_series(tables["log_series"]),
-        templates=tuple(
-            _templates(tables, columns, order, points, timelines, files, total, by_server=bool(servers))
-        ),
+        templates=tuple(_templates(tables, shown, points, timelines, files, total, by_server=bool(servers))),
         templates_more=max(0, len(columns["template"]) - MOST_TEMPLATES),
         rare=facts["rare"],
-        applications=_contributions(_summed(origins, "application"), "application", total),
-        users=_contributions(_summed(origins, "user"), "user", total),
-        databases=_contributions(_summed(origins, "database"), "database", total),
-        hosts=_contributions(_summed(origins, "host"), "host", total),
-        kinds=_kinds(columns, total),
+        applications=contributions(names["application"], names, total),
+        users=contributions(names["user"], names, total),
+        databases=contributions(names["database"], names, total),
+        hosts=contributions(names["host"], names, total),
+        kinds=kinds_of(columns, total),
         transactions=tuple(_transactions(tables["log_transactions"])),
         errors=tuple(one for one in errors if one.severity in _BAD),
         notices=tuple(one for one in errors if one.severity not in _BAD),
@@ -212,8 +212,7 @@ def _order(columns: Mapping[str, list[Any]]) -> list[int]:
 
 def _templates(
     tables: Tables,
-    columns: Mapping[str, list[Any]],
-    order: Sequence[int],
+    shown: pa.Table,
     points: Mapping[int | None, tuple[Point, ...]],
     timelines: Mapping[int, tuple[int, ...]],
     files: Sequence[FileFacts],
@@ -221,15 +220,14 @@ def _templates(
     *,
     by_server: bool,
 ) -> Iterable[TemplateFacts]:
-    numbers = [columns["template"][at] for at in order]
+    numbers = shown["template"].to_pylist()
     origins = _grouped(tables["log_origins"], numbers)
     examples = _grouped(tables["log_examples"], numbers)
     failed = _grouped(tables["log_failed_statements"], numbers)
     query_ids = query_ids_of(tables["log_query_ids"])
     again = tables.get("log_repeated_updates")
     repeated = {row.pop("template"): Updates(**row) for row in ([] if again is None else again.to_pylist())}
-    for at in order:
-        row = {name: values[at] for name, values in columns.items()}
+    for row in shown.to_pylist():
         number = row["template"]
         executions = row["executions"]
         yield TemplateFacts(
@@ -255,16 +253,16 @@ def _templates(
             lists=_lists(row),
             rows=row["rows_sum"] / row["rows_plans"] if row["rows_plans"] else None,
             repetition=_repetition(row),
-            applications=_of_one(origins[number], "application", row["sum_us"]),
-            users=_of_one(origins[number], "user", row["sum_us"]),
-            databases=_of_one(origins[number], "database", row["sum_us"]),
-            hosts=_of_one(origins[number], "host", row["sum_us"]),
+            applications=of_template(origins[number], "application", row["sum_us"]),
+            users=of_template(origins[number], "user", row["sum_us"]),
+            databases=of_template(origins[number], "database", row["sum_us"]),
+            hosts=of_template(origins[number], "host", row["sum_us"]),
             examples=tuple(_example(one, files) for one in examples[number]),
             series=points[number],
             timeline=timelines.get(number, ()),
             query_ids=query_ids[number],
             repeated=repeated.get(number),
-            servers=_of_one(origins[number], "server", row["sum_us"]) if by_server else (),
+            servers=of_template(origins[number], "server", row["sum_us"]) if by_server else (),
         )
 
 
@@ -275,13 +273,6 @@ def _grouped(table: pa.Table, numbers: Sequence[int]) -> Mapping[int, list[Row]]
     for row in table.filter(pc.is_in(templates, pa.array(numbers, templates.type))).to_pylist():
         found[row["template"]].append(row)
     return found
-
-
-def _summed(table: pa.Table, name: str) -> list[Row]:
-    """Add up executions by a name."""
-    sums = table.group_by(name).aggregate([("executions", "sum"), ("sum_us", "sum"), ("max_us", "max")])
-    rows: list[Row] = sums.rename_columns([name, "executions", "sum_us", "max_us"]).to_pylist()
-    return rows
 
 
 def _ns(micros: int | None) -> int | None:
@@ -316,55 +307,6 @@ def _example(row: Row, files: Sequence[FileFacts]) -> Example:
         text=row["text"],
         parameters=row["parameters"],
     )
-
-
-def _of_one(rows: Iterable[Row], name: str, total: int) -> tuple[Contribution, ...]:
-    return _contributions(rows, name, total, _MOST_NAMES_OF_ONE)
-
-
-def _contributions(
-    rows: Iterable[Row], name: str, total: int, most: int = _MOST_NAMES
-) -> tuple[Contribution, ...]:
-    """Add up rows by a name, in descending order of time; empty if there are no names.
-
-    Names beyond the first `most` are added up.
-    """
-    rows = tuple(rows)
-    if len(rows) == 1 and rows[0][name] not in ("", OTHERS):
-        (row,) = rows
-        share = row["sum_us"] / total if total else 0.0
-        return (
-            Contribution(row[name], row["executions"], row["sum_us"] * 1000, row["max_us"] * 1000, share),
-        )
-    sums: dict[str, list[int]] = {}
-    for row in rows:
-        of = sums.setdefault(row[name], [0, 0, 0])
-        of[0] += row["executions"]
-        of[1] += row["sum_us"]
-        of[2] = max(of[2], row["max_us"])
-    if not any(sums):
-        return ()
-    others = sums.pop(OTHERS, None)
-    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
-    left = [*(of for _, of in ranked[most:]), *([others] if others else [])]
-    if left:
-        counts, times, longest = zip(*left, strict=True)
-        ranked[most:] = [(OTHERS, [sum(counts), sum(times), max(longest)])]
-    return tuple(
-        Contribution(key, count, micros * 1000, most * 1000, micros / total if total else 0.0)
-        for key, (count, micros, most) in ranked
-    )
-
-
-def _kinds(columns: Mapping[str, list[Any]], total: int) -> tuple[Contribution, ...]:
-    """Add up executions by the kind of statement."""
-    table = pa.table(
-        {
-            "kind": pa.array(list(map(kind_of, columns["text"])), pa.string()),
-            **{name: columns[name] for name in ("executions", "sum_us", "max_us")},
-        }
-    )
-    return _contributions(_summed(table.filter(pc.greater(table["executions"], 0)), "kind"), "kind", total)
 
 
 def _transactions(table: pa.Table) -> Iterable[TransactionFacts]:

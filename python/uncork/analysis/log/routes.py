@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ __all__ = ["routes_of"]
 _MOST: Final = 200
 """The most routes that a report shows; the table of the run holds all of them."""
 _MOST_STATEMENTS: Final = 20
+_COUNTS: Final = ("executions", "sum_us", "max_us", "rows_plans", "rows_sum")
 
 Row = Mapping[str, Any]
 Key = tuple[RouteKind, str, str]
@@ -29,12 +30,12 @@ class _Sum:
     rows_plans: int = 0
     rows: int = 0
 
-    def add(self, row: Row) -> None:
-        self.executions += row["executions"]
-        self.micros += row["sum_us"]
-        self.longest = max(self.longest, row["max_us"])
-        self.rows_plans += row.get("rows_plans", 0)
-        self.rows += row.get("rows_sum", 0)
+    def add(self, executions: int, micros: int, longest: int, rows_plans: int = 0, rows: int = 0) -> None:
+        self.executions += executions
+        self.micros += micros
+        self.longest = max(self.longest, longest)
+        self.rows_plans += rows_plans
+        self.rows += rows
 
     @property
     def rows_each(self) -> float | None:
@@ -47,9 +48,9 @@ class _Route:
     statements: dict[int, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
     requests: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
-    def add(self, row: Row) -> None:
-        self.whole.add(row)
-        self.statements[row["template"]].add(row)
+    def add(self, template: int, *counts: int) -> None:
+        self.whole.add(*counts)
+        self.statements[template].add(*counts)
 
 
 def routes_of(
@@ -65,7 +66,7 @@ def routes_of(
     tagged: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in routes.to_pylist():
         route = found[_key(row)]
-        route.add(row)
+        route.add(row["template"], *(row[name] for name in _COUNTS))
         if row["requests"] is not None:
             # The same number is in each row of a sender.
             sender = tuple(row[name] for name in ("server", "application", "tagged_application", "trace"))
@@ -73,8 +74,8 @@ def routes_of(
         of = tagged[row["template"], row["application"]]
         of[0] += row["executions"]
         of[1] += row["sum_us"]
-    for row in _without_comments(origins.to_pylist(), tagged):
-        found["session", row["application"], row["application"]].add(row)
+    for (template, application), counts in _without_comments(origins, tagged):
+        found["session", application, application].add(template, *counts)
     if not tagged and set(found) <= {("session", "", "")}:
         return ()
     facts = [_facts(key, route, texts, total) for key, route in found.items() if route.whole.executions]
@@ -88,22 +89,26 @@ def _key(row: Row) -> Key:
     return ("application" if row["tagged_application"] else "session"), application, application
 
 
-def _without_comments(rows: Iterable[Row], tagged: Mapping[tuple[int, str], Sequence[int]]) -> Iterable[Row]:
-    """Yield the executions of each template and application that have no comment."""
-    sums: dict[tuple[int, str], _Sum] = defaultdict(_Sum)
-    for row in rows:
-        sums[row["template"], row["application"]].add(row)
-    for (template, application), of in sums.items():
-        executions, micros = tagged.get((template, application), (0, 0))
-        if of.executions > executions:
-            yield {
-                "template": template,
-                "application": application,
-                "executions": of.executions - executions,
-                "sum_us": max(0, of.micros - micros),
-                # The longest may be one with a comment.
-                "max_us": min(of.longest, max(0, of.micros - micros)),
-            }
+def _without_comments(
+    origins: pa.Table, tagged: Mapping[tuple[int, str], Sequence[int]]
+) -> Iterator[tuple[tuple[int, str], tuple[int, int, int]]]:
+    """Yield the executions of each template and application that have no comment, and their times."""
+    sums: dict[tuple[int, str], tuple[int, int, int]] = {}
+    names = ("template", "application", "executions", "sum_us", "max_us")
+    columns = (origins[name].to_pylist() for name in names)
+    for template, application, *counts in zip(*columns, strict=True):
+        executions, micros, longest = sums.get((template, application), (0, 0, 0))
+        sums[template, application] = (
+            executions + counts[0],
+            micros + counts[1],
+            max(longest, counts[2]),
+        )
+    for key, (all_executions, all_micros, longest) in sums.items():
+        executions, micros = tagged.get(key, (0, 0))
+        if all_executions > executions:
+            left = max(0, all_micros - micros)
+            # The longest may be one with a comment.
+            yield key, (all_executions - executions, left, min(longest, left))
 
 
 def _facts(key: Key, route: _Route, texts: Sequence[str], total: int) -> RouteFacts:

@@ -11,6 +11,7 @@ _TOKEN = re.compile(r'"(?:[^"]|"")*"|[^\W\d][\w$]*|[()]')
 _DEPTH = {"(": 1, ")": -1}
 _MAIN = {"select", "insert", "update", "delete", "merge", "values", "table"}
 """The first words of statements that may follow WITH."""
+_LONGER = {"with", "copy"}
 _PLACEHOLDERS = {"(rare statements)", "(empty statement)"}
 """Names that stand for statements without a template of their own."""
 
@@ -24,6 +25,10 @@ def kind_of(text: str) -> str:
     if text in _PLACEHOLDERS or not bare[:1].isalpha():
         return "other"
     words = _outer_words(bare)
+    # Most kinds are known by the first word, which is there: a letter begins it.
+    word = bare.partition(" ")[0]
+    if word.isalpha() and word not in _LONGER:
+        return word.upper()
     word = next(words)
     if word == "with":
         word = next((one for one in words if one in _MAIN), word)

@@ -9,36 +9,29 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from uncork.analysis.log.comparison import compare_logs
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.pages import Form, check_page, chosen_form, report, write_forms, write_pages
-from uncork.cli.profile.following import Following
+from uncork.cli.pages import check_page, chosen_form, report
+from uncork.cli.profile.hidden import load_arrow_alone
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.profile.logs import LogRequest
-from uncork.report.log.comparison import (
-    answer_log_comparison,
-    build_log_comparison_document,
-    render_comparison_terminal,
-)
-from uncork.report.log.terminal import render_log_terminal
-from uncork.report.write.html import html_page
-from uncork.report.write.json_document import json_text
-from uncork.report.write.markdown import markdown_text
 from uncork.requests.profile_options import LogOptions
-from uncork.store.event_files import EventFiles
-from uncork.workbench.documents.kinds import kind_named
-from uncork.workbench.event_words import reading_line
 from uncork.workbench.profile.log_files import bytes_of, local_paths, log_filter, log_request, log_servers
 from uncork.workbench.profile.log_portions import reader_of
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
+from uncork.workbench.reading_words import reading_line
 
-__all__ = ["compare_log_runs", "profile_logs", "read_log_run", "reading_progress"]
+if TYPE_CHECKING:
+    from uncork.cli.profile.following import Following
+    from uncork.store.event_files import EventFiles
+
+__all__ = ["profile_logs", "read_log_run", "reading_progress"]
 
 _EVERY_S = 1.0
 """Seconds between progress lines where standard error is no terminal."""
@@ -46,6 +39,7 @@ _EVERY_S = 1.0
 
 def profile_logs(options: LogOptions) -> None:
     """Profile logs, compare them with earlier ones if asked, and show the result."""
+    load_arrow_alone()
     check_page(options.html)
     form = chosen_form(as_json=options.as_json, markdown=options.markdown)
     compares = bool(options.against) or not (options.against_begin is options.against_end is None)
@@ -55,6 +49,8 @@ def profile_logs(options: LogOptions) -> None:
         raise UsageError("--for requires --follow")
     following = None
     if options.follow:
+        from uncork.cli.profile.following import Following  # noqa: PLC0415 -- only with --follow
+
         length = None if options.lasting is None else options.lasting / 1e9
         files = local_paths(options.files, "--follow")
         servers = log_servers(options)
@@ -62,8 +58,7 @@ def profile_logs(options: LogOptions) -> None:
     shared = replace(
         _requested(options, follow=options.follow), anonymous=options.anonymize, filter=log_filter(options)
     )
-    events = None if options.events is None else EventFiles(options.events)
-    request = replace(shared, events=events)
+    request = replace(shared, events=_event_files(options.events))
     before = None
     if compares:
         period = (options.against_begin, options.against_end)
@@ -80,8 +75,13 @@ def profile_logs(options: LogOptions) -> None:
         before = _read(earlier, options, earlier=True)
     run = _read(request, options, following)
     if before is not None:
+        from uncork.cli.profile.log_comparison import compare_log_runs  # noqa: PLC0415 -- only with --against
+
         compare_log_runs(before, run, form, options.html, options.top)
     else:
+        from uncork.report.log.terminal import render_log_terminal  # noqa: PLC0415 -- logs are read while it loads
+        from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415 -- also
+
         terminal = partial(render_log_terminal, top=options.top, full=options.full, rejected=options.rejected)
         report(kind_named("log"), run.folder, run.result, form, options.html, terminal=terminal)
     read = [one for one in (before, run) if one is not None]
@@ -90,6 +90,14 @@ def profile_logs(options: LogOptions) -> None:
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if any(file.trouble for one in read for file in one.result.files):
         raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+def _event_files(folder: Path | None) -> EventFiles | None:
+    if folder is None:
+        return None
+    from uncork.store.event_files import EventFiles  # noqa: PLC0415 -- loads Arrow
+
+    return EventFiles(folder)
 
 
 def _read(
@@ -137,28 +145,6 @@ def _requested(options: LogOptions, *, follow: bool = False) -> LogRequest:
         many = len(request.paths) + request.outside
         console.note(f"{request.outside} of {many} objects are outside the time range, and are not read")
     return request
-
-
-def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:
-    """Show what changed between two logs, and write it beside the later one."""
-    comparison = answer_log_comparison(compare_logs(before.result, after.result))
-    document = build_log_comparison_document(comparison)
-    text, data = markdown_text(document), json_text(comparison)
-    if form == "terminal":
-        render_comparison_terminal(comparison, console.output, top=top)
-    else:
-        typer.echo(data if form == "json" else text, nl=False)
-    for run in (before, after):
-        write_forms(kind_named("log"), run.folder, run.result)
-    write_pages(
-        after.folder,
-        html,
-        html=html_page(document),
-        markdown=text,
-        json=data,
-        names=("comparison", "comparison"),
-        tell=form == "terminal",
-    )
 
 
 def _progress(size: int | None) -> Callable[[int, int], None]:

@@ -14,7 +14,6 @@ from typing import Final
 from uncork.errors import UsageError
 from uncork.profile.logs import LogFilter, LogRequest, log_name
 from uncork.profile.objects.address import LogObject, parse_object_address
-from uncork.profile.objects.finding import find_objects
 from uncork.profile.objects.layouts import can_be_within
 from uncork.requests.profile_options import LogOptions
 from uncork.workbench.profile.log_servers import LogServers
@@ -90,6 +89,8 @@ def log_request(
     skipped: list[str] = []
     for text in files:
         if "://" in text:
+            from uncork.profile.objects.finding import find_objects  # noqa: PLC0415 -- few logs are objects
+
             listed = find_objects(text, could_be_log)
             found += listed.objects
             skipped += listed.skipped

@@ -14,7 +14,6 @@ from uncork.profile.objects.address import LogObject
 from uncork.profile.portions.joining import CarryOut, read_in_tasks
 from uncork.profile.portions.local import in_processes
 from uncork.requests.profile_options import LogOptions
-from uncork.store.evidence import read_evidence
 from uncork.store.layout import find_run
 from uncork.workbench.profile.logs import STORED
 
@@ -75,6 +74,8 @@ def _stored(
     Raises:
         UsageError: if it has stored nothing, counts other entries, or has read one of the logs already.
     """
+    from uncork.store.evidence import read_evidence  # noqa: PLC0415 -- logs are read while it loads
+
     path = folder / STORED
     if not path.is_file():
         raise UsageError(

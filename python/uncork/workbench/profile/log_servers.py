@@ -12,7 +12,6 @@ from typing import Final
 
 from uncork.errors import UsageError
 from uncork.profile.objects.address import parse_object_address
-from uncork.profile.objects.finding import glob_pattern
 from uncork.profile.objects.layouts import undated
 
 __all__ = ["LogServers"]
@@ -108,6 +107,8 @@ def _matching(pattern: str, logs: Sequence[str]) -> list[str]:
     whole = _whole(pattern)
     names = {log: _whole(log) for log in logs if log != _STDIN}
     if re.search(r"[*?[]", whole):
+        from uncork.profile.objects.finding import glob_pattern  # noqa: PLC0415 -- loads what objects need
+
         regex = re.compile(rf"(?s:{glob_pattern(whole).pattern})(?:/.*)?", re.DOTALL)
         return [log for log, name in names.items() if regex.fullmatch(name)]
     folder = whole.rstrip("/") + "/"

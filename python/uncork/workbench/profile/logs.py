@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from uncork.analysis.log.result import log_run_facts
+from uncork.engines.checkout import current_branch, current_commit
 from uncork.errors import SetupError
 from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.workbench.clock import now_text
@@ -67,9 +68,11 @@ def profile_logs(
     """
     begun, started_at = time.monotonic_ns(), now_text()
     with _events(None if request.events is None else request.events.folder):
-        with loading(*_LATER):
+        with loading(*_LATER), ThreadPoolExecutor(1) as asking:
+            # git takes as long as reading fifty megabytes.
+            commit, branch = asking.submit(current_commit), asking.submit(current_branch)
             reading = read(request)
-        from uncork.analysis.log.result import log_result  # noqa: PLC0415
+        from uncork.analysis.log.result import log_result, log_run_facts  # noqa: PLC0415
         from uncork.report.log.answer import answer_log  # noqa: PLC0415
         from uncork.workbench.profile.log_updates import repeated_updates  # noqa: PLC0415 -- see _LATER
         from uncork.workbench.run_record import draft, start_run  # noqa: PLC0415 -- see _LATER
@@ -88,6 +91,8 @@ def profile_logs(
         server="",
         options={"command": command},
         started_at=started_at,
+        commit=commit.result,
+        branch=branch.result,
     )
     run = start_run(root, manifest, announce=False, undone="nothing was stored")
     result = store_evidence(
