@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -131,3 +132,12 @@ def test_a_log_without_the_transaction_or_with_unknown_statements_is_refused():
         of_log(logged("BEGIN", "SELECT", "COMMIT"), anchor=3)
     with pytest.raises(NoOrder, match="the watch did not see"):
         of_log(logged("BEGIN", "SELECT", "NOTIFY", "COMMIT"))
+
+
+def test_a_statement_that_is_also_sent_alone_needs_the_log():
+    with pytest.raises(NoOrder, match=r"in other transactions, too.*--logs"):
+        order(paused(), {1: 900}, begins=40)
+    alone = [logged("SELECT", begin_us=n) for n in range(9)]
+    alone = [replace(one, end_us=one.begin_us + 50) for one in alone]
+    found = of_log(*alone, logged("BEGIN", "SELECT", "UPDATE", "COMMIT"))
+    assert [one.template for one in found.statements] == [1, 2]

@@ -104,8 +104,14 @@ def sampled_order(
     if not count or anchor not in seen:
         raise NoOrder("The samples do not show its transactions.")
     own = seen[anchor]
-    if _is_alone(own, sum(many for one, many in calls.items() if _BEGIN.match(texts.get(one, ""))), count):
+    begins = sum(many for one, many in calls.items() if _BEGIN.match(texts.get(one, "")))
+    if _is_alone(own, begins, count):
         return _alone(rows, samples, seconds, anchor, count)
+    if begins and count > _SIMILAR[1] * begins:
+        raise NoOrder(
+            f'"{short_template(texts[anchor])}" is executed in other transactions, too, which samples do not '
+            f"tell apart: {LOG_SETTINGS}."
+        )
     members = {
         one: found
         for one, found in seen.items()
@@ -138,7 +144,7 @@ def sampled_order(
 def logged_order(
     found: LoggedSessions, template_of: Callable[[str], int | None], anchor: int
 ) -> StatementOrder:
-    """Return the most frequent transactions of a log that execute statement `anchor`.
+    """Return those transactions of a log that take most time, of all that execute statement `anchor`.
 
     `template_of` returns the template of a statement's text in the watch; None if the watch does not have it.
 
@@ -152,7 +158,7 @@ def logged_order(
             by_shape[shape].append(one)
     if not by_shape:
         raise NoOrder("The log has no whole transaction with its statement.")
-    shape, chosen = max(by_shape.items(), key=lambda item: len(item[1]))
+    shape, chosen = max(by_shape.items(), key=lambda item: sum(one.end_us - one.begin_us for one in item[1]))
     if any(one is None for one in shape):
         raise NoOrder("The log has statements in its transactions that the watch did not see.")
     begin, end = min(one.begin_us for one in chosen), max(one.end_us for one in chosen)
@@ -302,6 +308,10 @@ def _basis(statements: int, samples: int, left_out: int) -> list[str]:
     found = [
         f"The order of the {many} comes from {taken} of sessions, and the pauses are means of the watch."
     ]
+    if statements > 2:
+        found.append(
+            "Each is surely before or after the finding's statement; the rest of the order is only likely."
+        )
     if left_out:
         others = count_words(left_out, "other statement")
         verb = "is" if left_out == 1 else "are"
