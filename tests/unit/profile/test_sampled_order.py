@@ -38,8 +38,8 @@ def paused(*, after=1, begun_us=300, length_us=100_000, held=None, count=80):
     return [row(after, begun_us, chance.randrange(length_us), idle=True, held=held) for _ in range(count)]
 
 
-def order(rows, calls, anchor=1, begins=300):
-    return sampled_order(rows, SAMPLES, SECONDS, anchor, {8: begins, 9: begins, **calls}, TEXTS)
+def order(rows, calls, anchor=1):
+    return sampled_order(rows, SAMPLES, SECONDS, anchor, calls, TEXTS)
 
 
 def test_a_statement_that_begins_after_the_pause_comes_after_it():
@@ -62,23 +62,25 @@ def test_changes_that_no_sample_shows_come_after_a_pause_in_which_nothing_was_ch
 
 def test_what_a_row_lock_makes_wait_comes_first():
     waits = [row(2, 80, since) for since in range(100, 9000, 100)]
-    later = [row(3, begun, 30) for begun in (4000, 5000, 9000)]
+    later = [*(row(3, begun, 30) for begun in (4000, 5000, 9000)), row(9, 9500, 400)]
     found = order([*waits, *later], {1: 0, 2: 300, 3: 300}, anchor=2)
     assert [one.template for one in found.statements] == [2, 3]
-    early = [row(3, 60, 10), row(3, 61, 12), row(3, 62, 13)]
+    early = [row(3, 60, 10), row(3, 61, 12), row(3, 62, 13), row(9, 9500, 400)]
     assert [one.template for one in order([*waits, *early], {1: 0, 2: 300, 3: 300}, 2).statements] == [3, 2]
 
 
 def test_an_order_that_few_samples_leave_open_asks_for_the_log():
     waits = [row(2, 80, since) for since in range(100, 9000, 100)]
     with pytest.raises(NoOrder, match=r"before or after.*log_min_duration_statement = 0.*--logs"):
-        order([*waits, row(3, 60, 10), row(3, 100, 30)], {1: 0, 2: 300, 3: 300}, anchor=2)
+        order([*waits, row(3, 60, 10), row(3, 100, 30), row(9, 9500, 400)], {1: 0, 2: 300, 3: 300}, anchor=2)
 
 
 def test_a_statement_that_begins_with_its_transaction_is_one_of_its_own():
-    found = order([row(2, 3, since) for since in range(50)], {1: 0, 2: 500}, anchor=2, begins=7)
+    found = order([row(2, 3, since) for since in range(50)], {1: 0, 2: 500}, anchor=2)
     assert [one.template for one in found.statements] == [2]
     assert not found.block and found.sessions == pytest.approx(50 / 200)
+    planned = [row(2, 320, since) for since in range(50)]  # parsed and planned before it is executed
+    assert not order(planned, {1: 0, 2: 500}, anchor=2).block
 
 
 def test_statements_with_other_numbers_of_calls_are_left_out():
@@ -136,7 +138,7 @@ def test_a_log_without_the_transaction_or_with_unknown_statements_is_refused():
 
 def test_a_statement_that_is_also_sent_alone_needs_the_log():
     with pytest.raises(NoOrder, match=r"in other transactions, too.*--logs"):
-        order(paused(), {1: 900}, begins=40)
+        order([*paused(), row(1, 250, 30), *(row(1, 4, since) for since in range(9))], {1: 900})
     alone = [logged("SELECT", begin_us=n) for n in range(9)]
     alone = [replace(one, end_us=one.begin_us + 50) for one in alone]
     found = of_log(*alone, logged("BEGIN", "SELECT", "UPDATE", "COMMIT"))

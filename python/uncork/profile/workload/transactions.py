@@ -38,9 +38,12 @@ _CHANGES: Final = re.compile(
 _ALONE_US: Final = 25
 """A statement that begins within this time of its transaction is a transaction of its own: a client needs
 longer to receive the answer of BEGIN and to send a statement."""
-_SIMILAR: Final = (0.9, 1.1)
-"""Executions of a statement for each transaction, if it is executed once in each. The watch begins and ends
-in the middle of some."""
+_SIMILAR: Final = 0.1
+_CUT: Final = 2
+"""A statement is executed once in each transaction if both numbers differ by at most this fraction and this
+many: the watch begins and ends in the middle of some."""
+_MIXED: Final = 0.2
+"""Ratio of samples from which on a statement is also sent without BEGIN."""
 _SURE: Final = 0.75
 """Fraction of the samples of a statement that must begin on the same side of another one."""
 _SAMPLES: Final = 3
@@ -104,10 +107,9 @@ def sampled_order(
     if not count or anchor not in seen:
         raise NoOrder("The samples do not show its transactions.")
     own = seen[anchor]
-    begins = sum(many for one, many in calls.items() if _BEGIN.match(texts.get(one, "")))
-    if _is_alone(own, begins, count):
+    if _is_alone(own, rows, texts):
         return _alone(rows, samples, seconds, anchor, count)
-    if begins and count > _SIMILAR[1] * begins:
+    if own.alone > _MIXED * len(own.begun) + _CUT:
         raise NoOrder(
             f'"{short_template(texts[anchor])}" is executed in other transactions, too, which samples do not '
             f"tell apart: {LOG_SETTINGS}."
@@ -171,6 +173,7 @@ def logged_order(
     after = pauses[1:] if block else [0.0]
     part = len(chosen) / sum(map(len, by_shape.values()))
     many, taken = count_words(len(shape), "statement"), count_words(len(chosen), "transaction")
+    order = "That it has one statement" if len(shape) == 1 else f"The order of the {many}"
     return StatementOrder(
         statements=tuple(
             OrderedStatement(one, pause) for one, pause in zip(shape, after, strict=True) if one is not None
@@ -182,7 +185,7 @@ def logged_order(
         block=block,
         first_ns=pauses[0] if block else 0.0,
         basis=(
-            f"The order of the {many} and the mean pauses come from {taken} of the log, {share_text(part)} "
+            f"{order} and the mean pauses come from {taken} of the log, {share_text(part)} "
             "of those with the statement.",
         ),
     )
@@ -219,17 +222,23 @@ def _seen(rows: Sequence[Row], texts: Mapping[int, str]) -> dict[int, _Seen]:
     return dict(found)
 
 
-def _is_alone(anchor: _Seen, begins: int, count: int) -> bool:
-    """Return whether a statement is a transaction of its own, `begins` being how often BEGIN was executed.
+def _is_alone(anchor: _Seen, rows: Sequence[Row], texts: Mapping[int, str]) -> bool:
+    """Return whether a statement is a transaction of its own.
 
-    Its client never pauses in its transaction, and BEGIN is executed too seldom or the statement at once.
+    Its client never pauses after it, and it begins with its transaction, or the application has no others.
+    The server's count of BEGIN decides nothing: it counts a prepared one only once.
     """
-    return not anchor.ended and (2 * begins < count or anchor.alone > len(anchor.begun))
+    if anchor.ended:
+        return False
+    others = any(
+        str(row["state"] or "").startswith(IDLE) or _CONTROL.match(texts.get(row["template"], ""))
+        for row in rows
+    )
+    return anchor.alone > len(anchor.begun) or not others
 
 
 def _is_once(calls: int, count: int) -> bool:
-    least, most = _SIMILAR
-    return least * count <= calls <= most * count
+    return abs(calls - count) <= _SIMILAR * count + _CUT
 
 
 def _is_sure(one: _Seen, anchor: _Seen) -> bool:
@@ -305,9 +314,8 @@ def _open_sessions(rows: Sequence[Row], samples: int, order: Sequence[int]) -> f
 
 def _basis(statements: int, samples: int, left_out: int) -> list[str]:
     many, taken = count_words(statements, "statement"), count_words(samples, "sample")
-    found = [
-        f"The order of the {many} comes from {taken} of sessions, and the pauses are means of the watch."
-    ]
+    order = "That it has one statement" if statements == 1 else f"The order of the {many}"
+    found = [f"{order} comes from {taken} of sessions, and the pauses are means of the watch."]
     if statements > 2:
         found.append(
             "Each is surely before or after the finding's statement; the rest of the order is only likely."
