@@ -8,7 +8,7 @@ from uncork.errors import SpecError
 from uncork.experiment.plan.order import Cell
 from uncork.experiment.run.request import answer_request, trial_request
 from uncork.experiment.run.sent_sql import sent_sql
-from uncork.experiment.spec.pauses import pause_line, pause_ns
+from uncork.experiment.spec.pauses import pause_line, pause_ns, paused_ns
 from uncork.experiment.spec.schema import parse_spec
 from uncork.load.sql import sql_arm_plan
 from uncork.model.request import Pause
@@ -56,6 +56,7 @@ def test_a_pause_is_written_as_in_pgbench(text, length_ns):
 def test_a_pause_is_written_in_microseconds():
     assert pause_line(1.5e6) == r"\sleep 1500 us"
     assert pause_ns(pause_line(121_437_899.4)) == 121_438_000
+    assert paused_ns(["BEGIN", pause_line(2e6), "COMMIT", pause_line(1e6)]) == 3_000_000
 
 
 def test_pauses_keep_their_place_and_are_no_statements():

@@ -280,18 +280,14 @@ def _script(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mapp
             sql = texts.get(step, transaction.statements[step].sql)
             lines.append(f"{sql.strip().rstrip('; ')};")
         elif step.startswith("\\"):
-            pause = (
-                format_duration(float(f"{sum(transaction.pauses_ns):.2g}"))
-                if step == steps[0]
-                else _long(step)
-            )
-            lines.append(f"-- The application does something else for {pause}.")
+            lines.append(f"-- The application does something else for {_long(step)}.")
         else:
             lines.append(f"{step};")
     return "\n".join(lines)
 
 
 def _long(step: str) -> str:
+    """Return how long a pause is."""
     return format_duration(float(f"{int(step.split()[1]) * 1e3:.2g}"))
 
 

@@ -29,6 +29,7 @@ from uncork.experiment.run.request import (
     undo_for,
 )
 from uncork.experiment.run.service_manager import ServiceManager
+from uncork.experiment.spec.pauses import paused_ns
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.answer import Answer, difference
@@ -467,7 +468,8 @@ class Preparation:
         if measured.outcome != Outcome.COMPLETE and not cut:
             raise SetupError(f"{where}: {measured.message or measured.outcome}")
         if measured.started:
-            self.operation_ns[cell, workload, variant] = measured.elapsed_ns / measured.started
+            paused = paused_ns(spec.statements(workload, variant))  # the answer check does not pause
+            self.operation_ns[cell, workload, variant] = measured.elapsed_ns / measured.started + paused
         answer = {} if cut else self._answered(cell, workload, variant, measured)
         if undo:
             self._server.undo(*home, undo)

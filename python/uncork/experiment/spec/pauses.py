@@ -12,7 +12,7 @@ from uncork.model.engine import POSTGRESQL
 if TYPE_CHECKING:
     from uncork.experiment.spec.schema import Spec
 
-__all__ = ["check_pauses", "is_pause", "pause_line", "pause_ns", "without_pauses"]
+__all__ = ["check_pauses", "is_pause", "pause_line", "pause_ns", "paused_ns", "without_pauses"]
 
 _PAUSE: Final = re.compile(r"\\sleep\s+(\d+)\s*(us|ms|s)?", re.IGNORECASE)
 _UNITS_NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -45,6 +45,11 @@ def pause_ns(text: str) -> int:
 def pause_line(length_ns: float) -> str:
     r"""Return a pause as a workload writes it, in whole microseconds: ``\sleep 1500 us``."""
     return f"\\sleep {max(1, round(length_ns / _UNITS_NS['us']))} us"
+
+
+def paused_ns(statements: Iterable[str]) -> int:
+    """Return how long a client pauses in an operation."""
+    return sum(pause_ns(one) for one in statements if is_pause(one))
 
 
 def without_pauses(statements: Iterable[str]) -> tuple[str, ...]:
