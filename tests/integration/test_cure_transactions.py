@@ -69,7 +69,7 @@ def test_transactions_that_queue_for_a_row_are_measured_in_other_ways(copy, tmp_
     assert effect.before_ns > 45e6  # three others pause while they hold the row
     assert effect.ratio < 0.7 and effect.after_ns < effect.before_ns
     assert parts.effects[0].ratio < 0.9  # the sums on both sides were equal, or it would be refused
-    assert parts.sql.startswith("-- Once, before the application changes:\nCREATE TABLE total_part")
+    assert parts.sql.startswith("-- Once, while nothing changes the counter:\nCREATE TABLE total_part")
 
     best = replace(tried, state="cured", best=outside.name)
     found = replace(proven_cure(), tried=(best,), chosen=None)

@@ -57,6 +57,10 @@ def split_counter(update: str, change: str) -> Split:
     target = _INSERT.fullmatch(insert.strip())
     if target is None or not setup:
         raise RewriteRefused("The change has no statement that adds to a part.")
+    if not re.match(r"\s*UPDATE\b", update, re.IGNORECASE):
+        raise RewriteRefused(
+            "The counter changes within a function or a trigger, which only a person can split."
+        )
     if found is None or _plain(found["counter"]) != _plain(found["same"]):
         raise RewriteRefused(_OTHER)
     keys: dict[str, str] = {}

@@ -162,7 +162,7 @@ def _arm(finding: Finding, candidate: Candidate, transaction: CapturedTransactio
     made = build[candidate.habit](finding, candidate, transaction)
     before = _script(transaction_steps(transaction), transaction, {})
     after = _script(made.steps, transaction, made.texts)
-    setup = f"-- Once, before the application changes:\n{made.arm.setup}\n\n" if made.arm.setup else ""
+    setup = f"-- Once, while nothing changes the counter:\n{made.arm.setup}\n\n" if made.arm.setup else ""
     arm = replace(made.arm, sql=f"{setup}{after}", undo=before)
     return replace(made, arm=arm, assumed=(*_assumed(transaction), *made.assumed, _LOOPBACK))
 

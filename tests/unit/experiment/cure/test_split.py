@@ -34,7 +34,6 @@ def test_what_is_added_and_to_which_key_comes_from_the_captured_statement(update
 @pytest.mark.parametrize(
     "update",
     [
-        "INSERT INTO sale (shop, price) VALUES (1, 2)",
         "UPDATE counter SET n = m + 1 WHERE id = 1",
         "UPDATE counter SET n = n + 1, at = now() WHERE id = 1",
         "UPDATE counter SET n = n + 1 WHERE id = 1 OR id = 2",
@@ -46,6 +45,11 @@ def test_what_is_added_and_to_which_key_comes_from_the_captured_statement(update
 def test_other_statements_are_refused(update):
     with pytest.raises(RewriteRefused, match="not of the form"):
         split_counter(update, CHANGE)
+
+
+def test_a_counter_of_a_trigger_is_refused():
+    with pytest.raises(RewriteRefused, match="within a function or a trigger"):
+        split_counter("INSERT INTO sale (shop, price) VALUES (1, 2)", CHANGE)
 
 
 def test_a_row_that_other_columns_choose_is_refused():

@@ -118,7 +118,7 @@ def test_a_counter_in_parts_is_made_once_and_has_the_same_sums():
     assert "FROM total_part GROUP" in (spec.check("s1", "counter-in-parts") or "")
     ((arm,), _) = arms(found, PARTS)
     assert arm.arm.kind == "client" and arm.arm.sql.startswith(
-        "-- Once, before the application changes:\nCREATE"
+        "-- Once, while nothing changes the counter:\nCREATE"
     )
 
 
