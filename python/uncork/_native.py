@@ -45,7 +45,7 @@ __all__ = [
     "write_stacks",
 ]
 
-PLAN_VERSION = 10
+PLAN_VERSION = 11
 """Version of the load plan's format that this package writes."""
 
 Lease = _core.Lease

@@ -21,6 +21,15 @@ def hold_and_work(connection: Connection, over: Event, _chance: Random) -> None:
         connection.execute("COMMIT")
 
 
+def hold_and_call(connection: Connection, over: Event, _chance: Random) -> None:
+    """Call another service in a transaction that has changed a row that others need."""
+    while not over.is_set():
+        connection.execute("BEGIN")
+        connection.execute("UPDATE counter SET n = 0 WHERE id = 1")
+        over.wait(0.7)
+        connection.execute("COMMIT")
+
+
 def want_row(connection: Connection, over: Event, _chance: Random) -> None:
     """Update the row that another client has locked."""
     while not over.is_set():
@@ -155,6 +164,15 @@ SCENARIOS = (
         [("batch", hold_and_work), *[("shop", want_row)] * 3],
         "lock-wait",
         names=("batch",),
+    ),
+    Scenario(
+        "a remote call while others wait for its row",
+        COUNTER,
+        [("batch", hold_and_call), *[("shop", want_row)] * 3],
+        "lock-wait",
+        names=("batch",),
+        remedy=("before BEGIN or after COMMIT",),
+        seldom=True,
     ),
     Scenario(
         "a row that all sessions count in",

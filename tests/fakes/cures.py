@@ -19,6 +19,7 @@ __all__ = [
     "nothing_proven",
     "pool_cure",
     "proven_cure",
+    "transaction_cure",
 ]
 
 _SELECT = "select id, total, status from orders where customer_id = $1 order by created_at desc limit 20"
@@ -281,6 +282,25 @@ def pool_cure() -> CureResult:
         habit="connects",
     )
     finding = replace(row_at_a_time(), rule="connection-per-request", headline="shop-api connects often")
+    tried = Tried(finding, "cured", change.reason, (change,), change.name)
+    return answer_cure(
+        replace(proven_cure(), tried=(tried,), chosen=None, bill_before=None, bill_after=None, handed=())
+    )
+
+
+def transaction_cure() -> CureResult:
+    """Return a finding about pauses inside transactions, which a variant with pauses outside proved."""
+    change = replace(
+        pool_cure().tried[0].changes[0],
+        name="pause-outside",
+        text="Move the slow step of application shop before BEGIN or after COMMIT.",
+        sql="-- The application does something else for 120 ms.\nBEGIN;\nSELECT 1;\nCOMMIT;",
+        undo="BEGIN;\nSELECT 1;\n-- The application does something else for 120 ms.\nCOMMIT;",
+        against=("What is read before BEGIN can change.",),
+        assumed=("The order was sampled.", "Client and server were on one machine."),
+        habit="pauses",
+    )
+    finding = replace(row_at_a_time(), rule="slow-step-in-transaction", headline="shop pauses for 120 ms")
     tried = Tried(finding, "cured", change.reason, (change,), change.name)
     return answer_cure(
         replace(proven_cure(), tried=(tried,), chosen=None, bill_before=None, bill_after=None, handed=())

@@ -13,7 +13,8 @@ from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.report.cure.answer import answer_cure
 from uncork.workbench.cure.handing_application import hand_over_application
-from uncork.workbench.cure.pooling import PoolProver, pool_plan
+from uncork.workbench.cure.pooling import pool_plan
+from uncork.workbench.cure.variants import VariantProver
 
 pytestmark = pytest.mark.postgres
 
@@ -44,7 +45,7 @@ def test_kept_connections_are_measured_against_new_ones_and_handed_over(copy, tm
     workload = CapturedWorkload((READ, WRITE), (), 60.0, 1.0)
     plan, reason = pool_plan(OFTEN, workload)
     assert plan is not None and not reason
-    tried = PoolProver(tmp_path, copy, lambda _: None).of_finding(
+    tried = VariantProver(tmp_path, copy, lambda _: None).of_finding(
         plan, 20.0
     )  # it ends when the gain is known
     assert tried.state in {"cured", "unclear"}, tried.reason  # unclear on a machine that is very busy

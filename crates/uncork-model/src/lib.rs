@@ -11,6 +11,7 @@ mod part;
 mod plan;
 mod recorded;
 mod sampler;
+mod script;
 mod totals;
 mod verbosity;
 
@@ -24,10 +25,11 @@ pub use parameters::{Column, ParameterError, Parameters};
 pub use part::PartPlan;
 pub use plan::{
     ArrivalPlan, Batch, BatchForm, DigestMode, DriverKind, Fake, LoadPlan, LogPlan, OnLost,
-    PLAN_VERSION, PlanError, Prepare, Protocol, ScriptOrder, ScriptPlan, Statement, Stop,
+    PLAN_VERSION, PlanError, Prepare, Protocol, Statement, Stop,
 };
 pub use recorded::RecordedPlan;
 pub use sampler::{SamplerPlan, Watch};
+pub use script::{Pause, ScriptOrder, ScriptPlan};
 pub use totals::{
     Connections, FailureTotals, HttpTotals, IntervalCounts, LatencyQuantiles, Outcome, Progress,
     RequestTotals, SeriesRow, ServerCpu, Stalls, StatementKind, StatementSummary, StatusRow,

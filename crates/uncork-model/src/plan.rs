@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::{Connection, HttpPlan, PartPlan, RecordedPlan, RequestPlan, SamplerPlan, Verbosity};
+use crate::{
+    Connection, HttpPlan, PartPlan, RecordedPlan, SamplerPlan, ScriptOrder, ScriptPlan, Verbosity,
+};
 
 /// The version of the plan's schema; the Python package refuses a core with another version.
-pub const PLAN_VERSION: u32 = 10;
+pub const PLAN_VERSION: u32 = 11;
 
 /// Why a plan was refused. The remedy is always to correct the plan.
 #[derive(Debug, thiserror::Error)]
@@ -144,39 +146,6 @@ fn one() -> usize {
 
 fn one_try() -> u32 {
     1
-}
-
-/// How a client chooses the next script.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScriptOrder {
-    /// At random, by weight.
-    #[default]
-    Weighted,
-    /// In the plan's order, over and over.
-    Sequential,
-}
-
-/// One kind of operation, and how often it is chosen.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScriptPlan {
-    /// Its name in results.
-    pub name: String,
-    /// It is chosen with probability weight / sum of all weights; at least one weight is positive.
-    pub weight: u32,
-    /// The script in pgbench's language; exactly one of this, `statements` and `request` is given.
-    #[serde(default)]
-    pub text: Option<String>,
-    /// The statements of one operation, in order.
-    #[serde(default)]
-    pub statements: Vec<Statement>,
-    /// The request of one operation; only with `driver = "http"`.
-    #[serde(default)]
-    pub request: Option<RequestPlan>,
-    /// Whether the statements of one operation are wrapped in `BEGIN` and `COMMIT`.
-    #[serde(default)]
-    pub transaction: bool,
 }
 
 /// When operations start in an open loop.
@@ -453,6 +422,14 @@ impl LoadPlan {
                     .filter_map(|statement| statement.batch.as_ref())
                     .any(batch),
                 "a batch has at least one row and one execution, and a scalar one has one row",
+            ),
+            (
+                self.scripts.iter().any(ScriptPlan::has_misplaced_pause),
+                "pauses must be in the order of the statements that they precede",
+            ),
+            (
+                self.pipeline_depth > 1 && self.scripts.iter().any(ScriptPlan::has_pauses),
+                "pipeline_depth above 1 sends without waiting, which excludes pauses",
             ),
             (self.deadline_ns == 0, "deadline_ns must be positive"),
             (self.stop.is_zero(), "stop must be positive"),

@@ -85,6 +85,7 @@ def sql_arm_plan(request: LoadRequest) -> dict[str, Any]:
                 "weight": 1,
                 "statements": [_statement(statement) for statement in request.statements],
                 "transaction": request.transaction,
+                "pauses": [asdict(pause) for pause in request.pauses],
             }
         ],
         "connect_each": request.connect_each,

@@ -8,7 +8,7 @@ from typing import Literal
 
 from uncork.model.server import Target
 
-__all__ = ["Batch", "Form", "LoadRequest", "Statement"]
+__all__ = ["Batch", "Form", "LoadRequest", "Pause", "Statement"]
 
 Form = Literal["scalar", "values", "arrays", "copy"]
 """How one execution takes its rows.
@@ -48,6 +48,14 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """How long a client waits before statement `before` of an operation, by number from 0, or at its end."""
+
+    before: int
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadRequest:
     """One trial's load. Exactly one of `operations` and `duration_ns` is given.
 
@@ -56,7 +64,8 @@ class LoadRequest:
     processor that the generator's threads and their backends share; None leaves placement to the kernel.
     `numbers` are the columns of `parameters` that hold whole numbers; a driver with typed values receives
     them as integers. `connect_each`: each operation opens a connection of its own; its latency does not
-    include that, but the trial's elapsed time does.
+    include that, but the trial's elapsed time does. `pauses` are in the order of the statements; the latency
+    of an operation includes them.
     """
 
     target: Target
@@ -76,3 +85,4 @@ class LoadRequest:
     settings: Mapping[str, str] = field(default_factory=dict)
     numbers: frozenset[int] = frozenset()
     connect_each: bool = False
+    pauses: tuple[Pause, ...] = ()

@@ -141,7 +141,8 @@ class ServiceJob:
 class CureJob:
     """Try the changes of the findings of a stored watch on a copy of the database.
 
-    `watched` is the folder of the watch, `log` that of a run of the server's logs. `source` is the connection
+    `watched` is the folder of the watch, `log` that of a run of the server's logs, and `log_files` are the
+    logs themselves, which show transactions, if they are at hand. `source` is the connection
     string of the database to copy, which is only read; `copy` that of a copy that exists already. `binaries`
     is a folder with the server's programs for the copy. `disk` is how many bytes all copies together may
     take, `max_read` how many bytes a second to read of the source at most. `only` are rules, and `finding` is
@@ -157,6 +158,7 @@ class CureJob:
     disk: int
     max_read: int
     log: Path | None = None
+    log_files: tuple[str, ...] = ()
     copy: str | None = field(default=None, repr=False)
     binaries: Path | None = None
     only: tuple[str, ...] = ()

@@ -281,6 +281,13 @@ def test_answers_that_may_differ_are_not_compared():
     assert {request.digest for request in attempt.load.checks} == {"none"}
 
 
+def test_only_what_a_check_query_returns_is_compared_if_asked():
+    text = ADD + 'answer = "check"\n'
+    attempt = Attempt(experiment(text), answers={"new": (0, "")}, checks={"new": "another"}).run()
+    (refused,) = attempt.of(Refused)
+    assert refused.reason.endswith("(the check query's rows differ)")
+
+
 @pytest.mark.parametrize(("answer", "digest"), [("same", "multiset"), ("same order", "ordered")])
 def test_answers_are_compared_as_asked(answer, digest):
     attempt = Attempt(experiment(FIND + f'answer = "{answer}"')).run()

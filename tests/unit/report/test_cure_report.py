@@ -16,6 +16,7 @@ from fakes.cures import (
     nothing_proven,
     pool_cure,
     proven_cure,
+    transaction_cure,
 )
 from uncork.model.results.cure import Net, Tried
 from uncork.model.results.database import Missing
@@ -35,7 +36,11 @@ from uncork.report.cure.words import (
 )
 from uncork.report.headline import fits, split_answer
 from uncork.report.write.html import html_page
-from uncork.workbench.cure.handing_application import application_readme, pool_readme
+from uncork.workbench.cure.handing_application import (
+    application_readme,
+    pool_readme,
+    transaction_readme,
+)
 
 AGAIN = "uncork cure database-shop-20260531-101000 'host=db.example dbname=shop' --for 60s"
 
@@ -133,6 +138,29 @@ def test_a_pool_is_the_answer_with_the_time_of_a_request_and_of_the_server():
         "default_pool_size = 6",
         "host=db.example",
     ):
+        assert text in readme
+
+
+def test_a_shorter_transaction_is_the_answer_with_its_time():
+    result = transaction_cure()
+    assert headline(result) == (
+        "Move the slow step of application shop before BEGIN or after COMMIT: each transaction takes "
+        "94 % less time [91, 96.9]."
+    )
+    assert (
+        "On the copy, a transaction takes 4.20 ms now and 210 µs with the change. Only the application can "
+        "make this change. Client and server"
+    ) in result.reasons[0]
+    (step, *_) = cure_steps(result)
+    assert step.text.endswith("What to do:") and step.command.endswith("pause-outside/README.md")
+    page = html_page(build_cure_document(result))
+    for text in ("a transaction, from BEGIN to COMMIT", "transactions an hour", "time of a transaction"):
+        assert text in page
+    readme = transaction_readme(result.tried[0].changes[0], measured=True)
+    assert readme.startswith(
+        "# Move the slow step of application shop before BEGIN or after COMMIT\n\nEach transaction takes 94 %"
+    )
+    for text in ("- The order was sampled.", "- What is read before BEGIN can change.", "uncork run"):
         assert text in readme
 
 

@@ -291,7 +291,8 @@ impl Program {
         if script.transaction {
             code.push(Instruction::Begin);
         }
-        for statement in &script.statements {
+        for (place, statement) in script.statements.iter().enumerate() {
+            code.extend(pauses(script, place));
             parameters.check(statement)?;
             let number = self.statements.len();
             let encode = |problem| LoadError::Encode {
@@ -332,6 +333,7 @@ impl Program {
             });
             code.push(Instruction::Send(number));
         }
+        code.extend(pauses(script, script.statements.len()));
         if script.transaction {
             code.push(Instruction::Commit);
         }
@@ -341,6 +343,15 @@ impl Program {
             lines: Vec::new(),
         })
     }
+}
+
+/// The pauses of a script before a statement.
+fn pauses(script: &ScriptPlan, before: usize) -> impl Iterator<Item = Instruction> {
+    let here = script
+        .pauses
+        .iter()
+        .filter(move |pause| pause.before == before);
+    here.map(|pause| Instruction::Sleep(Sleep::Fixed { ns: pause.ns }))
 }
 
 fn encoded(sql: &str) -> Result<Vec<u8>, LoadError> {

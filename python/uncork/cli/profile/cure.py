@@ -66,6 +66,7 @@ def cure_command(options: CureOptions) -> None:
         disk=options.disk,
         max_read=options.max_read,
         log=log,
+        log_files=tuple(map(str, options.logs or ())),
         copy=options.copy,
         binaries=options.pg_bin,
         only=tuple(options.only or ()),

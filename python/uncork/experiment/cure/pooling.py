@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.text import BASELINE, parameter_line, uses_up, workload_name
+from uncork.experiment.cure.operations import parameters_of, statement_texts, usable_sets
+from uncork.experiment.cure.text import BASELINE, uses_up, workload_name
 from uncork.experiment.draft_text import multiline, toml
-from uncork.experiment.spec.sqltext import numbers_in, plain_colons, renumbered
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import PRACTICAL, Net, StatementEffect
@@ -28,7 +28,6 @@ __all__ = [
     "pool_arm",
     "pooling_experiment",
     "request_of",
-    "request_times",
     "times_known",
 ]
 
@@ -36,7 +35,6 @@ POOL: Final = "pool"
 """The name of the change, and of its variant."""
 _MOST_STATEMENTS: Final = 20
 """Statements of a request at most."""
-_MOST_SETS: Final = 100
 _MOST_CLIENTS: Final = 8
 _CONNECTING_NS: Final = 3e6
 """About how long a connection takes to open, to choose how many writing requests a trial sends."""
@@ -102,7 +100,7 @@ def request_of(workload: CapturedWorkload, finding: Finding, candidate: Candidat
     as a DELETE, is left out, but its time on the source counts.
     """
     per_hour = candidate.per_hour
-    usable = [one for one in workload.statements if _sets(one) and not (one.changes and uses_up(one))]
+    usable = [one for one in workload.statements if usable_sets(one) and not (one.changes and uses_up(one))]
     calls = sum(one.calls_per_hour for one in usable)
     if not per_hour or not calls:
         return None
@@ -127,11 +125,6 @@ def _apportioned(statements: Sequence[CapturedStatement], number: int) -> Iterat
         counts[place] += 1
     for one, count in zip(statements, counts, strict=True):
         yield from [one] * count
-
-
-def _sets(one: CapturedStatement) -> list[tuple[str | None, ...]]:
-    most = max(numbers_in(one.sql), default=0)
-    return [each for each in one.sets if len(each) >= most][:_MOST_SETS]
 
 
 def pool_arm(candidate: Candidate, request: Request) -> tuple[Arm, tuple[str, ...]]:
@@ -183,26 +176,15 @@ def pooling_experiment(question: str, copy_dsn: str, request: Request, arm: Arm,
 
 
 def _workload(request: Request) -> str:
-    texts, parameters = [], []
-    seen: dict[int, int] = {}
-    for one in request.statements:
-        place = seen[one.template] = seen.get(one.template, 0) + 1
-        prefix = f"s{one.template}_" if place == 1 else f"s{one.template}_{place}_"
-        sql, numbers = plain_colons(one.sql.strip().rstrip("; \n")), sorted(numbers_in(one.sql))
-        texts.append(renumbered(sql, {number: f":{prefix}p{number}" for number in numbers}))
-        sets = _sets(one)
-        # Executions of one statement in a request have different values.
-        turned = [*sets[place - 1 :], *sets[: place - 1]] if place <= len(sets) else sets
-        parameters += [parameter_line(number, turned, prefix) for number in numbers]
     lines = [f"[workloads.{workload_name(request.whole.template)}]", 'title = "a request"']
-    lines += ["sql = [", *(f"{multiline(text)}," for text in texts), "]"]
+    lines += ["sql = [", *(f"{multiline(text)}," for text in statement_texts(request.statements)), "]"]
     lines += ['metric = "throughput"', f"clients = {request.clients}", 'protocol = "extended"']
     if request.changes:  # every variant changes as many rows
         each_ns = _CONNECTING_NS + request.source_ns
         many = round(request.clients * _TRIAL_NS / each_ns)
         lines.append(f"operations = {min(max(many, 10 * request.clients), _MOST_REQUESTS)}")
         lines.append(f"warmup_operations = {request.clients}")
-    lines += ['state = "keep"', 'answer = "may differ"', *parameters]
+    lines += ['state = "keep"', 'answer = "may differ"', *parameters_of(request.statements)]
     return "\n".join(lines) + "\n"
 
 
@@ -217,25 +199,6 @@ def times_known(effects: Mapping[str, Sequence[StatementEffect]]) -> set[tuple[s
 
 
 # ---- the bill ----
-
-
-def request_times(effect: StatementEffect) -> StatementEffect:
-    """Return an effect on the time of a request, from one on requests a second of all clients."""
-
-    def inverse(value: float | None) -> float | None:
-        return 1 / value if value else None
-
-    def time_ns(rate: float | None) -> float | None:
-        return effect.clients * _NS / rate if rate else None
-
-    return replace(
-        effect,
-        before_ns=time_ns(effect.before_ns),
-        after_ns=time_ns(effect.after_ns),
-        ratio=inverse(effect.ratio),
-        low=inverse(effect.high),
-        high=inverse(effect.low),
-    )
 
 
 def net_of_requests(effect: StatementEffect, request: Request) -> Net | None:

@@ -29,6 +29,7 @@ from uncork.experiment.run.request import (
     undo_for,
 )
 from uncork.experiment.run.service_manager import ServiceManager
+from uncork.experiment.spec.pauses import paused_ns
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.answer import Answer, difference
@@ -468,13 +469,15 @@ class Preparation:
         if measured.outcome != Outcome.COMPLETE and not cut:
             raise SetupError(f"{where}: {measured.message or measured.outcome}")
         if measured.started:
-            self.operation_ns[cell, workload, variant] = measured.elapsed_ns / measured.started
+            paused = paused_ns(spec.statements(workload, variant))  # the answer check does not pause
+            self.operation_ns[cell, workload, variant] = measured.elapsed_ns / measured.started + paused
         answer = {} if cut else self._answered(cell, workload, variant, measured)
         if undo:
             self._server.undo(*home, undo)
         return answer, measured
 
     def _answered(self, cell: Cell, workload: str, variant: str, measured: Measurement) -> dict[str, object]:
+        """Return what must be equal: rows, their digest, and the check's rows; nothing if they may differ."""
         facts = self._spec.workloads[workload]
         if facts.answer == "may differ":
             return {}

@@ -11,9 +11,10 @@ from uncork.experiment.plan.order import texts_for
 from uncork.experiment.plan.placement import session_settings
 from uncork.experiment.run.parameters import draw
 from uncork.experiment.spec.batches import Carried, carry, plain_values
+from uncork.experiment.spec.pauses import is_pause, pause_ns, without_pauses
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import bind, substitute
-from uncork.model.request import LoadRequest, Statement
+from uncork.model.request import LoadRequest, Pause, Statement
 from uncork.model.server import Target
 from uncork.model.trial import Cell, Trial
 
@@ -141,6 +142,7 @@ def trial_request(
         settings=session_settings(spec, trial.arm.variant),
         numbers=_numbers(spec, trial.workload),
         connect_each=spec.variants[trial.arm.variant].connections == "new",
+        pauses=_pauses(spec.statements(trial.workload, trial.arm.variant)),
     )
 
 
@@ -154,7 +156,7 @@ def answer_request(
     *,
     deadline_ns: int | None = None,
 ) -> LoadRequest:
-    """Build the load of the answer check: a few operations by one client, digested.
+    """Build the load of the answer check: a few operations by one client without pauses, digested.
 
     For batches, the check compares the data left behind, because the results of their statements depend on
     the strategy.
@@ -253,12 +255,23 @@ def _plain_statements(spec: Spec, cell: Cell, workload: str, variant: str) -> tu
     texts = texts_for(spec, cell, variant)
     columns = {name: column for column, name in enumerate(facts.sources)}
     statements = []
-    written = spec.statements(workload, variant)
+    written = without_pauses(spec.statements(workload, variant))
     for number, text in enumerate(written, start=1):
         bound, used = bind(substitute(text, texts).strip().rstrip(";"), columns)
         name = workload if len(written) == 1 else f"{workload}.{number}"
         statements.append(Statement(name, bound, tuple(used)))
     return tuple(statements)
+
+
+def _pauses(written: Sequence[str]) -> tuple[Pause, ...]:
+    """Return the pauses of an operation, each with the number of the statement that follows it."""
+    found, before = [], 0
+    for text in written:
+        if is_pause(text):
+            found.append(Pause(before, pause_ns(text)))
+        else:
+            before += 1
+    return tuple(found)
 
 
 def _operations(spec: Spec, workload: str, rows: int) -> tuple[int | None, int]:

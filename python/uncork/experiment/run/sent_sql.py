@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from uncork.experiment.plan.order import texts_for
 from uncork.experiment.spec.batches import BATCH
+from uncork.experiment.spec.pauses import without_pauses
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import bind, substitute
 from uncork.model.engine import POSTGRESQL
@@ -95,7 +96,7 @@ def _of_workload(spec: Spec, name: str, variant: str, texts: dict[str, str]) -> 
         if workload.batch is not None:
             texts = {**texts, BATCH: _ROWS}
         section, base = (workload, key) if own is None else (own, place)
-        for written in spec.statements(name, variant):
+        for written in without_pauses(spec.statements(name, variant)):
             filled = substitute(written, texts)
             sent, _ = bind(filled, columns)
             form = Form.SCRIPT if workload.protocol == "simple" else Form.STATEMENT

@@ -10,6 +10,7 @@ from uncork.experiment.spec import problems
 from uncork.experiment.spec.batches import BATCH, chunk_rows, takes_rows
 from uncork.experiment.spec.growth import check_growth
 from uncork.experiment.spec.guard import check_guard
+from uncork.experiment.spec.pauses import check_pauses, without_pauses
 from uncork.experiment.spec.service_checks import check_services, http_names
 from uncork.experiment.spec.services import text_names
 from uncork.experiment.spec.sqltext import names_in, substitute
@@ -29,6 +30,7 @@ def check_spec(spec: Spec) -> list[problems.Problem]:
     checks = (
         *(check_names, check_compared, check_clients, check_batches),
         *(check_engines, check_connections, check_services, check_growth, check_guard, check_cache),
+        check_pauses,
     )
     return [problem for check in checks for problem in check(spec)]
 
@@ -104,19 +106,19 @@ def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[problem
         texts = (text for variant in spec.variants.values() for text in variant.values.values())
         used |= {inner for text in texts for inner in names_in(text)}
     bound = known | (set(workload.parameters) if workload.batch is None else {BATCH, *workload.batch.columns})
-    for statement in workload.statements:
+    for statement in without_pauses(workload.statements):
         yield from _unknown_names((*key, "sql"), statement, bound)
     for variant, written in own.items():
         place = ("variants", variant, "workloads", name)
-        for statement in written:
+        for statement in without_pauses(written):
             yield from _unknown_names((*place, "sql"), statement, bound)
         for statement in (*spec.undoing(name, variant), spec.check(name, variant) or ""):
             yield from _unknown_names(place, statement, known)
-        if len(written) != len(workload.statements):
+        many, wanted = len(without_pauses(written)), len(without_pauses(workload.statements))
+        if many != wanted:
             yield problems.Problem(
                 (*place, "sql"),
-                f"has {len(written)} statements but the workload has {len(workload.statements)}; "
-                "give the same number",
+                f"has {many} statements but the workload has {wanted}; give the same number",
             )
     for statement in workload.undoing:
         yield from _unknown_names((*key, "undo"), statement, known)

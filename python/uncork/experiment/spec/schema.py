@@ -171,7 +171,7 @@ class Workload(Section):
 
     title: str | None = None
     sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
-        default=None, description="One statement, or a list that together is one operation."
+        default=None, description="A statement, or a list as one operation. '\\sleep 5 ms' in it is a pause."
     )
     file: str | None = Field(default=None, description="A file beside this one with one statement.")
     transaction: bool = Field(

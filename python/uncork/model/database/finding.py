@@ -14,10 +14,20 @@ CandidateKind = Literal["index", "ddl", "statement", "setting", "maintenance", "
 """What a candidate changes: an index, another object, the text of a statement, a setting, the state of a
 table (VACUUM, ANALYZE), or what the client does."""
 
-ClientHabit = Literal["", "commits each", "loops", "loops in a transaction", "connects"]
+ClientHabit = Literal[
+    "",
+    "commits each",
+    "loops",
+    "loops in a transaction",
+    "connects",
+    "pauses",
+    "locks early",
+    "counts in one row",
+]
 """How a client sends statements now, if a variant of the captured workload can send them otherwise: for each
-row, with a commit for each, one by one without a transaction, or one by one within a transaction; or each
-request over a new connection."""
+row, with a commit for each, one by one without a transaction, or one by one within a transaction; each
+request over a new connection; or a transaction in which it pauses, in which it locks a contended row before
+its other statements, or which adds to a counter that is one row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from uncork.report.cure.words import (
     less_time,
     measured_subject,
     named_changes,
+    operation_times,
+    operation_word,
     price_words,
     reason_sentence,
-    request_words,
     saved_words,
     worst_effect,
 )
@@ -154,7 +155,7 @@ def _usual(change: Change, net: Net) -> str:
 def _application(change: Change) -> Iterator[str]:
     """Yield what a change of the application saves, and what the measurement rests on.
 
-    Of a pool, the last sentence suffices: why the gain is a lower bound.
+    Of requests and transactions, the last sentence suffices: what was left out.
     """
     if change.net is None:
         return
@@ -162,9 +163,9 @@ def _application(change: Change) -> Iterator[str]:
     yield join_sentences(
         (
             f"{change.text.rstrip('. ')}: {saves}",
-            request_words(change),
+            operation_times(change),
             "Only the application can make this change",
-            *(change.assumed[-1:] if change.habit == "connects" else change.assumed),
+            *(change.assumed[-1:] if operation_word(change) else change.assumed),
         )
     )
 
@@ -208,7 +209,7 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
         yield from _apply(result, chosen)
     for change in application_changes(result):
         place = f"{result.folder.rstrip('/')}/handed/application/{change.name}/README.md"
-        what = "What to do" if change.habit == "connects" else "The statements before and after"
+        what = "What to do" if operation_word(change) else "The statements before and after"
         yield Step(
             f"Change the application: {change.text} {what}:",
             f"cat {shlex.quote(place)}",

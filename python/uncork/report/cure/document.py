@@ -40,6 +40,7 @@ from uncork.report.cure.words import (
     gain_cell,
     named_changes,
     net_ratio,
+    operation_word,
     origin_text,
     price_words,
     reason_sentence,
@@ -54,6 +55,11 @@ from uncork.report.words import capitalised, effect_text
 __all__ = ["build_cure_document", "changes_table", "finding_title", "proven_blocks"]
 
 _TOGETHER: Final = "Chosen, measured again"
+_MEASURED: Final = {
+    "request": ("request", "connections an hour", "a request, with its connection"),
+    "transaction": ("transaction", "transactions an hour", "a transaction, from BEGIN to COMMIT"),
+}
+"""How the table of effects names requests and transactions, their rate, and what their time covers."""
 _STATEMENT_WIDTH: Final = 60
 
 
@@ -249,7 +255,7 @@ def _change_blocks(change: Change, *, with_reason: bool = False) -> Iterator[Blo
     if change.effects:
         yield _effects_table(change)
     application = change.kind == "client"
-    does = "The application does" if change.habit == "connects" else "The application sends"
+    does = "The application does" if operation_word(change) else "The application sends"
     if change.sql:
         yield Code(change.sql, "sql", does if application else "To make the change")
     if change.undo:
@@ -261,14 +267,14 @@ def _change_blocks(change: Change, *, with_reason: bool = False) -> Iterator[Blo
 
 
 def _change_facts(change: Change) -> Iterator[tuple[str, str]]:
-    requests = change.habit == "connects"
+    word = operation_word(change)
     if change.net is not None:
-        yield "time of a request" if requests else "workload's time", gain_cell(change.net)
+        yield f"time of a {word}" if word else "workload's time", gain_cell(change.net)
         yield "saves", f"{saved_words(change.net)} of sessions' time"
-    for one in change.effects if requests else ():
+    for one in change.effects if word else ():
         if one.before_cpu_ns is not None and one.after_cpu_ns is not None:
             times = map(format_duration, (one.before_cpu_ns, one.after_cpu_ns))
-            yield "server's processor time for a request", " → ".join(times)
+            yield f"server's processor time for a {word}", " → ".join(times)
     worst = worst_effect(change)
     if worst is not None:
         yield "worst statement", effect_sentence(worst)
@@ -279,11 +285,12 @@ def _change_facts(change: Change) -> Iterator[tuple[str, str]]:
 
 
 def _effects_table(change: Change) -> Table:
-    """Return the table of the effects of a change on each statement, or on requests."""
-    requests, effects = change.habit == "connects", change.effects
+    """Return the table of the effects of a change on each statement, or on requests or transactions."""
+    word, effects = operation_word(change), change.effects
+    each, rate, what = _MEASURED.get(word, ("statement", "calls an hour", "each statement"))
     columns = (
-        Column("request" if requests else "statement", header=True),
-        Column("connections an hour" if requests else "calls an hour", number=True),
+        Column(each, header=True),
+        Column(rate, number=True),
         Column("before", number=True),
         Column("after", number=True),
         Column("change", whole=True),
@@ -299,7 +306,6 @@ def _effects_table(change: Change) -> Table:
         )
         for text, one in zip(texts, effects, strict=True)
     )
-    what = "a request, with its connection" if requests else "each statement"
     return Table(f"Mean time of {what}, with the 95 % interval of its change", columns, rows)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.database.finding import Bill
+from uncork.model.database.finding import Bill, ClientHabit
 from uncork.model.results.cure import Change, ChangeState, CureResult, Net, StatementEffect, Tried
 from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration, series_words
@@ -29,10 +29,11 @@ __all__ = [
     "measured_subject",
     "named_changes",
     "net_ratio",
+    "operation_times",
+    "operation_word",
     "origin_text",
     "price_words",
     "reason_sentence",
-    "request_words",
     "saved_words",
     "seconds_text",
     "state_text",
@@ -70,6 +71,13 @@ _ORIGINS: Final[dict[str, str]] = {
     "seen": "values from sessions",
     "drawn": "values drawn from statistics",
 }
+_OPERATIONS: Final[dict[ClientHabit, str]] = {
+    "connects": "request",
+    "pauses": "transaction",
+    "locks early": "transaction",
+    "counts in one row": "transaction",
+}
+"""What the effects of a change of the application are about, if they are about no single statement."""
 _WHOLE_PERCENT: Final = 0.95
 """Above this share, a percentage has a decimal: 99.7 % less time is not 100 %."""
 _LEAST_RATIO: Final = 1e-6
@@ -115,23 +123,31 @@ def less_time(net: Net, *, interval: bool = True) -> str:
     return f"{share} % less time{f' [{low}, {high}]' if interval else ''}"
 
 
+def operation_word(change: Change) -> str:
+    """Return what was measured as a whole, if it is no statement: a request or a transaction."""
+    return _OPERATIONS.get(change.habit, "")
+
+
 def measured_subject(change: Change) -> str:
-    """Return whose time a change shortens: that of the captured workload, or of a request."""
-    return "each request" if change.habit == "connects" else "the captured workload"
+    """Return whose time a change shortens: that of the captured workload, a request or a transaction."""
+    word = operation_word(change)
+    return f"each {word}" if word else "the captured workload"
 
 
-def request_words(change: Change) -> str:
-    """Return the times of a request and the server's processor time for it; empty for other changes.
+def operation_times(change: Change) -> str:
+    """Return the times of a request or a transaction on the copy; empty for other changes.
 
     ``A request takes 3.6 ms over a new connection and 0.2 ms over a kept one; the server's processor time for
-    it is 3.1 ms and 0.1 ms``.
+    it is 3.1 ms and 0.1 ms``. ``A transaction takes 480 ms now and 2.1 ms with the change``.
     """
-    if change.habit != "connects" or not change.effects:
+    if not operation_word(change) or not change.effects:
         return ""
     (effect,) = change.effects
     if effect.before_ns is None or effect.after_ns is None:
         return ""
     before, after = format_duration(effect.before_ns), format_duration(effect.after_ns)
+    if change.habit != "connects":
+        return f"On the copy, a transaction takes {before} now and {after} with the change"
     times = f"A request takes {before} over a new connection and {after} over a kept one"
     if effect.before_cpu_ns is None or effect.after_cpu_ns is None:
         return times

@@ -39,10 +39,12 @@ from uncork.workbench.cure.copies import CopiedDatabase, databases_at_once, expe
 from uncork.workbench.cure.gate import plans_agree
 from uncork.workbench.cure.handing import hand_over, write_pull_request
 from uncork.workbench.cure.loops import LoopPlan, LoopProver, loop_plan
-from uncork.workbench.cure.pooling import PoolProver, pool_plan
+from uncork.workbench.cure.pooling import pool_plan
 from uncork.workbench.cure.proving import MOST_ARMS, Plan, Prover
 from uncork.workbench.cure.steps import CureSteps
 from uncork.workbench.cure.stored import write_cure
+from uncork.workbench.cure.transactions import SeenTransactions, transaction_plan
+from uncork.workbench.cure.variants import VariantProver
 from uncork.workbench.cure.violations import without_violations
 from uncork.workbench.run_record import draft, start_run
 
@@ -68,6 +70,7 @@ class _State:
 
     advice: AdviceResult
     workload: CapturedWorkload
+    seen: SeenTransactions
     tried: list[Tried] = field(default_factory=list)
     left_out: tuple[Missing, ...] = ()
     chosen: Change | None = None
@@ -108,7 +111,7 @@ def cure(root: Path, job: CureJob, told: Callable[[str], None]) -> tuple[Path, C
         server=place,
         options={"command": job.command, "watched": job.watched.name},
     )
-    state = _State(advice, workload)
+    state = _State(advice, workload, SeenTransactions(job.watched, workload.seconds, job.log_files))
     earlier = () if job.earlier is None else read_cure(job.earlier).tried
     with start_run(root, manifest, undone="nothing was stored") as run:
         steps = CureSteps(run.folder, job.budget_s, begun, told)
@@ -184,7 +187,7 @@ def _work(
         until_s = begun + max(_LONGEST_S, _OVER * job.budget_s)
         trials = Prover(parts, copied.conninfo, state.workload, steps, until_s)
         loops = LoopProver(parts, copied.conninfo, state.workload, steps)
-        pools = PoolProver(parts, copied.conninfo, steps)
+        variants = VariantProver(parts, copied.conninfo, steps)
 
         def left_s() -> float:
             """Return the seconds of the budget that are left."""
@@ -202,7 +205,7 @@ def _work(
             if one.finding.templates and (reason := differing.get(one.finding.templates[0])):
                 state.tried.append(Tried(one.finding, "unclear", reason))
                 continue
-            state.tried.append(_tried(one, trials, loops, pools, copied, share, left_s()))
+            state.tried.append(_tried(one, trials, loops, variants, copied, share, left_s()))
             steps.note(f"{state.tried[-1].state}: {state.tried[-1].reason}")
             keep()
         steps.begin("confirming the changes that help")
@@ -217,7 +220,7 @@ def _tried(
     one: Plan,
     trials: Prover,
     loops: LoopProver,
-    pools: PoolProver,
+    variants: VariantProver,
     copied: CopiedDatabase,
     share_s: float,
     left_s: float,
@@ -233,7 +236,7 @@ def _tried(
         if isinstance(one.client, LoopPlan):
             return loops.of_finding(one.client, given_s)
         if one.client is not None:
-            return pools.of_finding(one.client, given_s)
+            return variants.of_finding(one.client, given_s)
         return trials.of_finding(one, given_s, max(_LEAST_BUILD_S, left_s))
     except ServerCrash:
         raise
@@ -285,7 +288,10 @@ def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
         pool, other = pool_plan(finding, state.workload)
         if pool is not None:
             return Plan(finding, (), "", client=pool)
-        reason = why or other or reason
+        transaction, unordered = transaction_plan(finding, state.workload, state.seen)
+        if transaction is not None:
+            return Plan(finding, (), "", client=transaction)
+        reason = why or other or unordered or reason
     own = set(finding.templates)
     statements = as_sent(measured_statements(arms, state.workload, own), arms)
     lost = [one.reason for one in state.workload.missing if one.template in own]

@@ -14,13 +14,21 @@ from uncork.model.units import count_words
 from uncork.report.cure.words import (
     gain_sentence,
     less_time,
+    operation_times,
+    operation_word,
     reason_sentence,
-    request_words,
     saved_words,
 )
 from uncork.store.layout import write_atomically
 
-__all__ = ["APPLICATION", "application_readme", "hand_over_application", "of_source", "pool_readme"]
+__all__ = [
+    "APPLICATION",
+    "application_readme",
+    "hand_over_application",
+    "of_source",
+    "pool_readme",
+    "transaction_readme",
+]
 
 APPLICATION: Final = "application"
 """The folder with the changes of the application, within the folder that is handed over."""
@@ -77,15 +85,16 @@ def hand_over_application(place: Path, result: CureResult, dsn: str) -> Iterator
         measured = experiment is not None and experiment.is_file()
         if experiment is not None and measured:
             write_atomically(folder / "experiment.toml", of_source(experiment.read_text(), dsn))
-        pools = change.habit == "connects"
-        readme = (
-            pool_readme(change, dsn, measured=measured)
-            if pools
-            else application_readme(change, measured=measured)
-        )
+        word = operation_word(change)
+        if word == "request":
+            readme = pool_readme(change, dsn, measured=measured)
+        elif word:
+            readme = transaction_readme(change, measured=measured)
+        else:
+            readme = application_readme(change, measured=measured)
         write_atomically(folder / "README.md", readme)
         path = f"{place.name}/{APPLICATION}/{change.name}"
-        does = "does" if pools else "sends"
+        does = "does" if word else "sends"
         yield Handed(path, f"what the application {does} before and after, and the experiment")
 
 
@@ -125,18 +134,28 @@ def pool_readme(change: Change, dsn: str, *, measured: bool) -> str:
 
     `dsn` is the connection string of the source.
     """
-    gain = ""
-    if change.net is not None:
-        gain = (
-            f"Each request takes {less_time(change.net)}, which saves {saved_words(change.net)} of sessions' "
-            f"time. {reason_sentence(request_words(change))}"
-        )
-    lines = _before_and_after(change, gain, "do")
+    lines = _before_and_after(change, _operation_gain(change), "do")
     clients = max((one.clients for one in change.effects), default=1)
     size = max(_LEAST_POOL, 2 * clients)
     lines += [_IN_THE_APPLICATION.format(sessions=count_words(clients, "session"), size=size), ""]
     lines += [_PGBOUNCER.format(**_address(dsn), size=size), ""]
     return "\n".join([*lines, *_basis(change, measured=measured)])
+
+
+def transaction_readme(change: Change, *, measured: bool) -> str:
+    """Return the page about another way to send a transaction: what it brings, and both ways."""
+    lines = _before_and_after(change, _operation_gain(change), "do")
+    return "\n".join([*lines, *_basis(change, measured=measured)])
+
+
+def _operation_gain(change: Change) -> str:
+    """Return what a change of requests or transactions brings; empty if it was not measured."""
+    if change.net is None:
+        return ""
+    return (
+        f"Each {operation_word(change)} takes {less_time(change.net)}, which saves "
+        f"{saved_words(change.net)} of sessions' time. {reason_sentence(operation_times(change))}"
+    )
 
 
 def _address(dsn: str) -> dict[str, object]:

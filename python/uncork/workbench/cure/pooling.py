@@ -1,13 +1,12 @@
-"""Prove on a copy what a client gains that keeps its connections, instead of opening one for each request."""
+"""Plan to prove on a copy what a client gains that keeps its connections. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from uncork.experiment.cure.judge import judge
+from uncork.experiment.cure.operations import effect_of_times
 from uncork.experiment.cure.pooling import (
     Request,
     connecting_habit,
@@ -15,16 +14,13 @@ from uncork.experiment.cure.pooling import (
     pool_arm,
     pooling_experiment,
     request_of,
-    request_times,
-    times_known,
 )
-from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.database.workload import CapturedWorkload
-from uncork.model.results.cure import Change, Tried
-from uncork.workbench.cure.trials import measure_arms
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.results.cure import Net, StatementEffect
+from uncork.workbench.cure.variants import Variant
 
-__all__ = ["PoolPlan", "PoolProver", "pool_plan"]
+__all__ = ["PoolPlan", "pool_plan"]
 
 _NOTHING_TO_SEND: Final = "No statement was captured that can be sent again over another connection."
 
@@ -37,6 +33,44 @@ class PoolPlan:
     candidate: Candidate
     request: Request
 
+    @property
+    def what(self) -> str:
+        """What is measured."""
+        return "requests over new and over kept connections"
+
+    @property
+    def whole(self) -> CapturedStatement:
+        """The request as a statement."""
+        return self.request.whole
+
+    @property
+    def clients(self) -> int:
+        """How many sessions send requests at once."""
+        return self.request.clients
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The pool."""
+        arm, assumed = pool_arm(self.candidate, self.request)
+        return (Variant(arm, "connects", assumed),)
+
+    def experiment(self, copy_dsn: str, _names: Sequence[str], *, budget_s: float) -> str:
+        """Return the experiment that compares new connections with kept ones."""
+        (pool,) = self.variants
+        return pooling_experiment(self.finding.headline, copy_dsn, self.request, pool.arm, budget_s=budget_s)
+
+    def effect(self, _name: str, rate: StatementEffect) -> StatementEffect:
+        """Return the effect on the time of a request."""
+        return effect_of_times(rate)
+
+    def net(self, effect: StatementEffect) -> Net | None:
+        """Return the sessions' time that kept connections save per hour."""
+        return net_of_requests(effect, self.request)
+
+    def doubt(self, _effect: StatementEffect) -> str:
+        """Return nothing: what connecting costs does not depend on values."""
+        return ""
+
 
 def pool_plan(finding: Finding, workload: CapturedWorkload) -> tuple[PoolPlan | None, str]:
     """Return the plan to prove a finding by a variant of the captured workload, or the reason why not. Pure.
@@ -48,53 +82,3 @@ def pool_plan(finding: Finding, workload: CapturedWorkload) -> tuple[PoolPlan | 
         return None, ""
     request = request_of(workload, finding, candidate)
     return (None, _NOTHING_TO_SEND) if request is None else (PoolPlan(finding, candidate, request), "")
-
-
-class PoolProver:
-    """Measures requests over new and over kept connections, on copies of the database at `conninfo`."""
-
-    def __init__(self, root: Path, conninfo: str, told: Callable[[str], None]) -> None:
-        self._root, self._conninfo, self._told = root, conninfo, told
-
-    def of_finding(self, plan: PoolPlan, budget_s: float) -> Tried:
-        """Measure the change, and if it helps, measure it again for as long. Only the last trials count."""
-        self._told("measuring requests over new and over kept connections")
-        change = self._measured(plan, budget_s)
-        if change.state != "cured":
-            return Tried(plan.finding, change.state, change.reason, (change,), change.name)
-        self._told("measuring requests over kept connections again")
-        again = self._measured(plan, budget_s)
-        again = replace(again, runs=(*again.runs, *change.runs))
-        reason = again.reason
-        if again.state != "cured":
-            reason = f"The gain was not confirmed when it was measured again: {reason}"
-        return Tried(plan.finding, again.state, reason, (again,), again.name)
-
-    def _measured(self, plan: PoolPlan, budget_s: float) -> Change:
-        request = plan.request
-        arm, assumed = pool_arm(plan.candidate, request)
-        text = pooling_experiment(plan.finding.headline, self._conninfo, request, arm, budget_s=budget_s)
-        measured = measure_arms(
-            self._root, text, self._conninfo, [request.whole], request.clients, self._told, times_known
-        )
-        effects = tuple(map(request_times, measured.effects.get(arm.name, ())))
-        net = net_of_requests(effects[0], request) if effects else None
-        refused = measured.refused.get(arm.name, "")
-        skipped = refused.startswith(SKIPPING)
-        state, reason, worst = judge(arm, effects, net, refused="" if skipped else refused)
-        return Change(
-            name=arm.name,
-            kind=arm.kind,
-            text=arm.text,
-            sql=arm.sql,
-            undo=arm.undo,
-            state=state,
-            reason=f"It could not be measured: {refused}." if skipped else reason,
-            net=net,
-            effects=effects,
-            worst=worst,
-            against=arm.against,
-            runs=(measured.run,),
-            assumed=assumed,
-            habit="connects",
-        )

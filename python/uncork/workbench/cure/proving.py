@@ -24,9 +24,9 @@ from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Tried
 from uncork.model.units import count_words
 from uncork.workbench.cure.loops import LoopPlan
-from uncork.workbench.cure.pooling import PoolPlan
 from uncork.workbench.cure.rehearsal import Rehearsed, rehearse
 from uncork.workbench.cure.trials import Measured, measure_arms
+from uncork.workbench.cure.variants import VariantPlan
 
 __all__ = ["MOST_ARMS", "Plan", "Prover"]
 
@@ -49,7 +49,7 @@ class Plan:
     arms: tuple[Arm, ...]
     reason: str
     statements: tuple[CapturedStatement, ...] = ()
-    client: LoopPlan | PoolPlan | None = None
+    client: LoopPlan | VariantPlan | None = None
 
 
 class Prover:

@@ -20,7 +20,7 @@ from uncork.workbench.profile.logs import refuse_nothing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["record_sessions", "write_recording"]
+__all__ = ["logged_sessions", "record_sessions", "write_recording"]
 
 _MOST: Final = 200_000
 """Transactions of a recording at most: some 100 MB."""
@@ -40,16 +40,29 @@ def record_sessions(
         SetupError: if a log cannot be opened, or has no entries.
         UsageError: if the log has no transactions that can be sent again, or not what a recording needs.
     """
+    found = logged_sessions(request, database, progress)
+    recording = recording_of(found, _MOST)
+    if not recording.transactions:
+        raise UsageError(_nothing(found, recording))
+    return recording
+
+
+def logged_sessions(
+    request: LogRequest, database: str | None, progress: Callable[[int, int], None] | None = None
+) -> LoggedSessions:
+    """Return the transactions of the sessions in a log, as the log has them; see `record_sessions`.
+
+    Raises:
+        SetupError: if a log cannot be opened, or has no entries.
+        UsageError: if the log does not have what shows transactions.
+    """
     entries = _Entries()
     reading = read_logs(replace(request, events=entries, anonymous=False), progress)
     refuse_nothing(reading)
     table = entries.of_database(database)
     found = logged_transactions(_rows(table))
     _refuse_coarse_times(table)
-    recording = recording_of(found, _MOST)
-    if not recording.transactions:
-        raise UsageError(_nothing(found, recording))
-    return recording
+    return found
 
 
 def write_recording(recording: Recording, folder: Path) -> tuple[str, ...]:

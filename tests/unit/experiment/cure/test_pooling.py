@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from uncork.experiment.cure.judge import judge
+from uncork.experiment.cure.operations import effect_of_times
 from uncork.experiment.cure.pooling import (
     connecting_habit,
     net_of_requests,
     pool_arm,
     pooling_experiment,
     request_of,
-    request_times,
     times_known,
 )
 from uncork.experiment.spec.schema import parse_spec
@@ -118,16 +118,16 @@ def test_the_change_says_what_the_application_does_and_what_was_left_out():
 
 
 def test_requests_a_second_become_the_time_of_a_request():
-    found = request_times(effect(20.0, 16.0, 25.0))
+    found = effect_of_times(effect(20.0, 16.0, 25.0))
     assert found.before_ns == 8e6 and found.after_ns == pytest.approx(4e5)
     assert (found.ratio, found.low, found.high) == (0.05, 0.04, 0.0625)
-    unknown = request_times(effect(20.0, None, None))
+    unknown = effect_of_times(effect(20.0, None, None))
     assert (unknown.low, unknown.high) == (None, None)
     assert net_of_requests(unknown, request(READ)) is None
 
 
 def test_what_statements_take_longer_on_the_source_is_not_saved():
-    found = request_times(effect(20.0, 16.0, 25.0))
+    found = effect_of_times(effect(20.0, 16.0, 25.0))
     net = net_of_requests(found, request(READ))  # 2 ms on the source, 0.4 ms on the copy
     assert net.saved == pytest.approx(3600 * 7.6e-3) and net.low < net.saved < net.high
     assert net.before == pytest.approx(net.saved + 3600 * 2e-3)
@@ -138,7 +138,7 @@ def test_what_statements_take_longer_on_the_source_is_not_saved():
 def test_connections_that_matter_little_beside_slow_statements_are_no_cure():
     slow = request(replace(READ, mean_ns=1e9))
     arm, _ = pool_arm(KEEP, slow)
-    found = request_times(effect(1.004, 1.002, 1.006, before=1.0))
+    found = effect_of_times(effect(1.004, 1.002, 1.006, before=1.0))
     assert judge(arm, [found], net_of_requests(found, slow))[0] == "not cured"
 
 

@@ -71,6 +71,7 @@ def step_candidate(who: str) -> Candidate:
         "client",
         f"Move what application {who} does between these statements (a remote call, a computation) before "
         "BEGIN or after COMMIT.",
+        habit="pauses",
         against=("What is read before BEGIN can change until the transaction begins.",),
     )
 

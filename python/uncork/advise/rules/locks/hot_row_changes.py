@@ -42,6 +42,7 @@ def changes(table: str, statements: Sequence[tuple[Statement, Written]]) -> Iter
         "client",
         f"Change {table} last in the transaction, right before COMMIT, so that the row is locked only for "
         "the commit.",
+        habit="locks early",
         against=("Transactions that change several rows must keep one order, or they deadlock.",),
     )
     yield Candidate(
@@ -101,6 +102,7 @@ def _split(table: str, what: Written) -> Candidate:
         f"INSERT INTO {name} ({key}, {counter}) VALUES ({', '.join(values)})\n"
         f"  ON CONFLICT ({key}) DO UPDATE SET {counter} = {name}.{counter} + excluded.{counter};",
         undo=f"DROP TABLE {name};",
+        habit="counts in one row",
         against=(
             f"Statements that read {what.counter} must add up the parts, so one row cannot check a limit "
             "on its value, such as a balance that must not become negative.",

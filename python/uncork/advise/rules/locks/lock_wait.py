@@ -89,6 +89,7 @@ def _candidates(most: BlockerFacts, *, slow: bool) -> Iterator[Candidate]:
             "client",
             f"Make application {most.application} do its slow work before BEGIN or after COMMIT: it "
             "pauses within the transaction while it holds the locks.",
+            habit="pauses",
         )
     elif slow:
         yield Candidate(

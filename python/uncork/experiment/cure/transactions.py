@@ -1,0 +1,419 @@
+"""Variants of a captured transaction: pauses outside of it, a contended row last, a counter in parts. Pure.
+
+An operation of the experiment is all that a client does: its pauses, and its whole transaction.
+Each variant sends the same changes, with as many sessions at once as in the watch, so that sessions queue for
+rows as they do on the server. What counts is how long a transaction takes, with its waits and the pauses
+within it. A pause before BEGIN does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from uncork.experiment.cure.arms import Arm
+from uncork.experiment.cure.operations import effect_of_times, parameters_of, statement_texts, usable_sets
+from uncork.experiment.cure.rewrites import RewriteRefused
+from uncork.experiment.cure.split import split_counter
+from uncork.experiment.cure.text import BASELINE, uses_up, workload_name
+from uncork.experiment.draft_text import multiline, toml
+from uncork.experiment.spec.pauses import pause_line
+from uncork.model.database.finding import Candidate, ClientHabit, Finding
+from uncork.model.database.transaction import CapturedTransaction
+from uncork.model.database.workload import CapturedStatement
+from uncork.model.results.cure import Net, StatementEffect
+from uncork.model.units import count_words, format_duration
+
+__all__ = [
+    "TransactionArm",
+    "doubt_of_queue",
+    "held_times",
+    "net_of_transactions",
+    "transaction_arms",
+    "transaction_habits",
+    "transaction_steps",
+    "transactions_experiment",
+    "whole_transaction",
+    "with_one_row",
+]
+
+_HABITS: Final[frozenset[ClientHabit]] = frozenset({"pauses", "locks early", "counts in one row"})
+_QUEUES: Final[frozenset[ClientHabit]] = frozenset({"locks early", "counts in one row"})
+"""Habits because of which sessions queue for rows that they change."""
+_DRAWN: Final = frozenset({"drawn", "rows"})
+_NAMES: Final[Mapping[ClientHabit, str]] = {
+    "pauses": "pause-outside",
+    "locks early": "row-last",
+    "counts in one row": "counter-in-parts",
+}
+_TRIAL_NS: Final = 400e6
+_LEAST_EACH: Final = 4
+"""Transactions of each session in a trial at least: at its end, sessions finish one by one."""
+_MOST_EACH: Final = 200
+_NS: Final = 1e9
+_HOUR_S: Final = 3600.0
+_LONGER: Final = 3.0
+"""Ratio of the times on the copy and on the server from which on sessions surely queue otherwise."""
+_SHORTEST: Final = 1e-4
+"""The shortest part of its time that a transaction can surely be said to take."""
+
+_LOOPBACK: Final = (
+    "Client and server were on one machine. Over a network, a transaction also waits for each answer."
+)
+_MOVED: Final = (
+    "The client does the same work before BEGIN, so requests take as long unless they wait for locks."
+)
+
+Step = str | int
+"""A statement of the transaction by its place, or what comes between them: BEGIN, COMMIT, a pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionArm:
+    """Another way to send a transaction: the change, its steps, and what was moved out of the transaction.
+
+    `texts` are the statements that replace captured ones, by their place. `outside_ns` is the pause before
+    BEGIN. `check` and `baseline_check` are queries whose rows must be the same in this variant and in the
+    present one; empty if there is nothing to compare.
+    """
+
+    arm: Arm
+    habit: ClientHabit
+    steps: tuple[Step, ...]
+    texts: Mapping[int, str] = field(default_factory=dict)
+    outside_ns: float = 0.0
+    check: str = ""
+    baseline_check: str = ""
+    assumed: tuple[str, ...] = ()
+
+
+def transaction_habits(finding: Finding) -> tuple[Candidate, ...]:
+    """Return the changes of a finding that variants of its transaction can show."""
+    return tuple(one for one in finding.candidates if one.habit in _HABITS)
+
+
+def whole_transaction(transaction: CapturedTransaction) -> CapturedStatement:
+    """Return a transaction as a statement, which stands for its workload and its effect."""
+    statements = transaction.statements
+    origins = {one.origin for one in statements} - {"none"}
+    return replace(
+        statements[0],
+        sql=";\n".join(one.sql.strip().rstrip("; \n") for one in statements),
+        calls_per_hour=transaction.per_hour,
+        mean_ns=transaction.source_ns,
+        origin=statements[0].origin if len(origins) != 1 else origins.pop(),
+        tables=tuple(dict.fromkeys(table for one in statements for table in one.tables)),
+        changes=transaction.changes,
+        rows=None,
+    )
+
+
+def with_one_row(finding: Finding, transaction: CapturedTransaction) -> CapturedTransaction:
+    """Return a transaction whose sessions queue for one row, if the values of that row were not captured.
+
+    Drawn values spread over the rows of the table, and sessions would hardly meet.
+    """
+    hot = {
+        one.template
+        for one in transaction.statements
+        if one.template in finding.templates and one.origin in _DRAWN and len(set(one.sets)) > 1
+    }
+    if not hot or not any(one.habit in _QUEUES for one in finding.candidates):
+        return transaction
+    statements = tuple(
+        replace(one, sets=tuple(usable_sets(one)[:1])) if one.template in hot else one
+        for one in transaction.statements
+    )
+    basis = (
+        *transaction.basis,
+        "Which rows sessions queue for was not captured, so all of them change one row.",
+    )
+    return replace(transaction, statements=statements, basis=basis, one_row=True)
+
+
+# ---- the ways ----
+
+
+def transaction_steps(transaction: CapturedTransaction) -> tuple[Step, ...]:
+    """Return what a client sends now: BEGIN, the statements with the pauses between them, COMMIT."""
+    return _framed(tuple(_inner(transaction)), block=transaction.block)
+
+
+def transaction_arms(
+    finding: Finding, transaction: CapturedTransaction
+) -> tuple[tuple[TransactionArm, ...], str]:
+    """Return the ways to send a transaction that its finding proposes, and the reason if there are none."""
+    found, reasons = [], []
+    used_up = next((one for one in transaction.statements if uses_up(one)), None)
+    if used_up is not None and re.match(r"\s*DELETE\b", used_up.sql, re.IGNORECASE):
+        return (), "Its transaction deletes rows, so a copy cannot execute it as often as the server does."
+    for candidate in transaction_habits(finding):
+        try:
+            found.append(_arm(finding, candidate, transaction))
+        except RewriteRefused as refused:
+            reasons.append(str(refused))
+    return tuple(found), "" if found else (reasons or ["The finding proposes no other transaction."])[0]
+
+
+def _arm(finding: Finding, candidate: Candidate, transaction: CapturedTransaction) -> TransactionArm:
+    build = {"pauses": _pauses_outside, "locks early": _row_last, "counts in one row": _in_parts}
+    made = build[candidate.habit](finding, candidate, transaction)
+    before = _script(transaction_steps(transaction), transaction, {})
+    after = _script(made.steps, transaction, made.texts)
+    setup = f"-- Once, while nothing changes the counter:\n{made.arm.setup}\n\n" if made.arm.setup else ""
+    arm = replace(made.arm, sql=f"{setup}{after}", undo=before)
+    return replace(made, arm=arm, assumed=(*_assumed(transaction), *made.assumed, _LOOPBACK))
+
+
+def _plain_arm(finding: Finding, candidate: Candidate, transaction: CapturedTransaction) -> Arm:
+    return Arm(
+        name=_NAMES[candidate.habit],
+        kind="client",
+        text=_text(finding, candidate),
+        sql="",
+        undo="",
+        against=candidate.against,
+        templates=tuple(one.template for one in transaction.statements),
+    )
+
+
+def _text(finding: Finding, candidate: Candidate) -> str:
+    """Return what to do in one short sentence, for a headline; the candidate's text has the reason, too."""
+    what = finding.objects[0] if finding.objects else "the application"
+    if candidate.habit == "pauses":
+        return f"Move the slow step of application {what} before BEGIN or after COMMIT."
+    if candidate.habit == "locks early":
+        return f"Change {what} last in the transaction, right before COMMIT."
+    return f"{candidate.text.partition(':')[0].rstrip('.')}."
+
+
+def _pauses_outside(
+    finding: Finding, candidate: Candidate, transaction: CapturedTransaction
+) -> TransactionArm:
+    outside_ns = sum(transaction.pauses_ns)
+    if not outside_ns:
+        raise RewriteRefused("Its transactions were captured without a pause that could be moved.")
+    inner = tuple(one for one in _inner(transaction) if isinstance(one, int))
+    steps = (pause_line(outside_ns), *_framed(inner, block=transaction.block))
+    arm = _plain_arm(finding, candidate, transaction)
+    return TransactionArm(arm, "pauses", steps, outside_ns=outside_ns, assumed=(_MOVED,))
+
+
+def _row_last(finding: Finding, candidate: Candidate, transaction: CapturedTransaction) -> TransactionArm:
+    places = [
+        place
+        for place, one in enumerate(transaction.statements)
+        if one.template in finding.templates and one.changes
+    ]
+    if not places:
+        raise RewriteRefused(
+            "The contended statement locks a row to read it, so later statements may need its values."
+        )
+    inner = list(_inner(transaction))
+    moved = [*(one for one in inner if one not in places), *places]
+    if moved == inner:
+        raise RewriteRefused("The contended statement is the last one of its transaction already.")
+    for place in places:
+        sql = transaction.statements[place].sql
+        if re.search(r"\breturning\b", sql, re.IGNORECASE):
+            raise RewriteRefused("The contended statement returns values, which later statements may need.")
+        if (table := _read_by_others(finding, transaction, place)) is not None:
+            raise RewriteRefused(
+                f"Another statement of the transaction uses {table}, so their order may matter."
+            )
+    arm = _plain_arm(finding, candidate, transaction)
+    return TransactionArm(arm, "locks early", _framed(tuple(moved), block=transaction.block))
+
+
+def _in_parts(finding: Finding, candidate: Candidate, transaction: CapturedTransaction) -> TransactionArm:
+    place = next(
+        (place for place, one in enumerate(transaction.statements) if one.template in finding.templates), None
+    )
+    if place is None:
+        raise RewriteRefused("Its transaction changes the counter by another statement.")
+    if (table := _read_by_others(finding, transaction, place)) is not None:
+        raise RewriteRefused(
+            f"Another statement of the transaction uses {table}, so it must add up the parts."
+        )
+    split = split_counter(transaction.statements[place].sql, candidate.sql)
+    arm = replace(_plain_arm(finding, candidate, transaction), setup=split.setup)
+    return TransactionArm(
+        arm,
+        "counts in one row",
+        transaction_steps(transaction),
+        texts={place: split.sql},
+        check=split.check,
+        baseline_check=split.baseline_check,
+        assumed=(
+            "Statements that read the counter were not measured; they add up a few rows instead of one.",
+        ),
+    )
+
+
+def _read_by_others(finding: Finding, transaction: CapturedTransaction, place: int) -> str | None:
+    """Return the finding's table if another statement of the transaction uses it, too."""
+    table = finding.objects[0] if finding.objects else ""
+    others = (one for number, one in enumerate(transaction.statements) if number != place)
+    return next((table for one in others if table in one.tables), None)
+
+
+def _inner(transaction: CapturedTransaction) -> Iterator[Step]:
+    """Yield the statements by their places, with the pauses between them."""
+    for place, pause_ns in enumerate(transaction.pauses_ns):
+        if pause_ns:
+            yield pause_line(pause_ns)
+        if place < len(transaction.statements):
+            yield place
+
+
+def _framed(steps: tuple[Step, ...], *, block: bool) -> tuple[Step, ...]:
+    return ("BEGIN", *steps, "COMMIT") if block else steps
+
+
+def _script(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mapping[int, str]) -> str:
+    """Return what the application does, with a comment for each pause."""
+    lines = []
+    for step in steps:
+        if isinstance(step, int):
+            sql = texts.get(step, transaction.statements[step].sql)
+            lines.append(f"{sql.strip().rstrip('; ')};")
+        elif step.startswith("\\"):
+            lines.append(f"-- The application does something else for {_long(step)}.")
+        else:
+            lines.append(f"{step};")
+    return "\n".join(lines)
+
+
+def _long(step: str) -> str:
+    """Return how long a pause is."""
+    return format_duration(float(f"{int(step.split()[1]) * 1e3:.2g}"))
+
+
+def _assumed(transaction: CapturedTransaction) -> Iterator[str]:
+    yield from transaction.basis
+    pauses = sum(transaction.pauses_ns)
+    if pauses:
+        paused = format_duration(float(f"{pauses:.2g}"))
+        yield f"The client paused for {paused} in each transaction, the mean of what was seen."
+    sessions = count_words(transaction.clients, "session")
+    yield f"{sessions[:1].upper()}{sessions[1:]} executed it at the same time, as in the watch."
+
+
+# ---- the experiment ----
+
+
+def transactions_experiment(
+    question: str,
+    copy_dsn: str,
+    transaction: CapturedTransaction,
+    arms: Sequence[TransactionArm],
+    *,
+    budget_s: float,
+) -> str:
+    """Return an experiment file that compares ways to send a transaction.
+
+    The metric is the throughput of all sessions. Each variant has a database of its own, and keeps what its
+    transactions change: all send as many.
+    """
+    name = workload_name(whole_transaction(transaction).template)
+    made = any(one.arm.setup for one in arms)
+    own = f'{BASELINE}]\nbaseline = true\ntitle = "the transaction as it is now"\n'
+    parts = [
+        f'[experiment]\nname = "transaction"\nquestion = {toml(question)}\nseed = 1\nevidence = []\n',
+        f"[variants.{own}" + ('values = { change = "" }\n' if made else ""),
+        *(_variant(one, transaction, name, made=made) for one in arms),
+        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n' + ('sql = ":change"\n' if made else ""),
+        _workload(transaction, arms, name),
+        f'[stop]\nprecision = "5%"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
+    ]
+    return "\n".join(parts)
+
+
+def _variant(one: TransactionArm, transaction: CapturedTransaction, name: str, *, made: bool) -> str:
+    lines = [f"[variants.{one.arm.name}]", f"title = {toml(' '.join(one.arm.text.split()))}"]
+    if made:
+        lines.append(f"values.change = {multiline(one.arm.setup) if one.arm.setup else toml('')}")
+    lines.append(f"workloads.{name}.sql = [")
+    lines += [*(f"{text}," for text in _sent(one.steps, transaction, one.texts)), "]"]
+    if one.check:
+        lines.append(f"workloads.{name}.check = {multiline(one.check)}")
+    return "\n".join(lines) + "\n"
+
+
+def _workload(transaction: CapturedTransaction, arms: Sequence[TransactionArm], name: str) -> str:
+    clients = transaction.clients
+    each = round(_TRIAL_NS / max(1.0, transaction.source_ns))
+    each = min(max(each, _LEAST_EACH), _MOST_EACH)
+    lines = [f"[workloads.{name}]", 'title = "a transaction"', "sql = ["]
+    lines += [*(f"{text}," for text in _sent(transaction_steps(transaction), transaction, {})), "]"]
+    lines += ['metric = "throughput"', f"clients = {clients}", 'protocol = "extended"']
+    lines += [f"operations = {each * clients}", f"warmup_operations = {clients}"]
+    check = next((one.baseline_check for one in arms if one.baseline_check), "")
+    lines += ['state = "keep"', f'answer = "{"check" if check else "may differ"}"']
+    if check:
+        lines.append(f"check = {multiline(check)}")
+    lines += parameters_of(transaction.statements)
+    return "\n".join(lines) + "\n"
+
+
+def _sent(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mapping[int, str]) -> Iterator[str]:
+    """Yield each step of an operation as TOML."""
+    written = statement_texts(
+        [replace(one, sql=texts.get(place, one.sql)) for place, one in enumerate(transaction.statements)]
+    )
+    for step in steps:
+        yield multiline(written[step]) if isinstance(step, int) else toml(step)
+
+
+# ---- the bill ----
+
+
+def held_times(effect: StatementEffect, outside_ns: float) -> StatementEffect:
+    """Return an effect on the time of a transaction, from one on operations a second of all clients.
+
+    An operation of the variant also has the pause of `outside_ns` before BEGIN.
+    """
+    times = effect_of_times(effect)
+    before_ns, after_ns = times.before_ns, times.after_ns
+    if not outside_ns or before_ns is None or after_ns is None:
+        return times
+    part = outside_ns / before_ns
+
+    def within(value: float | None) -> float | None:
+        return None if value is None else max(value - part, _SHORTEST)
+
+    return replace(
+        times,
+        after_ns=max(after_ns - outside_ns, _SHORTEST * before_ns),
+        ratio=within(times.ratio),
+        low=within(times.low),
+        high=within(times.high),
+    )
+
+
+def doubt_of_queue(effect: StatementEffect, transaction: CapturedTransaction) -> str:
+    """Return why a gain may be smaller on the server; empty if there is no reason.
+
+    If all sessions change one row on the copy, but several on the server, they wait for longer on the copy.
+    """
+    if not transaction.one_row or (effect.before_ns or 0.0) <= _LONGER * transaction.source_ns:
+        return ""
+    here, there = format_duration(effect.before_ns or 0.0), format_duration(transaction.source_ns)
+    return (
+        f"A transaction takes {here} on the copy, where all sessions change one row, and {there} on the "
+        "server. Take the values from the server's log with --logs."
+    )
+
+
+def net_of_transactions(effect: StatementEffect, transaction: CapturedTransaction) -> Net | None:
+    """Return the sessions' time saved per hour, by an effect on the time of a transaction; None if unknown.
+
+    The time before is that on the source.
+    """
+    ratio, low, high = effect.ratio, effect.low, effect.high
+    if ratio is None or low is None or high is None:
+        return None
+    before = transaction.per_hour * transaction.source_ns / _NS
+    return Net(before * (1 - ratio), before * (1 - high), before * (1 - low), before)
