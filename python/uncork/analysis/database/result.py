@@ -27,6 +27,7 @@ from uncork.model.results.database import (
     CounterFacts,
     DatabaseResult,
     DatabaseRunFacts,
+    KernelFacts,
     SettingFacts,
     TemplateActivity,
     WatchFacts,
@@ -85,7 +86,8 @@ def database_evidence(
     tree = activity.time_tree(rows, whole)
     statements = _statement_rows(moments["database_statements"], watched["own_query_ids"])
     own = _statement_rows(moments["database_statements"], watched["own_query_ids"], own=True)
-    templates = _templates(rows, whole, tables["database_templates"], statements)
+    kernel = _kernel(tables["database_kernel"], facts)
+    templates = _templates(rows, whole, tables["database_templates"], statements, kernel)
     counting = _counts_statements(facts)
     horizons = [{**row, "now_us": ended} for row in tables["database_horizons"].to_pylist()]
     counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
@@ -129,6 +131,7 @@ def database_evidence(
         system=system_use(tables),
         busiest=activity.busiest(over_time),
         steps=steps_of(tree, statements, _between_ns(facts)) if counting else (),
+        kernel_whole_ns=facts["server"].get("kernel_whole_ns"),
         routes=routes_of(_weighed(sessions, shares, ("origin", "template")), whole, texts),
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
@@ -309,8 +312,19 @@ def _statement_rows(
     return [row for row in deltas.statement_deltas(*moments) if (row["query_id"] in mine) == own]
 
 
+def _kernel(table: pa.Table, facts: Mapping[str, Any]) -> Mapping[deltas.Key, KernelFacts]:
+    """Return what pg_stat_kcache counted of each entry; empty unless both snapshots have it."""
+    if any("pg_stat_kcache" in _failed(facts, moment) for moment in ("before", "after")):
+        return {}
+    return deltas.kernel_deltas(*_moments(table, None))
+
+
 def _templates(
-    rows: Sequence[Row], whole: float, table: pa.Table, statements: Sequence[Row]
+    rows: Sequence[Row],
+    whole: float,
+    table: pa.Table,
+    statements: Sequence[Row],
+    kernel: Mapping[deltas.Key, KernelFacts],
 ) -> list[TemplateActivity]:
     by_template: dict[int | None, list[Row]] = defaultdict(list)
     for row in rows:
@@ -340,6 +354,9 @@ def _templates(
                 applications=_usage(mine, "application", whole, sessions),
                 statements=totals,
                 execution_share=totals.execution_ns / all_ns if totals and all_ns else 0.0,
+                kernel=deltas.kernel_totals(
+                    kernel[key] for key in map(deltas.statement_key, figures) if key in kernel
+                ),
             )
         )
     return sorted(found, key=lambda one: (-one.sessions, -one.execution_share, one.text))

@@ -31,6 +31,7 @@ __all__ = [
     "History",
     "IndexFacts",
     "Island",
+    "KernelFacts",
     "Missing",
     "PlanFacts",
     "RouteActivity",
@@ -162,6 +163,20 @@ class StatementFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What the kernel counted for a template between the snapshots, from pg_stat_kcache.
+
+    Processor times include those of parallel workers, so they can exceed the execution time. `read_bytes`
+    came from disks, not from the page cache.
+    """
+
+    user_ns: float
+    system_ns: float
+    read_bytes: int
+    written_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """The average number of sessions with a name (an application, a class), and their share of the whole."""
 
@@ -204,6 +219,7 @@ class TemplateActivity:
     """One template: the average number of `sessions` busy with it, in which classes, for which applications.
 
     `share` is its share of all busy sessions' time; `execution_share` that of the time in pg_stat_statements.
+    `kernel` is None unless pg_stat_kcache counts on the server.
     """
 
     number: int
@@ -215,6 +231,7 @@ class TemplateActivity:
     applications: tuple[Usage, ...]
     statements: StatementFacts | None
     execution_share: float
+    kernel: KernelFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +417,8 @@ class DatabaseResult:
     first; a healthy server has none.
     `busiest` is None if the watch was short. `plans` has one plan of each template with the most time.
     `routes` is empty if no comment names one. `steps` add up to `tree`; empty without pg_stat_statements.
+    `kernel_whole_ns` is the duration below which pg_stat_kcache counts an execution as user time as a whole;
+    None without it.
     """
 
     run: DatabaseRunFacts
@@ -444,4 +463,5 @@ class DatabaseResult:
     plans: tuple[PlanFacts, ...] = ()
     routes: tuple[RouteActivity, ...] = ()
     steps: tuple[TimeStep, ...] = ()
+    kernel_whole_ns: float | None = None
     version: int = DATABASE_RESULT_VERSION

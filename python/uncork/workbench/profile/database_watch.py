@@ -462,6 +462,7 @@ def _tables(
             for number, (text, identity) in enumerate(zip(book.texts, book.identities, strict=True))
         ],
         "database_statements": statements,
+        "database_kernel": _kernel_rows(before, after, changed),
     }
     for name in ("database_foreign_keys", "database_horizons", "database_settings"):
         rows[name] = () if after is None else after.tables[name]
@@ -473,6 +474,21 @@ def _tables(
             for moment, snapshot in (("before", before), ("after", after))
         )
     return {**tables, "database_activity": found.activity()}
+
+
+def _kernel_rows(
+    before: ServerSnapshot, after: ServerSnapshot | None, changed: Sequence[_Change]
+) -> list[Row]:
+    """Return what pg_stat_kcache counted of the statements that ran between the snapshots."""
+    if after is None:
+        return []
+    ran = {statement_key(row) for _, row in changed}
+    return [
+        {**row, "moment": moment}
+        for moment, snapshot in (("before", before), ("after", after))
+        for row in snapshot.tables["database_kernel"]
+        if statement_key(row) in ran
+    ]
 
 
 def _of_moment(moment: str, table: pa.Table) -> pa.Table:
