@@ -17,7 +17,7 @@ from uncork.analysis.service.places import foreign_share, time_places, with_bran
 from uncork.analysis.service.requests import connections_opened, join_requests
 from uncork.analysis.service.traces import Traced, join_traces
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
-from uncork.model.results.database import DatabaseResult
+from uncork.model.results.database import IDLE, DatabaseResult
 from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
 from uncork.model.results.service import (
@@ -37,6 +37,7 @@ from uncork.store.layout import Manifest, read_manifest
 __all__ = ["ServiceParts", "stored_service_result"]
 
 _MOST_ORIGINS: Final = 50
+_EVERY_STATEMENT: Final = ("log_min_duration_statement", "0")
 _PAUSE_NS: Final = 40e6
 """Linux delays an acknowledgement by 40 ms."""
 _ASLEEP: Final = "off-cpu"
@@ -186,12 +187,32 @@ def _without_traces(
         )
 
 
-def _branches(parts: ServiceParts) -> tuple[float, float]:
-    """Return how many sessions plan statements, and how many clients of PgBouncer wait; 0 if unknown."""
+def _branches(parts: ServiceParts) -> tuple[float, float, float]:
+    """Return how many sessions parse and plan, and how many clients of PgBouncer wait; 0 if unknown."""
     steps = () if parts.database is None else parts.database.steps
-    planning = sum(one.sessions for one in steps if one.name == "plan")
+    parsing, binding = _extended_protocol(parts)
+    planning = [one.sessions for one in steps if one.name == "plan"]
     pool = None if parts.log is None else parts.log.pool
-    return planning, 0.0 if pool is None else pool.waiting
+    return parsing, sum(planning) if planning else binding, 0.0 if pool is None else pool.waiting
+
+
+def _extended_protocol(parts: ServiceParts) -> tuple[float, float]:
+    """Return how many sessions parse and bind, from the log; 0 unless it has all statements.
+
+    The log's durations cover the whole profile, so only their proportions are those of the load.
+    """
+    database, log = parts.database, parts.log
+    if database is None or log is None or (_EVERY_STATEMENT not in _chosen(database)):
+        return 0.0, 0.0
+    whole = log.parse.sum_ns + log.bind.sum_ns + log.executions.sum_ns
+    working = sum(one.sessions for one in database.tree.children if one.name != IDLE)
+    if not whole:
+        return 0.0, 0.0
+    return working * log.parse.sum_ns / whole, working * log.bind.sum_ns / whole
+
+
+def _chosen(database: DatabaseResult) -> set[tuple[str, str]]:
+    return {(one.name, one.value) for one in database.settings}
 
 
 def _templates(

@@ -288,6 +288,10 @@ class ServerWatch:
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         return read_catalogue(self._ask, self.version, scope)
 
+    def round_trip_ns(self) -> float | None:
+        """Return the shortest time of an empty statement; None if the connection is lost."""
+        return self._session.round_trip_ns()
+
     def begin_sampling(self) -> None:
         """Set the shorter statement timeout of samples."""
         self._set_timeout(_SAMPLE_TIMEOUT)

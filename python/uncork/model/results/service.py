@@ -49,6 +49,7 @@ FindingName = Literal[
     "service wait",
 ]
 PlaceKind = Literal[
+    "database parsing",
     "database planning",
     "database cpu",
     "database queue",
@@ -65,8 +66,9 @@ PlaceKind = Literal[
     "service wait",
 ]
 """Where a request can be. The *queues* of database and service are waits for a processor; the *process queue*
-is the wait for a free process of a service whose processes answer one request at a time. *database planning*
-is known if the server counts it (track_planning), and *pool wait* from the log of PgBouncer. *service wait*
+is the wait for a free process of a service whose processes answer one request at a time. *database parsing*
+is known from a log of all statements, *database planning* from it (binds) or if the server counts it
+(track_planning), and *pool wait* from the log of PgBouncer. *service wait*
 is everything else in the service: for a connection of its pool, an interpreter lock, another service, or the
 network."""
 

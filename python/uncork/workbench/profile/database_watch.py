@@ -260,6 +260,7 @@ def watch(
     sampler = None if postmaster is None else Sampler([Watch(SERVER, postmaster, children=True)], memory=True)
     status: Status = "complete"
     trouble = ""
+    trip_ns: float | None = None
     try:
         try:
             sample_sessions(server, found, round(seconds * 1e9), period_ns, show, ended=ended)
@@ -270,6 +271,7 @@ def watch(
             with uninterrupted():
                 system = None if sampler is None else sampler.stop()
                 look_back(server, facts["server"], before, found, last, values=values)
+                trip_ns = server.round_trip_ns()
         except KeyboardInterrupt:
             status = "interrupted"  # the signal came after the block: nothing is missing
     except ServerCrash as error:
@@ -287,6 +289,7 @@ def watch(
         "longest_ns": found.longest_ns,
         "client_cpu_ns": found.cpu_ns,
         "own_query_ids": sorted(last.own),
+        "round_trip_ns": trip_ns,
     }
     facts["catalogue"] = last.catalogue.facts
     facts["snapshots"] = {
