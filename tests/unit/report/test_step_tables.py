@@ -50,7 +50,7 @@ def test_parse_bind_and_execute_are_shown_by_template():
 
 def test_the_steps_of_a_transaction_say_where_they_come_from():
     assert steps_table(closed_result()) is None
-    steps = (LoadStep("network", 2e5, 0.2), LoadStep("execute", 7e5, 0.7), LoadStep("unknown", 1e5, 0.1))
+    steps = (LoadStep("network", 2e5, 0.2), LoadStep("execute", 7e5, 0.7), LoadStep("server", 1e5, 0.1))
     table = steps_table(replace(closed_result(), steps=steps))
     assert [row[1:] for row in cells(table)] == [["200 µs", "20 %"], ["700 µs", "70 %"], ["100 µs", "10 %"]]
     assert "planning" in table.rows[2][0].note

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from uncork.model.bottleneck import COMMIT_EVENTS
 from uncork.model.results.database import IDLE, CountedTime, TimeNode, TimeStep
 
-__all__ = ["commit_sessions", "counted_time", "steps_of"]
+__all__ = ["active_sessions", "commit_sessions", "counted_time", "steps_of", "waits_of_statements"]
 
 
 def counted_time(
@@ -39,6 +39,23 @@ def commit_sessions(tree: TimeNode) -> float:
         for event in of_class.children
         if event.kind == "event" and event.name in COMMIT_EVENTS
     )
+
+
+def active_sessions(tree: TimeNode) -> float:
+    """Return how many sessions were active on average: busy, and not idle in transaction."""
+    return sum(one.sessions for one in tree.children if one.name != IDLE)
+
+
+def waits_of_statements(tree: TimeNode) -> tuple[tuple[Literal["locks", "storage"], float], ...]:
+    """Return how many sessions waited within statements on average: for locks, and for storage."""
+    sessions = {one.name: one.sessions for one in tree.children}
+    commits = sum(
+        event.sessions
+        for of_class in tree.children
+        for event in of_class.children
+        if of_class.name == "IO" and event.kind == "event" and event.name in COMMIT_EVENTS
+    )
+    return ("locks", sessions.get("Lock", 0.0)), ("storage", max(0.0, sessions.get("IO", 0.0) - commits))
 
 
 def steps_of(tree: TimeNode, counted: CountedTime) -> tuple[TimeStep, ...]:

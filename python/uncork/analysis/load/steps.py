@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from uncork.analysis.database.steps import commit_sessions
+from uncork.analysis.database.steps import active_sessions, commit_sessions, waits_of_statements
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadStep, LoadStepName
 
@@ -20,7 +20,7 @@ def load_steps(
 ) -> tuple[LoadStep, ...]:
     """Return where the time of a transaction went while the load was watched. The steps add up to the whole.
 
-    `watched` is what the clients saw of that load. `network`, `plan`, `execute` and `commit` come from the
+    `watched` is what the clients saw of that load. `network`, `plan`, `execute` and the waits come from the
     server and its watch; no step exceeds what the steps before it left. Empty if pg_stat_statements was
     not read, if other clients sent statements too, or if transactions overlap on a connection.
     """
@@ -39,10 +39,20 @@ def load_steps(
         yield "generator", float(max(0, whole_ns - watched["statements_ns"]))
         if database.watch.round_trip_ns is not None:
             yield "network", watched["round_trips"] * database.watch.round_trip_ns
-        yield "commit", commit_sessions(database.tree) * watched["elapsed_ns"]
+        committing = commit_sessions(database.tree) * watched["elapsed_ns"]
+        yield "commit", committing
+        planning = (counted.planning_ns or 0.0) * rate
         if counted.planning_ns is not None:
-            yield "plan", counted.planning_ns * rate
-        yield "execute", counted.execution_ns * rate
+            yield "plan", planning
+        active = active_sessions(database.tree) * watched["elapsed_ns"]
+        uncounted = max(0.0, active - committing - planning - counted.execution_ns * rate)
+        executing = counted.execution_ns * rate
+        for wait, sessions in waits_of_statements(database.tree):
+            inside = min(executing, sessions * watched["elapsed_ns"])
+            executing -= inside
+            yield wait, inside
+        yield "execute", executing
+        yield "server", uncounted
 
     left, found = float(whole_ns), []
     for name, ns in steps():

@@ -361,7 +361,9 @@ class PartsFacts:
     without: tuple[float, int | None, int | None] | None
 
 
-LoadStepName = Literal["generator", "network", "commit", "plan", "execute", "unknown"]
+LoadStepName = Literal[
+    "generator", "network", "commit", "plan", "locks", "storage", "execute", "server", "unknown"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +372,9 @@ class LoadStep:
 
     `generator` is the time between its statements, in the generator. `network` is the time that its round
     trips take at least: that of empty statements on an idle connection. `commit` is the wait for the
-    write-ahead log, from samples; `plan` and `execute` are counted by pg_stat_statements. `unknown` is the
-    rest: parsing, sending results, waiting for a processor, and planning if it is not counted.
+    write-ahead log, from samples; `plan` is counted by pg_stat_statements, and so is what `locks` and
+    `storage` (waits of statements, from samples) and `execute` add up to. `server` is what samples see beyond
+    that: parsing, sending results, waiting for a processor. `unknown` is the rest.
     """
 
     name: LoadStepName
