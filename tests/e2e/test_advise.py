@@ -65,6 +65,10 @@ def test_a_load_is_followed_by_findings_about_its_database(uncork, server):
     result = json.loads((folder / "result.json").read_text())
     jsonschema.validate(result, json.loads((SCHEMA_FOLDER / "load-result.schema.json").read_text()))
     assert result["findings"][0]["rule"] == "missing-index"
+    steps = {one["name"]: one for one in result["steps"]}
+    assert sum(one["share"] for one in steps.values()) == pytest.approx(1)
+    assert steps["execute"]["share"] > 0.5 and 0 < steps["network"]["share"] < 0.3
+    assert "Where the time of a transaction went" in " ".join(done.stdout.split())
     assert result["run"]["elapsed_ns"] < 2e9  # the second sending is not in the figures
     assert "CREATE INDEX" in done.stdout and f"uncork cure {folder.name}" in " ".join(done.stdout.split())
     again = uncork("advise", "last", "--json")

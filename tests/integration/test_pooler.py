@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -19,7 +23,9 @@ from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.places import server_account
 from uncork.engines.source_tables import read_tables
 from uncork.engines.watch.connection import ServerWatch
+from uncork.engines.watch.pooler import PoolerConsole
 from uncork.errors import ConnectError
+from uncork.profile.logs import LogRequest, read_logs
 from uncork.workbench.profile.databases import profile_database
 
 pytestmark = pytest.mark.postgres
@@ -47,9 +53,24 @@ def server(request):
     found.stop()
 
 
+@dataclass(frozen=True)
+class Pooler:
+    """A running PgBouncer: the connection strings of a database and of its console, and its log."""
+
+    conninfo: str
+    console: str
+    log: Path
+
+
 @pytest.fixture
-def pooled(server, request):
+def pooled(pooler):
     """The connection string of a pool of one session; the parameter is its mode."""
+    return pooler.conninfo
+
+
+@pytest.fixture
+def pooler(server, request):
+    """A PgBouncer that logs its statistics each second; the parameter is its mode."""
     program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
         assert not os.environ.get("CI"), "CI installs PgBouncer"
@@ -59,12 +80,13 @@ def pooled(server, request):
         port = chosen.getsockname()[1]
     address, account = resolve(server.conninfo()), server_account()
     folder = tempfile.TemporaryDirectory()
-    Path(folder.name).chmod(0o755)  # PgBouncer does not run as root
+    Path(folder.name).chmod(0o777)  # PgBouncer does not run as root
     file = Path(folder.name) / "pgbouncer.ini"
     file.write_text(
         f"[databases]\n* = host={address.host} port={address.port} user={address.user}\n[pgbouncer]\n"
         f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
         f"pool_mode = {request.param}\ndefault_pool_size = {2 if request.param == 'session' else 1}\n"
+        f"logfile = {folder.name}/pgbouncer.log\nstats_period = 1\nadmin_users = {address.user}\n"
     )
     user = {"user": account.name} if account.change else {}
     bouncer = subprocess.Popen([program, "-q", file], stderr=subprocess.DEVNULL, **user)
@@ -77,14 +99,15 @@ def pooled(server, request):
                 break
             except psycopg.OperationalError:
                 assert bouncer.poll() is None and time.monotonic() < deadline
-        yield conninfo
+        console = conninfo.replace(f"dbname={address.database}", "dbname=pgbouncer")
+        yield Pooler(conninfo, console, Path(folder.name) / "pgbouncer.log")
     finally:
         bouncer.terminate()
         bouncer.wait()
         folder.cleanup()
 
 
-@pytest.mark.parametrize("pooled", ["transaction", "session"], indirect=True)
+@pytest.mark.parametrize("pooler", ["transaction", "session"], indirect=True)
 def test_a_watch_through_a_pooler_leaves_the_pooled_session_as_it_was(pooled, server, tmp_path):
     over = threading.Event()
     failures = []
@@ -117,7 +140,7 @@ def test_a_watch_through_a_pooler_leaves_the_pooled_session_as_it_was(pooled, se
         assert connection.execute(STATE).fetchone() == ("off", "0", "0", "on", 0)
 
 
-@pytest.mark.parametrize("pooled", ["transaction"], indirect=True)
+@pytest.mark.parametrize("pooler", ["transaction"], indirect=True)
 def test_queries_through_a_pooler_are_read_only_and_end_in_time(pooled):
     watch = ServerWatch(pooled)
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
@@ -128,19 +151,79 @@ def test_queries_through_a_pooler_are_read_only_and_end_in_time(pooled):
     watch.close()
 
 
-@pytest.mark.parametrize("pooled", ["transaction"], indirect=True)
+@pytest.mark.parametrize("pooler", ["transaction"], indirect=True)
 def test_tables_are_described_through_a_pooler(pooled):
     missing, found = read_tables(pooled, ("nowhere", "parcels"))
     assert missing.unknown and [one.name for one in found.columns] == ["id", "place"]
 
 
-@pytest.mark.parametrize("pooled", ["statement"], indirect=True)
+@pytest.mark.parametrize("pooler", ["statement"], indirect=True)
 def test_a_pool_of_statements_is_refused(pooled):
     with pytest.raises(ConnectError, match=r"statement pooling.*connect to the server itself"):
         ServerWatch(pooled)
 
 
-@pytest.mark.parametrize("pooled", ["session"], indirect=True)
+@pytest.mark.parametrize("pooler", ["session"], indirect=True)
 def test_a_pooler_that_refuses_options_is_named(pooled):
     with pytest.raises(ConnectError, match="ignore_startup_parameters"):
         ServerWatch(f"{pooled} options='-c geqo=off'")
+
+
+@contextmanager
+def three_clients(pooler):
+    """Let three clients take turns on the one connection of a pool, so that two of them wait."""
+    over = threading.Event()
+
+    def work():
+        with psycopg.connect(pooler.conninfo, autocommit=True, prepare_threshold=None) as connection:
+            while not over.is_set():
+                connection.execute("SELECT pg_sleep(0.04)")
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for one in workers:
+        one.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for one in workers:
+            one.join()
+
+
+@pytest.mark.parametrize("pooler", ["transaction"], indirect=True)
+def test_console_and_log_agree_on_how_many_clients_wait(pooler):
+    console = PoolerConsole(pooler.console)
+    with three_clients(pooler), closing(console):
+        time.sleep(0.3)
+        before = console.counts()
+        time.sleep(2.2)
+        after = console.counts()
+    elapsed_us = (after.at_ns - before.at_ns) / 1000
+    waiting = (after.wait_us - before.wait_us) / elapsed_us
+    # On a busy machine, the clients are late.
+    assert 1.3 < waiting < 2.1
+    assert (after.transaction_us - before.transaction_us) / elapsed_us == pytest.approx(waiting + 1, abs=0.3)
+    assert 10 < after.transactions - before.transactions <= 60
+    logged = read_logs(LogRequest((pooler.log,))).facts["pool"]["pool wait"]
+    assert logged["max"] / 1e6 == pytest.approx(waiting, abs=0.5)
+
+
+@pytest.mark.parametrize("pooler", ["transaction"], indirect=True)
+def test_a_server_is_no_console(pooler):
+    with pytest.raises(ConnectError, match=r"not the console of PgBouncer.*write dbname=pgbouncer"):
+        PoolerConsole(pooler.conninfo)
+
+
+@pytest.mark.parametrize("pooler", ["transaction"], indirect=True)
+def test_a_profile_of_a_service_reads_the_console(pooler, server, tmp_path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+    words = ["--watch-only", "--for", "4s", "--postgres", server.conninfo(), "--pooler", pooler.console]
+    command = [sys.executable, "-m", "uncork", "profile", "service", url, *words, "--no-code", "--json"]
+    with three_clients(pooler):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pool = json.loads(done.stdout)["pool"]
+    assert 1.3 < pool["waiting"] < 2.1
+    assert 0.04e9 <= pool["transaction_ns"] - pool["wait_ns"] < 0.08e9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from uncork.model.bottleneck import Bottleneck, Component, DatabaseUse, Resource, Seen
+from uncork.model.bottleneck import COMMIT_EVENTS, Bottleneck, Component, DatabaseUse, Resource, Seen
 from uncork.model.units import format_duration
 from uncork.stats.load.queue import mean_waiting
 
@@ -38,7 +38,6 @@ _ALL_TAKEN: Final = 0.8
 without free processors a connection changes hands slowly: 3.3 of 4 were seen busy."""
 _SMALL_POOL: Final = 0.8
 """A full pool must also have fewer connections than this fraction of the requests in flight."""
-_COMMIT: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"})
 _READS: Final = frozenset({"BufferIO", "BufferIo"})
 """Waits for a page that another session reads at this moment: LWLock until PostgreSQL 13, IPC since then."""
 _CPU_OF: Final[Mapping[str, tuple[Resource, str, str]]] = {
@@ -138,7 +137,7 @@ def locks(seen: Seen) -> Bottleneck | None:
 def commit(seen: Seen) -> Bottleneck | None:
     """Report that sessions wait for their commits to become durable."""
     sessions = seen.sessions
-    waiting = 0.0 if sessions is None else _of_events(sessions, _COMMIT)
+    waiting = 0.0 if sessions is None else _of_events(sessions, COMMIT_EVENTS)
     return _queue_at(
         seen,
         "commit",
@@ -154,7 +153,7 @@ def storage(seen: Seen) -> Bottleneck | None:
     sessions = seen.sessions
     waiting = 0.0
     if sessions is not None:
-        waiting = _waiting(seen, "IO") - _of_events(sessions, _COMMIT, "IO")
+        waiting = _waiting(seen, "IO") - _of_events(sessions, COMMIT_EVENTS, "IO")
         waiting += _of_events(sessions, _READS)
     return _queue_at(
         seen,
@@ -170,7 +169,7 @@ def internal_locks(seen: Seen) -> Bottleneck | None:
     sessions = seen.sessions
     waiting = 0.0
     if sessions is not None:
-        waiting = _waiting(seen, "LWLock") - _of_events(sessions, _COMMIT, "LWLock")
+        waiting = _waiting(seen, "LWLock") - _of_events(sessions, COMMIT_EVENTS, "LWLock")
         waiting += _waiting(seen, "BufferPin") + _waiting(seen, "IPC") - _of_events(sessions, _READS)
     return _queue_at(
         seen,

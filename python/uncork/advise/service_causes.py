@@ -18,7 +18,15 @@ from uncork.model.results.service import PlaceKind, RequestFacts, TimePlace
 __all__ = ["DATABASE", "Causes", "cause_shares", "outside_shares"]
 
 DATABASE: Final[tuple[PlaceKind, ...]] = (
-    *("database planning", "database cpu", "database queue", "locks", "commit", "storage"),
+    *(
+        "database parsing",
+        "database planning",
+        "database cpu",
+        "database queue",
+        "locks",
+        "commit",
+        "storage",
+    ),
     *("internal locks", "database other"),
 )
 _FULL: Final = 0.85

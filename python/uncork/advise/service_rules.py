@@ -44,6 +44,10 @@ _FIRST: Final = frozenset(
 )
 """Limits that have no place of their own among the requests' time."""
 _WAITS: Final[Mapping[PlaceKind, tuple[str, str]]] = {
+    "database parsing": (
+        "parsing statements in the database",
+        "prepare statements and keep their connections",
+    ),
     "database planning": (
         "planning statements in the database",
         "prepare statements and keep their connections, or make them simpler to plan (fewer partitions)",

@@ -63,6 +63,7 @@ class ServiceKeywords(TypedDict, total=False):
     postgres: str | None
     pids: Sequence[int] | None
     logs: Sequence[Place] | None
+    pooler: str | None
     requests_file: Place | None
     no_code: bool
     watch_only: bool

@@ -43,7 +43,7 @@ def documented(options: type, keywords: type) -> Callable[[Function], Function]:
                     name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
                 )
             )
-            lines.append(f"        {name}: {one.opt.python or one.opt.help}\n")
+            lines.append(f"    {name}: {one.opt.python or one.opt.help}\n")
 
         @wraps(function)
         def checked(*values: Any, **given: Any) -> Any:
@@ -53,7 +53,9 @@ def documented(options: type, keywords: type) -> Callable[[Function], Function]:
 
         shown: Any = checked
         shown.__signature__ = found.replace(parameters=[*parameters[:at], *added, *parameters[at:]])
-        shown.__doc__ = (function.__doc__ or "").replace("        options: see below.\n", "".join(lines))
+        # Python 3.13 and later store docstrings without their common indentation.
+        text = inspect.cleandoc(function.__doc__ or "")
+        shown.__doc__ = text.replace("    options: see below.\n", "".join(lines))
         return cast("Function", checked)
 
     return decorate

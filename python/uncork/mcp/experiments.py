@@ -57,6 +57,8 @@ def file_within(word: str, folder: Path) -> Path:
         path = (folder / word).resolve()
     except (OSError, ValueError, RuntimeError) as error:
         raise UsageError(f"{word!r} is no path: {error}") from error
+    if path.is_symlink():  # Python 3.13 and later return the link itself
+        raise UsageError(f"{word} is a link that leads to itself")
     if not path.is_relative_to(folder.resolve()):
         raise UsageError(f"{word} is outside of the folder in which the server was started, {folder}")
     if path.suffix != ".toml":

@@ -9,9 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
-__all__ = ["Bottleneck", "Component", "DatabaseUse", "LoadUse", "MachineUse", "Resource", "Seen"]
+__all__ = [
+    "COMMIT_EVENTS",
+    "Bottleneck",
+    "Component",
+    "DatabaseUse",
+    "LoadUse",
+    "MachineUse",
+    "Resource",
+    "Seen",
+]
+
+COMMIT_EVENTS: Final = frozenset(
+    {"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"}
+)
+"""Waits of sessions for the write-ahead log to be written, here or on a standby: mostly those of commits."""
 
 Resource = Literal[
     "generator",

@@ -11,11 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from uncork.model.results.database import CounterFacts, StatementFacts
+from uncork.model.results.database import CounterFacts, KernelFacts, StatementFacts
 
 __all__ = [
     "RESET",
     "counter_deltas",
+    "kernel_deltas",
+    "kernel_totals",
     "resets",
     "row_deltas",
     "statement_delta",
@@ -30,6 +32,7 @@ Place = tuple[str, int | str]
 
 RESET: Final = "stats_reset"
 _FIGURES: Final = tuple(name for name in StatementFacts.__dataclass_fields__)
+_KERNEL: Final = tuple(KernelFacts.__dataclass_fields__)
 _GAUGES: Final = frozenset({"numbackends", "op_bytes", "checksum_failures", "stats_reset"})
 """Columns that are not counters: their value says nothing about the time between the snapshots."""
 
@@ -94,6 +97,31 @@ def statement_totals(rows: Iterable[Row]) -> StatementFacts:
     counted = {name: sums[name] for name in _FIGURES}
     optional = ("jit_functions", "jit_ns")
     return StatementFacts(**{n: v if n in optional else v or 0 for n, v in counted.items()})
+
+
+def kernel_deltas(before: Iterable[Row], after: Iterable[Row]) -> dict[Key, KernelFacts]:
+    """Return how much the kernel counted for each entry between the snapshots, by `statement_key`.
+
+    pg_stat_kcache is reset and loses entries apart from pg_stat_statements. If any counter of an entry fell,
+    its whole value is new.
+    """
+    earlier = {statement_key(row): row for row in before}
+    found = {}
+    for row in after:
+        then = earlier.get(statement_key(row), {})
+        if any(row[name] < then.get(name, 0) for name in _KERNEL):
+            then = {}
+        found[statement_key(row)] = KernelFacts(**{name: row[name] - then.get(name, 0) for name in _KERNEL})
+    return found
+
+
+def kernel_totals(found: Iterable[KernelFacts]) -> KernelFacts | None:
+    """Add up what the kernel counted for the entries of one template; None if it counted none of them."""
+    whole = None
+    for one in found:
+        sums = {name: getattr(one, name) + (getattr(whole, name) if whole else 0) for name in _KERNEL}
+        whole = KernelFacts(**sums)
+    return whole
 
 
 def counter_deltas(

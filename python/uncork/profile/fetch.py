@@ -49,6 +49,7 @@ def _download(url: str) -> bytes:
         with urllib.request.urlopen(request, timeout=_SILENCE_S) as answer:  # noqa: S310
             return _bounded(answer, shown, time.monotonic() + _MOST_S)
     except urllib.error.HTTPError as error:
+        error.close()
         raise UsageError(f"cannot fetch {shown}: the server answered {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error

@@ -41,6 +41,7 @@ def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterato
     if server["track_activities"] != "on":
         yield Missing("track_activities", "what sessions do", "set track_activities = on, and reload")
     yield from _statements(server)
+    yield from _kernel(server)
     if version >= 14 and server["compute_query_id"] == "off":
         yield Missing("compute_query_id", _NO_QUERY_ID, "set compute_query_id = auto, and reload")
     if server["track_io_timing"] != "on":
@@ -115,6 +116,22 @@ def _system(system: Mapping[str, Any] | None, *, pooled: bool) -> Iterator[Missi
             "processor time by mode and by process, disks, pressure and throttling of the server",
             f"{direct}run uncork on the server's machine, in the same container as the server or in none",
         )
+
+
+def _kernel(server: Mapping[str, Any]) -> Iterator[Missing]:
+    """Yield pg_stat_kcache if it is in the database but does not count. Few servers have it at all."""
+    state = server.get("kernel", "not created")
+    if state in ("counting", "not created"):
+        return
+    remedies = {
+        "not loaded": "add pg_stat_kcache to shared_preload_libraries, after pg_stat_statements, and restart",
+        "too old": "install pg_stat_kcache 2.2 or newer, then ALTER EXTENSION pg_stat_kcache UPDATE",
+    }
+    yield Missing(
+        "pg_stat_kcache",
+        "user and system time, and reads from disks, by template",
+        remedies.get(state) or f"fix the server's error: {state}",
+    )
 
 
 def _statements(server: Mapping[str, Any]) -> Iterator[Missing]:

@@ -124,7 +124,8 @@ class ServiceJob:
 
     `postgres` is the database behind it. `pids` are the service's processes; if empty, they are found by its
     port. `code`: also record functions. `logs` are the database's logs, read for the time of the profile.
-    `command` repeats the profile and holds no secret.
+    `pooler` is the connection string of PgBouncer's console. `command` repeats the profile and holds no
+    secret.
     """
 
     spec: HttpSpec
@@ -135,6 +136,7 @@ class ServiceJob:
     code: bool
     command: str
     logs: tuple[Path, ...] = ()
+    pooler: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,12 @@ class ServiceOptions:
         "A log of the database, for the time of the profile: a file, glob or folder; repeatable.",
         python="Logs of the database, for the time of the profile: files, globs and folders.",
     )
+    pooler: str | None = _watch(
+        "--pooler CONNINFO",
+        "The console of the PgBouncer between service and database (dbname=pgbouncer), to see how long "
+        "requests wait for its connections.",
+        python="Connection string of the console of the PgBouncer between service and database.",
+    )
     no_code: bool = _watch("--no-code", "Do not record the functions of the service.", default=False)
     watch_only: bool = _watch(
         "--watch-only", "Send no requests: only watch the traffic that is there.", default=False
@@ -164,6 +170,7 @@ def service_job(
         code=not options.no_code,
         command=command,
         logs=_local(options.logs or []),
+        pooler=options.pooler,
     )
 
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from uncork.analysis.database.routes import routes_of as routes_of_sessions
-from uncork.analysis.database.steps import steps_of
+from uncork.analysis.database.steps import counted_time, steps_of
 from uncork.analysis.log.routes import routes_of
 from uncork.analysis.service.traces import join_traces
 from uncork.load.traceparent import group_of
@@ -106,17 +106,20 @@ def test_busy_sessions_have_a_route_and_the_rest_none():
 
 def test_steps_of_busy_sessions_add_up_and_the_rest_is_unknown():
     idle = TimeNode("class", "idle in transaction", 1.0, 0.25, None, ())
-    tree = TimeNode("all", "", 4.0, 1.0, None, (idle,))
-    row = {"toplevel": True, "plans": 0, "planning_ns": 0.0, "execution_ns": 2e9}
+    flush = TimeNode("event", "WALSync", 0.5, 0.125, None, ())
+    waits = TimeNode("class", "IO", 0.5, 0.125, None, (flush,))
+    tree = TimeNode("all", "", 4.0, 1.0, None, (idle, waits))
+    row = {"toplevel": True, "calls": 2, "plans": 0, "planning_ns": 0.0, "execution_ns": 2e9}
     inner = {**row, "toplevel": False, "execution_ns": 5e9}
+    snapshots = {"before": {"begun_us": 0}, "after": {"begun_us": 1_000_000}}
 
     def steps(*rows):
-        found = steps_of(tree, rows, 1e9)
-        assert not found or sum(one.share for one in found) == pytest.approx(1)
+        found = steps_of(tree, counted_time(rows, snapshots))
+        assert sum(one.share for one in found) == pytest.approx(1)
         return {one.name: one.sessions for one in found}
 
-    assert steps(row, inner) == {"idle in transaction": 1.0, "execute": 2.0, "unknown": 1.0}
-    planned = {**row, "plans": 3, "planning_ns": 0.5e9}
-    assert steps(planned) == {"idle in transaction": 1.0, "plan": 0.5, "execute": 2.0, "unknown": 0.5}
+    assert steps(row, inner) == {"idle in transaction": 1.0, "commit": 0.5, "execute": 2.0, "unknown": 0.5}
+    planned = {**row, "plans": 3, "planning_ns": 0.25e9}
+    assert steps(planned)["plan"] == 0.25
     assert steps({**row, "execution_ns": 9e9})["unknown"] == 0
-    assert steps() == {}
+    assert counted_time([inner], snapshots) is None

@@ -46,18 +46,19 @@ def test_each_source_gives_its_place():
     assert found["idle in transaction"] == pytest.approx(3.0 * 0.25 / 8)
 
 
-def test_planning_and_the_pooler_are_parts_of_places():
+def test_parsing_planning_and_the_pooler_are_parts_of_places():
     before = time_places(SEEN)
-    places = with_branches(before, 0.3, 1.0)
+    places = with_branches(before, 0.2, 0.3, 1.0)
     assert sum(one.requests for one in places) == pytest.approx(8.0)
     assert sum(one.ns for one in places) == pytest.approx(40e6)
     found = {one.kind: one.requests for one in places}
+    assert found["database parsing"] == pytest.approx(0.2)
     assert found["database planning"] == pytest.approx(0.3)
-    assert found["database cpu"] + found["database queue"] == pytest.approx(1.2)
+    assert found["database cpu"] + found["database queue"] == pytest.approx(1.0)
     assert found["pool wait"] == pytest.approx(1.0)
-    assert with_branches(before, 0.0, 0.0) == before
+    assert with_branches(before, 0.0, 0.0, 0.0) == before
     # A source can only explain what is there.
-    all_of_it = {one.kind: one.requests for one in with_branches(before, 9.0, 99.0)}
+    all_of_it = {one.kind: one.requests for one in with_branches(before, 0.0, 9.0, 99.0)}
     assert all_of_it["database planning"] == pytest.approx(1.5)
     assert "service wait" not in all_of_it
 

@@ -50,7 +50,7 @@ def test_loads_show_their_keywords_with_types_defaults_and_help(verb, keywords):
     assert parameters["clients"].default is None
     assert parameters["connect_each"].default is False
     for name in parameters:
-        assert f"\n        {name}: " in function.__doc__, name
+        assert f"\n    {name}: " in function.__doc__, name
     assert " -" not in function.__doc__, "keywords are named, not options"
 
 

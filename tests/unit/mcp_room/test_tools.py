@@ -65,8 +65,7 @@ def test_experiment_files_are_within_the_folder(tmp_path, word):
     (here / "link.toml").symlink_to("/etc/passwd")
     (here / "loop.toml").symlink_to("loop.toml")
     with pytest.raises(UsageError):
-        found = file_within(word, here)
-        assert found.read_text()  # a loop is found when it is followed
+        file_within(word, here)
     assert file_within("sub/../x.toml", here) == here.resolve() / "x.toml"
 
 

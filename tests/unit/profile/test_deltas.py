@@ -6,6 +6,8 @@ from uncork.model.results.database import StatementFacts
 from uncork.model.tables.database import DROPPED_DATABASE
 from uncork.profile.deltas import (
     counter_deltas,
+    kernel_deltas,
+    kernel_totals,
     resets,
     row_deltas,
     statement_delta,
@@ -146,3 +148,19 @@ def test_tables_keep_their_state_and_tell_their_work():
         {"oid": 1, "seq_scans": 5, "rows": 12},
         {"oid": 2, "seq_scans": 3, "rows": 1},
     ]
+
+
+def kernel(user_ns, system_ns=0.0, read_bytes=0):
+    figures = {"user_ns": user_ns, "system_ns": system_ns, "read_bytes": read_bytes, "written_bytes": 0}
+    return {**entry(0, 0.0), **figures}
+
+
+def test_the_kernels_counts_have_resets_of_their_own():
+    (grown,) = kernel_deltas([kernel(5.0, 2.0, 10)], [kernel(9.0, 3.0, 30)]).values()
+    assert (grown.user_ns, grown.system_ns, grown.read_bytes) == (4.0, 1.0, 20)
+    (reset,) = kernel_deltas([kernel(5.0, 2.0)], [kernel(9.0, 1.0)]).values()
+    assert (reset.user_ns, reset.system_ns) == (9.0, 1.0)
+    (new,) = kernel_deltas([], [kernel(3.0)]).values()
+    whole = kernel_totals([grown, reset, new])
+    assert (whole.user_ns, whole.system_ns, whole.read_bytes) == (16.0, 2.0, 20)
+    assert kernel_totals([]) is None

@@ -65,7 +65,7 @@ def test_the_policy_allows_the_one_script_there_is(page):
 def test_a_tall_table_is_given_the_widths_of_its_columns():
     assert 'class="scroll tall"' not in html_page(build_log_document(log_result(templates=40)))
     tall = html_page(build_log_document(log_result(templates=41)))
-    (widths,) = re.findall(r'class="scroll tall" style="--columns:([^"]*)"', tall)
+    widths, *_ = re.findall(r'class="scroll tall" style="--columns:([^"]*)"', tall)
     assert widths.split(" ")[-1] == "minmax(14rem,4fr)"
 
 

@@ -21,12 +21,13 @@ from uncork.analysis.database.plans import missing_plans, plans_of, statement_pl
 from uncork.analysis.database.routes import routes_of
 from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_facts
 from uncork.analysis.database.sessions import session_rates_of
-from uncork.analysis.database.steps import steps_of
+from uncork.analysis.database.steps import counted_time, steps_of
 from uncork.model.results.database import (
     IDLE,
     CounterFacts,
     DatabaseResult,
     DatabaseRunFacts,
+    KernelFacts,
     SettingFacts,
     TemplateActivity,
     WatchFacts,
@@ -85,8 +86,9 @@ def database_evidence(
     tree = activity.time_tree(rows, whole)
     statements = _statement_rows(moments["database_statements"], watched["own_query_ids"])
     own = _statement_rows(moments["database_statements"], watched["own_query_ids"], own=True)
-    templates = _templates(rows, whole, tables["database_templates"], statements)
-    counting = _counts_statements(facts)
+    kernel = _kernel(tables["database_kernel"], facts)
+    templates = _templates(rows, whole, tables["database_templates"], statements, kernel)
+    counted = counted_time(statements, facts["snapshots"]) if _counts_statements(facts) else None
     horizons = [{**row, "now_us": ended} for row in tables["database_horizons"].to_pylist()]
     counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
     plans = tables["database_plans"].to_pylist()
@@ -101,13 +103,13 @@ def database_evidence(
         role=facts["server"]["role"],
         standby=facts["server"]["standby"],
         block_bytes=facts["server"]["block_size"],
-        watch=_watch(watched, samples, shares, sum(row["execution_ns"] for row in own) if counting else None),
+        watch=_watch(watched, samples, shares, sum(row["execution_ns"] for row in own) if counted else None),
         tree=tree,
         background=activity.time_tree(others, whole, by_process=True),
         history=over_time,
         own_active=_own_count(counters, counter_facts, facts["snapshots"], samples, "active_time"),
         own_idle=_own_count(counters, counter_facts, facts["snapshots"], (), "idle_in_transaction_time"),
-        counted_ns=sum(row["execution_ns"] for row in statements) if counting else None,
+        counted_ns=sum(row["execution_ns"] for row in statements) if counted else None,
         templates=tuple(templates[:MOST_TEMPLATES]),
         templates_more=max(0, len(templates) - MOST_TEMPLATES),
         applications=_usage(rows, "application", whole, tree.sessions),
@@ -128,7 +130,9 @@ def database_evidence(
         horizons=horizon_holders(_last_look(tables, samples), horizons, facts["server"]["database"], texts),
         system=system_use(tables),
         busiest=activity.busiest(over_time),
-        steps=steps_of(tree, statements, _between_ns(facts)) if counting else (),
+        steps=steps_of(tree, counted) if counted else (),
+        counted=counted,
+        kernel_whole_ns=facts["server"].get("kernel_whole_ns"),
         routes=routes_of(_weighed(sessions, shares, ("origin", "template")), whole, texts),
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
@@ -254,6 +258,7 @@ def _watch(
         server_ns=server_ns,
         blockers_asked=sum(row["asked"] for row in samples),
         hidden=sum(row["hidden"] * share for row, share in zip(samples, shares, strict=True)) / whole,
+        round_trip_ns=watched.get("round_trip_ns"),
     )
 
 
@@ -292,12 +297,6 @@ def _own_count(
     return float(max(0.0, counted_ms - own_ms) / max(1.0, elapsed_ms))
 
 
-def _between_ns(facts: Mapping[str, Any]) -> float:
-    """Return the time between the snapshots."""
-    snapshots = facts["snapshots"]
-    return float(snapshots["after"]["begun_us"] - snapshots["before"]["begun_us"]) * 1000
-
-
 # ---- templates ----
 
 
@@ -309,8 +308,19 @@ def _statement_rows(
     return [row for row in deltas.statement_deltas(*moments) if (row["query_id"] in mine) == own]
 
 
+def _kernel(table: pa.Table, facts: Mapping[str, Any]) -> Mapping[deltas.Key, KernelFacts]:
+    """Return what pg_stat_kcache counted of each entry; empty unless both snapshots have it."""
+    if any("pg_stat_kcache" in _failed(facts, moment) for moment in ("before", "after")):
+        return {}
+    return deltas.kernel_deltas(*_moments(table, None))
+
+
 def _templates(
-    rows: Sequence[Row], whole: float, table: pa.Table, statements: Sequence[Row]
+    rows: Sequence[Row],
+    whole: float,
+    table: pa.Table,
+    statements: Sequence[Row],
+    kernel: Mapping[deltas.Key, KernelFacts],
 ) -> list[TemplateActivity]:
     by_template: dict[int | None, list[Row]] = defaultdict(list)
     for row in rows:
@@ -340,6 +350,9 @@ def _templates(
                 applications=_usage(mine, "application", whole, sessions),
                 statements=totals,
                 execution_share=totals.execution_ns / all_ns if totals and all_ns else 0.0,
+                kernel=deltas.kernel_totals(
+                    kernel[key] for key in map(deltas.statement_key, figures) if key in kernel
+                ),
             )
         )
     return sorted(found, key=lambda one: (-one.sessions, -one.execution_share, one.text))

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from uncork.advise.bottleneck import find_bottlenecks
 from uncork.analysis.load.parts import parts_facts
 from uncork.analysis.load.steady import steady_facts
+from uncork.analysis.load.steps import load_steps
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
@@ -74,6 +75,10 @@ def build_load_result(folder: Path) -> LoadResult:
 
         seen = stored_database_result(watch)
         result = replace(result, findings=seen.findings, database=seen.run.server)
+        watched = reader.manifest.options.get("watched_load")
+        if watched is not None:
+            steps = load_steps(watched, seen, result.settings.pipeline_depth)
+            result = replace(result, steps=steps)
     parts = parts_facts(folder, build_load_result)
     if parts is None:
         return result

@@ -10,15 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from uncork.advise.service_processes import one_at_a_time
-from uncork.model.bottleneck import Component, Seen
+from uncork.model.bottleneck import COMMIT_EVENTS, Component, Seen
 from uncork.model.results.database import CPU, IDLE
 from uncork.model.results.service import PlaceKind, TimePlace, WorkerFacts
 
 __all__ = ["foreign_share", "time_places", "with_branches"]
 
-_COMMIT_EVENTS: Final = frozenset(
-    {"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"}
-)
 _READS: Final = frozenset({"BufferIO", "BufferIo"})
 """Waits for a page that another session reads at this moment."""
 _KINDS: Final[Mapping[str, PlaceKind]] = {
@@ -39,7 +36,7 @@ _QUEUED: Final = 0.25
 
 def _kind_of_wait(of_class: str, event: str) -> PlaceKind:
     """Return the place of a busy session by its wait, `of_class` as in `profile.activity.wait_class`."""
-    if event in _COMMIT_EVENTS:
+    if event in COMMIT_EVENTS:
         return "commit"
     if event in _READS:
         return "storage"
@@ -118,15 +115,17 @@ def _service(
 
 
 def with_branches(
-    time: Sequence[TimePlace], planning: float, waiting_for_pool: float
+    time: Sequence[TimePlace], parsing: float, planning: float, waiting_for_pool: float
 ) -> tuple[TimePlace, ...]:
-    """Take the time of planning, and of waiting for a pooler, out of the places that contain them.
+    """Take the time of parsing, planning, and waiting for a pooler, out of the places that contain them.
 
-    `planning` is how many sessions plan statements on average: they compute, or wait for a processor.
-    `waiting_for_pool` is how many clients of a pooler wait for a connection: to the service, that is a wait.
+    `parsing` and `planning` are how many sessions parse and plan on average: they compute, or wait for a
+    processor. `waiting_for_pool` is how many clients of a pooler wait for a connection: to the service, that
+    is a wait.
     """
     found = {one.kind: one for one in time}
     branches: tuple[tuple[PlaceKind, float, tuple[PlaceKind, ...]], ...] = (
+        ("database parsing", parsing, ("database cpu", "database queue")),
         ("database planning", planning, ("database cpu", "database queue")),
         ("pool wait", waiting_for_pool, ("service wait", "process queue")),
     )

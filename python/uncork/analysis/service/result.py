@@ -17,11 +17,12 @@ from uncork.analysis.service.places import foreign_share, time_places, with_bran
 from uncork.analysis.service.requests import connections_opened, join_requests
 from uncork.analysis.service.traces import Traced, join_traces
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
-from uncork.model.results.database import DatabaseResult
+from uncork.model.results.database import IDLE, DatabaseResult
 from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
 from uncork.model.results.service import (
     OriginFacts,
+    PoolUse,
     RequestFacts,
     SentTemplate,
     ServiceResult,
@@ -37,6 +38,7 @@ from uncork.store.layout import Manifest, read_manifest
 __all__ = ["ServiceParts", "stored_service_result"]
 
 _MOST_ORIGINS: Final = 50
+_EVERY_STATEMENT: Final = ("log_min_duration_statement", "0")
 _PAUSE_NS: Final = 40e6
 """Linux delays an acknowledgement by 40 ms."""
 _ASLEEP: Final = "off-cpu"
@@ -75,7 +77,8 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
     seen = parts.seen or _without_load(parts.database)
     texts = {row["template"]: row["text"] for row in tables["service_templates"].to_pylist()}
     workers = tuple(WorkerFacts(**row) for row in tables["service_processes"].to_pylist())
-    time = () if seen is None else with_branches(time_places(seen, workers), *_branches(parts))
+    pool = _pool(facts.get("pool"))
+    time = () if seen is None else with_branches(time_places(seen, workers), *_branches(parts, pool))
     requests, explained = _requests(tables, texts, parts, facts.get("trace"))
     bottlenecks = () if seen is None or parts.seen is None else find_bottlenecks(seen)
     if any(one.kind == "process queue" for one in time):  # each process has a connection: no pool is full
@@ -110,6 +113,7 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
         database=parts.database,
         code=parts.code,
         log=parts.log,
+        pool=pool,
     )
 
 
@@ -186,12 +190,49 @@ def _without_traces(
         )
 
 
-def _branches(parts: ServiceParts) -> tuple[float, float]:
-    """Return how many sessions plan statements, and how many clients of PgBouncer wait; 0 if unknown."""
+def _pool(counted: Mapping[str, float] | None) -> PoolUse | None:
+    """Return what the console of PgBouncer counted; None if it was not read."""
+    if counted is None:
+        return None
+    elapsed_ns, many = max(1.0, counted["elapsed_ns"]), counted["transactions"]
+    return PoolUse(
+        transactions_s=many / elapsed_ns * 1e9,
+        waiting=counted["wait_us"] * 1000 / elapsed_ns,
+        transaction_ns=counted["transaction_us"] * 1000 / many if many else None,
+        wait_ns=counted["wait_us"] * 1000 / many if many else None,
+    )
+
+
+def _branches(parts: ServiceParts, pool: PoolUse | None) -> tuple[float, float, float]:
+    """Return how many sessions parse and plan, and how many clients of PgBouncer wait; 0 if unknown.
+
+    The console counts exactly the time of the load; the log's periods are longer.
+    """
     steps = () if parts.database is None else parts.database.steps
-    planning = sum(one.sessions for one in steps if one.name == "plan")
-    pool = None if parts.log is None else parts.log.pool
-    return planning, 0.0 if pool is None else pool.waiting
+    parsing, binding = _extended_protocol(parts)
+    planning = [one.sessions for one in steps if one.name == "plan"]
+    logged = None if parts.log is None else parts.log.pool
+    waiting = 0.0 if logged is None else logged.waiting
+    return parsing, sum(planning) if planning else binding, waiting if pool is None else pool.waiting
+
+
+def _extended_protocol(parts: ServiceParts) -> tuple[float, float]:
+    """Return how many sessions parse and bind, from the log; 0 unless it has all statements.
+
+    The log's durations cover the whole profile, so only their proportions are those of the load.
+    """
+    database, log = parts.database, parts.log
+    if database is None or log is None or (_EVERY_STATEMENT not in _chosen(database)):
+        return 0.0, 0.0
+    whole = log.parse.sum_ns + log.bind.sum_ns + log.executions.sum_ns
+    working = sum(one.sessions for one in database.tree.children if one.name != IDLE)
+    if not whole:
+        return 0.0, 0.0
+    return working * log.parse.sum_ns / whole, working * log.bind.sum_ns / whole
+
+
+def _chosen(database: DatabaseResult) -> set[tuple[str, str]]:
+    return {(one.name, one.value) for one in database.settings}
 
 
 def _templates(

@@ -41,6 +41,13 @@ _STATEMENT_COLUMNS: Final = tuple(
     for column in TABLES["database_statements"].columns
     if column.name not in ("moment", "template")
 )
+_KERNEL_COLUMNS: Final = tuple(
+    column.name for column in TABLES["database_kernel"].columns if column.name != "moment"
+)
+_KERNEL_NEEDED: Final = "exec_user_time"
+"""A column of pg_stat_kcache since its version 2.2."""
+_TICKS: Final = 3.0
+"""pg_stat_kcache counts executions of fewer ticks of its clock as user time for their whole duration."""
 _TABLE_COUNTERS: Final = (
     *("seq_scans", "seq_rows", "fetched", "inserted", "updated", "hot_updated", "deleted"),
     *("heap_read", "heap_hit"),
@@ -170,6 +177,7 @@ class ServerWatch:
         self.pid = self._session.pid
         self._extension: str | None = None
         self._statements: str | None = None
+        self._kernel: str | sql.Composed | None = None
         self._prepared = False
         self._session.set(lock_timeout=_LOCK_TIMEOUT)
 
@@ -185,7 +193,8 @@ class ServerWatch:
         """Return the server's version, role, and which statistics it collects and lets this role read.
 
         `statements` is the state of pg_stat_statements: counting, not loaded, not created, too old, or the
-        server's reason why it cannot be read.
+        server's reason why it cannot be read. `kernel` is that of pg_stat_kcache, which counts only with it;
+        `kernel_whole_ns` is the duration below which it counts an execution as processor time as a whole.
 
         Raises:
             ConnectError: if the server refuses even these queries.
@@ -198,6 +207,7 @@ class ServerWatch:
         try:
             (row,) = self._ask(snapshot_sql.SERVER)
             statements = self._find_statements()
+            kernel, whole_ns = self._find_kernel()
         except psycopg.Error as error:
             raise ConnectError(
                 f"cannot watch this server: it refuses to describe itself ({_reason(error)}); "
@@ -209,6 +219,8 @@ class ServerWatch:
             "number": self.version,
             "pooled": self._session.pooled,
             "statements": statements,
+            "kernel": kernel,
+            "kernel_whole_ns": whole_ns,
         }
 
     def snapshot(self, *, whole: bool, between: Callable[[], None] | None = None) -> ServerSnapshot:
@@ -232,6 +244,7 @@ class ServerWatch:
         functions = (catalogue_sql.FUNCTION_COUNTERS, _FUNCTION_COLUMNS)
         steps: dict[str, Callable[[], Rows]] = {
             "database_statements": lambda: self._statement_rows(failed),
+            "database_kernel": lambda: self._kernel_rows(failed),
             "database_counters": lambda: self._counter_rows(failed),
             "database_relations": lambda: self._rows(*relations, "tables", failed),
             "database_indexes": lambda: self._rows(*indexes, "indexes", failed),
@@ -274,6 +287,10 @@ class ServerWatch:
         """
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         return read_catalogue(self._ask, self.version, scope)
+
+    def round_trip_ns(self) -> float | None:
+        """Return the shortest time of an empty statement; None if the connection is lost."""
+        return self._session.round_trip_ns()
 
     def begin_sampling(self) -> None:
         """Set the shorter statement timeout of samples."""
@@ -468,6 +485,32 @@ class ServerWatch:
             return _reason(error)
         self._statements = query
         return "counting"
+
+    def _find_kernel(self) -> tuple[str, float | None]:
+        """Return the state of pg_stat_kcache, and which executions it counts as a whole."""
+        self._kernel = None
+        found = self._ask(snapshot_sql.KERNEL)
+        if not found or self._statements is None:
+            return "not created", None
+        ((schema, columns, ticks_s),) = found
+        if ticks_s is None:
+            return "not loaded", None
+        if _KERNEL_NEEDED not in columns:
+            return "too old", None
+        query = _query(snapshot_sql.kernel_counts(toplevel="s.toplevel" in self._statements)).format(
+            extension=sql.Identifier(schema)
+        )
+        try:
+            self._ask(query + sql.SQL("LIMIT 1"))
+        except psycopg.Error as error:
+            return _reason(error), None
+        self._kernel = query
+        return "counting", _TICKS * 1e9 / int(ticks_s)
+
+    def _kernel_rows(self, failed: dict[str, str]) -> Rows:
+        if self._kernel is None:
+            return Rows(_KERNEL_COLUMNS, ())
+        return self._rows(self._kernel, _KERNEL_COLUMNS, "pg_stat_kcache", failed)
 
     def _statement_rows(self, failed: dict[str, str]) -> Rows:
         if self._statements is None:

@@ -12,7 +12,7 @@ from psycopg import sql
 from uncork.engines.connecting import connect_to_watch
 from uncork.errors import SetupError
 
-__all__ = ["QUIET", "SETTING_OBSERVERS", "SettingObserver", "create_extension", "refusal"]
+__all__ = ["QUIET", "SETTING_OBSERVERS", "SettingObserver", "count_statements", "create_extension", "refusal"]
 
 Setting = str | int | float | bool
 
@@ -74,6 +74,21 @@ def create_extension(conninfo: str, name: str) -> None:
             connection.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)))
     except psycopg.Error as error:
         raise SetupError(f"cannot create {name}: {' '.join(str(error).split())}") from error
+
+
+def count_statements(conninfo: str) -> None:
+    """Let pg_stat_statements count statements and their planning, on a server that is ours.
+
+    Raises:
+        SetupError: if the server refuses.
+    """
+    create_extension(conninfo, "pg_stat_statements")
+    try:
+        with connect_to_watch(conninfo) as connection:
+            connection.execute("ALTER SYSTEM SET pg_stat_statements.track_planning = on")
+            connection.execute("SELECT pg_catalog.pg_reload_conf()")
+    except psycopg.Error as error:
+        raise SetupError(f"cannot count planning: {' '.join(str(error).split())}") from error
 
 
 def refusal(conninfo: str, settings: Mapping[str, Setting]) -> str | None:

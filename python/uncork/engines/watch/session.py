@@ -8,6 +8,7 @@ outlives it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -22,6 +23,9 @@ from uncork.errors import ConnectError
 
 __all__ = ["WatchSession"]
 
+_ROUND_TRIPS: Final = 20
+_ROUND_TRIPS_NS: Final = 200_000_000
+"""Most empty statements whose time is measured, and for how long at most."""
 _READ_ONLY: Final = {"transaction_read_only": "on", "jit": "off"}
 
 
@@ -104,6 +108,21 @@ class WatchSession:
     def send(self, query: bytes) -> PGresult:
         """Execute statements through libpq; return the result of the last one."""
         return self.connection.pgconn.exec_(self._prefix().encode() + query)
+
+    def round_trip_ns(self) -> float | None:
+        """Return the shortest time from an empty statement to its answer; None if the connection is lost.
+
+        The network, the protocol and both programs need at least this for each statement.
+        """
+        server = self.connection.pgconn
+        found: list[int] = []
+        begun = time.monotonic_ns()
+        while len(found) < _ROUND_TRIPS and (not found or time.monotonic_ns() - begun < _ROUND_TRIPS_NS):
+            sent = time.monotonic_ns()
+            if server.exec_(b"").status != psycopg.pq.ExecStatus.EMPTY_QUERY:
+                return None
+            found.append(time.monotonic_ns() - sent)
+        return float(min(found))
 
     @contextmanager
     def pinned(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ __all__ = [
     "CONNECTION_LIMITS",
     "EXTENSION",
     "HORIZONS",
+    "KERNEL",
     "LEAST_VERSION",
     "LOCKS_HELD",
     "MARK",
@@ -34,6 +35,7 @@ __all__ = [
     "STATEMENT_TEXTS",
     "activity",
     "counters",
+    "kernel_counts",
     "statements",
 ]
 
@@ -215,6 +217,37 @@ STATEMENT_TEXTS: Final = f"""
 SELECT {MARK} s.queryid, pg_catalog.min(s.query) FROM {{extension}}.pg_stat_statements(true) AS s
  WHERE s.queryid = ANY (%(wanted)s::bigint[]) GROUP BY s.queryid
 """
+
+# ---- pg_stat_kcache ----
+
+KERNEL: Final = f"""
+SELECT {MARK} n.nspname, p.proargnames, pg_catalog.current_setting('pg_stat_kcache.linux_hz', true)
+  FROM pg_catalog.pg_extension AS e
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace
+  JOIN pg_catalog.pg_proc AS p ON p.pronamespace = n.oid AND p.proname = 'pg_stat_kcache'
+ WHERE e.extname = 'pg_stat_kcache'
+"""
+"""The extension's schema, the columns of its function, and the resolution of its clock.
+
+There is no row unless it was created in this database; the last column is null unless its library is loaded.
+"""
+
+
+def kernel_counts(*, toplevel: bool) -> str:
+    """Return the query for what the kernel counted of statements; `{extension}` is pg_stat_kcache's schema.
+
+    `toplevel` says whether pg_stat_statements distinguishes statements within functions.
+    """
+    top = "k.top" if toplevel else "true"
+    return f"""
+SELECT {MARK} k.userid::bigint, k.dbid::bigint, k.queryid, {top},
+       pg_catalog.sum(k.exec_user_time) * 1e9, pg_catalog.sum(k.exec_system_time) * 1e9,
+       pg_catalog.sum(k.exec_reads)::bigint, pg_catalog.sum(k.exec_writes)::bigint
+  FROM {{extension}}.pg_stat_kcache() AS k
+ WHERE k.queryid IS NOT NULL
+ GROUP BY k.userid, k.dbid, k.queryid, {top}
+"""
+
 
 # ---- counters ----
 

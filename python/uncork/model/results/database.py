@@ -24,6 +24,7 @@ __all__ = [
     "ActivityLayer",
     "BlockerFacts",
     "Busiest",
+    "CountedTime",
     "CounterFacts",
     "DatabaseResult",
     "DatabaseRunFacts",
@@ -31,6 +32,7 @@ __all__ = [
     "History",
     "IndexFacts",
     "Island",
+    "KernelFacts",
     "Missing",
     "PlanFacts",
     "RouteActivity",
@@ -77,6 +79,7 @@ class WatchFacts:
     processor time of uncork, `server_ns` the time of its statements on the server (None without
     pg_stat_statements), both while sampling. `blockers_asked` is how often uncork asked the server who blocks
     a session. `hidden` is the average number of sessions of other roles whose state this role may not see.
+    `round_trip_ns` is the shortest time of an empty statement from here, after the watch.
     """
 
     begun_us: int
@@ -90,6 +93,7 @@ class WatchFacts:
     server_ns: float | None
     blockers_asked: int
     hidden: float
+    round_trip_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,20 @@ class StatementFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What the kernel counted for a template between the snapshots, from pg_stat_kcache.
+
+    Processor times include those of parallel workers, so they can exceed the execution time. `read_bytes`
+    came from disks, not from the page cache.
+    """
+
+    user_ns: float
+    system_ns: float
+    read_bytes: int
+    written_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """The average number of sessions with a name (an application, a class), and their share of the whole."""
 
@@ -170,14 +188,29 @@ class Usage:
     share: float
 
 
-StepName = Literal["plan", "execute", "idle in transaction", "unknown"]
+@dataclass(frozen=True, slots=True)
+class CountedTime:
+    """What pg_stat_statements counted between its snapshots, without statements within functions.
+
+    `planning_ns` is None unless the server counts planning.
+    """
+
+    begun_us: int
+    ended_us: int
+    calls: int
+    planning_ns: float | None
+    execution_ns: float
+
+
+StepName = Literal["plan", "execute", "commit", "idle in transaction", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class TimeStep:
     """Busy sessions in one step of running statements, on average, and their share of all busy sessions.
 
-    `plan` and `execute` are counted by pg_stat_statements, the other steps come from the samples.
+    `plan` and `execute` are counted by pg_stat_statements, the other steps come from the samples. `commit` is
+    the wait for the write-ahead log to be written, which pg_stat_statements does not count.
     """
 
     name: StepName
@@ -204,6 +237,7 @@ class TemplateActivity:
     """One template: the average number of `sessions` busy with it, in which classes, for which applications.
 
     `share` is its share of all busy sessions' time; `execution_share` that of the time in pg_stat_statements.
+    `kernel` is None unless pg_stat_kcache counts on the server.
     """
 
     number: int
@@ -215,6 +249,7 @@ class TemplateActivity:
     applications: tuple[Usage, ...]
     statements: StatementFacts | None
     execution_share: float
+    kernel: KernelFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +435,8 @@ class DatabaseResult:
     first; a healthy server has none.
     `busiest` is None if the watch was short. `plans` has one plan of each template with the most time.
     `routes` is empty if no comment names one. `steps` add up to `tree`; empty without pg_stat_statements.
+    `kernel_whole_ns` is the duration below which pg_stat_kcache counts an execution as user time as a whole;
+    None without it. `counted` is what the steps `plan` and `execute` come from.
     """
 
     run: DatabaseRunFacts
@@ -444,4 +481,6 @@ class DatabaseResult:
     plans: tuple[PlanFacts, ...] = ()
     routes: tuple[RouteActivity, ...] = ()
     steps: tuple[TimeStep, ...] = ()
+    kernel_whole_ns: float | None = None
+    counted: CountedTime | None = None
     version: int = DATABASE_RESULT_VERSION

@@ -27,6 +27,8 @@ __all__ = [
     "LoadResult",
     "LoadRunFacts",
     "LoadSettings",
+    "LoadStep",
+    "LoadStepName",
     "LoginFacts",
     "PartFacts",
     "PartsFacts",
@@ -359,6 +361,27 @@ class PartsFacts:
     without: tuple[float, int | None, int | None] | None
 
 
+LoadStepName = Literal[
+    "generator", "network", "commit", "plan", "locks", "storage", "execute", "server", "unknown"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStep:
+    """How long a transaction spent in one step on average, and which share of its time that is.
+
+    `generator` is the time between its statements, in the generator. `network` is the time that its round
+    trips take at least: that of empty statements on an idle connection. `commit` is the wait for the
+    write-ahead log, from samples; `plan` is counted by pg_stat_statements, and so is what `locks` and
+    `storage` (waits of statements, from samples) and `execute` add up to. `server` is what samples see beyond
+    that: parsing, sending results, waiting for a processor. `unknown` is the rest.
+    """
+
+    name: LoadStepName
+    ns: float
+    share: float
+
+
 @dataclass(frozen=True, slots=True)
 class LoadResult:
     """Everything in a report on a load.
@@ -369,7 +392,8 @@ class LoadResult:
     components behind the load were observed; `missing` lists the others. `parts` is None unless the load was
     merged from its parts. `findings` are about `database`, the server that was watched as
     ``user@host:port/database``, the costliest first; both are None if none was watched. `steady` is None if
-    the load was too short to judge.
+    the load was too short to judge. `steps` are those of a transaction while the load was watched, and add up
+    to its mean time; empty unless all of them are known.
     """
 
     run: LoadRunFacts
@@ -396,6 +420,7 @@ class LoadResult:
     findings: tuple[Finding, ...] | None = None
     database: str | None = None
     steady: SteadyFacts | None = None
+    steps: tuple[LoadStep, ...] = ()
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION
 

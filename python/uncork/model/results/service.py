@@ -22,6 +22,7 @@ __all__ = [
     "FindingName",
     "OriginFacts",
     "PlaceKind",
+    "PoolUse",
     "RequestFacts",
     "Runtime",
     "SentTemplate",
@@ -49,6 +50,7 @@ FindingName = Literal[
     "service wait",
 ]
 PlaceKind = Literal[
+    "database parsing",
     "database planning",
     "database cpu",
     "database queue",
@@ -65,8 +67,9 @@ PlaceKind = Literal[
     "service wait",
 ]
 """Where a request can be. The *queues* of database and service are waits for a processor; the *process queue*
-is the wait for a free process of a service whose processes answer one request at a time. *database planning*
-is known if the server counts it (track_planning), and *pool wait* from the log of PgBouncer. *service wait*
+is the wait for a free process of a service whose processes answer one request at a time. *database parsing*
+is known from a log of all statements, *database planning* from it (binds) or if the server counts it
+(track_planning), and *pool wait* from PgBouncer's console or log. *service wait*
 is everything else in the service: for a connection of its pool, an interpreter lock, another service, or the
 network."""
 
@@ -199,14 +202,28 @@ class ServiceFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolUse:
+    """What PgBouncer's console counted while all requests were sent together, for all its clients.
+
+    `waiting` clients waited for a connection on average. `transaction_ns` is the mean time of a transaction,
+    with `wait_ns` of waiting; None without transactions.
+    """
+
+    transactions_s: float
+    waiting: float
+    transaction_ns: float | None
+    wait_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceResult:
     """A profiled service.
 
     `time` are the places where requests pass their time, the longest first. `explained` is the fraction of
     the statements seen while all requests were sent together that the requests' own statements account for;
     near 1 if the requests send the same alone and together. `missing` holds a sentence for each source that
-    could not be read. `load`, `database`, `code` and `log` are complete reports of their own; None if not
-    measured.
+    could not be read. `pool` is None unless the console of PgBouncer was read. `load`, `database`,
+    `code` and `log` are complete reports of their own; None if not measured.
     """
 
     run: ServiceRunFacts
@@ -227,4 +244,5 @@ class ServiceResult:
     database: DatabaseResult | None
     code: StackResult | None
     log: LogResult | None
+    pool: PoolUse | None = None
     version: int = SERVICE_RESULT_VERSION

@@ -127,6 +127,22 @@ DATABASE_TABLES = (
         ),
     ),
     Table(
+        "database_kernel",
+        "What the kernel counted for statements that ran between the snapshots, from pg_stat_kcache.",
+        ("moment", "user_oid", "database_oid", "query_id", "toplevel"),
+        (
+            _MOMENT,
+            Column("user_oid", "integer", "", "the server's number of the role"),
+            Column("database_oid", "integer", "", "the server's number of the database"),
+            Column("query_id", "integer", "", "the server's number of the statement"),
+            Column("toplevel", "flag", "", "false if it ran within a function"),
+            Column("user_ns", "real", "ns", "processor time in user mode, with that of parallel workers"),
+            Column("system_ns", "real", "ns", "processor time in the kernel"),
+            Column("read_bytes", "integer", "B", "read from disks, not from the page cache"),
+            Column("written_bytes", "integer", "B", "written to the page cache"),
+        ),
+    ),
+    Table(
         "database_plans",
         "Plans of the statements that took the most time; the server did not execute them.",
         ("query_id", "source", "number"),

@@ -23,6 +23,7 @@ from uncork.report.blocks import (
     Table,
 )
 from uncork.report.database.graph import foreign_key_graph
+from uncork.report.database.kernel import kernel_table
 from uncork.report.database.plans import plan_blocks
 from uncork.report.database.routes import route_templates_table, routes_table
 from uncork.report.database.steps import steps_table
@@ -135,6 +136,7 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
         "Templates",
         templates_table(result, _MOST, width=_LINE),
         statements_table(result, _MOST, width=_LINE),
+        kernel_table(result, _MOST, width=_LINE),
     )
     yield from _section(
         "routes", "Routes", routes_table(result, _MOST), *(_route_folds(result) if result.routes else ())

@@ -15,6 +15,7 @@ __all__ = ["steps_table"]
 _NAMES: Final[Mapping[StepName, str]] = {
     "plan": "planning",
     "execute": "executing",
+    "commit": "waiting for the write-ahead log",
     "idle in transaction": "idle in transaction",
     "unknown": "unknown",
 }
@@ -30,6 +31,7 @@ def steps_table(result: DatabaseResult) -> Table | None:
     notes: Mapping[StepName, str] = {
         "plan": "pg_stat_statements",
         "execute": "pg_stat_statements",
+        "commit": "commits",
         "unknown": _COUNTED if planned else _UNCOUNTED,
     }
     return Table(

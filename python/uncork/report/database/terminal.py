@@ -12,6 +12,7 @@ from uncork.model.results.database import DatabaseResult
 from uncork.report.advice.document import write_findings
 from uncork.report.database.answer import uneven
 from uncork.report.database.document import build_database_document
+from uncork.report.database.kernel import kernel_table
 from uncork.report.database.routes import route_templates_table, routes_table
 from uncork.report.database.steps import steps_table
 from uncork.report.database.tables import (
@@ -53,6 +54,8 @@ _WAITERS: Final = 3
 """Root blockers, and sessions that each of them blocks, shown without --full."""
 _FIGURES: Final = 90
 """Characters that the numbers of a statement take."""
+_KERNEL_FIGURES: Final = 66
+"""Characters that the numbers of its processor time take."""
 _LEAST_TEXT: Final = 20
 _INDENT: Final = 4
 _COARSE: Final = 0.02
@@ -82,6 +85,7 @@ def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Itera
     if full:
         yield from (route_templates_table(one, width=width - _TREE) for one in result.routes[:top])
         yield statements_table(result, top, width=max(_LEAST_TEXT, width - _FIGURES))
+        yield kernel_table(result, top, width=max(_LEAST_TEXT, width - _KERNEL_FIGURES))
         yield from usage_tables(result)
         yield from (background_table(result, width=width - _TREE), tables_table(result, top, brief=True))
     if full:

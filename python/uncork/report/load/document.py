@@ -36,6 +36,7 @@ from uncork.report.load.charts import (
 )
 from uncork.report.load.parts import parts_reasons, parts_table
 from uncork.report.load.steady import steady_sentence
+from uncork.report.load.steps import steps_table
 from uncork.report.load.tables import (
     answers_table,
     connections_table,
@@ -184,9 +185,7 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     parts = parts_table(result)
     if parts is not None:
         yield Section("parts", "Parts of the load", (parts,))
-    sent = tuple(_sent(result))
-    if sent:
-        yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
+    yield from _what_and_where(result)
     distribution = distribution_chart(result)
     latency: list[Block] = [] if result.operation.count == 0 else [latency_table(result)]
     if distribution is not None:
@@ -223,6 +222,16 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     if tables:
         yield Section("environment", "Environment", tables)
     yield Section("reproduce", "How to repeat this load", (Code(result.run.reproduce, "sh"),))
+
+
+def _what_and_where(result: LoadResult) -> Iterator[Section]:
+    """Yield what was sent, and where the time of a transaction went."""
+    sent = tuple(_sent(result))
+    if sent:
+        yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
+    steps = steps_table(result)
+    if steps is not None:
+        yield Section("steps", "Where the time goes", (steps,))
 
 
 def _drawn_statuses(result: LoadResult) -> tuple[str, ...]:

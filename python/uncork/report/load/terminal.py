@@ -10,6 +10,7 @@ from uncork.model.results.load import LoadResult
 from uncork.report.blocks import Table
 from uncork.report.load.document import build_load_document
 from uncork.report.load.parts import parts_table
+from uncork.report.load.steps import steps_table
 from uncork.report.load.tables import (
     answers_table,
     connections_table,
@@ -36,6 +37,7 @@ def _tables(result: LoadResult, statements: bool) -> Iterator[Table | None]:
     if result.operation.count:
         yield from (latency_table(result), scripts_table(result))
         yield statements_table(result) if statements else None
+        yield steps_table(result)
     yield logins_table(result)
     yield answers_table(result) if result.http and len(result.http.statuses) > 1 else None
     yield errors_table(result)

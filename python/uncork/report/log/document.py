@@ -14,6 +14,7 @@ from uncork.report.log.activity import hours_table, overall_facts, session_table
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
 from uncork.report.log.pool import pool_tables
+from uncork.report.log.protocol import protocol_table
 from uncork.report.log.routes import route_folds, routes_table
 from uncork.report.log.servers import servers_table
 from uncork.report.log.tables import (
@@ -129,7 +130,7 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
         yield Section(
             "templates",
             "Where the time went",
-            (templates_table(result, len(result.templates), width=_LINE),),
+            (templates_table(result, len(result.templates), width=_LINE), *_protocol(result)),
         )
         slowest = slowest_table(result, _SLOWEST)
         if slowest is not None:
@@ -164,6 +165,13 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
     details = tuple(template_folds(result, parts))
     if details:
         yield Section("details", "Template by template", details)
+
+
+def _protocol(result: LogResult) -> Iterator[Block]:
+    table = protocol_table(result, len(result.templates), width=_LINE)
+    if table is not None:
+        before_ns = result.parse.sum_ns + result.bind.sum_ns
+        yield Fold(f"Parse, bind and execute: {format_duration(before_ns)} before executing", (table,))
 
 
 def _over_time(result: LogResult) -> Iterator[Block]:

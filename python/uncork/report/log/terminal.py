@@ -14,6 +14,7 @@ from uncork.report.advice.document import write_findings
 from uncork.report.log.activity import hours_table, one_line, overall_words, session_tables
 from uncork.report.log.document import build_log_document
 from uncork.report.log.pool import pool_tables
+from uncork.report.log.protocol import protocol_table
 from uncork.report.log.routes import route_tables
 from uncork.report.log.servers import servers_table
 from uncork.report.log.tables import (
@@ -43,6 +44,9 @@ from uncork.report.write.terminal_text import (
 __all__ = ["render_log_live", "render_log_terminal"]
 
 _INDENT: Final = 4
+_PROTOCOL_FIGURES: Final = 42
+"""Characters that the times of a template's steps take."""
+_LEAST_TEXT: Final = 20
 
 
 def render_log_terminal(
@@ -52,7 +56,7 @@ def render_log_terminal(
 
     `rejected` adds the lines that were not understood; `full` adds all tables.
     """
-    parts = _parts(result, top, rejected=rejected, full=full)
+    parts = _parts(result, console.width, top, rejected=rejected, full=full)
     write_report(console, build_log_document(result, parts=0), parts)
 
 
@@ -122,7 +126,7 @@ def _write_rejected(result: LogResult, console: Console) -> None:
     console.print()
 
 
-def _parts(result: LogResult, top: int, *, rejected: bool, full: bool) -> Iterator[TerminalPart]:
+def _parts(result: LogResult, width: int, top: int, *, rejected: bool, full: bool) -> Iterator[TerminalPart]:
     lines = lines_words(result)
     if lines and (full or result.rejected):
         yield partial(write_paragraph, text=f"Lines: {lines}.", style="italic")
@@ -141,6 +145,7 @@ def _parts(result: LogResult, top: int, *, rejected: bool, full: bool) -> Iterat
         yield from origins if full else origins[:1]
         yield histogram_table(result)
         if full:
+            yield protocol_table(result, top, width=max(_LEAST_TEXT, width - _PROTOCOL_FIGURES))
             yield partial(_write_slowest, result, top=top)
             yield hours_table(result.hours, result.bucket_s)
     if result.pool is not None:

@@ -23,12 +23,19 @@ _AGREES: Final[dict[str, tuple[PlaceKind, ...]]] = {
     "commit": ("commit",),
     "storage": ("storage",),
     "internal locks": ("internal locks",),
-    "database cpu": ("database planning", "database cpu", "database queue", "service queue"),
+    "database cpu": (
+        "database parsing",
+        "database planning",
+        "database cpu",
+        "database queue",
+        "service queue",
+    ),
     "service cpu": ("service cpu", "service queue", "service wait", "idle in transaction"),
     "pool": ("pool wait", "service wait"),
 }
 """For each bottleneck, the places where requests wait for it."""
 _PLACES: Final[dict[PlaceKind, str]] = {
+    "database parsing": "parsing statements in the database",
     "database planning": "planning statements in the database",
     "database cpu": "computing in the database",
     "database queue": "waiting for a processor in the database",

@@ -20,6 +20,7 @@ from uncork.report.log.document import build_log_document
 from uncork.report.service.tables import (
     origins_table,
     places_table,
+    pool_table,
     request_id,
     requests_table,
     routes_table,
@@ -110,7 +111,7 @@ def _facts(result: ServiceResult) -> Iterator[tuple[str, str]]:
 
 
 def _sections(result: ServiceResult) -> Iterator[Section]:
-    yield from _section("time", "Where the time goes", places_table(result))
+    yield from _section("time", "Where the time goes", places_table(result), pool_table(result))
     folds: list[Block] = []
     for place, request in enumerate(result.requests):
         table = templates_table(request, width=_LINE)

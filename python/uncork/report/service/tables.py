@@ -12,6 +12,7 @@ from uncork.report.stacks.tables import hottest_frame
 __all__ = [
     "origins_table",
     "places_table",
+    "pool_table",
     "requests_table",
     "routes_table",
     "templates_table",
@@ -45,6 +46,26 @@ def places_table(result: ServiceResult) -> Table | None:
         Column("requests there" if timed else "sessions", number=True),
     )
     return Table("Where the requests pass their time", columns, rows)
+
+
+def pool_table(result: ServiceResult) -> Table | None:
+    """Return what PgBouncer's console counted meanwhile; None if it was not read."""
+    pool = result.pool
+    if pool is None:
+        return None
+    names = ("transactions per second", "time per transaction", "of it waiting", "clients waiting")
+    return Table(
+        "PgBouncer meanwhile, with all its clients",
+        tuple(Column(name, number=True) for name in names),
+        (
+            (
+                Value(format_count(round(pool.transactions_s))),
+                Value(_time(pool.transaction_ns)),
+                Value(_time(pool.wait_ns)),
+                Value(many_text(pool.waiting)),
+            ),
+        ),
+    )
 
 
 def requests_table(result: ServiceResult) -> Table | None:

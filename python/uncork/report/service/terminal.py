@@ -12,6 +12,7 @@ from uncork.report.service.document import build_service_document
 from uncork.report.service.tables import (
     origins_table,
     places_table,
+    pool_table,
     requests_table,
     routes_table,
     templates_table,
@@ -36,6 +37,7 @@ def render_service_terminal(
 
 def _parts(result: ServiceResult, width: int, top: int, *, full: bool) -> Iterator[TerminalPart]:
     yield places_table(result)
+    yield pool_table(result)
     yield requests_table(result)
     for request in result.requests if full else result.requests[:1]:
         yield templates_table(request, width=max(_LEAST_TEXT, width - _NUMBERS))

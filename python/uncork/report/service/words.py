@@ -10,6 +10,7 @@ from uncork.model.results.service import PlaceKind
 __all__ = ["PLACES", "many_text", "percent_text"]
 
 PLACES: Final[Mapping[PlaceKind, str]] = {
+    "database parsing": "database: parsing statements",
     "database planning": "database: planning statements",
     "database cpu": "database: computing",
     "database queue": "database: waiting for a processor",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -43,10 +44,35 @@ def watch_again(
     notify("sending the load for 5 s more, to name what is wrong with the database")
     command = str(record.manifest.options.get("command", ""))
     missing: list[str] = []
+    seen: dict[str, int] | None = None
     try:
         with watched_part(record.folder, conninfo, place, command) as missing:
-            target.turn(_NEXT, _WATCHED_NS).carry_out()
+            again = target.turn(_NEXT, _WATCHED_NS).carry_out()
+            seen = watched_load(again, time.time_ns() // 1000)
     except KeyboardInterrupt:
         missing = [*missing, "findings about the database: interrupted"]
-    if missing:
-        record.change(options={**record.manifest.options, "not_watched": missing})
+    if seen is not None or missing:
+        lacking = {"not_watched": missing} if missing else {}
+        found = {"watched_load": seen} if seen is not None else {}
+        record.change(options={**record.manifest.options, **found, **lacking})
+
+
+def watched_load(again: LoadMeasurement, ended_us: int) -> dict[str, int] | None:
+    """Return what the clients saw of the load that was watched; None unless all of it is known.
+
+    Times of operations count from their actual start, and are of successes only.
+    """
+    totals = again.totals
+    kind = "operation" if all(one.kind != "service" for one in again.times) else "service"
+    operations = [one for one in again.times if one.kind == kind]
+    if totals.outcome is not LoadOutcome.COMPLETE or not operations or totals.http is not None:
+        return None
+    return {
+        "ended_us": ended_us,
+        "elapsed_ns": totals.elapsed_ns,
+        "operations": totals.succeeded,
+        "operations_ns": sum(one.sum_ns for one in operations),
+        "statements": totals.statements,
+        "statements_ns": sum(one.sum_ns for one in again.times if one.kind == "statement"),
+        "round_trips": totals.round_trips,
+    }

@@ -54,7 +54,8 @@ def send_requests(address: str, requests: Iterable[str], headers: Mapping[str, s
             with opener.open(request, timeout=_TIMEOUT_S) as answer:
                 rejected += _rejected(answer.read(1 << 20))
         except urllib.error.HTTPError as error:
-            text = error.read(_MOST_SHOWN).decode("utf-8", "replace").strip()
+            with error:
+                text = error.read(_MOST_SHOWN).decode("utf-8", "replace").strip()
             raise ConnectError(f"{address} answered {error.code}: {text or error.reason}") from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or error

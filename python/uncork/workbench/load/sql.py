@@ -222,10 +222,13 @@ class LoadSession:
 
     def _advise(self, address: Address, pid: int | None, measured: LoadMeasurement, notify: Notify) -> None:
         """Send the load again while its database is watched."""
-        from uncork.workbench.load.advising import watch_again  # noqa: PLC0415 -- only with --advise
+        from uncork.engines.watch.observing import count_statements  # noqa: PLC0415 -- only with --advise
+        from uncork.workbench.load.advising import watch_again  # noqa: PLC0415
         from uncork.workbench.load.monitor import Components  # noqa: PLC0415
         from uncork.workbench.load.targets import SqlTarget  # noqa: PLC0415
 
+        if self._address is None:
+            count_statements(address.conninfo())
         components = Components(address.conninfo(), pid, indirect=False)
         target = SqlTarget(self._sent, asdict(address), pid, components)
         watch_again(self.record, target, measured, place_of(address), notify)

@@ -260,6 +260,7 @@ def watch(
     sampler = None if postmaster is None else Sampler([Watch(SERVER, postmaster, children=True)], memory=True)
     status: Status = "complete"
     trouble = ""
+    trip_ns: float | None = None
     try:
         try:
             sample_sessions(server, found, round(seconds * 1e9), period_ns, show, ended=ended)
@@ -270,6 +271,7 @@ def watch(
             with uninterrupted():
                 system = None if sampler is None else sampler.stop()
                 look_back(server, facts["server"], before, found, last, values=values)
+                trip_ns = server.round_trip_ns()
         except KeyboardInterrupt:
             status = "interrupted"  # the signal came after the block: nothing is missing
     except ServerCrash as error:
@@ -287,6 +289,7 @@ def watch(
         "longest_ns": found.longest_ns,
         "client_cpu_ns": found.cpu_ns,
         "own_query_ids": sorted(last.own),
+        "round_trip_ns": trip_ns,
     }
     facts["catalogue"] = last.catalogue.facts
     facts["snapshots"] = {
@@ -462,6 +465,7 @@ def _tables(
             for number, (text, identity) in enumerate(zip(book.texts, book.identities, strict=True))
         ],
         "database_statements": statements,
+        "database_kernel": _kernel_rows(before, after, changed),
     }
     for name in ("database_foreign_keys", "database_horizons", "database_settings"):
         rows[name] = () if after is None else after.tables[name]
@@ -473,6 +477,21 @@ def _tables(
             for moment, snapshot in (("before", before), ("after", after))
         )
     return {**tables, "database_activity": found.activity()}
+
+
+def _kernel_rows(
+    before: ServerSnapshot, after: ServerSnapshot | None, changed: Sequence[_Change]
+) -> list[Row]:
+    """Return what pg_stat_kcache counted of the statements that ran between the snapshots."""
+    if after is None:
+        return []
+    ran = {statement_key(row) for _, row in changed}
+    return [
+        {**row, "moment": moment}
+        for moment, snapshot in (("before", before), ("after", after))
+        for row in snapshot.tables["database_kernel"]
+        if statement_key(row) in ran
+    ]
 
 
 def _of_moment(moment: str, table: pa.Table) -> pa.Table:

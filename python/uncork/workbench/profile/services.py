@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -24,7 +25,8 @@ from uncork.engines.connecting import time_to_connect
 from uncork.engines.conninfo import Address
 from uncork.engines.services.workers import WorkerWatch
 from uncork.engines.watch.connection import ServerWatch
-from uncork.errors import ConnectError, LoadError, UncorkError, UsageError
+from uncork.engines.watch.pooler import PoolerConsole
+from uncork.errors import ConnectError, LoadError, ServerCrash, UncorkError, UsageError
 from uncork.load.http import run_http
 from uncork.model.http import HttpSpec
 from uncork.model.load import LoadOutcome
@@ -76,6 +78,7 @@ class _Found:
     texts: dict[int, str] = field(default_factory=dict)
     workers: tuple[WorkerFacts, ...] = ()
     connect_ns: float | None = None
+    pool: dict[str, float] | None = None
     missing: list[str] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
     status: RunStatus = "complete"
@@ -106,6 +109,7 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
         raise ConnectError(next(text for text in components.missing if text.startswith("--postgres")))
     if job.send:
         _check(job)
+    pooler = None if job.pooler is None else PoolerConsole(job.pooler)
     place = "" if job.postgres is None else _place(job.postgres)
     manifest = draft(
         kind="service",
@@ -118,7 +122,7 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
     begun, begun_us = time.monotonic_ns(), time.time_ns() // 1000
     with start_run(root, manifest, undone="nothing was stored") as run:
         found = _Found(missing=list(components.missing))
-        _record(run.folder, job, components, found, told)
+        _record(run.folder, job, components, found, told, pooler)
         if logs:
             _read_logs(run.folder, job, LogRequest(logs, begin_us=begun_us), found)
         facts: dict[str, Any] = {
@@ -126,6 +130,7 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
             "sent": job.send,
             "seconds": job.seconds,
             "connect_ns": found.connect_ns,
+            "pool": found.pool,
             "trace": job.spec.trace if job.send else None,
             "missing": found.missing,
             "parts": found.parts,
@@ -149,7 +154,12 @@ def _check(job: ServiceJob) -> None:
 
 
 def _record(
-    folder: Path, job: ServiceJob, components: Components, found: _Found, told: Callable[[str], None]
+    folder: Path,
+    job: ServiceJob,
+    components: Components,
+    found: _Found,
+    told: Callable[[str], None],
+    pooler: PoolerConsole | None,
 ) -> None:
     """Carry out the three steps; each adds to `found`."""
     code_s = min(_LONGEST_CODE_S, _CODE * job.seconds) if job.code and components.service else 0.0
@@ -175,7 +185,8 @@ def _record(
         spent = time.monotonic() - begun
         left = max(job.seconds - code_s - spent, _LEAST * job.seconds)
         if found.status == "complete":
-            _watch_all(folder, job, components, server if counting else None, left, found, told)
+            counter = server if counting else None
+            _watch_all(folder, job, components, counter, left, found, told, pooler)
         if found.status == "complete" and code_s:
             _record_code(folder, job, code_s, found, told)
         if server is not None and counting:
@@ -183,8 +194,28 @@ def _record(
     except UncorkError as error:
         found.end("failed", str(error))
     finally:
-        if server is not None:
-            server.close()
+        for one in (server, pooler):
+            if one is not None:
+                one.close()
+
+
+@contextmanager
+def _pool_counted(pooler: PoolerConsole | None, found: _Found) -> Iterator[None]:
+    """Store what a pooler counts while the block runs."""
+    if pooler is None:
+        yield
+        return
+    before = pooler.counts()
+    yield
+    try:
+        grown = {name: value - getattr(before, name) for name, value in asdict(pooler.counts()).items()}
+    except ServerCrash as error:
+        found.missing.append(f"what the clients of PgBouncer waited for: {error}")
+        return
+    if min(grown.values()) < 0:
+        found.missing.append("what the clients of PgBouncer waited for: it started anew meanwhile")
+        return
+    found.pool = {"elapsed_ns": grown.pop("at_ns"), **grown}
 
 
 # ---- all requests together ----
@@ -198,6 +229,7 @@ def _watch_all(
     seconds: float,
     found: _Found,
     told: Callable[[str], None],
+    pooler: PoolerConsole | None,
 ) -> None:
     what = "all requests together" if job.send else "the traffic that is there"
     told(f"{what}: {seconds:.0f} s")
@@ -212,20 +244,21 @@ def _watch_all(
             watching = pool.submit(watch_until, components.conninfo, seconds, over)
             if found.counted.opens_connections():
                 connecting = pool.submit(_time_connections, components.conninfo, seconds, over)
-        try:
-            if job.send:
-                session = _load_part(folder, job, components, seconds)
-                outcome = session.run(None, lambda _: None)
-                found.parts.append("load")
-                measured = session.measured
-                if outcome is LoadOutcome.INTERRUPTED:
-                    found.end("interrupted", "interrupted")
-            else:
-                time.sleep(seconds)
-        except KeyboardInterrupt:
-            found.end("interrupted", "interrupted")
-        finally:
-            over.set()
+        with _pool_counted(pooler, found):
+            try:
+                if job.send:
+                    session = _load_part(folder, job, components, seconds)
+                    outcome = session.run(None, lambda _: None)
+                    found.parts.append("load")
+                    measured = session.measured
+                    if outcome is LoadOutcome.INTERRUPTED:
+                        found.end("interrupted", "interrupted")
+                else:
+                    time.sleep(seconds)
+            except KeyboardInterrupt:
+                found.end("interrupted", "interrupted")
+            finally:
+                over.set()
         with uninterrupted():
             if connecting is not None:
                 found.connect_ns = connecting.result()

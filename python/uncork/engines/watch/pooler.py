@@ -1,0 +1,87 @@
+"""Read what PgBouncer counts, from its console (the database `pgbouncer`)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.errors import ConnectError, ServerCrash
+
+__all__ = ["PoolerConsole", "PoolerCounts"]
+
+_CONSOLE: Final = "pgbouncer"
+"""The console's own row among the databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolerCounts:
+    """What PgBouncer counted over all databases since its start; `at_ns` is on the monotonic clock.
+
+    The times are those of all clients together. That of transactions includes the wait for a connection.
+    """
+
+    at_ns: int
+    transactions: int
+    queries: int
+    transaction_us: int
+    query_us: int
+    wait_us: int
+
+
+class PoolerConsole:
+    """A connection to the console of PgBouncer; the role must be one of admin_users or stats_users.
+
+    Raises:
+        ConnectError: if the console cannot be reached, or refuses the connection or its statistics.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        try:
+            # The console knows the simple protocol only.
+            self._connection = connect_to_watch(conninfo, cursor_factory=psycopg.ClientCursor)
+        except psycopg.Error as error:
+            raise connect_error(error) from error
+        try:
+            self.counts()
+        except ServerCrash as error:
+            self.close()
+            raise ConnectError(
+                f"this is not the console of PgBouncer, or it refuses its statistics ({error}); write "
+                "dbname=pgbouncer, and a user of admin_users or stats_users"
+            ) from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def counts(self) -> PoolerCounts:
+        """Return what PgBouncer counted until now.
+
+        Raises:
+            ServerCrash: if the console went away or refuses.
+        """
+        try:
+            cursor = self._connection.execute("SHOW STATS")
+            names = [column.name for column in cursor.description or ()]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except psycopg.Error as error:
+            raise ServerCrash(" ".join(str(error).split())) from error
+        return _sum([row for row in rows if row["database"] != _CONSOLE])
+
+
+def _sum(rows: list[dict[str, Any]]) -> PoolerCounts:
+    def total(name: str) -> int:
+        return sum(int(row[name]) for row in rows)
+
+    return PoolerCounts(
+        at_ns=time.monotonic_ns(),
+        transactions=total("total_xact_count"),
+        queries=total("total_query_count"),
+        transaction_us=total("total_xact_time"),
+        query_us=total("total_query_time"),
+        wait_us=total("total_wait_time"),
+    )

@@ -1,0 +1,58 @@
+"""Tables of time by step: of templates in a log, by the kernel's counts, and of a load's transactions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.fakes.database_results import database_result
+from tests.fakes.load_results import closed_result
+from tests.fakes.log_results import log_result
+
+from uncork.model.results.database import KernelFacts
+from uncork.model.results.load import LoadStep
+from uncork.report.database.kernel import kernel_table
+from uncork.report.load.steps import steps_table
+from uncork.report.log.protocol import protocol_table
+
+
+def cells(table):
+    return [[value.text for value in row] for row in table.rows]
+
+
+def test_templates_are_sorted_by_processor_time_and_the_rest_is_waiting():
+    found = database_result()
+    first, second, *others = found.templates
+    slow = KernelFacts(user_ns=2e9, system_ns=1e9, read_bytes=8192, written_bytes=0)
+    execution_ns = first.statements.execution_ns
+    kernels = (slow, KernelFacts(297e9, 0.0, 0, 0))
+    counted = (replace(one, kernel=kernel) for one, kernel in zip((first, second), kernels, strict=True))
+    whole = replace(found, templates=(*counted, *others), kernel_whole_ns=3_000.0)
+    table = kernel_table(whole, 10, width=60)
+    parallel, row = cells(table)
+    assert row[:3] == ["3.00 s", "1.0 %", "2.00 s"]
+    assert table.rows[1][4].sort == round(execution_ns - 3e9)
+    assert parallel[4] == "0 ns"  # parallel workers used more than the elapsed time
+    assert "shorter than" not in table.caption
+    coarse = kernel_table(replace(whole, kernel_whole_ns=12e6), 1, width=60)
+    assert "executions shorter than 12.0 ms count as user time as a whole" in coarse.caption
+    assert "1 other template not shown" in coarse.caption
+    assert kernel_table(found, 10, width=60) is None
+
+
+def test_parse_bind_and_execute_are_shown_by_template():
+    found = log_result(templates=2)
+    table = protocol_table(found, 1, width=60)
+    assert cells(table)[0][:2] == ["300 µs", "0 ns"]
+    assert table.caption.endswith("; 1 other template not shown")
+    none = tuple(replace(one, parse=one.bind) for one in found.templates)
+    assert protocol_table(replace(found, templates=none), 9, width=60) is None
+
+
+def test_the_steps_of_a_transaction_say_where_they_come_from():
+    assert steps_table(closed_result()) is None
+    steps = (LoadStep("network", 2e5, 0.2), LoadStep("execute", 7e5, 0.7), LoadStep("server", 1e5, 0.1))
+    table = steps_table(replace(closed_result(), steps=steps))
+    assert [row[1:] for row in cells(table)] == [["200 µs", "20 %"], ["700 µs", "70 %"], ["100 µs", "10 %"]]
+    assert "planning" in table.rows[2][0].note
+    planned = (LoadStep("plan", 1e5, 0.1), *steps[1:])
+    assert "planning" not in steps_table(replace(closed_result(), steps=planned)).rows[2][0].note
