@@ -42,7 +42,7 @@ use crate::gather::peak::Busiest;
 use crate::gather::pool::Pool;
 use crate::gather::prepared::prepared;
 use crate::gather::sequence::{Repetitions, Transactions};
-use crate::gather::series::{Scale, Series, ServerSeries};
+use crate::gather::series::{Scale, Series, ServerSeries, Span};
 use crate::gather::sessions::{Sessions, origin};
 use crate::gather::slowest::Slowest;
 use crate::gather::templates::{Known, Templates};
@@ -79,6 +79,8 @@ pub struct Gathered {
     /// Which entries to gather; `None` for all.
     sieve: Option<Sieve>,
     events: Vec<Event>,
+    /// When the server's entries were logged, since [`Self::begin_file`].
+    seen: Span,
     /// The bucket length of all series, and when the first and last entry was logged.
     pub scale: Scale,
     /// The same for series of templates and applications, which are many.
@@ -152,6 +154,7 @@ impl Default for Gathered {
             range: (None, None),
             sieve: None,
             events: Vec::new(),
+            seen: Span::default(),
             scale: Scale::default(),
             coarse: Scale::coarse(),
             origins: Origins::default(),
@@ -212,8 +215,15 @@ impl Gathered {
 
     /// Set the file that the following entries belong to, and the server that wrote it. Servers have numbers from 0.
     pub fn begin_file(&mut self, file: u32, server: u32) {
-        (self.file, self.server) = (file, server);
+        (self.file, self.server, self.seen) = (file, server, Span::default());
         self.origins.begin_server(server);
+    }
+
+    /// Return when the first and the last entry of a server was logged since [`Self::begin_file`]; poolers' entries do
+    /// not count.
+    #[must_use]
+    pub fn seen(&self) -> Option<(Micros, Micros)> {
+        self.seen.get()
     }
 
     /// Take the events since the last call, for [`crate::Replays`]. The next events go into the memory of `spare`,
@@ -530,6 +540,7 @@ impl Sink for Gathered {
             return;
         }
         self.entries += 1;
+        self.seen.see(entry.head.time);
         let bucket = entry.head.time.map(|time| self.scale.see(time).0);
         if is_error {
             self.error(entry, place, bucket);

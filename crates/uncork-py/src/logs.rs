@@ -219,6 +219,8 @@ impl LogProfile {
                     "dialect": file.dialect,
                     "prefix": file.prefix,
                     "entries": file.entries,
+                    "first_us": file.seen.map(|seen| seen.0),
+                    "last_us": file.seen.map(|seen| seen.1),
                     "lines": file.lines,
                     "heads": file.kinds.heads,
                     "continuations": file.kinds.continuations,

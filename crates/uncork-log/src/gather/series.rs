@@ -12,6 +12,30 @@ const LENGTHS: [i64; 14] = [
 const FINE: i64 = 600;
 const COARSE: i64 = 60;
 
+/// The first and the last of some points in time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span(Micros, Micros);
+
+impl Default for Span {
+    fn default() -> Self {
+        Self(Micros::MAX, Micros::MIN)
+    }
+}
+
+impl Span {
+    /// Include a point in time, if it is known.
+    pub(crate) fn see(&mut self, time: Option<Micros>) {
+        if let Some(time) = time {
+            (self.0, self.1) = (self.0.min(time), self.1.max(time));
+        }
+    }
+
+    /// Return both; `None` if none was known.
+    pub(crate) fn get(self) -> Option<(Micros, Micros)> {
+        (self.0 <= self.1).then_some((self.0, self.1))
+    }
+}
+
 /// The current bucket length: as short as the time span of the log allows.
 /// It depends only on the first and the last point in time, not on the order of entries.
 #[derive(Debug, Clone, Copy)]

@@ -85,7 +85,8 @@ class FileFacts:
     end. lines = heads + continuations + foreign + rejected: the first lines of entries and of their
     additions, lines that continue one (and empty ones), records of other programs, and lines that belong to
     no entry. Lines are counted without what wraps them. `server` wrote it; it is empty if servers are not
-    named.
+    named. `first_us` and `last_us` are when the first and the last entry of a PostgreSQL server were logged
+    that count; None if there are none, or if they have no time.
     """
 
     name: str
@@ -100,6 +101,8 @@ class FileFacts:
     continuations: int = 0
     foreign: int = 0
     server: str = ""
+    first_us: int | None = None
+    last_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
