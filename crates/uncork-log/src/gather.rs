@@ -35,7 +35,7 @@ use crate::gather::errors::{Errors, Kind};
 use crate::gather::event::Event;
 use crate::gather::example::{Execution, Explained, Place, rows_of};
 use crate::gather::filter::{Filter, LeftOut, Sieve};
-use crate::gather::hours::Hours;
+use crate::gather::hours::ServerHours;
 use crate::gather::loops::{LoopOf, Loops};
 use crate::gather::own::is_own;
 use crate::gather::peak::Busiest;
@@ -106,7 +106,7 @@ pub struct Gathered {
     /// Executions by who sent them, as comments in statements name it.
     pub routes: Routes,
     /// Durations of executions by the hour.
-    pub hours: Hours,
+    pub hours: ServerHours,
     /// The slowest executions.
     pub slowest: Slowest,
     /// When each server had most executions and sessions, by the server's number.
@@ -115,10 +115,10 @@ pub struct Gathered {
     pub applications: Vec<Series>,
     /// Durations by step, in the order of [`Step`].
     pub steps: [Times; 8],
-    /// Repeated executions, by the number of their template.
-    pub repetitions: Vec<(u32, Repetitions)>,
-    /// Executions repeated with other statements in between, by the numbers of their templates.
-    pub loops: Vec<(LoopOf<u32>, Loops)>,
+    /// Repeated executions, by the number of their template and of their server.
+    pub repetitions: Vec<((u32, u32), Repetitions)>,
+    /// Executions repeated with other statements in between, by the numbers of their templates and of their server.
+    pub loops: Vec<((LoopOf<u32>, u32), Loops)>,
     /// Transactions, by the number of their origin.
     pub transactions: Vec<(u32, Transactions)>,
     /// Who waited for whom, by the numbers of templates and origins.
@@ -167,7 +167,7 @@ impl Default for Gathered {
             pool: Pool::default(),
             executions: ServerSeries::default(),
             routes: Routes::default(),
-            hours: Hours::default(),
+            hours: ServerHours::default(),
             slowest: Slowest::default(),
             busiest: Vec::new(),
             applications: Vec::new(),
@@ -251,7 +251,7 @@ impl Gathered {
             let executions = self.executions.of(self.server);
             executions.add(&self.scale, bucket, micros);
             if let Some(time) = execution.time {
-                self.hours.add(&self.scale, time, micros);
+                self.hours.add(self.server, &self.scale, time, micros);
             }
             let application = self.origins.application_of(execution.origin);
             self.application(application, |own, scale| own.add(scale, coarse, micros));

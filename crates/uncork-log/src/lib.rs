@@ -18,7 +18,7 @@ pub use gather::event::log::{EventLog, replay_events};
 pub use gather::example::{ByDuration, Example, Execution, Place};
 pub use gather::filter::{By, Filter, LeftOut};
 pub use gather::histogram::{BOUNDS, Histogram};
-pub use gather::hours::Hours;
+pub use gather::hours::{Hours, ServerHours};
 pub use gather::loops::{LoopOf, Loops};
 pub use gather::peak::Busiest;
 pub use gather::pool::{AVERAGES, Average, Connections, Pool};

@@ -121,6 +121,20 @@ impl Scale {
         (self.first <= self.last).then_some((self.first, self.last))
     }
 
+    /// Return the shortest length, in seconds, that is at least `seconds` and a bucket, and divides the span into at most
+    /// `most` parts; the longest one if none does.
+    pub(crate) fn length_for(&self, seconds: i64, most: i64) -> i64 {
+        let shortest = self.seconds().max(seconds);
+        let (first, last) = self.span().unwrap_or_default();
+        let parts = |length: i64| {
+            let length = length * 1_000_000;
+            last.div_euclid(length) - first.div_euclid(length) + 1
+        };
+        let mut lengths = LENGTHS.into_iter().filter(|length| *length >= shortest);
+        let fits = lengths.find(|length| parts(*length) <= most);
+        fits.unwrap_or(LENGTHS[LENGTHS.len() - 1])
+    }
+
     fn bucket(&self, time: Micros) -> i64 {
         time.div_euclid(self.seconds() * 1_000_000)
     }

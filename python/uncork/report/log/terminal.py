@@ -142,7 +142,7 @@ def _parts(result: LogResult, top: int, *, rejected: bool, full: bool) -> Iterat
         yield histogram_table(result)
         if full:
             yield partial(_write_slowest, result, top=top)
-            yield hours_table(result.hours, result.bucket_s)
+            yield hours_table(result.hours, result.hour_s)
     if result.pool is not None:
         yield from pool_tables(result.pool, top)
     yield errors_table(result.errors, top)
