@@ -34,9 +34,9 @@ from uncork.store.event_files import EventFiles
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.event_words import reading_line
 from uncork.workbench.profile.log_files import bytes_of, local_paths, log_filter, log_request, log_servers
-from uncork.workbench.profile.log_portions import reader_of
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
+from uncork.workbench.profile.portions.reading import reader_of
 
 __all__ = ["compare_log_runs", "profile_logs", "read_log_run", "reading_progress"]
 
@@ -109,7 +109,8 @@ def _read(
             options.runs, request, command=command, read=partial(following.read, quiet=quiet)
         )
     with reading_progress(bytes_of(request), quiet=quiet) as progress:
-        read = reader_of(own, options.runs, progress, carry_out)
+        notify = (lambda _: None) if quiet else console.note
+        read = reader_of(own, options.runs, progress, carry_out, notify)
         return read_and_store(options.runs, request, command=command, read=read)
 
 
