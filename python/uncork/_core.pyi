@@ -10,6 +10,7 @@ __all__ = [
     "LogProfile",
     "Sampler",
     "add_histograms",
+    "begin_of_log",
     "build_info",
     "check_load",
     "cut_log",
@@ -156,6 +157,13 @@ def gather_logs(request: bytes, objects: _Objects | None = None) -> bytes:
     """Read logs as `read_logs` does, and return what was gathered as bytes, for `LogPortions`.
 
     Raises `SetupError` when a file cannot be opened, and `ValueError` when the prefix is none.
+    """
+
+def begin_of_log(path: str, prefix: str | None) -> int | None:
+    """Return when the first entry of a log was logged, in microseconds since 1970 in UTC; None if unknown.
+
+    Of an archive, the first log counts. Raises `OSError` when the log cannot be read, and `ValueError` when
+    the prefix is none.
     """
 
 def cut_log(path: str, prefix: str | None, size: int) -> tuple[list[int], str | None]:

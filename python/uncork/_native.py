@@ -26,6 +26,7 @@ __all__ = [
     "LogProfile",
     "Sampler",
     "add_histograms",
+    "begin_of_log",
     "build_info",
     "check_load",
     "cut_log",
@@ -54,6 +55,7 @@ LogPortions = _core.LogPortions
 LogProfile = _core.LogProfile
 Sampler = _core.Sampler
 add_histograms = _core.add_histograms
+begin_of_log = _core.begin_of_log
 build_info = _core.build_info
 check_load = _core.check_load
 cut_log = _core.cut_log

@@ -49,8 +49,23 @@ def test_the_table_of_servers_names_what_each_is_busy_with(uncork, fleet):
         ]
     query = "SELECT server, sum(executions) AS n FROM log_origins GROUP BY ALL ORDER BY ALL"
     assert uncork("sql", "last", query, "--csv").stdout == "server,n\ndb1,60\ndb2,60\n"
+    query = "SELECT server, max(sum_us) AS us FROM log_templates_by_server GROUP BY ALL ORDER BY ALL"
+    assert uncork("sql", "last", query, "--csv").stdout == "server,us\ndb1,90000\ndb2,270000\n"
+    query = "SELECT server, executions, p95_us > 4000 AS slow FROM log_hours_by_server ORDER BY ALL"
+    expected = "server,executions,slow\ndb1,60,False\ndb2,60,True\n"
+    assert uncork("sql", "last", query, "--csv").stdout.lower() == expected.lower()
     page = (uncork.runs[-1] / "report.html").read_text()
     assert "Statements at once, by server" in page
+
+
+def test_files_may_be_named_in_any_order_but_those_of_several_servers_need_names(uncork, fleet):
+    files = (fleet / "db1/postgresql-2.log", fleet / "db1/postgresql-1.log.gz")
+    found = json.loads(uncork("profile", "logs", *files, "--json", "-q").stdout)
+    assert [Path(one["name"]).name for one in found["files"]] == ["postgresql-1.log.gz", "postgresql-2.log"]
+    assert found["warnings"] == []
+    mixed = json.loads(uncork("profile", "logs", fleet / "db1", fleet / "db2", "--json", "-q").stdout)
+    (warning,) = mixed["warnings"]
+    assert "overlap in time" in warning and "--servers by-folder" in warning
 
 
 def test_events_name_their_server(uncork, fleet, tmp_path):

@@ -6,6 +6,7 @@ import gzip
 import os
 import random
 import signal
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,8 @@ from uncork.model.load import ClusterRequest
 from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.profile.portions.joining import read_in_tasks
 from uncork.profile.portions.local import in_processes
-from uncork.profile.portions.tasks import log_tasks
+from uncork.profile.portions.tasks import LogTask, gather_task, log_tasks
+from uncork.workbench.profile.portions.unfinished import UnfinishedLogs
 
 FILES = 40
 ENTRIES = 300
@@ -147,6 +149,55 @@ def test_logs_can_follow_those_of_an_earlier_reading(fleet: LogRequest, whole: L
     _same(replace(reading, stored=None), whole)
     with pytest.raises(UsageError, match="it is damaged"):
         read_in_tasks(fleet, partial(in_processes, processes=1), before=stored[:-1])
+
+
+class Inline:
+    """Carries out tasks in this process, and remembers them; Ctrl-C comes instead of the task `end`."""
+
+    def __init__(self, end: int | None = None) -> None:
+        self.end, self.done = end, list[int]()
+
+    def __call__(self, tasks: Sequence[LogTask]) -> Iterator[bytes]:
+        for task in tasks:
+            if task.number == self.end:
+                raise KeyboardInterrupt
+            self.done.append(task.number)
+            yield gather_task(task)
+
+
+def test_a_reading_that_was_interrupted_goes_on(fleet: LogRequest, whole: LogReading, tmp_path: Path) -> None:
+    said: list[str] = []
+    first, reading = UnfinishedLogs(tmp_path, said.append), Inline(end=30)
+    part = read_in_tasks(fleet, first.keeping(reading))
+    assert part.facts["stopped"] and reading.done == [*range(30)]
+    first.interrupted()
+    kept = sorted((tmp_path / ".unfinished").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    assert len(kept) == 30
+    kept[3].write_bytes(kept[3].read_bytes()[:-1])
+    kept[7].unlink()
+    second, reading = UnfinishedLogs(tmp_path, said.append), Inline()
+    _same(read_in_tasks(fleet, second.keeping(reading)), whole)
+    assert sorted(reading.done) == [3, 7, *range(30, FILES)]
+    second.forget()
+    assert not (tmp_path / ".unfinished").exists()
+    assert [text.split(" ")[:3] for text in said] == [["30", "of", "40"], ["29", "of", "40"]]
+
+
+def test_what_was_kept_of_a_log_is_not_used_once_it_or_the_request_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(_log(random.Random(1), 0, 0))
+    request = LogRequest((path,), prefix="%m [%p] %u@%d %a ", threads=1)
+
+    def done(request: LogRequest) -> list[int]:
+        reading = Inline()
+        read_in_tasks(request, UnfinishedLogs(tmp_path, print).keeping(reading))
+        return reading.done
+
+    assert (done(request), done(request)) == ([0], [])
+    assert done(replace(request, begin_us=1_767_254_400_000_000)) == [0]
+    with path.open("a") as file:
+        file.write(_log(random.Random(2), 0, 1))
+    assert (done(request), done(request)) == ([0], [])
 
 
 def test_standard_input_is_refused() -> None:

@@ -33,24 +33,37 @@ TABLES = {
     "log_incidents": ("server", "time_us", "pid", "amount"),
     "log_transactions": ("server", "user", "application"),
     "log_blocking": ("server", "waiting_template", "waiting_application"),
-    "log_loops": ("template", "parent", "in_transaction"),
+    "log_loops": ("server", "template", "parent", "in_transaction"),
     "log_routes": ("server", "route", "template"),
     "log_slowest": ("server", "duration_us", "time_us"),
     "log_sessions": ("server", "user", "application"),
     "log_vacuums": ("kind", "name", "server"),
 }
+OTHER_KEYS = {
+    "log_hours": ("start_us",),
+    "log_hours_by_server": ("server", "start_us"),
+    "log_templates_by_server": ("template", "server"),
+}
 PLACES = ("file", "offset", "identity")
 """What depends on the files, and what the grammar adds."""
+COLUMNS = {
+    "log_templates": (
+        *("text", "executions", "sum_us", "max_us", "repeated_rows", "repeated_executions"),
+        *("repeated_longest", "repeated_elapsed_us", "repeated_sum_us"),
+    ),
+    "log_hours": ("start_us", "executions", "p50_us", "p95_us", "p99_us"),
+}
+"""What log_templates_by_server and log_hours_by_server have of several servers."""
 MOST = {"log_incidents": "amount", "log_slowest": "duration_us"}
 """Tables that have the 100 rows with the largest amounts, of all servers."""
-WHOLE = ("log_templates", "log_loops")
+WHOLE = ("log_templates",)
 """Tables whose rows are of all servers. Here, nearly all statements name a table of their server."""
 
 
 def entries(server: str, seed: int, count: int) -> list[str]:
     """Return the entries of a server. All servers have the same processes, users and applications."""
     draw = random.Random(seed)
-    times = sorted(draw.randrange(SPAN_MS) for _ in range(count))
+    times = sorted(draw.sample(range(1, SPAN_MS), count))
     times[0], times[-1] = 0, SPAN_MS
     return ["".join(lines(server, draw, at)) for at in times]
 
@@ -123,7 +136,23 @@ def packed(path: Path, text: str, how: str) -> Path:
 
 def busiest(reading: LogReading) -> Mapping[str, Any]:
     """Return each server's busiest second, most sessions and checkpoints."""
-    return {one["name"]: one for one in reading.facts["servers"]}
+    keys = ("peak", "most_sessions", "checkpoints")
+    return {one["name"]: {key: one[key] for key in keys} for one in reading.facts["servers"]}
+
+
+def by_server(tables: Mapping[str, pa.Table], server: str) -> dict[str, list[dict[str, Any]]]:
+    """Return a server's executions by template and by hour, from the tables that have them by server."""
+    several = tables["log_templates_by_server"].num_rows > 0
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for name, key in (("log_templates", "text"), ("log_hours", "start_us")):
+        rows = rows_of(tables, f"{name}_by_server" if several else name)
+        parts[name] = [
+            {column: row[column] for column in COLUMNS[name]}
+            for row in ({**row, "text": row.get("text", row.get("template"))} for row in rows)
+            if row.get("server", server) == server and row["executions"]
+        ]
+        parts[name].sort(key=lambda row: str(row[key]))
+    return parts
 
 
 def rows_of(tables: Mapping[str, pa.Table], name: str) -> list[dict[str, Any]]:
@@ -140,7 +169,9 @@ def rows_of(tables: Mapping[str, pa.Table], name: str) -> list[dict[str, Any]]:
         row.pop("error", None)
         rows.append(row)
     # Errors of several messages have a row of the series each, in no order.
-    return sorted(rows, key=lambda row: [str(row[key]) for key in TABLES[name]] + [str(row)])
+    return sorted(
+        rows, key=lambda row: [str(row[key]) for key in {**TABLES, **OTHER_KEYS}[name]] + [str(row)]
+    )
 
 
 def of_server(tables: Mapping[str, pa.Table], name: str, server: str) -> list[dict[str, Any]]:
@@ -177,6 +208,7 @@ def alone() -> Mapping[str, Mapping[str, Any]]:
             reading = read_logs(LogRequest((path,), PREFIX, threads=1, servers=(server,)))
         found[server] = {name: of_server(reading.tables, name, server) for name in TABLES}
         found[server]["busiest"] = busiest(reading)[server]
+        found[server]["by server"] = by_server(reading.tables, server)
     return found
 
 
@@ -212,11 +244,9 @@ def test_each_server_has_the_tables_that_it_has_alone(
                 str(packed(folder / server / f"{begin:04}.log", "".join(parts[begin:end]), next(how)))
                 for begin, end in pairwise([0, *sorted(cut), len(parts)])
             ]
-        # The files of one server are in their order, but those of both are mixed in any way.
-        mixed = [server for server, paths in sources.items() for _ in paths]
-        random.Random(order).shuffle(mixed)
-        rest = {server: iter(paths) for server, paths in sources.items()}
-        files = [next(rest[server]) for server in mixed]
+        # The files are named in any order: those of one server are read in the order of time.
+        files = [path for paths in sources.values() for path in paths]
+        random.Random(order).shuffle(files)
         patterns = () if by_folder else tuple((server, str(folder / server)) for server in sources)
         servers = LogServers(patterns, by_folder)
         reading = read_logs(log_request(files, PREFIX, (None, None), threads, servers=servers))
@@ -230,6 +260,7 @@ def test_each_server_has_the_tables_that_it_has_alone(
             assert difference(kept, wanted) is None, (server, name)
             assert found or name == "log_loops", (server, name)
         assert busiest(reading)[server] == expected["busiest"]
+        assert by_server(together, server) == expected["by server"]
         assert expected["busiest"]["most_sessions"]["count"] > 1
     for name in TABLES:
         if name not in WHOLE:

@@ -25,7 +25,7 @@ use crate::events::{EventFiles, Events, WriteError};
 use crate::objects::{Object, Objects};
 use crate::pool::{Buffer, Closing, Pool};
 use crate::range;
-use crate::scanned::{LineKinds, Ordered, Scanned, scan_block};
+use crate::scanned::{LineKinds, Ordered, Scanned, scan_block, span};
 use crate::unpack::{self, Visit};
 
 /// Buffers for each scanning thread: one being scanned, one waiting, one being filled.
@@ -112,6 +112,8 @@ pub struct FileReport {
     pub lines: u64,
     /// Number of lines by kind; these add up to all lines.
     pub kinds: LineKinds,
+    /// When the first and the last entry of a server was logged that counts; poolers' entries do not.
+    pub seen: Option<(Micros, Micros)>,
     /// Where reading began, in bytes.
     pub begin: u64,
     /// Line numbers of the first rejected lines, by their byte offset. Lines are counted from where reading began.
@@ -139,6 +141,7 @@ impl FileReport {
         self.entries += next.entries;
         self.lines += next.lines;
         self.kinds.add(&LineKinds::default(), &next.kinds);
+        self.seen = span(self.seen, next.seen);
         self.dialect = self.dialect.or(next.dialect);
         self.prefix = self.prefix.take().or(next.prefix);
         self.trouble = self.trouble.take().or(next.trouble);

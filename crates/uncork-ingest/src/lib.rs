@@ -1,5 +1,6 @@
 //! Reads logs from files, archives and streams, with several threads that gather entries.
 
+mod beginning;
 mod blocks;
 mod control;
 mod crew;
@@ -15,6 +16,7 @@ mod scanned;
 mod unpack;
 mod unwrapped;
 
+pub use beginning::begins_at;
 pub use control::Control;
 pub use crew::{FileReport, Report, Request, gather};
 pub use error::Error;

@@ -258,6 +258,7 @@ impl Form for FileReport {
         ] {
             count.write(out);
         }
+        self.seen.write(out);
         self.begin.write(out);
         self.rejected_lines.write(out);
         self.trouble.write(out);
@@ -279,6 +280,7 @@ impl Form for FileReport {
                 foreign: Form::read(from)?,
                 rejected: Form::read(from)?,
             },
+            seen: Form::read(from)?,
             begin: Form::read(from)?,
             rejected_lines: BTreeMap::read(from)?,
             trouble: Form::read(from)?,

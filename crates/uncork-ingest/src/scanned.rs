@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memchr::memchr_iter;
-use uncork_log::{Dialect, EventLog, Gathered, Replays};
+use uncork_log::{Dialect, EventLog, Gathered, Micros, Replays};
 
 use crate::blocks::Block;
 use crate::crew::FileReport;
@@ -19,6 +19,19 @@ struct Counts {
     lines: u64,
     /// The line numbers of rejected lines by their offset.
     numbers: BTreeMap<u64, u64>,
+    /// When its first and its last entry was logged.
+    seen: Option<(Micros, Micros)>,
+}
+
+/// Return a span of time that includes both spans.
+pub(crate) fn span(
+    one: Option<(Micros, Micros)>,
+    other: Option<(Micros, Micros)>,
+) -> Option<(Micros, Micros)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        (one, other) => one.or(other),
+    }
 }
 
 /// Number of lines by kind. These add up to all lines.
@@ -58,6 +71,8 @@ pub(crate) struct Scanned {
     server: u32,
     pub(crate) turn: u64,
     pub(crate) entries: u64,
+    /// When its first and its last entry was logged.
+    seen: Option<(Micros, Micros)>,
     kinds: LineKinds,
     /// Offsets of rejected lines, and how many lines precede each in the block.
     lines: Vec<(u64, u64)>,
@@ -89,6 +104,7 @@ impl Ordered {
     pub(crate) fn put(&mut self, mut next: Scanned) {
         let count = self.counts.entry(next.file).or_default();
         count.entries += next.entries;
+        count.seen = span(count.seen, next.seen);
         count.kinds.add(&LineKinds::default(), &next.kinds);
         for (offset, before) in next.lines {
             count.numbers.insert(offset, count.lines + before + 1);
@@ -120,7 +136,7 @@ impl Ordered {
         for (number, count) in counts {
             if let Some(file) = files.get_mut(number as usize) {
                 (file.entries, file.lines, file.kinds) = (count.entries, count.lines, count.kinds);
-                file.rejected_lines = count.numbers;
+                (file.rejected_lines, file.seen) = (count.numbers, count.seen);
             }
         }
     }
@@ -172,6 +188,7 @@ pub(crate) fn scan_block(
         server: block.server,
         turn: block.turn,
         entries: gathered.entries - entries,
+        seen: gathered.seen(),
         buffer: block.buffer,
     }
 }

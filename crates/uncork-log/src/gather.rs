@@ -35,14 +35,14 @@ use crate::gather::errors::{Errors, Kind};
 use crate::gather::event::Event;
 use crate::gather::example::{Execution, Explained, Place, rows_of};
 use crate::gather::filter::{Filter, LeftOut, Sieve};
-use crate::gather::hours::Hours;
+use crate::gather::hours::ServerHours;
 use crate::gather::loops::{LoopOf, Loops};
 use crate::gather::own::is_own;
 use crate::gather::peak::Busiest;
 use crate::gather::pool::Pool;
 use crate::gather::prepared::prepared;
 use crate::gather::sequence::{Repetitions, Transactions};
-use crate::gather::series::{Scale, Series, ServerSeries};
+use crate::gather::series::{Scale, Series, ServerSeries, Span};
 use crate::gather::sessions::{Sessions, origin};
 use crate::gather::slowest::Slowest;
 use crate::gather::templates::{Known, Templates};
@@ -78,6 +78,8 @@ pub struct Gathered {
     /// Which entries to gather; `None` for all.
     sieve: Option<Sieve>,
     events: Vec<Event>,
+    /// When the server's entries were logged, since [`Self::begin_file`].
+    seen: Span,
     /// The bucket length of all series, and when the first and last entry was logged.
     pub scale: Scale,
     /// The same for series of templates and applications, which are many.
@@ -103,7 +105,7 @@ pub struct Gathered {
     /// Executions by who sent them, as comments in statements name it.
     pub routes: Routes,
     /// Durations of executions by the hour.
-    pub hours: Hours,
+    pub hours: ServerHours,
     /// The slowest executions.
     pub slowest: Slowest,
     /// When each server had most executions and sessions, by the server's number.
@@ -112,10 +114,10 @@ pub struct Gathered {
     pub applications: Vec<Series>,
     /// Durations by step, in the order of [`Step`].
     pub steps: [Times; 8],
-    /// Repeated executions, by the number of their template.
-    pub repetitions: Vec<(u32, Repetitions)>,
-    /// Executions repeated with other statements in between, by the numbers of their templates.
-    pub loops: Vec<(LoopOf<u32>, Loops)>,
+    /// Repeated executions, by the number of their template and of their server.
+    pub repetitions: Vec<((u32, u32), Repetitions)>,
+    /// Executions repeated with other statements in between, by the numbers of their templates and of their server.
+    pub loops: Vec<((LoopOf<u32>, u32), Loops)>,
     /// Transactions, by the number of their origin.
     pub transactions: Vec<(u32, Transactions)>,
     /// Who waited for whom, by the numbers of templates and origins.
@@ -151,6 +153,7 @@ impl Default for Gathered {
             range: (None, None),
             sieve: None,
             events: Vec::new(),
+            seen: Span::default(),
             scale: Scale::default(),
             coarse: Scale::coarse(),
             origins: Origins::default(),
@@ -163,7 +166,7 @@ impl Default for Gathered {
             pool: Pool::default(),
             executions: ServerSeries::default(),
             routes: Routes::default(),
-            hours: Hours::default(),
+            hours: ServerHours::default(),
             slowest: Slowest::default(),
             busiest: Vec::new(),
             applications: Vec::new(),
@@ -211,8 +214,15 @@ impl Gathered {
 
     /// Set the file that the following entries belong to, and the server that wrote it. Servers have numbers from 0.
     pub fn begin_file(&mut self, file: u32, server: u32) {
-        (self.file, self.server) = (file, server);
+        (self.file, self.server, self.seen) = (file, server, Span::default());
         self.origins.begin_server(server);
+    }
+
+    /// Return when the first and the last entry of a server was logged since [`Self::begin_file`]; poolers' entries do
+    /// not count.
+    #[must_use]
+    pub fn seen(&self) -> Option<(Micros, Micros)> {
+        self.seen.get()
     }
 
     /// Take the events since the last call, for [`crate::Replays`]. The next events go into the memory of `spare`,
@@ -240,7 +250,7 @@ impl Gathered {
             let executions = self.executions.of(self.server);
             executions.add(&self.scale, bucket, micros);
             if let Some(time) = execution.time {
-                self.hours.add(&self.scale, time, micros);
+                self.hours.add(self.server, &self.scale, time, micros);
             }
             let application = self.origins.application_of(execution.origin);
             self.application(application, |own, scale| own.add(scale, coarse, micros));
@@ -529,6 +539,7 @@ impl Sink for Gathered {
             return;
         }
         self.entries += 1;
+        self.seen.see(entry.head.time);
         let bucket = entry.head.time.map(|time| self.scale.see(time).0);
         if is_error {
             self.error(entry, place, bucket);

@@ -19,7 +19,7 @@ pub use gather::example::by_duration::ByDuration;
 pub use gather::example::{Example, Execution, Place};
 pub use gather::filter::{By, Filter, LeftOut};
 pub use gather::histogram::{BOUNDS, Histogram};
-pub use gather::hours::Hours;
+pub use gather::hours::{Hours, ServerHours};
 pub use gather::loops::{LoopOf, Loops};
 pub use gather::peak::Busiest;
 pub use gather::pool::{AVERAGES, Average, Connections, Pool};

@@ -43,7 +43,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::log_portions::{LogPortions, cut_log, gather_logs};
+    use super::log_portions::{LogPortions, begin_of_log, cut_log, gather_logs};
     #[pymodule_export]
     use super::logs::{LogFollower, LogProfile, read_logs};
     #[pymodule_export]

@@ -137,15 +137,16 @@ pub(crate) fn quantiles(gathered: &Gathered) -> Option<[u64; 3]> {
     found.map(|quantiles| quantiles.map(|one| one.min(max)))
 }
 
+/// Return the quantiles 0.5, 0.95 and 0.99 of one distribution.
+pub(crate) fn quantiles_of(histogram: &Histogram) -> [u64; 3] {
+    let found = histogram.quantiles([0.5, 0.95, 0.99], &histogram.buckets());
+    found.unwrap_or_default()
+}
+
 pub(crate) fn hours(gathered: &Gathered) -> PyResult<Table> {
-    let rows: Vec<(i64, &Histogram)> = gathered.hours.all().collect();
-    let quantiles: Vec<[u64; 3]> = rows
-        .iter()
-        .map(|(_, histogram)| {
-            let found = histogram.quantiles([0.5, 0.95, 0.99], &histogram.buckets());
-            found.unwrap_or_default()
-        })
-        .collect();
+    let hours = gathered.hours.together();
+    let rows: Vec<(i64, &Histogram)> = hours.all().collect();
+    let quantiles: Vec<[u64; 3]> = rows.iter().map(|row| quantiles_of(row.1)).collect();
     table(vec![
         ("start_us", instants(&rows, |row| Some(row.0 * 1_000_000))),
         ("executions", numbers(&rows, |row| row.1.count())),

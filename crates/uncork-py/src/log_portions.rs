@@ -58,6 +58,24 @@ pub(crate) fn cut_log(
     cut.map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
+/// Return when the first entry of a log was logged, in microseconds since 1970 in UTC; `None` if that is unknown.
+#[pyfunction]
+#[pyo3(signature = (path, prefix))]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments from Python arrive by value"
+)]
+pub(crate) fn begin_of_log(
+    py: Python<'_>,
+    path: PathBuf,
+    prefix: Option<&str>,
+) -> PyResult<Option<i64>> {
+    let prefix = prefix.map(Prefix::parse).transpose();
+    let prefix = prefix.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let begin = py.detach(|| uncork_ingest::begins_at(&path, prefix.as_ref()));
+    begin.map_err(|error| PyOSError::new_err(error.to_string()))
+}
+
 /// Joins portions of logs, in their order.
 #[pyclass(name = "LogPortions", frozen)]
 pub(crate) struct LogPortions {

@@ -2,6 +2,7 @@
 
 mod loops;
 mod series;
+mod servers;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,8 +12,8 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array, 
 use pyo3::prelude::*;
 use uncork_ingest::Report;
 use uncork_log::{
-    BOUNDS, Blocking, Connections, Errors, Example, Gathered, Incident, Origin, Party, Template,
-    Texts, Times,
+    BOUNDS, Blocking, Connections, Errors, Example, Gathered, Incident, Origin, Party, Repetitions,
+    Template, Texts, Times,
 };
 
 use crate::arrow::Table;
@@ -27,7 +28,7 @@ pub(crate) struct Shown<'a> {
 
 impl Shown<'_> {
     /// Return all tables by name.
-    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 18]> {
+    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 20]> {
         let gathered = &self.report.gathered;
         let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
         Ok([
@@ -47,8 +48,10 @@ impl Shown<'_> {
             ("log_vacuums", self.vacuums()?),
             ("log_query_ids", query_ids(gathered)?),
             ("log_blocking", self.blocking()?),
-            ("log_loops", loops::table_of(gathered)?),
+            ("log_loops", self.loops()?),
             ("log_routes", self.routes()?),
+            ("log_templates_by_server", self.templates_by_server()?),
+            ("log_hours_by_server", self.hours_by_server()?),
         ])
     }
 
@@ -469,9 +472,12 @@ impl Spread {
 fn templates(gathered: &Gathered, spread: &[Spread], show: Texts) -> PyResult<Table> {
     let rows = gathered.templates.all();
     let quantile = |place: usize| perhaps(spread, move |one| one.quantiles.map(|all| all[place]));
-    let repeated: HashMap<u32, _> = gathered.repetitions.iter().copied().collect();
+    let mut repeated: HashMap<u32, Repetitions> = HashMap::new();
+    for ((number, _), of) in &gathered.repetitions {
+        repeated.entry(*number).or_default().merge(of);
+    }
     let numbered: Vec<u32> = (0..).take(rows.len()).collect();
-    let repetition = |get: fn(&uncork_log::Repetitions) -> u64| -> ArrayRef {
+    let repetition = |get: fn(&Repetitions) -> u64| -> ArrayRef {
         perhaps(&numbered, |number| repeated.get(number).map(get))
     };
     let mut columns = vec![

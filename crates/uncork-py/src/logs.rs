@@ -15,7 +15,7 @@ use uncork_log::{AVERAGES, By, CHECKPOINT, Checkpoints, Filter, Prefix, RARE, St
 
 use crate::errors::{DataError, ingest_error};
 use crate::event_files::PythonFiles;
-use crate::log_extra_tables::quantiles;
+use crate::log_extra_tables::{quantiles, quantiles_of};
 use crate::log_tables::{Shown, text};
 use crate::objects::PythonObjects;
 use crate::wait::wait;
@@ -219,6 +219,8 @@ impl LogProfile {
                     "dialect": file.dialect,
                     "prefix": file.prefix,
                     "entries": file.entries,
+                    "first_us": file.seen.map(|seen| seen.0),
+                    "last_us": file.seen.map(|seen| seen.1),
                     "lines": file.lines,
                     "heads": file.kinds.heads,
                     "continuations": file.kinds.continuations,
@@ -277,6 +279,7 @@ impl LogProfile {
             "first_us": gathered.scale.span().map(|span| span.0),
             "last_us": gathered.scale.span().map(|span| span.1),
             "bucket_s": gathered.scale.seconds(),
+            "hour_s": gathered.hours.seconds().max(gathered.scale.seconds()),
             "template_bucket_s": gathered.coarse.seconds(),
             "steps": steps,
             "quantiles_us": quantiles(gathered),
@@ -376,10 +379,16 @@ fn servers(report: &Report) -> Vec<serde_json::Value> {
             .sessions
             .map(|(count, time)| json!({"count": count, "time_us": time}));
         let points = report.gathered.activity.checkpoints.get(&number);
+        let hours = (report.servers.len() > 1)
+            .then(|| report.gathered.hours.all().nth(number as usize))
+            .flatten();
+        let sum = hours.map(|(_, hours)| hours.sum());
+        let sum = sum.filter(|sum| sum.count() > 0);
         json!({
             "name": name,
             "peak": peak,
             "most_sessions": sessions,
+            "quantiles_us": sum.as_ref().map(quantiles_of),
             "checkpoints": points.map(checkpoints),
         })
     })

@@ -112,7 +112,7 @@ def profile_logs(
         log_request,
         log_servers,
     )
-    from uncork.workbench.profile.log_portions import reader_of  # noqa: PLC0415
+    from uncork.workbench.profile.portions.reading import reader_of  # noqa: PLC0415
     from uncork.workbench.reading_words import reading_line  # noqa: PLC0415 -- each function loads what it needs
 
     tell, begun = teller(progress), time.monotonic()
@@ -139,7 +139,7 @@ def profile_logs(
             runs_folder(runs),
             replace(request, events=events, anonymous=read.anonymize, filter=log_filter(read)),
             command=call_text("profile_logs", options, files),
-            read=reader_of(read, runs_folder(runs), None if progress is False else show, carry_out),
+            read=reader_of(read, runs_folder(runs), None if progress is False else show, carry_out, tell),
         )
     _check(
         done.folder,

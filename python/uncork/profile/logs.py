@@ -27,6 +27,7 @@ __all__ = [
     "LogReading",
     "LogRequest",
     "core_request",
+    "log_begin",
     "log_name",
     "log_reading",
     "read_logs",
@@ -144,6 +145,19 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
         profile = _native.read_logs(core_request(request), progress, request.events, reader)
     reading = log_reading(profile, request)
     return reading if reader is None else replace(reading, beginnings=reader.beginnings())
+
+
+def log_begin(request: LogRequest, place: int) -> int | None:
+    """Return when the first entry of a file of a request was logged, in microseconds; None if unknown.
+
+    Raises:
+        UsageError: if the prefix is not a valid log_line_prefix.
+    """
+    with _prefix_errors(request):
+        try:
+            return _native.begin_of_log(str(request.paths[place]), request.prefix)
+        except OSError:
+            return None  # reading it reports why
 
 
 class LogFollower:

@@ -15,6 +15,7 @@
         result.json            the report, when there is one
         tag.<tag>              an empty file for each tag
         glances.jsonl          during a load or a watch: one line per second; replaced by tables at the end
+    .uncork/runs/.unfinished/    parts of logs that were read before an interruption
     .uncork/runs/.catalogue.json, .packed/    copies that make lists and queries fast
 
 Runs of other kinds have these files:

@@ -118,6 +118,57 @@ def test_each_server_has_its_entries_time_errors_and_busiest_template(tmp_path: 
     assert [(one.name, one.executions) for one in now.servers] == [("db2", 200), ("db1", 200)]
 
 
+def looped(server: int) -> str:
+    """Return two hours in which transactions repeat two statements in turn, more of the second server."""
+    log = ""
+    for turn in range(4):
+        begin = turn * 1_800_000
+        log += line("BEGIN", at_ms=begin, ms=0.1)
+        for step in range(15 + 5 * server):
+            log += line(f"SELECT a FROM items WHERE id = {step}", at_ms=begin + 10 + 20 * step, ms=2 + server)
+            log += line(f"SELECT b FROM notes WHERE id = {step}", at_ms=begin + 20 + 20 * step, ms=1)
+        log += line("COMMIT", at_ms=begin + 900, ms=0.1)
+        for step in range(12):
+            log += line(f"SELECT 1 FROM single WHERE id = {step}", at_ms=begin + 1_000 + step, ms=1, pid=9)
+    return log
+
+
+def test_loops_hours_and_repetitions_are_known_by_server_and_added_up(tmp_path: Path):
+    paths = []
+    for server in range(2):
+        paths.append(tmp_path / f"{server}.log")
+        paths[-1].write_text(looped(server))
+    reading = read_logs(LogRequest(tuple(paths), PREFIX, servers=("db1", "db2")))
+    found = answer_log(log_result(RUN, reading.facts, reading.tables))
+    rows = reading.tables["log_loops"].select(["server", "executions", "longest"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == [
+        *(("db1", 60, 15), ("db1", 60, 15), ("db2", 80, 20), ("db2", 80, 20)),
+    ]
+    (loop,) = found.loops
+    assert [(one.executions, one.longest) for one in loop.templates] == [(140, 20), (140, 20)]
+    assert [(one.name, one.count) for one in loop.templates[0].servers] == [("db2", 80), ("db1", 60)]
+    texts = reading.tables["log_templates"]["text"].to_pylist()
+    by_server = {
+        (texts[row["template"]], row["server"]): row
+        for row in reading.tables["log_templates_by_server"].to_pylist()
+    }
+    first = by_server["select a from items where id = ?", "db2"]
+    assert (first["executions"], first["sum_us"], first["repeated_rows"]) == (80, 240_000, None)
+    single = by_server["select ? from single where id = ?", "db1"]
+    assert (single["repeated_rows"], single["repeated_executions"], single["repeated_longest"]) == (4, 48, 12)
+    repetition = next(one.repetition for one in found.templates if one.repetition)
+    assert (repetition.rows, repetition.executions) == (8, 96)
+    slow, fast = found.servers
+    assert slow.name == "db2"
+    assert (slow.p95_ns, fast.p95_ns) == pytest.approx((3_000_000, 2_000_000), rel=0.008)
+    assert [one.executions for one in slow.hours] == [108, 108]
+    assert slow.hours[1].p95_ns == slow.p95_ns
+    assert [one.executions for one in found.hours] == [108 + 88] * 2
+    page = markdown_text(build_log_document(found))
+    assert "Statements and their p95 by hour and server" in page
+    assert "db2 67 %, db1 33 %" in page.replace("\N{NO-BREAK SPACE}", " ")
+
+
 def test_the_page_names_servers_only_if_there_are_several(tmp_path: Path):
     page = markdown_text(build_log_document(fleet(tmp_path)))
     for part in ("## Servers", "| db2", "db2 40, db1 20", "on server db"):

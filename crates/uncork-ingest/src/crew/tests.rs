@@ -75,7 +75,7 @@ fn told(report: &Report) -> String {
             )
         })
         .collect();
-    for (number, repetition) in &gathered.repetitions {
+    for ((number, _), repetition) in &gathered.repetitions {
         let text = &gathered.templates.all()[*number as usize].more.text;
         rows.push(format!(
             "{:?} {repetition:?}",

@@ -1,3 +1,6 @@
+mod damaged;
+
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -224,7 +227,7 @@ fn cuts(random: &mut Random, prefix: &Prefix, text: &str, count: usize) -> Vec<u
     cuts
 }
 
-/// Requests for the parts of two servers' logs, and the request for all of them.
+/// Requests for the parts of three servers' logs, and the request for all of them.
 struct Cut {
     whole: Request,
     parts: Vec<Request>,
@@ -233,7 +236,7 @@ struct Cut {
 
 impl Cut {
     fn new(random: &mut Random, entries: usize, with_sessions: bool) -> Self {
-        let texts: Vec<String> = (0..4)
+        let texts: Vec<String> = (0..6)
             .map(|number| log(random, entries, number / 2, with_sessions))
             .collect();
         let files: Vec<_> = texts.iter().map(|text| file(text)).collect();
@@ -245,7 +248,7 @@ impl Cut {
         let prefix = Prefix::parse(prefix).expect("is a prefix");
         let whole = Request {
             paths: files.iter().map(|file| file.path().to_owned()).collect(),
-            servers: ["a", "a", "b", "b"].map(str::to_owned).to_vec(),
+            servers: ["a", "a", "b", "b", "c", "c"].map(str::to_owned).to_vec(),
             prefix: Some(prefix.clone()),
             threads: 1,
             ..Request::default()
@@ -258,7 +261,7 @@ impl Cut {
                 parts.push(Request {
                     paths: vec![whole.paths[number].clone()],
                     servers: vec![whole.servers[number].clone()],
-                    all_servers: vec!["a".to_owned(), "b".to_owned()],
+                    all_servers: ["a", "b", "c"].map(str::to_owned).to_vec(),
                     range: Some((begin, end)),
                     ..whole.clone()
                 });
@@ -288,8 +291,15 @@ fn however_logs_are_cut_all_tables_are_the_same() {
     for turn in 0..10 {
         let cut = Cut::new(&mut random, 3_000, turn % 2 == 0);
         let report = crate::gather(&cut.whole, &Control::default()).expect("can be read");
-        assert!(!report.gathered.repetitions.is_empty());
-        assert!(!report.gathered.loops.is_empty());
+        let servers = |all: &mut dyn Iterator<Item = u32>| all.collect::<BTreeSet<_>>().len();
+        let of = &report.gathered;
+        assert_eq!(
+            servers(&mut of.repetitions.iter().map(|((_, of), _)| *of)),
+            3
+        );
+        assert_eq!(servers(&mut of.loops.iter().map(|((_, of), _)| *of)), 3);
+        let hours = of.hours.all().filter(|(_, one)| one.sum().count() > 0);
+        assert_eq!(servers(&mut hours.map(|(of, _)| of)), 3);
         assert!(report.gathered.transactions.len() > 1);
         assert!(report.gathered.blocking.len() > 5);
         let expected = told(report);
@@ -341,19 +351,4 @@ fn a_damaged_portion_is_refused_without_a_panic() {
         Portion::new(None).add(b"something else"),
         Err(FormError::Foreign)
     );
-    // With a check sum that fits, reading ends with an error or with other contents, but it ends.
-    let body = zstd::stream::decode_all(unseal(&stored).expect("is sealed")).expect("is packed");
-    let mut read = 0;
-    for turn in 0..4_000 {
-        let mut damaged = body.clone();
-        for _ in 0..=turn % 3 {
-            let at = random.below(if turn % 2 == 0 { body.len() } else { 4_000 });
-            damaged[at] = random.next().to_le_bytes()[0];
-        }
-        if let Ok(mut portion) = Portion::read(&mut Reader::new(&damaged, 0)) {
-            read += 1;
-            let _ = portion.settle();
-        }
-    }
-    assert!(read > 100, "{read}");
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::gather::blocking::{Blocking, Party};
 use crate::gather::filter::Sieve;
 use crate::gather::loops::{LoopOf, Loops};
+use crate::gather::sequence::Repetitions;
 use crate::gather::{Gathered, RARE, REJECTED};
 
 impl Gathered {
@@ -115,7 +116,7 @@ impl Gathered {
             .collect();
         let texts: Vec<Box<[u8]>> = repetitions
             .iter()
-            .map(|(number, _)| self.templates.all()[*number as usize].more.text.clone())
+            .map(|((number, _), _)| self.templates.all()[*number as usize].more.text.clone())
             .collect();
         joined.origins.begin_server(self.server);
         joined.merge(self);
@@ -135,30 +136,26 @@ impl Gathered {
         });
         joined.blocking = blocking.collect();
         joined.join_loops(loops, &names);
-        for ((_, repetition), text) in repetitions.into_iter().zip(texts) {
-            let number = joined.templates.known(&text);
-            match joined.repetitions.iter_mut().find(|(of, _)| *of == number) {
-                Some((_, of)) => of.merge(&repetition),
-                None => joined.repetitions.push((number, repetition)),
-            }
+        let mut all: BTreeMap<(u32, u32), Repetitions> = BTreeMap::new();
+        for (((_, server), repetition), text) in repetitions.into_iter().zip(texts) {
+            let of = (joined.templates.known(&text), server);
+            all.entry(of).or_default().merge(&repetition);
         }
-        joined
-            .repetitions
-            .sort_unstable_by_key(|(number, _)| *number);
+        joined.repetitions = all.into_iter().collect();
         joined
     }
 
     /// Keep loops by the numbers of templates that others became part of; `names` are the texts of the old numbers.
-    fn join_loops(&mut self, loops: Vec<(LoopOf<u32>, Loops)>, names: &[Box<[u8]>]) {
-        let mut all: BTreeMap<LoopOf<u32>, Loops> = BTreeMap::new();
-        for (of, found) in loops {
+    fn join_loops(&mut self, loops: Vec<((LoopOf<u32>, u32), Loops)>, names: &[Box<[u8]>]) {
+        let mut all: BTreeMap<(LoopOf<u32>, u32), Loops> = BTreeMap::new();
+        for ((of, server), found) in loops {
             let mut number = |old: u32| self.templates.known(&names[old as usize]);
             let of = LoopOf {
                 in_transaction: of.in_transaction,
                 parent: of.parent.map(&mut number),
                 template: number(of.template),
             };
-            all.entry(of).or_default().merge(&found);
+            all.entry((of, server)).or_default().merge(&found);
         }
         self.loops = all.into_iter().collect();
     }

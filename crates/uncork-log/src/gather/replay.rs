@@ -47,15 +47,15 @@ impl Replays {
 
     /// End all sessions of all servers, and add the results to `gathered`.
     pub fn finish(self, gathered: &mut Gathered) {
-        let mut all = Found::default();
+        let mut all = Vec::new();
         let mut busiest = Vec::new();
         for (server, replay) in self.0 {
             let (found, most) = replay.finish(gathered);
-            all.merge(found);
+            all.push((server, found));
             busiest.push((server, most));
         }
         gathered.busiest = busiest;
-        gathered.order(&all);
+        gathered.order(all);
     }
 }
 
@@ -205,13 +205,15 @@ impl Replay {
 
 impl Gathered {
     /// Keep what the order of entries has shown, by the numbers of templates and origins.
-    fn order(&mut self, found: &Found) {
-        let templates = (0..).zip(self.templates.all());
-        self.repetitions = templates
-            .filter_map(|(number, template)| {
-                Some((number, *found.repetitions.get(&template.more.identity.0)?))
-            })
-            .collect();
+    fn order(&mut self, servers: Vec<(u32, Found)>) {
+        let mut found = Found::default();
+        let is_repeated = |one: &Found| !one.repetitions.is_empty() || !one.loops.is_empty();
+        if servers.iter().any(|(_, one)| is_repeated(one)) {
+            self.order_repeated(&servers);
+        }
+        for (_, one) in servers {
+            found.merge(one);
+        }
         let origins = (0..).zip(self.origins.all());
         self.transactions = origins
             .filter_map(|(number, _)| {
@@ -220,27 +222,35 @@ impl Gathered {
             })
             .collect();
         if !found.blocking.is_empty() {
-            self.order_blocking(found);
+            self.order_blocking(&found);
             self.name_holders(&found.holders);
-        }
-        if !found.loops.is_empty() {
-            self.order_loops(found);
         }
     }
 
-    fn order_loops(&mut self, found: &Found) {
+    /// Keep what the sessions of each server repeat.
+    fn order_repeated(&mut self, servers: &[(u32, Found)]) {
         let templates: HashedMap<u32> = self.templates.identities().zip(0..).collect();
-        let numbered = found.loops.iter().filter_map(|(of, loops)| {
-            let parent = of.parent.map(|id| templates.get(&id).copied());
-            let of = LoopOf {
-                in_transaction: of.in_transaction,
-                parent: parent.flatten(),
-                template: *templates.get(&of.template)?,
-            };
-            Some((of, *loops))
-        });
-        self.loops = numbered.collect();
-        self.loops.sort_unstable_by_key(|(of, _)| *of);
+        let (mut repetitions, mut loops) = (Vec::new(), Vec::new());
+        for (server, found) in servers {
+            let numbered = found
+                .repetitions
+                .iter()
+                .filter_map(|(id, one)| Some(((*templates.get(id)?, *server), *one)));
+            repetitions.extend(numbered);
+            let numbered = found.loops.iter().filter_map(|(of, loops)| {
+                let parent = of.parent.map(|id| templates.get(&id).copied());
+                let of = LoopOf {
+                    in_transaction: of.in_transaction,
+                    parent: parent.flatten(),
+                    template: *templates.get(&of.template)?,
+                };
+                Some(((of, *server), *loops))
+            });
+            loops.extend(numbered);
+        }
+        repetitions.sort_unstable_by_key(|(of, _)| *of);
+        loops.sort_unstable_by_key(|(of, _)| *of);
+        (self.repetitions, self.loops) = (repetitions, loops);
     }
 
     fn name_holders(&mut self, holders: &Holders) {

@@ -115,8 +115,8 @@ pub struct Repetitions {
 }
 
 impl Repetitions {
-    /// Add the repetitions of another template that turned out to be the same.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Add the repetitions of another server, or of another template that turned out to be the same.
+    pub fn merge(&mut self, other: &Self) {
         if other.longest > self.longest || other.longest == self.longest && other.place < self.place
         {
             (self.longest, self.place) = (other.longest, other.place);
@@ -308,14 +308,8 @@ impl Sequence {
 }
 
 impl Found {
-    /// Add what the order of another server's entries has shown.
+    /// Add what the order of another server's entries has shown, except repetitions and loops, which are of one server.
     pub(super) fn merge(&mut self, other: Self) {
-        for (template, found) in &other.repetitions {
-            self.repetitions.entry(*template).or_default().merge(found);
-        }
-        for (of, found) in &other.loops {
-            self.loops.entry(*of).or_default().merge(found);
-        }
         for (parties, times) in &other.blocking {
             self.blocking.entry(*parties).or_default().merge(times);
         }

@@ -12,6 +12,30 @@ const LENGTHS: [i64; 14] = [
 const FINE: i64 = 600;
 const COARSE: i64 = 60;
 
+/// The first and the last of some points in time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span(Micros, Micros);
+
+impl Default for Span {
+    fn default() -> Self {
+        Self(Micros::MAX, Micros::MIN)
+    }
+}
+
+impl Span {
+    /// Include a point in time, if it is known.
+    pub(crate) fn see(&mut self, time: Option<Micros>) {
+        if let Some(time) = time {
+            (self.0, self.1) = (self.0.min(time), self.1.max(time));
+        }
+    }
+
+    /// Return both; `None` if none was known.
+    pub(crate) fn get(self) -> Option<(Micros, Micros)> {
+        (self.0 <= self.1).then_some((self.0, self.1))
+    }
+}
+
 /// The current bucket length: as short as the time span of the log allows.
 /// It depends only on the first and the last point in time, not on the order of entries.
 #[derive(Debug, Clone, Copy)]
@@ -95,6 +119,20 @@ impl Scale {
     #[must_use]
     pub fn span(&self) -> Option<(Micros, Micros)> {
         (self.first <= self.last).then_some((self.first, self.last))
+    }
+
+    /// Return the shortest length, in seconds, that is at least `seconds` and a bucket, and divides the span into at most
+    /// `most` parts; the longest one if none does.
+    pub(crate) fn length_for(&self, seconds: i64, most: i64) -> i64 {
+        let shortest = self.seconds().max(seconds);
+        let (first, last) = self.span().unwrap_or_default();
+        let parts = |length: i64| {
+            let length = length * 1_000_000;
+            last.div_euclid(length) - first.div_euclid(length) + 1
+        };
+        let mut lengths = LENGTHS.into_iter().filter(|length| *length >= shortest);
+        let fits = lengths.find(|length| parts(*length) <= most);
+        fits.unwrap_or(LENGTHS[LENGTHS.len() - 1])
     }
 
     fn bucket(&self, time: Micros) -> i64 {

@@ -4,32 +4,37 @@ use std::sync::Arc;
 
 use arrow_array::{BooleanArray, Float64Array};
 use pyo3::prelude::*;
-use uncork_log::Gathered;
 
-use super::{numbers, template_numbers};
+use super::{Shown, numbers, template_numbers};
 use crate::arrow::Table;
 use crate::tables::table;
 
-/// Return what clients repeat with other statements in between.
-pub(super) fn table_of(gathered: &Gathered) -> PyResult<Table> {
-    let rows = &gathered.loops;
-    let flags = rows.iter().map(|(of, _)| Some(of.in_transaction));
-    let squares = rows.iter().map(|(_, found)| Some(found.squares));
-    table(vec![
-        ("template", template_numbers(rows, |(of, _)| of.template)),
-        (
-            "parent",
-            template_numbers(rows, |(of, _)| of.parent.unwrap_or(u32::MAX)),
-        ),
-        ("in_transaction", Arc::new(flags.collect::<BooleanArray>())),
-        ("stretches", numbers(rows, |(_, found)| found.stretches)),
-        ("executions", numbers(rows, |(_, found)| found.executions)),
-        ("parents", numbers(rows, |(_, found)| found.parents)),
-        ("squares", Arc::new(squares.collect::<Float64Array>())),
-        ("longest", numbers(rows, |(_, found)| found.longest.into())),
-        ("elapsed_us", numbers(rows, |(_, found)| found.elapsed)),
-        ("sum_us", numbers(rows, |(_, found)| found.micros)),
-        ("file", numbers(rows, |(_, found)| found.place.0.into())),
-        ("offset", numbers(rows, |(_, found)| found.place.1)),
-    ])
+impl Shown<'_> {
+    /// Return what clients repeat with other statements in between.
+    pub(super) fn loops(&self) -> PyResult<Table> {
+        let rows = &self.report.gathered.loops;
+        let flags = rows.iter().map(|((of, _), _)| Some(of.in_transaction));
+        let squares = rows.iter().map(|(_, found)| Some(found.squares));
+        table(vec![
+            (
+                "template",
+                template_numbers(rows, |((of, _), _)| of.template),
+            ),
+            (
+                "parent",
+                template_numbers(rows, |((of, _), _)| of.parent.unwrap_or(u32::MAX)),
+            ),
+            ("server", self.servers(rows, |((_, server), _)| *server)),
+            ("in_transaction", Arc::new(flags.collect::<BooleanArray>())),
+            ("stretches", numbers(rows, |(_, found)| found.stretches)),
+            ("executions", numbers(rows, |(_, found)| found.executions)),
+            ("parents", numbers(rows, |(_, found)| found.parents)),
+            ("squares", Arc::new(squares.collect::<Float64Array>())),
+            ("longest", numbers(rows, |(_, found)| found.longest.into())),
+            ("elapsed_us", numbers(rows, |(_, found)| found.elapsed)),
+            ("sum_us", numbers(rows, |(_, found)| found.micros)),
+            ("file", numbers(rows, |(_, found)| found.place.0.into())),
+            ("offset", numbers(rows, |(_, found)| found.place.1)),
+        ])
+    }
 }

@@ -26,6 +26,7 @@ from uncork.model.results.log_activity import (
 __all__ = [
     "checkpoint_work_of",
     "filter_of",
+    "hour_length",
     "hours_of",
     "peak_of",
     "query_ids_of",
@@ -87,9 +88,15 @@ def slowest_of(table: pa.Table, files: Sequence[FileFacts]) -> tuple[SlowStateme
     )
 
 
-def hours_of(hours: pa.Table, series: pa.Table, bucket_s: int) -> tuple[HourFacts, ...]:
-    """Return each hour in which a statement or an error was logged; longer steps if buckets are longer."""
-    step_us = max(bucket_s, _HOUR_S) * 1_000_000
+def hour_length(facts: Facts) -> int:
+    """Return the length of the steps of log_hours, in seconds: an hour, or more in a long log."""
+    length: int = facts.get("hour_s") or max(facts["bucket_s"], _HOUR_S)
+    return length
+
+
+def hours_of(hours: pa.Table, series: pa.Table, hour_s: int) -> tuple[HourFacts, ...]:
+    """Return each hour, or step of `hour_s`, in which a statement or an error was logged."""
+    step_us = hour_s * 1_000_000
     sums: dict[int, dict[str, list[int]]] = defaultdict(lambda: {"execution": [0, 0], "error": [0, 0]})
     wanted = pc.is_in(series["kind"], pa.array(["execution", "error"]))
     for row in series.filter(wanted).to_pylist():

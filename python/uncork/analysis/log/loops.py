@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
 from uncork.advise.log_loops import is_loop
+from uncork.model.results.log_activity import NameCount
 from uncork.model.results.log_loop import LogLoop, LoopTemplate
 
 __all__ = ["loops_of"]
 
 _MOST = 100
 """The most loops that a report lists; the table of the run holds all of them."""
+_AMOUNTS: Final = ("stretches", "executions", "parents", "squares", "elapsed_us", "sum_us")
 
 Row = Mapping[str, Any]
 
 
-def loops_of(table: pa.Table, texts: Sequence[str], executions: Sequence[int]) -> tuple[LogLoop, ...]:
-    """Return the loops, those with the most time first. Pure.
+def loops_of(
+    table: pa.Table, texts: Sequence[str], executions: Sequence[int], *, by_server: bool = False
+) -> tuple[LogLoop, ...]:
+    """Return the loops of all servers together, those with the most time first. Pure.
 
-    `texts` and `executions` are those of all templates, by number.
+    `texts` and `executions` are those of all templates, by number. `by_server` counts executions by server.
     """
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in table.to_pylist():
+    for row in _added_up(table.to_pylist(), by_server=by_server):
         if not row["in_transaction"] and not _is_loop(row, executions):
             continue
         # Without a parent, templates of one loop have the same number of transactions and of repetitions.
@@ -33,6 +37,25 @@ def loops_of(table: pa.Table, texts: Sequence[str], executions: Sequence[int]) -
         groups[row["in_transaction"], row["parent"], alike].append(row)
     found = [_loop(rows, texts) for rows in groups.values()]
     return tuple(sorted(found, key=lambda one: (-_cost(one), one.templates[0].text))[:_MOST])
+
+
+def _added_up(rows: Iterable[Row], *, by_server: bool) -> Iterator[Row]:
+    """Yield the rows, those that differ only in the server as one."""
+    servers: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        servers[row["template"], row["parent"], row["in_transaction"]].append(row)
+    for (template, parent, in_transaction), same in servers.items():
+        # Runs of earlier versions do not say on which server a loop is.
+        known = [row for row in same if by_server and row["server"] is not None]
+        counts = (NameCount(row["server"], row["executions"]) for row in known)
+        yield {
+            "template": template,
+            "parent": parent,
+            "in_transaction": in_transaction,
+            "longest": max(row["longest"] for row in same),
+            **{name: sum(row[name] for row in same) for name in _AMOUNTS},
+            "servers": tuple(sorted(counts, key=lambda one: (-one.count, one.name))),
+        }
 
 
 def _is_loop(row: Row, executions: Sequence[int]) -> bool:
@@ -64,6 +87,7 @@ def _loop(rows: Sequence[Row], texts: Sequence[str]) -> LogLoop:
                 longest=row["longest"],
                 sum_ns=row["sum_us"] * 1000,
                 waiting_ns=max(0, row["elapsed_us"] - row["sum_us"]) * 1000,
+                servers=row["servers"],
             )
             for row in ranked
         ),

@@ -16,6 +16,7 @@ from uncork.advise.findings import find_findings
 from uncork.analysis.log.activity import (
     checkpoint_work_of,
     filter_of,
+    hour_length,
     hours_of,
     peak_of,
     query_ids_of,
@@ -139,14 +140,15 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         p99_ns=_ns(quantiles[2]),
         peak=peak_of(facts),
         slowest=slowest_of(tables["log_slowest"], files),
-        hours=hours_of(tables["log_hours"], tables["log_series"], facts["bucket_s"]),
+        hours=hours_of(tables["log_hours"], tables["log_series"], hour_length(facts)),
+        hour_s=hour_length(facts),
         sessions=sessions_of(facts, tables["log_sessions"]),
         filters=filter_of(facts),
         skipped=tuple(facts.get("skipped", ())),
         servers=servers,
         server_series=server_series,
         other_servers=tuple(facts.get("other_servers", ())),
-        loops=loops_of(tables["log_loops"], columns["text"], columns["executions"]),
+        loops=loops_of(tables["log_loops"], columns["text"], columns["executions"], by_server=several(facts)),
         routes=routes_of(tables["log_routes"], origins, columns["text"], total),
     )
     return replace(found, findings=find_findings(evidence_of_log(found)), missing=missing_of_log(found))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.analysis.log.activity import checkpoint_work_of
+from uncork.analysis.log.activity import checkpoint_work_of, hour_length, hours_of
 from uncork.model.results.log import ErrorFacts, FileFacts, NameCount, NamedSeries, Point
 from uncork.model.results.log_activity import LogServer, Peak
 
@@ -102,6 +102,7 @@ def servers_of(
     for one in facts["servers"]:
         name, peak, sessions, points = (one[key] for key in ("name", "peak", "most_sessions", "checkpoints"))
         spent = sum(each for each, _ in times[name])
+        quantiles = one.get("quantiles_us") or (None, None, None)
         most, number = min(times[name], key=lambda one: (-one[0], texts[one[1]]), default=(0, None))
         found.append(
             LogServer(
@@ -118,9 +119,25 @@ def servers_of(
                 peak=None if peak is None else Peak(peak["second"] * 1_000_000, peak["count"], name),
                 most_sessions=None if sessions is None else sessions["count"],
                 checkpoint_work=None if points is None else checkpoint_work_of(points),
+                p50_ns=_ns(quantiles[0]),
+                p95_ns=_ns(quantiles[1]),
+                p99_ns=_ns(quantiles[2]),
+                hours=hours_of(
+                    _on(tables["log_hours_by_server"], name),
+                    _on(tables["log_series"], name),
+                    hour_length(facts),
+                ),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.sum_ns, -one.entries, one.name)))
+
+
+def _on(table: pa.Table, server: str) -> pa.Table:
+    return table.filter(pc.equal(table["server"], server))
+
+
+def _ns(micros: int | None) -> int | None:
+    return None if micros is None else micros * 1000
 
 
 def _by_template(table: pa.Table) -> list[dict[str, Any]]:

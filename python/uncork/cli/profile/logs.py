@@ -22,9 +22,9 @@ from uncork.errors import UsageError
 from uncork.profile.logs import LogRequest
 from uncork.requests.profile_options import LogOptions
 from uncork.workbench.profile.log_files import bytes_of, local_paths, log_filter, log_request, log_servers
-from uncork.workbench.profile.log_portions import reader_of
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
+from uncork.workbench.profile.portions.reading import reader_of
 from uncork.workbench.reading_words import reading_line
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ def _read(
             options.runs, request, command=command, read=partial(following.read, quiet=quiet)
         )
     with reading_progress(bytes_of(request), quiet=quiet) as progress:
-        read = reader_of(own, options.runs, progress, carry_out)
+        notify = (lambda _: None) if quiet else console.note
+        read = reader_of(own, options.runs, progress, carry_out, notify)
         return read_and_store(options.runs, request, command=command, read=read)
 
 

@@ -18,6 +18,7 @@ from uncork.model.results.log_activity import (
     HourFacts,
     LogFilter,
     LogServer,
+    NameCount,
     Peak,
     QueryId,
     RouteFacts,
@@ -85,7 +86,8 @@ class FileFacts:
     end. lines = heads + continuations + foreign + rejected: the first lines of entries and of their
     additions, lines that continue one (and empty ones), records of other programs, and lines that belong to
     no entry. Lines are counted without what wraps them. `server` wrote it; it is empty if servers are not
-    named.
+    named. `first_us` and `last_us` are when the first and the last entry of a PostgreSQL server were logged
+    that count; None if there are none, or if they have no time.
     """
 
     name: str
@@ -100,6 +102,8 @@ class FileFacts:
     continuations: int = 0
     foreign: int = 0
     server: str = ""
+    first_us: int | None = None
+    last_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,14 +249,6 @@ class TemplateFacts:
     query_ids: tuple[QueryId, ...] = ()
     repeated: Updates | None = None
     servers: tuple[Contribution, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NameCount:
-    """How often something happened under a name."""
-
-    name: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,17 +413,17 @@ class LogResult:
     `DURATION_PARTS`. `outside` counts entries outside the requested range, `foreign` records of other
     programs, `rejected` lines that belong to no entry, `own` entries of uncork's own watching sessions, which
     are left out, `untimed` entries without a time, left out because a range is requested. `bucket_s` is the
-    length of the buckets of `series`, `template_bucket_s` that of templates, whose timelines begin at
-    `timeline_us`, and of applications. `application_series` is empty if the log names no application; the
-    largest comes first. `anonymous` means that data was removed, `events` where every entry was written.
-    `untold` are durations without their statement in the log. `p50_ns`, `p95_ns` and
-    `p99_ns` are of all executions. Entries that `filters` left out appear nowhere else.
-    `loops` repeat templates with other statements in between. `skipped` are files of folders that were not
-    read because they cannot be logs. `servers` are those whose logs were read, the one with most time first;
-    both it and `server_series` are empty unless they are several. `other_servers` were left out by
-    --only-server. `routes` are who sent statements, the one with most time first; empty if neither comments
-    nor application_name say it. `findings` are worth changing, the costliest first; `missing` is
-    the evidence that rules lack.
+    length of the buckets of `series`, `hour_s` that of `hours` and of each server's hours,
+    `template_bucket_s` that of templates, whose timelines begin at `timeline_us`, and of applications.
+    `application_series` is empty if the log names no application; the largest comes first. `anonymous` means
+    that data was removed, `events` where every entry was written. `untold` are durations without their
+    statement in the log. `p50_ns`, `p95_ns` and `p99_ns` are of all executions. Entries that `filters` left
+    out appear nowhere else. `loops` repeat templates with other statements in between. `skipped` are files of
+    folders that were not read because they cannot be logs. `servers` are those whose logs were read, the one
+    with most time first; both it and `server_series` are empty unless they are several. `other_servers` were
+    left out by --only-server. `routes` are who sent statements, the one with most time first; empty if
+    neither comments nor application_name say it. `findings` are worth changing, the costliest first;
+    `missing` is the evidence that rules lack.
     """
 
     run: LogRunFacts
@@ -476,6 +472,7 @@ class LogResult:
     peak: Peak | None = None
     slowest: tuple[SlowStatement, ...] = ()
     hours: tuple[HourFacts, ...] = ()
+    hour_s: int = 3600
     sessions: SessionFacts | None = None
     filters: LogFilter | None = None
     loops: tuple[LogLoop, ...] = ()

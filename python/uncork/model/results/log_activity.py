@@ -11,6 +11,7 @@ __all__ = [
     "LeftOut",
     "LogFilter",
     "LogServer",
+    "NameCount",
     "Peak",
     "QueryId",
     "RouteFacts",
@@ -21,6 +22,14 @@ __all__ = [
     "SlowStatement",
     "VacuumWork",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class NameCount:
+    """How often something happened under a name."""
+
+    name: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +253,8 @@ class LogServer:
 
     `errors` counts errors, not warnings. The template is the one with most time on this server; its number is
     None if the server logged no durations. `most_sessions` is the largest number of sessions that were open
-    at once, as far as its log shows it.
+    at once, as far as its log shows it. `p50_ns`, `p95_ns` and `p99_ns` are of its executions that have a
+    time.
     """
 
     name: str
@@ -260,3 +270,7 @@ class LogServer:
     peak: Peak | None
     most_sessions: int | None
     checkpoint_work: CheckpointWork | None
+    p50_ns: int | None = None
+    p95_ns: int | None = None
+    p99_ns: int | None = None
+    hours: tuple[HourFacts, ...] = ()

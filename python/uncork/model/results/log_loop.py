@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from uncork.model.results.log_activity import NameCount
+
 __all__ = ["LogLoop", "LoopTemplate"]
 
 
@@ -13,7 +15,8 @@ class LoopTemplate:
 
     `executions` counts those in the loop, `longest` the most in one transaction or session. `waiting_ns` is
     the time between the end of the statement before each execution and its beginning, in which the server
-    waited for the client. `sum_ns` is the time of the executions, with their parse and bind.
+    waited for the client. `sum_ns` is the time of the executions, with their parse and bind. `servers` has
+    the executions of each server, most first; it is empty unless the logs are of several servers.
     """
 
     number: int
@@ -22,6 +25,7 @@ class LoopTemplate:
     longest: int
     sum_ns: int
     waiting_ns: int
+    servers: tuple[NameCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,24 @@ _ORIGIN = (
     Column("application", "text", "", "application_name"),
     Column("host", "text", "", "client's name or address, without port"),
 )
+_REPEATED = (
+    Column("repeated_rows", "integer", "", "rows of 10 or more executions by one session"),
+    Column("repeated_executions", "integer", "", "executions in them"),
+    Column("repeated_longest", "integer", "", "executions of the longest row"),
+    Column(
+        "repeated_elapsed_us",
+        "integer",
+        "µs",
+        "total time from the end of a row's first execution to its last",
+    ),
+    Column("repeated_sum_us", "integer", "µs", "durations within that time"),
+)
+_QUANTILES = (
+    Column("executions", "integer", "", "executions that ended in it"),
+    Column("p50_us", "integer", "µs", "median duration, to 0.8 %"),
+    Column("p95_us", "integer", "µs", "0.95 quantile"),
+    Column("p99_us", "integer", "µs", "0.99 quantile"),
+)
 
 LOG_TABLES = (
     Table(
@@ -61,16 +79,7 @@ LOG_TABLES = (
             Column("lists", "integer", "", "executions with a list (IN, VALUES, ARRAY)"),
             Column("list_elements", "integer", "", "total elements of their longest lists"),
             Column("list_max", "integer", "", "elements of the longest list"),
-            Column("repeated_rows", "integer", "", "rows of 10 or more executions by one session"),
-            Column("repeated_executions", "integer", "", "executions in them"),
-            Column("repeated_longest", "integer", "", "executions of the longest row"),
-            Column(
-                "repeated_elapsed_us",
-                "integer",
-                "µs",
-                "total time from the end of a row's first execution to its last",
-            ),
-            Column("repeated_sum_us", "integer", "µs", "durations within that time"),
+            *_REPEATED,
             *(
                 Column(name, "integer", "", f"executions {name.replace('_', ' ')}")
                 for name in HISTOGRAM_COLUMNS
@@ -117,6 +126,20 @@ LOG_TABLES = (
             Column(
                 "sum", "integer", "", "durations in µs; bytes for temporary files; all values for reports"
             ),
+        ),
+    ),
+    Table(
+        "log_templates_by_server",
+        "Executions of one template by server. Only if the logs are of several servers: else log_templates "
+        "has the same.",
+        ("template", "server"),
+        (
+            _TEMPLATE,
+            _SERVER,
+            Column("executions", "integer", "", "statements and executions with a duration"),
+            Column("sum_us", "integer", "µs", "sum of their durations"),
+            Column("max_us", "integer", "µs", "longest duration"),
+            *_REPEATED,
         ),
     ),
     Table(
@@ -255,13 +278,14 @@ LOG_TABLES = (
     ),
     Table(
         "log_loops",
-        "Templates that sessions execute ten times or more in a transaction, with other statements in "
-        "between; and outside of transactions, if another statement (the parent) runs at most a tenth as "
-        "often. Executions in a row are columns of log_templates.",
+        "Templates that sessions of a server execute ten times or more in a transaction, with other "
+        "statements in between; and outside of transactions, if another statement (the parent) runs at most "
+        "a tenth as often. Executions in a row are columns of log_templates and log_templates_by_server.",
         (),
         (
             Column("template", "integer", "", "the repeated template"),
             Column("parent", "integer", "", "the template before the loop; empty if there is none"),
+            _SERVER,
             Column("in_transaction", "flag", "", "whether it is repeated within transactions"),
             Column(
                 "stretches", "integer", "", "transactions, or stretches of statements without a long pause"
@@ -315,14 +339,20 @@ LOG_TABLES = (
     ),
     Table(
         "log_hours",
-        "Durations of executions by the hour; by a longer step if the log spans more than 25 days.",
+        "Durations of executions by the hour; by a longer step if the log spans more than 25 days, or if it "
+        "has more than 12 000 hours of all servers together.",
         ("start_us",),
+        (Column("start_us", "integer", "µs", "beginning of the hour, since 1970 in UTC"), *_QUANTILES),
+    ),
+    Table(
+        "log_hours_by_server",
+        "Durations of executions by server and hour, in the steps of log_hours. Only if the logs are of "
+        "several servers.",
+        ("server", "start_us"),
         (
+            _SERVER,
             Column("start_us", "integer", "µs", "beginning of the hour, since 1970 in UTC"),
-            Column("executions", "integer", "", "executions that ended in it"),
-            Column("p50_us", "integer", "µs", "median duration, to 0.8 %"),
-            Column("p95_us", "integer", "µs", "0.95 quantile"),
-            Column("p99_us", "integer", "µs", "0.99 quantile"),
+            *_QUANTILES,
         ),
     ),
     Table(

@@ -21,11 +21,14 @@ __all__ = [
     "one_line",
     "overall_facts",
     "overall_words",
+    "server_hours_table",
     "session_tables",
     "slowest_table",
     "vacuum_tables",
 ]
 
+_SERVERS: Final = 6
+"""Servers whose hours stand side by side."""
 _VACUUMS: Final = 50
 _WIDTH: Final = 100
 
@@ -84,11 +87,11 @@ def one_line(text: str, width: int) -> str:
     return short_template(" ".join(text.split()), width)
 
 
-def hours_table(hours: Sequence[HourFacts], bucket_s: int) -> Table | None:
+def hours_table(hours: Sequence[HourFacts], hour_s: int) -> Table | None:
     """Return statements and errors by the hour; None if the log has only one."""
     if len(hours) < 2:
         return None
-    step = "hour" if bucket_s <= 3600 else step_text(bucket_s)
+    step = _step(hour_s)
     return Table(
         f"By {step}, in UTC",
         (
@@ -114,6 +117,42 @@ def hours_table(hours: Sequence[HourFacts], bucket_s: int) -> Table | None:
         ),
         sortable=True,
     )
+
+
+def server_hours_table(result: LogResult) -> Table | None:
+    """Return the hours of the busiest servers, side by side; None unless several have more than one."""
+    shown = [one for one in result.servers if one.executions][:_SERVERS]
+    rows = {one.name: {hour.start_us: hour for hour in one.hours} for one in shown}
+    starts = sorted({start for hours in rows.values() for start in hours})
+    if len(shown) < 2 or len(starts) < 2:
+        return None
+    left = len([one for one in result.servers if one.executions]) - len(shown)
+    more = f"; {count_words(left, 'other server')} not shown" if left else ""
+    return Table(
+        f"Statements and their p95 by {_step(result.hour_s)} and server, in UTC{more}",
+        (
+            Column("from", header=True),
+            *(Column(title, number=True) for one in shown for title in (one.name, "p95")),
+        ),
+        tuple(
+            (
+                Value(instant_text(start)[:-3], sort=start),
+                *(cell for one in shown for cell in _hour_cells(rows[one.name].get(start))),
+            )
+            for start in starts
+        ),
+        sortable=True,
+    )
+
+
+def _hour_cells(hour: HourFacts | None) -> tuple[Value, Value]:
+    if hour is None:
+        return count_cell(0), duration_cell(None)
+    return count_cell(hour.executions), duration_cell(hour.p95_ns)
+
+
+def _step(hour_s: int) -> str:
+    return "hour" if hour_s == 3600 else step_text(hour_s)
 
 
 def session_tables(sessions: SessionFacts) -> Iterator[Table]:

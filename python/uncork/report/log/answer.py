@@ -11,6 +11,7 @@ from uncork.model.units import format_count, format_duration
 from uncork.report.findings import finding_headline, finding_sentence, nothing_found_words
 from uncork.report.headline import fitting, headline_template, join_sentences
 from uncork.report.log.filters import filter_words
+from uncork.report.log.order import order_warnings
 from uncork.report.log.pool import pool_answer, pool_reasons
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
@@ -108,6 +109,7 @@ def _warnings(result: LogResult) -> Iterator[str]:
                 f"{file.name} has an unknown log format and was skipped; if it is a PostgreSQL log, give its "
                 "log_line_prefix with -p."
             )
+    yield from order_warnings(result)
     yield from _rejected(result)
     if result.untimed:
         one = result.untimed == 1

@@ -10,7 +10,13 @@ from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
 from uncork.report.findings import finding_sections, finding_step, missing_words
-from uncork.report.log.activity import hours_table, overall_facts, session_tables, slowest_table
+from uncork.report.log.activity import (
+    hours_table,
+    overall_facts,
+    server_hours_table,
+    session_tables,
+    slowest_table,
+)
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
 from uncork.report.log.pool import pool_tables
@@ -184,9 +190,12 @@ def _over_time(result: LogResult) -> Iterator[Block]:
         *names, last = (chart.title.rpartition(", ")[2] for chart in rates)
         listed = f"{', '.join(names)} and {last}" if names else last
         yield Fold(f"Executions a second {listed}", rates)
-    hours = hours_table(result.hours, result.bucket_s)
+    hours = hours_table(result.hours, result.hour_s)
     if hours is not None:
         yield Fold("Statements, durations and errors by the hour", (hours,))
+    by_server = server_hours_table(result)
+    if by_server is not None:
+        yield Fold("Statements and their p95 by the hour, server by server", (by_server,))
     if histogram is not None:
         yield histogram
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.results.log import LogResult, NameCount
+from uncork.model.results.log import LogResult, NameCount, TemplateFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count
 from uncork.report.blocks import Column, Table, Value
@@ -14,10 +14,11 @@ from uncork.report.cells import count_cell, duration_cell, share_cell
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
-__all__ = ["on_server", "server_counts", "servers_table", "with_servers"]
+__all__ = ["on_server", "server_counts", "server_shares", "servers_table", "with_servers"]
 
 _WIDTH: Final = 80
 _SHOWN: Final = 3
+_SHARES: Final = 2
 
 
 def servers_table(result: LogResult, most: int) -> Table | None:
@@ -34,6 +35,7 @@ def servers_table(result: LogResult, most: int) -> Table | None:
             Column("time", number=True),
             Column("share", number=True),
             Column("count", number=True),
+            Column("p95", number=True),
             Column("errors", number=True),
             Column("template with most time"),
         ),
@@ -44,6 +46,7 @@ def servers_table(result: LogResult, most: int) -> Table | None:
                 duration_cell(one.sum_ns),
                 share_cell(one.share),
                 count_cell(one.executions),
+                duration_cell(one.p95_ns),
                 count_cell(one.errors),
                 Value(
                     short_template(one.template_text, _WIDTH),
@@ -62,6 +65,16 @@ def servers_table(result: LogResult, most: int) -> Table | None:
 def on_server(result: LogResult, name: str) -> str:
     """Return on which server something is: " on server a"; an empty text if there is only one."""
     return f" on server {name}" if result.servers and name else ""
+
+
+def server_shares(one: TemplateFacts) -> str:
+    """Return which servers have a template's time: "db1 92 %, db2 8 %"; "" if there is only one."""
+    if not one.servers or not one.sum_ns:
+        return ""
+    if len(one.servers) == 1:
+        return f"only on {one.servers[0].name}"
+    shown = ", ".join(f"{part.name} {share_text(part.share)}" for part in one.servers[:_SHARES])
+    return shown + (f", {len(one.servers) - _SHARES} more" if len(one.servers) > _SHARES else "")
 
 
 def with_servers(table: Table, result: LogResult, names: Iterable[str]) -> Table:

@@ -21,7 +21,7 @@ from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_c
 from uncork.report.log.activity import checkpoint_tables, vacuum_tables
 from uncork.report.log.blocking import blocking_table
 from uncork.report.log.loops import loop_notes
-from uncork.report.log.servers import server_counts, with_servers
+from uncork.report.log.servers import server_counts, server_shares, with_servers
 from uncork.report.words import count_words
 
 __all__ = [
@@ -99,6 +99,9 @@ def _notes(one: TemplateFacts, repeated: str) -> str:
         parts.append(repeated)
     if one.failed:
         parts.append(f"{format_count(one.failed)} failed")
+    servers = server_shares(one)
+    if servers:
+        parts.append(servers)
     return ", ".join(parts)
 
 

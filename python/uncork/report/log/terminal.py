@@ -147,7 +147,7 @@ def _parts(result: LogResult, width: int, top: int, *, rejected: bool, full: boo
         if full:
             yield protocol_table(result, top, width=max(_LEAST_TEXT, width - _PROTOCOL_FIGURES))
             yield partial(_write_slowest, result, top=top)
-            yield hours_table(result.hours, result.bucket_s)
+            yield hours_table(result.hours, result.hour_s)
     if result.pool is not None:
         yield from pool_tables(result.pool, top)
     yield errors_table(result.errors, top)

@@ -16,6 +16,7 @@ from uncork.profile.logs import LogFilter, LogRequest, log_name
 from uncork.profile.objects.address import LogObject, parse_object_address
 from uncork.profile.objects.layouts import can_be_within
 from uncork.requests.profile_options import LogOptions
+from uncork.workbench.profile.log_order import in_order_of_time
 from uncork.workbench.profile.log_servers import LogServers
 
 __all__ = [
@@ -72,12 +73,12 @@ def log_request(
     """Return the logs to read, and how; messages call the ends of the time range `names`.
 
     Folders, globs and addresses are resolved, unless the logs are followed. `servers` says which server wrote
-    each log; logs are ordered by server, and within one as they are given. `earlier` logs are compared with
-    others.
+    each log; logs are ordered by server, and the files of one by the time of their first entries. `earlier`
+    logs are compared with others.
 
     Raises:
-        UsageError: if a time is not valid, the end is not after the beginning, or nothing is found; or if the
-            server of a log is unknown.
+        UsageError: if a time or the prefix is not valid, the end is not after the beginning, or nothing is
+            found; or if the server of a log is unknown.
         ConnectError: if a store of objects does not answer, or refuses.
     """
     begin, end = (_instant(text, option) for text, option in zip(period, names, strict=True))
@@ -111,10 +112,10 @@ def log_request(
         tuple(read), prefix, begin, end, jobs, skipped=tuple(skipped), outside=len(objects) - len(within)
     )
     if servers is None:
-        return request
+        return in_order_of_time(request)
     logs = [log_name(one) for one in unique.values()]
     wrote = dict(zip(logs, servers.of(logs, lenient=earlier), strict=False))
-    return _of_servers(request, wrote, servers)
+    return in_order_of_time(_of_servers(request, wrote, servers))
 
 
 def _of_servers(request: LogRequest, wrote: Mapping[str, str], servers: LogServers) -> LogRequest:

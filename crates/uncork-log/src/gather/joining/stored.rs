@@ -130,7 +130,8 @@ impl Gathered {
         let series = series
             .into_iter()
             .chain(self.pool.averages.iter().map(|one| &one.series))
-            .map(|series| series.all().count());
+            .map(|series| series.all().count())
+            .chain([self.hours.all().count()]);
         numbers
             .map(|number| number as usize + 1)
             .chain(series)

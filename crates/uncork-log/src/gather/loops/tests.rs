@@ -29,7 +29,7 @@ fn told(gathered: &Gathered) -> Vec<(bool, String, String, [u64; 4])> {
     gathered
         .loops
         .iter()
-        .map(|(of, found)| {
+        .map(|((of, _), found)| {
             let parent = of.parent.map_or_else(String::new, text);
             let counts = [
                 found.stretches,

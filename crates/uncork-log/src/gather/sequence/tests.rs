@@ -104,7 +104,7 @@ fn executions_in_a_row_are_told_from_ten_on() {
     let gathered = read(&log);
     let number = number_of(&gathered, "select ? from items");
     assert_eq!(gathered.repetitions.len(), 1);
-    let (of, repetitions) = gathered.repetitions[0];
+    let ((of, _), repetitions) = gathered.repetitions[0];
     assert_eq!(of, number);
     assert_eq!(
         (
@@ -354,7 +354,7 @@ fn templates_that_are_really_one_are_put_together() {
         (1, 20, 30_000)
     );
     assert_eq!(all[0].histogram.count(), 20);
-    let (number, repetitions) = joined.repetitions[0];
+    let ((number, _), repetitions) = joined.repetitions[0];
     assert_eq!(
         (number, repetitions.rows, repetitions.executions),
         (0, 2, 20)

@@ -16,6 +16,7 @@ from uncork.profile.portions.local import in_processes
 from uncork.requests.profile_options import LogOptions
 from uncork.store.layout import find_run
 from uncork.workbench.profile.logs import STORED
+from uncork.workbench.profile.portions.unfinished import UnfinishedLogs
 
 __all__ = ["reader_of"]
 
@@ -27,8 +28,12 @@ def reader_of(
     root: Path,
     progress: Callable[[int, int], None] | None = None,
     carry_out: CarryOut | None = None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Read:
     """Return how the options want logs to be read. `carry_out` carries out tasks elsewhere, as on a cluster.
+
+    What tasks have gathered is kept under `root` if reading is interrupted, unless it must be anonymous;
+    `notify` says so, and what was kept before.
 
     Raises:
         SetupError: if there is no run to add to.
@@ -51,7 +56,13 @@ def reader_of(
     def read(request: LogRequest) -> LogReading:
         versions = {log_name(one): _version(one) for one in request.paths}
         before, earlier = (None, {}) if folder is None else _stored(folder, request, versions)
-        reading = read_in_tasks(request, carries_out, before=before, keep=keeps)
+        unfinished = None if options.anonymize else UnfinishedLogs(root, notify)
+        tasks = carries_out if unfinished is None else unfinished.keeping(carries_out)
+        reading = read_in_tasks(request, tasks, before=before, keep=keeps)
+        if unfinished is not None and reading.facts["stopped"]:
+            unfinished.interrupted()
+        elif unfinished is not None:
+            unfinished.forget()
         if not keeps:
             return reading
         return replace(reading, facts={**reading.facts, "versions": {**earlier, **versions}})

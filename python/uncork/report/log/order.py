@@ -1,0 +1,98 @@
+"""Say which files of one server were not read in the order of time, and what that means for the numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from uncork.model.results.log import FileFacts, LogResult
+from uncork.report.quantity_words import instant_text, span_text
+from uncork.report.words import count_words
+
+__all__ = ["order_warnings"]
+
+_SLACK_US: Final = 1_000_000
+"""Entries of several sessions may be out of order by this much, also where a server begins its next file."""
+_SHOWN: Final = 2
+_NEAR: Final = 100
+"""How many files before one are tested for overlapping with it."""
+
+
+def order_warnings(result: LogResult) -> Iterator[str]:
+    """Yield what is to be known of files of one server that overlap in time, or that were read too late."""
+    servers: dict[str, list[FileFacts]] = defaultdict(list)
+    for file in result.files:
+        if file.first_us is not None:
+            servers[file.server].append(file)
+    overlapping: list[tuple[FileFacts, FileFacts]] = []
+    late: list[tuple[FileFacts, FileFacts]] = []
+    for files in servers.values():
+        latest = files[0]
+        for place, file in enumerate(files[1:], 1):
+            if _time(file.first_us) < _time(latest.last_us) - _SLACK_US:
+                before = reversed(files[max(0, place - _NEAR) : place])
+                other = next((one for one in before if _overlap(one, file)), None)
+                if other is None:
+                    late.append((latest, file))
+                else:
+                    overlapping.append((other, file))
+            if _time(file.last_us) > _time(latest.last_us):
+                latest = file
+    if overlapping:
+        yield _overlap_words(overlapping)
+    if late:
+        yield _late_words(late)
+
+
+def _overlap(one: FileFacts, other: FileFacts) -> bool:
+    begin = max(_time(one.first_us), _time(other.first_us))
+    return begin < min(_time(one.last_us), _time(other.last_us)) - _SLACK_US
+
+
+def _overlap_words(pairs: list[tuple[FileFacts, FileFacts]]) -> str:
+    shown = "; ".join(
+        f"{one.name} and {other.name}{_on(one)}, {_shared(one, other)}" for one, other in pairs[:_SHOWN]
+    )
+    more = f"; and {count_words(len(pairs) - _SHOWN, 'other pair')}" if len(pairs) > _SHOWN else ""
+    text = (
+        f"Files of one server overlap in time: {shown}{more}. uncork reads one after the other, so what it "
+        "follows from entry to entry within a session (transactions, repeated statements, loops, lock waits, "
+        "open sessions) is incomplete there. Other numbers do not depend on the order."
+    )
+    if any(one.dialect != other.dialect for one, other in pairs):
+        text += (
+            " Files of different formats can hold the same entries, which then count twice: read only one of "
+            "the formats."
+        )
+    if any(not one.server for one, _ in pairs):
+        text += (
+            " If several servers wrote them, name the servers: --servers by-folder, or --server NAME=FILES."
+        )
+    return text
+
+
+def _late_words(pairs: list[tuple[FileFacts, FileFacts]]) -> str:
+    shown = "; ".join(
+        f"{other.name} ends at {instant_text(other.last_us)} UTC, before {one.name}{_on(one)} ends"
+        for one, other in pairs[:_SHOWN]
+    )
+    more = f"; and {count_words(len(pairs) - _SHOWN, 'other file')}" if len(pairs) > _SHOWN else ""
+    return (
+        f"Logs were not read in the order of time: {shown}{more}. Transactions, repeated statements, loops, "
+        "lock waits and open sessions that continue from one to the other are incomplete. Name them in the "
+        "order in which they were written."
+    )
+
+
+def _on(file: FileFacts) -> str:
+    return f" of server {file.server}" if file.server else ""
+
+
+def _shared(one: FileFacts, other: FileFacts) -> str:
+    begin = max(_time(one.first_us), _time(other.first_us))
+    return span_text(begin, min(_time(one.last_us), _time(other.last_us)))
+
+
+def _time(micros: int | None) -> int:
+    return micros or 0

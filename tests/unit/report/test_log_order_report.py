@@ -1,0 +1,61 @@
+"""Files of one server that were not read in the order of time are named, with what that means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fakes.log_results import log_result
+from uncork.report.log.order import order_warnings
+
+BEGIN_US = 1_767_225_600_000_000
+"""2026-01-01 00:00:00 UTC."""
+
+
+def warnings(*files: tuple[str, int | None, int], server: str = "", dialects: tuple[str, ...] = ()) -> str:
+    """Return the warnings on files: name, and the seconds of the first and the last entry."""
+    result = log_result()
+    (first, *_) = result.files
+    text = "\n".join(
+        order_warnings(
+            replace(
+                result,
+                files=tuple(
+                    replace(
+                        first,
+                        name=name,
+                        server=server,
+                        dialect=dialects[place] if dialects else "stderr",
+                        first_us=None if begin is None else BEGIN_US + begin * 1_000_000,
+                        last_us=BEGIN_US + end * 1_000_000,
+                    )
+                    for place, (name, begin, end) in enumerate(files)
+                ),
+            )
+        )
+    )
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_files_in_order_need_no_word():
+    # Sessions write a moment later than others, also across a rotation.
+    assert warnings(("a", 0, 60), ("b", 59, 120), ("pgbouncer", None, 0), ("c", 120, 130)) == ""
+
+
+def test_files_that_overlap_are_named_with_the_time_and_what_it_means():
+    text = warnings(("a", 0, 600), ("b", 300, 900), ("c", 890, 900), ("d", 0, 5))
+    assert text.startswith(
+        "Files of one server overlap in time: a and b, 2026-01-01 00:05:00 to 00:10:00 UTC; b and c, "
+        "2026-01-01 00:14:50 to 00:15:00 UTC; and 1 other pair. uncork reads one after the other"
+    )
+    assert "--servers by-folder" in text and "count twice" not in text
+    named = warnings(("a", 0, 600), ("b", 0, 600), server="db1", dialects=("stderr", "csvlog"))
+    assert "a and b of server db1, 2026" in named
+    assert "count twice: read only one of the formats" in named and "--servers" not in named
+
+
+def test_a_log_that_was_read_too_late_is_named():
+    text = warnings(("a", 600, 900), ("b", 0, 500), server="db1")
+    assert text.startswith(
+        "Logs were not read in the order of time: b ends at 2026-01-01 00:08:20 UTC, before a of server db1 "
+        "ends"
+    )
