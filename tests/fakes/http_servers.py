@@ -14,7 +14,7 @@ from pathlib import Path
 
 from uncork.engines.ports import free_port
 
-__all__ = ["OK", "Nginx", "answer", "nginx", "proxy", "reset", "scripted"]
+__all__ = ["OK", "Nginx", "answer", "certificate", "nginx", "proxy", "reset", "scripted"]
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -76,9 +76,9 @@ def nginx(folder: Path) -> Iterator[Nginx]:
     (files / "small.txt").write_bytes(b"x" * 101)
     (files / "big.bin").write_bytes(bytes(range(256)) * 600)
     folder.chmod(0o755)
-    _certificate(folder, "good", 3)
-    _certificate(folder, "old", -1)
-    _certificate(folder, "other", 3, "DNS:other.example")
+    certificate(folder, "good", 3)
+    certificate(folder, "old", -1)
+    certificate(folder, "other", 3, "DNS:other.example")
     ports: dict[str, int] = {}
     while len(set(ports.values())) < len(_SERVERS):
         ports = {kind: free_port() for kind in _SERVERS}
@@ -123,7 +123,7 @@ def _await(port: int, running: subprocess.Popen[bytes], folder: Path) -> None:
     raise RuntimeError(f"nginx does not run: {(folder / 'start.log').read_text()}")
 
 
-def _certificate(folder: Path, name: str, days: int, subject: str = "IP:127.0.0.1") -> None:
+def certificate(folder: Path, name: str, days: int, subject: str = "IP:127.0.0.1") -> None:
     """Make a certificate that is valid for so many days from now, or long expired."""
     key, certificate = folder / f"{name}.key", folder / f"{name}.crt"
     made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=test"]

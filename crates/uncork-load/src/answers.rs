@@ -30,6 +30,8 @@ pub struct Answers {
     closed_least: u64,
     closed_most: u64,
     goaways: u64,
+    /// Datagrams that this machine dropped, in the measured part of a load over UDP.
+    pub udp_dropped: u64,
     tls: Measure,
     first_byte: Measure,
     /// The steps of logins.
@@ -217,6 +219,7 @@ impl Answers {
             closed_least: self.closed_least,
             closed_most: self.closed_most,
             goaways: self.goaways,
+            udp_dropped: self.udp_dropped,
         }
     }
 

@@ -1,8 +1,9 @@
-//! The HTTP driver: HTTP/1.1 and HTTP/2 over TCP, with TLS or without.
+//! The HTTP driver: HTTP/1.1 and HTTP/2 over TCP, with TLS or without, and HTTP/3 over QUIC.
 //!
 //! A connection has as many slots as requests may be under way on it: pipelined in HTTP/1.1, as
-//! streams in HTTP/2. The protocol is implemented without I/O (`http1`, `http2`, `hpack`,
-//! `request`, `template`, `session`, `check`); `connection` and `endpoint` join it to sockets.
+//! streams in HTTP/2 and HTTP/3. The protocol is implemented without I/O (`http1`, `http2`, `hpack`,
+//! `qpack`, `request`, `template`, `session`, `check`); `connection` and `endpoint` join it to
+//! sockets. In HTTP/3 (`http3`) a connection of `quic` takes the place of the socket.
 
 mod capture;
 mod check;
@@ -12,6 +13,9 @@ mod fault;
 mod hpack;
 mod http1;
 mod http2;
+mod http3;
+mod qpack;
+mod quic;
 #[cfg(test)]
 mod recording_sink;
 mod redaction;
@@ -52,6 +56,8 @@ struct State {
     plan: HttpPlan,
     program: Program,
     tls: Option<Tls>,
+    /// How HTTP/3 connects; `None` in other versions.
+    quic: Option<quic::Config>,
     /// The host's addresses, resolved when the first connection is opened.
     addresses: OnceLock<Result<Vec<SocketAddr>, String>>,
     depth: usize,
@@ -76,13 +82,16 @@ impl HttpDriver {
         let missing = || PlanError::Invalid("the http driver needs http".to_owned());
         let http = plan.http.clone().ok_or_else(missing)?;
         let origin = Instant::now();
+        let tls = http.tls.as_ref().map(|tls| Tls::new(tls, &http));
+        let tls = tls.transpose()?;
+        let quic = match &tls {
+            Some(tls) if http.version == HttpVersion::Http3 => Some(tls.quic()?),
+            _ => None,
+        };
         let state = State {
             program: Program::compile(plan, &http)?,
-            tls: http
-                .tls
-                .as_ref()
-                .map(|tls| Tls::new(tls, &http))
-                .transpose()?,
+            tls,
+            quic,
             plan: http,
             addresses: OnceLock::new(),
             depth: plan.pipeline_depth,
@@ -123,6 +132,10 @@ impl State {
     /// Whether to speak HTTP/2 on unencrypted connections, where there is no ALPN.
     fn speaks_http2(&self) -> bool {
         self.plan.version == HttpVersion::Http2
+    }
+
+    fn speaks_http3(&self) -> bool {
+        self.plan.version == HttpVersion::Http3
     }
 
     fn place(&self) -> String {

@@ -11,8 +11,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use uncork_model::{
-    ArrivalPlan, Connections, DigestMode, DriverKind, LoadPlan, OnLost, Outcome, Parameters,
-    PlanError, SeriesRow, StatementSummary, StatusRow, Stop, Totals,
+    ArrivalPlan, Connections, DigestMode, DriverKind, HttpPlan, LoadPlan, OnLost, Outcome,
+    Parameters, PlanError, SeriesRow, StatementSummary, StatusRow, Stop, Totals,
 };
 use uncork_sample::{Sampled, Sampler, Snapshot, delta, server_snapshot, snapshot};
 use uncork_schedule::{Arrivals, Pattern};
@@ -25,6 +25,7 @@ use crate::pin::{pin_backends, pin_thread};
 use crate::planned::shares;
 use crate::recorder::Shape;
 use crate::reservations::{Reservations, reservations_error};
+use crate::socket::udp_drops;
 use crate::stop_signal::StopSignal;
 use crate::thread_cpu::thread_cpu;
 use crate::worker::replay::Replay;
@@ -327,7 +328,7 @@ impl Trial<'_> {
         self.board.begin(threads.len(), self.plan.interval_ns);
         let first = self.next_operation.load(Ordering::Relaxed);
         let phase = &self.phase(first, self.plan.stop, Some(self.board));
-        let (shares, before, system) = thread::scope(|scope| {
+        let (shares, before, system, dropped) = thread::scope(|scope| {
             let handles: Vec<_> = threads
                 .iter_mut()
                 .map(|thread| {
@@ -353,6 +354,7 @@ impl Trial<'_> {
                     .set(Outcome::ConnectionLost, error.to_string());
             }
             let sampler = self.plan.sample.as_ref().map(Sampler::start);
+            let dropped = udp_drops();
             go.wait();
             let shares = handles
                 .into_iter()
@@ -360,7 +362,7 @@ impl Trial<'_> {
                 .collect::<Result<Vec<_>, LoadError>>();
             // Without a sampler thread the measurement is still valid.
             let system = sampler.and_then(Result::ok).map(Sampler::stop);
-            (shares, before, system)
+            (shares, before, system, udp_drops().saturating_sub(dropped))
         });
         let (shares, before) = (shares?, before?);
         match self.snapshot() {
@@ -386,6 +388,9 @@ impl Trial<'_> {
             totals.opening_wait_ns += share.opening_wait_ns;
             totals.sent_bytes += share.traffic.sent_bytes;
             totals.received_bytes += share.traffic.received_bytes;
+        }
+        if self.plan.http.as_ref().is_some_and(HttpPlan::uses_udp) {
+            recorder.answers().udp_dropped = dropped;
         }
         Ok((recorder, system))
     }

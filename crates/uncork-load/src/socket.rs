@@ -8,6 +8,7 @@ mod sleeper;
 mod stream;
 #[cfg(target_os = "linux")]
 mod timer;
+mod udp_drops;
 
 pub(crate) use counted::Counted;
 pub(crate) use encrypted::TlsStream;
@@ -17,3 +18,4 @@ use sleeper::Timer;
 pub(crate) use stream::{BlockingStream, Stream};
 #[cfg(target_os = "linux")]
 use timer::Timer;
+pub(crate) use udp_drops::udp_drops;

@@ -70,6 +70,9 @@ pub enum HttpVersion {
     /// HTTP/2: with prior knowledge, or required by ALPN if the connection is encrypted.
     #[serde(rename = "2")]
     Http2,
+    /// HTTP/3 over QUIC, which is always encrypted.
+    #[serde(rename = "3")]
+    Http3,
     /// HTTP/2 if ALPN selects it, otherwise HTTP/1.1.
     #[serde(rename = "negotiated")]
     Negotiated,
@@ -216,6 +219,12 @@ pub struct Checks {
 }
 
 impl HttpPlan {
+    /// Whether requests are sent over UDP.
+    #[must_use]
+    pub fn uses_udp(&self) -> bool {
+        self.version == HttpVersion::Http3
+    }
+
     /// Return what is wrong with the plan, if anything.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let checks = [
@@ -224,6 +233,10 @@ impl HttpPlan {
             (
                 self.connect_timeout_ns == 0 || self.request_timeout_ns == Some(0),
                 "http timeouts must be positive",
+            ),
+            (
+                self.version == HttpVersion::Http3 && self.tls.is_none(),
+                "HTTP/3 needs http.tls",
             ),
             (
                 self.variables.iter().any(|one| one.values.is_empty()),

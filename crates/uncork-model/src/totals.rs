@@ -138,7 +138,7 @@ pub struct HttpTotals {
     pub statuses: BTreeMap<u16, u64>,
     /// Failed operations whose request the server certainly did not process.
     pub unprocessed: u64,
-    /// Bytes of answers' headers as received, compressed by HTTP/2.
+    /// Bytes of answers' headers as received, compressed by HTTP/2 and HTTP/3.
     pub header_bytes: u64,
     /// Bytes of the same headers after decompression: names and values.
     pub header_plain_bytes: u64,
@@ -152,8 +152,10 @@ pub struct HttpTotals {
     pub closed_least: u64,
     /// The most operations that such a connection carried.
     pub closed_most: u64,
-    /// How many of them HTTP/2's GOAWAY announced.
+    /// How many of them GOAWAY announced, in HTTP/2 and HTTP/3.
     pub goaways: u64,
+    /// HTTP/3: datagrams that this machine dropped because the buffer of a socket was full.
+    pub udp_dropped: u64,
     /// The counts of each request, in the order of the scripts.
     pub requests: Vec<RequestTotals>,
 }

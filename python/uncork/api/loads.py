@@ -105,6 +105,7 @@ class HttpKeywords(TypedDict, total=False):
     threads: int | None
     h1: bool
     h2: bool
+    h3: bool
     connect_each: bool
     on_close: Literal["reconnect", "stop"] | None
     timeout: Quantity | None
@@ -211,7 +212,7 @@ def sweep_sql(
 def load_http(
     *urls: str, progress: Progress = None, runs: Place | None = None, **options: Unpack[HttpKeywords]
 ) -> LoadRun:
-    """Load-test a service over HTTP/1.1 or HTTP/2, and return the run.
+    """Load-test a service over HTTP/1.1, HTTP/2 or HTTP/3, and return the run.
 
     The keywords are the options of `uncork load http`, which are h2load's; times have a unit.
 

@@ -64,7 +64,7 @@ _LOAD: Final = {
         "uncork.requests.sql_options:SqlOptions",
     ),
     "http": Verb(
-        "Load-test a service over HTTP/1.1 or HTTP/2.",
+        "Load-test a service over HTTP/1.1, HTTP/2 or HTTP/3.",
         "uncork.cli.load.http:load_http",
         "uncork.requests.http_options:HttpOptions",
     ),

@@ -51,6 +51,7 @@ _QUANTILES: Final = {
 }
 _HTTP_SUMMED: Final = (
     *("unprocessed", "header_bytes", "header_plain_bytes", "body_bytes", "closed", "goaways"),
+    "udp_dropped",
 )
 
 

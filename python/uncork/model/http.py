@@ -26,7 +26,7 @@ __all__ = [
     "request_text",
 ]
 
-HttpVersion = Literal["1.1", "2", "negotiated"]
+HttpVersion = Literal["1.1", "2", "3", "negotiated"]
 """Which version to use: ``negotiated`` is HTTP/2 if the server agrees to it under TLS, else HTTP/1.1."""
 OnClose = Literal["reconnect", "stop"]
 """What to do when the server closes a connection."""

@@ -309,8 +309,12 @@ def _checks(options: HttpOptions) -> Checks:
 def _version(options: HttpOptions, *, tls: bool) -> HttpVersion:
     two = options.h2 or (options.no_tls_proto == "h2c" and not tls)
     one = options.h1 or (options.no_tls_proto == "http/1.1" and not tls)
-    if one and two:
-        raise UsageError("HTTP/1.1 and HTTP/2 are both requested: leave one out")
+    if one + two + options.h3 > 1:
+        raise UsageError("several versions of HTTP are requested: leave all but one out")
+    if options.h3 and not tls:
+        raise UsageError("--h3: HTTP/3 is always encrypted; write https:// instead of http://")
+    if options.h3:
+        return "3"
     return "2" if two else "negotiated" if tls and not one else "1.1"
 
 

@@ -104,7 +104,7 @@ VARIABLE = pair(
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Load-test a service over HTTP/1.1 or HTTP/2.
+    """Load-test a service over HTTP/1.1, HTTP/2 or HTTP/3.
 
     Accepts h2load's options. The run is stored; `uncork report` shows it again.
     """
@@ -177,7 +177,7 @@ class HttpOptions:
     clients: int | None = _how("-c, --clients NUM", "Number of connections. Default: 1.")
     streams: int | None = _how(
         "-m, --max-concurrent-streams NUM",
-        "Concurrent requests per connection: HTTP/2 streams, or HTTP/1.1 pipelining. Default: 1.",
+        "Concurrent requests per connection: streams of HTTP/2 or 3, or HTTP/1.1 pipelining. Default: 1.",
     )
     threads: int | None = _how(
         "-t, --threads NUM",
@@ -186,6 +186,7 @@ class HttpOptions:
     )
     h1: bool = _how("--h1", "Use HTTP/1.1, even where TLS would negotiate HTTP/2.", default=False)
     h2: bool = _how("--h2", "Use HTTP/2; without TLS, with prior knowledge (h2c).", default=False)
+    h3: bool = _how("--h3, --http3", "Use HTTP/3, over QUIC and UDP; requires https://.", default=False)
     no_tls_proto: str | None = _how(
         "-p, --no-tls-proto h2c|http/1.1",
         "Protocol without TLS, as in h2load: same as --h2 or --h1.",

@@ -434,6 +434,16 @@ def test_a_service_that_closes_after_each_request_is_told_as_such():
     )
 
 
+def test_datagrams_that_the_machine_dropped_are_a_warning():
+    result = http_result()
+    assert not any("datagram" in text for text in answer_load(result).warnings)
+    dropping = replace(result, http=replace(result.http, udp_dropped=35))
+    assert any(
+        "this machine dropped 35 udp datagrams" in text.lower() and "net.core.rmem_max" in text
+        for text in answer_load(dropping).warnings
+    )
+
+
 def test_a_section_without_tables_is_left_out():
     bare = replace(http_result(), scripts=(), statements=())
     sections = build_load_document(bare).sections

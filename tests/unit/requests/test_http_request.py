@@ -82,6 +82,7 @@ def test_h2loads_words_mean_what_they_mean_there(spec_of):
     assert spec_of("--h1 https://h/").version == "1.1"
     assert spec_of("http://h/").version == "1.1"
     assert spec_of("-p h2c http://h/").version == spec_of("--h2 http://h/").version == "2"
+    assert spec_of("--h3 https://h/").version == spec_of("--http3 https://h/").version == "3"
     timed = spec_of("-D 1m --warm-up-time 500ms http://h/")
     assert (timed.duration_ns, timed.warmup_ns, timed.operations) == (60 * 10**9, 5 * 10**8, None)
 
@@ -147,7 +148,9 @@ def test_timeouts_and_arrivals(spec_of):
         ("--expect-status 99 http://h/", "--expect-status must be in range"),
         ("--expect-sha256 abc http://h/", "64 hexadecimal digits"),
         ("--expect-json a=1 http://h/", "write /POINTER=VALUE"),
-        ("--h1 --h2 http://h/", "both requested"),
+        ("--h1 --h2 http://h/", "several versions of HTTP"),
+        ("--h2 --h3 https://h/", "several versions of HTTP"),
+        ("--h3 http://h/", "write https:// instead"),
         ("-p spdy http://h/", "expecting h2c or http/1.1"),
         ("--on-close cry http://h/", "expecting reconnect or stop"),
         ("-C -m 2 http://h/", "leave out -m"),

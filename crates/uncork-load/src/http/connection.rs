@@ -9,6 +9,8 @@
 //! Readiness is edge-triggered: a connection is read until a read comes back short. That shows that
 //! nothing is left, and saves the system call that would report so.
 
+mod expiry;
+mod http3;
 mod login;
 mod opening;
 mod sending;
@@ -23,6 +25,7 @@ use super::State;
 use super::fault::{Fault, Kind};
 use super::http1::Http1;
 use super::http2::Http2;
+use super::http3::Http3;
 use super::request::{Program, ScratchBuffer};
 use super::session::Session;
 use super::slot::{Answering, Slot, SlotState};
@@ -51,6 +54,7 @@ pub(crate) enum Stage {
 enum Protocol {
     Http1(Http1),
     Http2(Box<Http2>),
+    Http3(Box<Http3>),
 }
 
 /// One connection.
@@ -213,6 +217,9 @@ impl Connection {
         if let Some(stream) = &self.stream {
             traffic.add(stream.traffic());
         }
+        if let Some(Protocol::Http3(http3)) = &self.protocol {
+            traffic.add(http3.traffic());
+        }
         traffic
     }
 
@@ -237,6 +244,10 @@ impl Connection {
 
     /// Write as much as the socket accepts.
     pub(crate) fn write(&mut self, context: &Context<'_>) -> Result<(), Fault> {
+        if let Some(Protocol::Http3(http3)) = &mut self.protocol {
+            let sent = http3.transmit(context.registry, self.token);
+            return sent.map_err(|error| broken(&error));
+        }
         // Until it is connected, being writable is the sign that it is.
         if self.stage == Stage::Connecting {
             return Ok(());
@@ -287,53 +298,6 @@ impl Connection {
         watched.map_err(|error| unreachable(context.state, &error))
     }
 
-    /// Fail the requests that began before `before_ns`, by the worker's clock.
-    pub(crate) fn expire(&mut self, before_ns: u64, context: &mut Context<'_>) -> Option<Ended> {
-        let late = |slot: &Slot| slot.state != SlotState::Free && slot.task.at_ns <= before_ns;
-        if !self.slots.iter().any(late) {
-            return None;
-        }
-        let seconds = seconds(context.state.plan.request_timeout_ns.unwrap_or(0));
-        let fault = Fault::new(
-            Kind::TimedOut,
-            format!("a request had no complete answer after {seconds} s (--timeout)"),
-        );
-        let slots: Vec<usize> = (0..self.slots.len())
-            .filter(|&slot| late(&self.slots[slot]))
-            .collect();
-        let mut breaks = false;
-        for slot in slots {
-            if self.slots[slot].state == SlotState::Waiting {
-                self.waiting.retain(|&waiting| waiting != slot);
-                context.recorder.answers().unprocessed += 1;
-            } else if let Some(Protocol::Http2(http2)) = &mut self.protocol {
-                http2.cancel(slot, &mut self.outgoing);
-            } else {
-                breaks = true;
-                continue;
-            }
-            self.fail(slot, fault.clone(), context);
-        }
-        if !breaks {
-            self.dirty = true;
-            return None;
-        }
-        // In HTTP/1.1 the only way to cancel an answer is to close the connection.
-        for slot in 0..self.slots.len() {
-            if self.slots[slot].state == SlotState::Sent {
-                let fault = if late(&self.slots[slot]) {
-                    fault.clone()
-                } else {
-                    let message = "the connection was closed because a request took too long";
-                    Fault::new(Kind::Abandoned, message)
-                };
-                self.fail(slot, fault, context);
-            }
-        }
-        self.protocol = None;
-        Some(self.ended(true, fault.message))
-    }
-
     fn fail(&mut self, slot: usize, fault: Fault, context: &mut Context<'_>) {
         use super::fault::Sink;
         let now_ns = context.state.now_ns();
@@ -349,6 +313,7 @@ impl Connection {
             return Progress::Nothing;
         }
         let came = match self.stage {
+            _ if self.transmits() => self.work_http3(context),
             Stage::Connecting | Stage::Agreeing => self.open(context),
             _ => self.read(context),
         };
@@ -410,7 +375,7 @@ impl Connection {
             let used = match protocol {
                 Some(Protocol::Http1(http1)) => http1.receive(bytes, &mut sink),
                 Some(Protocol::Http2(http2)) => http2.receive(bytes, &mut sink, &mut outgoing),
-                None => Ok(bytes.len()),
+                Some(Protocol::Http3(_)) | None => Ok(bytes.len()),
             };
             self.outgoing = outgoing;
             used?
@@ -433,7 +398,7 @@ impl Connection {
         let over = match &self.protocol {
             Some(Protocol::Http1(http1)) => http1.is_over(),
             Some(Protocol::Http2(http2)) => http2.is_leaving() && http2.is_idle(),
-            None => false,
+            Some(Protocol::Http3(_)) | None => false,
         };
         if over {
             let fault = Fault::new(Kind::Closed, "");
@@ -488,6 +453,10 @@ impl Connection {
                 let takes_no_more = http2.takes_no_more();
                 (http2.finish(fault, &mut sink), takes_no_more)
             }
+            Some(Protocol::Http3(http3)) => {
+                let takes_no_more = http3.takes_no_more();
+                (http3.finish(fault, &mut sink), takes_no_more)
+            }
             None => (false, false),
         };
         let broke = failed || !matches!(fault.kind, Kind::Closed | Kind::Reset);
@@ -496,7 +465,7 @@ impl Connection {
         } else {
             let how = match (&self.protocol, takes_no_more) {
                 (_, false) => "while it was idle",
-                (Some(Protocol::Http2(_)), true) => "with GOAWAY",
+                (Some(Protocol::Http2(_) | Protocol::Http3(_)), true) => "with GOAWAY",
                 (_, true) => "with \"Connection: close\"",
             };
             format!(
@@ -508,8 +477,11 @@ impl Connection {
     }
 
     fn ended(&mut self, broke: bool, message: String) -> Ended {
-        let goaway =
-            matches!(&self.protocol, Some(Protocol::Http2(http2)) if http2.takes_no_more());
+        let goaway = match &self.protocol {
+            Some(Protocol::Http2(http2)) => http2.takes_no_more(),
+            Some(Protocol::Http3(http3)) => http3.takes_no_more(),
+            _ => false,
+        };
         let answered = self.answered;
         self.close();
         Ended {
@@ -524,6 +496,10 @@ impl Connection {
     pub(crate) fn close(&mut self) {
         if let Some(stream) = self.stream.take() {
             self.past.add(stream.traffic());
+        }
+        if let Some(Protocol::Http3(mut http3)) = self.protocol.take() {
+            http3.close();
+            self.past.add(http3.traffic());
         }
         self.protocol = None;
         self.stage = Stage::Closed;
@@ -552,6 +528,9 @@ fn unreachable(state: &State, error: &io::Error) -> Fault {
         kind => kind,
     };
     let hint = match kind {
+        Kind::Refused if state.speaks_http3() => {
+            "; is a server of HTTP/3 listening there, on UDP? Leave out --h3 to use TCP"
+        }
         Kind::Refused => "; is a server listening there?",
         Kind::NoPort => {
             "; all local ports are in use or wait to be reused: keep connections alive, or send \

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use mio::Token;
 use uncork_model::Connections;
 
-use super::State;
-use super::connection::{Connection, Context, Ended, Progress, Stage, not_connected, seconds};
+use super::connection::{Connection, Context, Ended, Progress, Stage, not_connected};
 use super::fault::{Fault, Kind};
 use super::request::ScratchBuffer;
 use super::stall_probe::{SILENCE_NS, StallProbe};
+use super::{State, quic};
 use crate::recorder::Shape;
 use crate::socket::Poller;
 use crate::{Endpoint, Event, Failure, LoadError, Recorder, Share, Task, Traffic};
@@ -29,9 +29,6 @@ const OPENS_AT_ONCE: usize = 100;
 /// How many reads happen between two looks at the clock, so that a server that sends without end cannot keep us from
 /// it.
 const READS_AT_ONCE: usize = 64;
-/// How often opening connections are checked for timeouts.
-const OPENING_CHECK_NS: u64 = 20_000_000;
-
 /// One thread's connections to an HTTP server.
 #[derive(Debug)]
 pub struct HttpEndpoint {
@@ -61,6 +58,7 @@ pub struct HttpEndpoint {
     scratch: ScratchBuffer,
     stall_probe: StallProbe,
     read_buffer: Vec<u8>,
+    timers: Timers,
 }
 
 macro_rules! context {
@@ -78,6 +76,11 @@ macro_rules! context {
 }
 
 mod login;
+mod timeouts;
+mod timers;
+
+use timeouts::OPENING_CHECK_NS;
+use timers::Timers;
 
 impl HttpEndpoint {
     /// Open all connections of a share.
@@ -98,6 +101,14 @@ impl HttpEndpoint {
                     Connection::new(Token(number), Some(number), client, depth, &state.program)
                 })
                 .collect(),
+            read_buffer: vec![
+                0;
+                if state.speaks_http3() {
+                    quic::READ_BYTES
+                } else {
+                    READ_BYTES
+                }
+            ],
             state,
             by_place: (0..share.count()).collect(),
             spare: Vec::new(),
@@ -111,7 +122,7 @@ impl HttpEndpoint {
             unreported: None,
             scratch: ScratchBuffer::default(),
             stall_probe,
-            read_buffer: vec![0; READ_BYTES],
+            timers: Timers::default(),
         };
         endpoint.open_all()?;
         Ok(endpoint)
@@ -167,8 +178,14 @@ impl HttpEndpoint {
         else {
             return;
         };
-        match self.connections[connection].connect(address, now_ns, self.poller.registry()) {
-            Ok(()) => self.opening_check_ns = self.opening_check_ns.min(now_ns + OPENING_CHECK_NS),
+        let registry = self.poller.registry();
+        match self.connections[connection].connect(address, now_ns, &self.state, registry) {
+            Ok(()) => {
+                self.opening_check_ns = self.opening_check_ns.min(now_ns + OPENING_CHECK_NS);
+                if self.connections[connection].transmits() {
+                    self.mark_dirty(connection);
+                }
+            }
             Err(error) => {
                 let fault = not_connected(&self.state, &error);
                 self.not_opened(connection, &fault, recorder);
@@ -324,6 +341,7 @@ impl HttpEndpoint {
             {
                 self.ready.push_back(connection);
             }
+            self.plan_timer(connection);
         }
         self.dirty = dirty;
     }
@@ -358,6 +376,9 @@ impl HttpEndpoint {
                         self.follow_login(connection, recorder);
                     }
                 }
+            }
+            if self.connections[connection].transmits() {
+                self.mark_dirty(connection);
             }
             if self.stall_probe.wants() && self.connections[connection].silent_from_ns().is_some() {
                 self.stall_probe.watched = Some(connection);
@@ -394,67 +415,6 @@ impl HttpEndpoint {
                 self.connect(connection, recorder);
             }
         }
-    }
-
-    /// Give up connections that take too long to open.
-    fn check_opening(&mut self, now_ns: u64, recorder: &mut Recorder) {
-        if now_ns < self.opening_check_ns {
-            return;
-        }
-        let timeout_ns = self.state.plan.connect_timeout_ns;
-        for connection in 0..self.connections.len() {
-            let it = &self.connections[connection];
-            if it.is_opening() && now_ns.saturating_sub(it.begun_ns) >= timeout_ns {
-                let (place, seconds) = (self.state.place(), seconds(timeout_ns));
-                let message = format!("{place} did not accept the connection within {seconds} s");
-                let fault = Fault::new(Kind::ConnectTimeout, message);
-                self.not_opened(connection, &fault, recorder);
-            }
-        }
-        let opening = self.connections.iter().any(Connection::is_opening);
-        self.opening_check_ns = if opening {
-            now_ns + OPENING_CHECK_NS
-        } else {
-            u64::MAX
-        };
-    }
-
-    /// Fail requests that take too long.
-    fn expire(&mut self, now_ns: u64, recorder: &mut Recorder) {
-        let Some(timeout_ns) = self.state.plan.request_timeout_ns else {
-            return;
-        };
-        if self.expires_ns == u64::MAX {
-            self.expires_ns = now_ns.saturating_add(timeout_ns);
-        }
-        if now_ns < self.expires_ns {
-            return;
-        }
-        let before_ns = now_ns.saturating_sub(timeout_ns);
-        for connection in 0..self.connections.len() {
-            let mut context = context!(self, recorder);
-            let ended = self.connections[connection].expire(before_ns, &mut context);
-            if std::mem::take(&mut self.connections[connection].dirty) {
-                self.mark_dirty(connection);
-            }
-            if let Some(ended) = ended {
-                self.ended(connection, &ended, recorder);
-            }
-            if self.connections[connection].login_failed() {
-                self.follow_login(connection, recorder);
-            }
-        }
-        let under_way = self
-            .connections
-            .iter()
-            .flat_map(|connection| &connection.slots);
-        let under_way = under_way.filter(|slot| slot.state != super::slot::SlotState::Free);
-        let oldest_ns = under_way
-            .map(|slot| slot.task.at_ns)
-            .min()
-            .unwrap_or(now_ns);
-        // At most every millisecond.
-        self.expires_ns = oldest_ns.saturating_add(timeout_ns).max(now_ns + 1_000_000);
     }
 }
 
@@ -501,10 +461,14 @@ impl Endpoint for HttpEndpoint {
             if !self.happened.is_empty() {
                 continue;
             }
+            if !self.dirty.is_empty() {
+                self.write_dirty(recorder);
+            }
             let now_ns = self.now_ns();
             self.open_planned(now_ns, recorder);
             self.check_opening(now_ns, recorder);
             self.expire(now_ns, recorder);
+            self.fire_timers(now_ns);
             if !self.happened.is_empty() || !self.dirty.is_empty() {
                 continue;
             }
@@ -523,6 +487,7 @@ impl Endpoint for HttpEndpoint {
                 .min(self.expires_ns)
                 .min(self.opening_check_ns)
                 .min(silence_ns)
+                .min(self.timers.next_ns())
                 .min(until_ns);
             let wake_ns = wake_ns.max(now_ns + 1);
             self.poller.wait(wake_ns, now_ns, |connection, closed| {
@@ -588,7 +553,9 @@ impl Endpoint for HttpEndpoint {
         self.counts
     }
 
-    fn close(self) -> (u64, u64) {
+    fn close(mut self) -> (u64, u64) {
+        // A server of HTTP/3 learns of the end only if it is told.
+        self.connections.iter_mut().for_each(Connection::close);
         (0, 0)
     }
 }

@@ -5,11 +5,11 @@ mod encoder;
 mod huffman;
 mod table;
 
-pub(super) use decoder::{DecodeError, Decoder};
+pub(super) use decoder::{DecodeError, Decoder, Fields, read_text};
 pub(super) use encoder::{Encoder, Header};
 
 /// Append an integer with a prefix of so many bits; `first` holds the bits before the prefix.
-fn write_integer(out: &mut Vec<u8>, first: u8, prefix: u32, value: usize) {
+pub(super) fn write_integer(out: &mut Vec<u8>, first: u8, prefix: u32, value: usize) {
     let most = (1_usize << prefix) - 1;
     if value < most {
         out.push(first | low_byte(value));
@@ -33,7 +33,7 @@ fn low_byte(value: usize) -> u8 {
 }
 
 /// Read an integer with a prefix of so many bits from the beginning of `bytes`.
-fn read_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
+pub(super) fn read_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     let (&first, mut rest) = bytes.split_first()?;
     let most = (1_usize << prefix) - 1;
     let mut value = usize::from(first) & most;

@@ -48,6 +48,7 @@ __all__ = ["build_load_result", "build_measured_result", "load_result", "went_wr
 _VERSIONS: Final[dict[str, HttpProtocol]] = {
     "1.1": "HTTP/1.1",
     "2": "HTTP/2",
+    "3": "HTTP/3",
     "negotiated": "HTTP/2 or HTTP/1.1",
 }
 CURVE_POINTS = 240
@@ -173,6 +174,7 @@ def _http(measured: LoadMeasurement) -> HttpFacts | None:
         closed_least=found.closed_least,
         closed_most=found.closed_most,
         goaways=found.goaways,
+        udp_dropped=found.udp_dropped,
         first_byte=_distribution(_of(measured, "first byte")),
         tls=None if tls is None else _distribution(tls),
         logins=tuple(

@@ -31,10 +31,13 @@ __all__ = [
     "overflows_in",
     "parent_of",
     "process_tree",
+    "unconnected_inodes",
 ]
 
 _LISTENS: Final = "0A"
 """The state of a listening socket in /proc/net/tcp."""
+_UNCONNECTED: Final = "07"
+"""The state of a socket in /proc/net/udp that receives from anyone."""
 _CHILDREN_NS: Final = 1_000_000_000
 """How often to look for new child processes, which reads all of /proc."""
 _MOST_THREADS: Final = 64
@@ -190,6 +193,19 @@ def listening_inodes(lines: Iterable[str], port: int) -> Iterator[tuple[str, int
             yield parts[9], int(parts[4].partition(":")[2], 16)
 
 
+def unconnected_inodes(lines: Iterable[str], port: int) -> Iterator[str]:
+    """Yield the inode of each UDP socket that receives from anyone on a port.
+
+    `lines` are the lines of /proc/net/udp or udp6. Pure.
+    """
+    for line in lines:
+        parts = line.split()
+        if len(parts) < 10 or parts[3] != _UNCONNECTED:
+            continue
+        if int(parts[1].rpartition(":")[2], 16) == port:
+            yield parts[9]
+
+
 def overflows_in(text: str) -> int | None:
     """Return how many connections were dropped by full accept queues, from /proc/net/netstat. Pure."""
     lines = [line.split() for line in text.splitlines() if line.startswith("TcpExt:")]
@@ -207,9 +223,19 @@ def _listening(net: str, port: int) -> Iterator[tuple[str, int]]:
             yield from listening_inodes(lines, port)
 
 
+def _receiving(net: str, port: int) -> Iterator[str]:
+    for name in ("udp", "udp6"):
+        with suppress(OSError), Path(net, name).open() as lines:
+            yield from unconnected_inodes(lines, port)
+
+
 def listeners(port: int) -> Iterator[int]:
-    """Yield the processes that listen on a port, as far as we may read their open files."""
-    wanted = {f"socket:[{inode}]" for inode, _ in _listening("/proc/net", port)}
+    """Yield the processes that listen on a TCP port, or else on the UDP port, as servers of HTTP/3 do.
+
+    Only processes whose open files we may read are found.
+    """
+    inodes = [inode for inode, _ in _listening("/proc/net", port)] or list(_receiving("/proc/net", port))
+    wanted = {f"socket:[{inode}]" for inode in inodes}
     if not wanted:
         return
     for pid in all_pids():

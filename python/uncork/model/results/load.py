@@ -40,7 +40,7 @@ __all__ = [
     "TogetherRunFacts",
 ]
 
-HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/2 or HTTP/1.1"]
+HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/3", "HTTP/2 or HTTP/1.1"]
 LOAD_RESULT_VERSION = 2
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
@@ -220,6 +220,7 @@ class HttpFacts:
     closed_least: int
     closed_most: int
     goaways: int
+    udp_dropped: int
     first_byte: Distribution
     tls: Distribution | None
     logins: tuple[LoginFacts, ...] = ()

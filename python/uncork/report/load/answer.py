@@ -194,6 +194,8 @@ def _answers(result: LoadResult, found: HttpFacts) -> Iterator[str]:
         yield _stalled_words(found.stalls, answers)
     if found.closed and not result.settings.connect_each:
         yield _closed_words(result, found)
+    if found.udp_dropped:
+        yield _dropped_words(found.udp_dropped)
     if result.counts.retried:
         yield (
             f"{count_words(result.counts.retried, 'request')} had to be sent again, because the server "
@@ -209,6 +211,14 @@ def _stalled_words(stalls: Stalls, answers: int) -> str:
         f"when acknowledged early, {_of(stalls.hastened_short, stalls.hastened)} continued at once, "
         f"otherwise {_of(stalls.kept_short, stalls.kept)}); set TCP_NODELAY on the server (nginx with "
         "HTTP/2: sendfile off), or send more requests at once on each connection (-m)"
+    )
+
+
+def _dropped_words(dropped: int) -> str:
+    return (
+        f"this machine dropped {count_words(dropped, 'UDP datagram')}, because a socket's buffer was full "
+        "(uncork's, or that of a server on this machine); what was lost was sent again, which takes longer: "
+        "raise net.core.rmem_max to 2097152, or send with more threads (-t)"
     )
 
 

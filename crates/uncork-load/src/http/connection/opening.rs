@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use mio::{Interest, Registry};
 
 use super::{Connection, Context, Progress, Protocol, Stage, unreachable};
+use crate::http::State;
 use crate::http::fault::{Fault, Kind};
 use crate::http::http1::Http1;
 use crate::http::http2::Http2;
@@ -18,17 +19,22 @@ impl Connection {
         &mut self,
         address: SocketAddr,
         now_ns: u64,
+        state: &State,
         registry: &Registry,
     ) -> io::Result<()> {
-        let stream = mio::net::TcpStream::connect(address)?;
-        let mut stream = Stream::Tcp(Counted::new(stream));
-        stream.register(
-            registry,
-            self.token,
-            Interest::READABLE | Interest::WRITABLE,
-        )?;
-        self.stream = Some(stream);
-        self.watches_writing = true;
+        if state.speaks_http3() {
+            self.connect_http3(address, state, registry)?;
+        } else {
+            let stream = mio::net::TcpStream::connect(address)?;
+            let mut stream = Stream::Tcp(Counted::new(stream));
+            stream.register(
+                registry,
+                self.token,
+                Interest::READABLE | Interest::WRITABLE,
+            )?;
+            self.stream = Some(stream);
+            self.watches_writing = true;
+        }
         self.stage = Stage::Connecting;
         self.drained = true;
         self.closing = false;

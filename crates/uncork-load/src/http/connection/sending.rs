@@ -25,6 +25,12 @@ impl Connection {
             }
             let operation = program.operation(task.number, self.identity, session);
             let begin = self.outgoing.len();
+            let mut bytes = 0;
+            if let Some(Protocol::Http3(http3)) = &mut self.protocol
+                && !http3.has_room()
+            {
+                return;
+            }
             match &mut self.protocol {
                 Some(Protocol::Http1(http1)) if !http1.takes_no_more() => {
                     let out = &mut self.outgoing;
@@ -36,10 +42,15 @@ impl Connection {
                     let headers = request.headers(context.scratch);
                     http2.send(slot, headers, &context.scratch.body, &mut self.outgoing);
                 }
+                Some(Protocol::Http3(http3)) => {
+                    request.fill(operation, context.scratch);
+                    let headers = request.headers(context.scratch);
+                    bytes = http3.send(slot, headers, &context.scratch.body);
+                }
                 _ => return,
             }
             if task.script < program.first_login {
-                let bytes = self.outgoing.len() - begin;
+                bytes += self.outgoing.len() - begin;
                 context.recorder.answers().sent(task.script, bytes);
             }
             self.waiting.pop_front();

@@ -25,7 +25,7 @@ impl Connection {
                 Some(Protocol::Http2(http2)) => http2.midway().for_each(|slot| {
                     self.slots[slot].stalled = true;
                 }),
-                None => {}
+                Some(Protocol::Http3(_)) | None => {}
             }
         }
     }
@@ -35,7 +35,7 @@ impl Connection {
         match &self.protocol {
             Some(Protocol::Http1(http1)) => http1.is_midway() || !self.pending.is_empty(),
             Some(Protocol::Http2(http2)) => http2.is_midway(),
-            None => false,
+            Some(Protocol::Http3(_)) | None => false,
         }
     }
 

@@ -13,7 +13,7 @@ const CAPACITY: usize = 4096;
 /// Why a block cannot be decoded; the connection cannot continue after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DecodeError {
-    /// It is not valid HPACK.
+    /// It is not valid.
     #[error("the compressed headers are damaged")]
     Damaged,
     /// It decodes to more than the limit.
@@ -121,7 +121,7 @@ impl Decoder {
             let index = read_integer(&mut block, if learns { 6 } else { 4 });
             let mut name = Vec::new();
             match index.ok_or(DecodeError::Damaged)? {
-                0 => read_text(&mut block, &mut name)?,
+                0 => read_text(&mut block, 7, &mut name)?,
                 index => {
                     let (known, _) = self.table.get(index).ok_or(DecodeError::Damaged)?;
                     name.extend_from_slice(known);
@@ -129,7 +129,7 @@ impl Decoder {
                 }
             }
             let mut value = Vec::new();
-            read_text(&mut block, &mut value)?;
+            read_text(&mut block, 7, &mut value)?;
             read.fields.add(&name, &value, &self.lists)?;
             if learns {
                 self.table.add(&name, &value);
@@ -142,7 +142,13 @@ impl Decoder {
 }
 
 impl Fields {
-    fn add(&mut self, name: &[u8], value: &[u8], lists: &FieldNames) -> Result<(), DecodeError> {
+    /// Add a field, and keep it if `lists` names it.
+    pub(in crate::http) fn add(
+        &mut self,
+        name: &[u8],
+        value: &[u8],
+        lists: &FieldNames,
+    ) -> Result<(), DecodeError> {
         self.plain_bytes += name.len() + value.len();
         if self.plain_bytes > MOST_PLAIN_BYTES {
             return Err(DecodeError::TooLong);
@@ -177,9 +183,15 @@ fn status(value: &[u8]) -> Option<u16> {
     Some(digit(hundreds) * 100 + digit(tens) * 10 + digit(ones))
 }
 
-fn read_text(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), DecodeError> {
-    let coded = block.first().ok_or(DecodeError::Damaged)? & 0b1000_0000 != 0;
-    let length = read_integer(block, 7).ok_or(DecodeError::Damaged)?;
+/// Append a text whose length has a prefix of so many bits; the bit before them is set if Huffman's
+/// code is used.
+pub(in crate::http) fn read_text(
+    block: &mut &[u8],
+    prefix: u32,
+    text: &mut Vec<u8>,
+) -> Result<(), DecodeError> {
+    let coded = block.first().ok_or(DecodeError::Damaged)? & (1 << prefix) != 0;
+    let length = read_integer(block, prefix).ok_or(DecodeError::Damaged)?;
     let (bytes, rest) = block.split_at_checked(length).ok_or(DecodeError::Damaged)?;
     *block = rest;
     if !coded {
