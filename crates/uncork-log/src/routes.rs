@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
 
+use crate::form::{Form, FormError, Reader, form};
 use crate::gather::times::Times;
 use crate::hash::{Hash, HashedMap, PairHasher};
 use crate::read::origin::Origin;
@@ -242,6 +243,63 @@ fn hash_of(server: u32, parts: [&[u8]; 4], is_path: bool) -> u64 {
     }
     hash.add(&server.to_le_bytes(), u64::from(is_path));
     hash.get()
+}
+
+form!(Sender {
+    server,
+    session,
+    application,
+    route,
+    is_path,
+    trace
+});
+
+impl Form for Routes {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.senders.len().write(out);
+        for (sender, requests) in &self.senders {
+            sender.write(out);
+            let hashes: Vec<u64> = requests.smallest.iter().copied().collect();
+            hashes.write(out);
+        }
+        let mut pairs: Vec<_> = self.by.iter().collect();
+        pairs.sort_unstable_by_key(|one| one.0);
+        pairs.len().write(out);
+        for ((sender, template), (times, rows)) in pairs {
+            sender.write(out);
+            template.write(out);
+            times.write(out);
+            rows.write(out);
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
+        let mut routes = Self::default();
+        for number in 0..from.count()? {
+            let sender = Sender::read(from)?;
+            let smallest = Vec::read(from)?.into_iter().collect();
+            if routes.find(sender) as usize != number {
+                return Err(FormError::Damaged);
+            }
+            routes.senders[number].1 = Requests { smallest };
+        }
+        for _ in 0..from.count()? {
+            let key: (u32, u32) = (Form::read(from)?, Form::read(from)?);
+            if key.0 as usize >= routes.senders.len() {
+                return Err(FormError::Damaged);
+            }
+            let times = Times::read(from)?;
+            routes.by.insert(key, (times, Times::read(from)?));
+        }
+        Ok(routes)
+    }
+}
+
+impl Routes {
+    /// The numbers of all templates here.
+    pub(crate) fn templates(&self) -> impl Iterator<Item = u32> {
+        self.by.keys().map(|key| key.1)
+    }
 }
 
 #[cfg(test)]

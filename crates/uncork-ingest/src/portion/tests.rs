@@ -121,7 +121,7 @@ fn log(random: &mut Random, entries: usize, server: usize, with_sessions: bool) 
                 0 => writeln!(log, "{head}LOG:  duration: 0.010 ms  statement: BEGIN"),
                 1 => writeln!(
                     log,
-                    "{head}LOG:  duration: 0.500 ms  statement: SELECT a FROM parent LIMIT {number}"
+                    "{head}LOG:  duration: 0.500 ms  statement: SELECT a FROM parent LIMIT {number} /*route='%2F{pid}',traceparent='00-{number:032x}-{number:016x}-01'*/"
                 ),
                 last if last == length - 1 => {
                     writeln!(log, "{head}LOG:  duration: 0.100 ms  statement: COMMIT")

@@ -16,6 +16,7 @@ impl Form for Gathered {
         self.sessions.write(out);
         self.pool.write(out);
         self.executions.write(out);
+        self.routes.write(out);
         self.hours.write(out);
         self.slowest.write(out);
         self.applications.write(out);
@@ -54,6 +55,7 @@ impl Form for Gathered {
             sessions: Form::read(from)?,
             pool: Form::read(from)?,
             executions: Form::read(from)?,
+            routes: Form::read(from)?,
             hours: Form::read(from)?,
             slowest: Form::read(from)?,
             applications: Form::read(from)?,
@@ -95,6 +97,7 @@ impl Gathered {
             && errors.all(|(_, facts)| facts.templates.keys().all(|number| template(*number)))
             && all.all(|one| one.origins().iter().all(|(number, _)| origin(*number)))
             && self.sessions.by.keys().all(|number| origin(*number))
+            && self.routes.templates().all(template)
             && self
                 .slowest
                 .all()
@@ -118,7 +121,8 @@ impl Gathered {
             .chain(activity.cancelled.by.keys().map(|key| key.0))
             .chain(activity.checkpoints.keys().copied())
             .chain(self.background.vacuums.keys().map(|key| key.0))
-            .chain(self.pool.connections.keys().map(|key| key.server));
+            .chain(self.pool.connections.keys().map(|key| key.server))
+            .chain(self.routes.senders().iter().map(|one| one.0.server));
         let series = [
             &self.executions,
             &activity.waits.series,
