@@ -56,7 +56,7 @@ Connection = Mapping[str, Any]
 """The part ``connection`` of the plan: the server's address, the user, and encryption."""
 
 # Arrow imports pandas, if it is installed, with its first table. That takes 0.3 s of a processor, which must
-# not be taken from a load that is measured. The command line does without pandas (`uncork.cli.app`).
+# not be taken from a load that is measured. The command line hides pandas (`uncork.cli.profile.hidden`).
 pa.table({"value": [0]})
 
 
