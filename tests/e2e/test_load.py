@@ -273,14 +273,14 @@ def test_errors_are_counted_by_statement_and_each_is_printed_if_asked_for(uncork
 
 
 def test_a_load_ends_at_the_first_client_that_aborts(uncork, load):
-    script = uncork.write("\\set x random(0, 9)\nSELECT 1 / :x;\n", "tenth.sql")
+    script = uncork.write("\\set x random(0, 999)\nSELECT 1 / :x;\n", "seldom.sql")
     done = load("-f", script, "-c", 2, "-j", 2, "-T", 600, "--random-seed", 3, "--exit-on-abort")
     assert done.returncode == 2
     assert done.stdout.startswith("Ended by an aborted client after ")
     result = result_of(uncork.runs[0])
     assert result["run"]["outcome"] == "client aborted"
     assert re.fullmatch(
-        r"client [01] aborted: .*tenth.sql:2: division by zero \(SQLSTATE 22012\)", result["run"]["message"]
+        r"client [01] aborted: .*seldom.sql:2: division by zero \(SQLSTATE 22012\)", result["run"]["message"]
     )
     assert 1 <= result["counts"]["failed"] <= 2 and result["counts"]["succeeded"] > 0
     good = uncork.write("SELECT 1;\n", "one.sql")
