@@ -69,7 +69,7 @@ def test_settings_are_variants_and_the_run_is_an_experiment(uncork, tmp_path):
 @pytest.mark.slow
 def test_an_agent_is_measured_in_a_service(uncork):
     pytest.importorskip("pyroscope")
-    done = uncork("observe-cost", "--only", "agent", "--budget", "30s", "--precision", "50%", "--json")
+    done = uncork("observe-cost", "--only", "agent", "--budget", "60s", "--precision", "50%", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     (cost,) = found["costs"]
