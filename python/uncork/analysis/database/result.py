@@ -88,7 +88,8 @@ def database_evidence(
     own = _statement_rows(moments["database_statements"], watched["own_query_ids"], own=True)
     kernel = _kernel(tables["database_kernel"], facts)
     templates = _templates(rows, whole, tables["database_templates"], statements, kernel)
-    counted = counted_time(statements, facts["snapshots"]) if _counts_statements(facts) else None
+    counting = _counts_statements(facts)
+    counted = counted_time(statements, facts["snapshots"]) if counting else None
     horizons = [{**row, "now_us": ended} for row in tables["database_horizons"].to_pylist()]
     counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
     plans = tables["database_plans"].to_pylist()
@@ -103,13 +104,13 @@ def database_evidence(
         role=facts["server"]["role"],
         standby=facts["server"]["standby"],
         block_bytes=facts["server"]["block_size"],
-        watch=_watch(watched, samples, shares, sum(row["execution_ns"] for row in own) if counted else None),
+        watch=_watch(watched, samples, shares, sum(row["execution_ns"] for row in own) if counting else None),
         tree=tree,
         background=activity.time_tree(others, whole, by_process=True),
         history=over_time,
         own_active=_own_count(counters, counter_facts, facts["snapshots"], samples, "active_time"),
         own_idle=_own_count(counters, counter_facts, facts["snapshots"], (), "idle_in_transaction_time"),
-        counted_ns=sum(row["execution_ns"] for row in statements) if counted else None,
+        counted_ns=sum(row["execution_ns"] for row in statements) if counting else None,
         templates=tuple(templates[:MOST_TEMPLATES]),
         templates_more=max(0, len(templates) - MOST_TEMPLATES),
         applications=_usage(rows, "application", whole, tree.sessions),
