@@ -74,8 +74,8 @@ def tables(reading):
 def test_tables_from_objects_are_those_from_files(server, tmp_path, scheme):
     contents = {
         "2026/one.log": log(0),
-        "2026/three.log.bz2": bz2.compress(log(2, table=3)),
-        "2026/two.log.gz": gzip.compress(log(1, table=2)),
+        "2026/three.log.bz2": bz2.compress(log(1, table=3)),
+        "2026/two.log.gz": gzip.compress(log(2, table=2)),
     }
     for key, content in contents.items():
         server.put(f"shop/{key}", content)
