@@ -29,3 +29,14 @@ def test_texts_of_sessions_without_an_id_get_that_of_their_template():
         found.add(Look(0, 1, ({**row, "text": text},), 0), blockers=False)
     found.find_ids({5: "SELECT * FROM item WHERE id = $1", 6: "SELECT * FROM other WHERE id = $1"})
     assert found.seen == {5: texts[:2]}
+
+
+def test_a_text_of_a_session_that_has_no_id_yet_is_kept_beside_those_with_one():
+    """A session has no id while its statement is parsed."""
+    row = {"backend": "client backend", "comment": None, "wait_class": "", "database": "d"}
+    found = Samples(0, 0)
+    for query_id, key in ((5, 7), (None, 8), (5, 9), (None, 7)):
+        text = f"SELECT * FROM item WHERE id = {key}"
+        found.add(Look(0, 1, ({**row, "query_id": query_id, "text": text},), 0), blockers=False)
+    found.find_ids({5: "SELECT * FROM item WHERE id = $1"})
+    assert found.seen == {5: [f"SELECT * FROM item WHERE id = {key}" for key in (7, 9, 8)]}

@@ -166,13 +166,18 @@ class Samples:
             kept.append(text)
 
     def find_ids(self, texts: Mapping[int, str]) -> None:
-        """Give the texts of sessions the ids of pg_stat_statements whose `texts` have the same template."""
+        """Give the texts of sessions the ids of pg_stat_statements whose `texts` have the same template.
+
+        A session whose statement is just being parsed has no id either, so others may be known by their id.
+        """
         if not self._without_id:
             return
         for query_id, text in texts.items():
             number = self.book.number(query_id, text)
             if number is not None and number in self._without_id:
-                self.seen[query_id] = self._without_id.pop(number)
+                kept = self.seen.setdefault(query_id, [])
+                more = [one for one in self._without_id.pop(number) if one not in kept]
+                kept += more[: _TEXTS - len(kept)]
 
     def now_us(self) -> int:
         """Return the time in microseconds since 1970, on the same clock as the samples."""
