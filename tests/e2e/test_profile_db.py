@@ -72,7 +72,7 @@ def test_it_says_where_the_time_goes_and_is_reported_again(uncork, server):
     assert [one["name"] for one in first["routes"]] == ["/sleep"]
     assert first["routes"][0]["templates"][0]["name"].startswith("select pg_sleep(?)")
     steps = {one["name"]: one["sessions"] for one in first["steps"]}
-    assert steps.keys() == {"plan", "execute", "idle in transaction", "unknown"}
+    assert steps.keys() == {"plan", "execute", "commit", "idle in transaction", "unknown"}
     assert sum(steps.values()) == pytest.approx(first["tree"]["sessions"])
     assert 0 < steps["plan"] < steps["execute"]
     again = uncork("report", "last", "--json")
