@@ -75,6 +75,11 @@ def test_an_order_that_few_samples_leave_open_asks_for_the_log():
         order([*waits, row(3, 60, 10), row(3, 100, 30), row(9, 9500, 400)], {1: 0, 2: 300, 3: 300}, anchor=2)
 
 
+def test_a_short_statement_before_a_pause_is_placed_by_its_end():
+    found = order([*paused(), row(1, 60, 10), row(2, 100_500, 40)], {1: 40, 2: 40})
+    assert [one.template for one in found.statements] == [1, 2]
+
+
 def test_a_statement_that_begins_with_its_transaction_is_one_of_its_own():
     found = order([row(2, 3, since) for since in range(50)], {1: 0, 2: 500}, anchor=2)
     assert [one.template for one in found.statements] == [2]

@@ -245,8 +245,12 @@ def _is_sure(one: _Seen, anchor: _Seen) -> bool:
     """Return whether a statement surely begins before, or surely after, the anchor does.
 
     One sample suffices if it is beyond nearly all of the anchor: in other transactions, the anchor begins at
-    about the same time. Otherwise several samples have to be on one side.
+    about the same time. Otherwise several samples have to be on one side. A short anchor before a pause is
+    seldom seen at its begin, but its end is known whenever a sample shows the pause.
     """
+    ended = sorted(anchor.ended)
+    if len(ended) >= _MANY and one.begun and min(one.begun) > ended[int((1 - _BEYOND) * (len(ended) - 1))]:
+        return True
     times, others = (
         one.begun or one.ended,
         sorted(anchor.begun if one.begun and anchor.begun else anchor.ended),
