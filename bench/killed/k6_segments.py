@@ -10,22 +10,16 @@ process is killed (SIGKILL) after 3 s.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import os
-import statistics
 import subprocess
-import sys
 import time
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-
-from fakes.http_servers import nginx
+from bench.killed.peer_rounds import run_rounds
 
 _SCRIPT: Final = """
 import http from "k6/http";
@@ -41,7 +35,7 @@ _KILLED_AFTER_S: Final = 3.0
 _PERCENTILES: Final = {"med": 0.50, "p(95)": 0.95, "p(99)": 0.99}
 
 
-def visited(k6: Path, folder: Path, url: str, *, kill: bool) -> tuple[float, str]:
+def visited(k6: Path, folder: Path, url: str, kill: bool) -> tuple[float, str]:
     """Send a load of 8 s in parts; return how far apart the first requests were (ms), and what was found."""
     folder.mkdir()
     script = folder / "script.js"
@@ -83,28 +77,8 @@ def visited(k6: Path, folder: Path, url: str, *, kill: bool) -> tuple[float, str
         found.append(f"{name} of the parts {parts} ms, of the whole {whole:.2f} ms")
     apart = max(begun) - min(begun)
     found.append(f"exit statuses {', '.join(map(str, statuses))}")
-    return apart, f"first requests {apart:.0f} ms apart; {'; '.join(found)}"
-
-
-def main() -> None:
-    """Run the rounds, and print what was found."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--k6", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    apart = []
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        with nginx(folder) as server:
-            url = f"http://127.0.0.1:{server.ports['plain']}"
-            for number in range(given.rounds):
-                one, line = visited(given.k6, folder / str(number), url, kill=number == given.rounds - 1)
-                apart.append(one)
-                print(line, flush=True)
-    print(f"first requests apart: median {statistics.median(apart):.0f} ms, most {max(apart):.0f} ms")
+    return apart, "; ".join(found)
 
 
 if __name__ == "__main__":
-    main()
+    run_rounds(__doc__ or "", "k6", visited)

@@ -9,21 +9,16 @@ compared with the summary that Locust prints. In the last round, one worker is k
 
 from __future__ import annotations
 
-import argparse
 import csv
 import os
 import signal
-import statistics
 import subprocess
-import sys
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from bench.killed.peer_rounds import run_rounds
 
-from fakes.http_servers import nginx
 from uncork.spawn.reaper import processes
 
 _FILE: Final = """
@@ -57,8 +52,8 @@ class Visitor(FastHttpUser):
 _KILLED_AFTER_S: Final = 3.0
 
 
-def visited(locust: Path, folder: Path, url: str, *, kill: bool) -> str:
-    """Send a load of 8 s, and return what Locust says about it beside what its workers noted."""
+def visited(locust: Path, folder: Path, url: str, kill: bool) -> tuple[float, str]:
+    """Send a load of 8 s; return how far apart the first requests were (ms), and what was found."""
     times = folder / "times"
     times.mkdir(parents=True)
     (folder / "locustfile.py").write_text(_FILE)
@@ -85,34 +80,13 @@ def visited(locust: Path, folder: Path, url: str, *, kill: bool) -> str:
     said = [line for line in output.splitlines() if "missing" in line] if kill else []
     counted = f"{total['Request Count']} requests in the summary, {len(exact)} noted by workers"
     found = [
-        f"first requests {apart:.0f} ms apart",
         counted,
         *pairs,
         *said,
         f"exit status {running.returncode}",
     ]
-    return "; ".join(found)
-
-
-def main() -> None:
-    """Run the rounds, and print what was found."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--locust", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    apart = []
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        with nginx(folder) as server:
-            url = f"http://127.0.0.1:{server.ports['plain']}"
-            for number in range(given.rounds):
-                line = visited(given.locust, folder / str(number), url, kill=number == given.rounds - 1)
-                apart.append(float(line.split()[2]))
-                print(line, flush=True)
-    print(f"first requests apart: median {statistics.median(apart):.0f} ms, most {max(apart):.0f} ms")
+    return apart, "; ".join(found)
 
 
 if __name__ == "__main__":
-    main()
+    run_rounds(__doc__ or "", "locust", visited)
