@@ -317,10 +317,10 @@ class HttpTotals:
     `planned` is how many requests were to be started, None if time ends the load. `statuses` counts final
     answers by status. `unprocessed` counts failed requests that the server certainly did not process.
     `header_bytes` counts the headers of answers as received, `header_plain_bytes` after decompression in
-    HTTP/2 and HTTP/3. `closed` counts connections that the server closed in order, after `closed_least` to
-    `closed_most` answers; `goaways` those that it announced by GOAWAY. `udp_dropped` counts datagrams that
-    this machine dropped during a load by HTTP/3, because the buffer of a socket was full; the socket may be
-    that of a server.
+    HTTP/2 and HTTP/3. `closed` counts connections that the server closed in order, each after between
+    `closed_least` and `closed_most` answers; `goaways` counts how many of these it announced by GOAWAY.
+    `udp_dropped` counts datagrams that this machine dropped during a load by HTTP/3, because the buffer of a
+    socket was full. The socket may belong to a server on this machine.
     """
 
     planned: int | None = None

@@ -554,7 +554,7 @@ impl Endpoint for HttpEndpoint {
     }
 
     fn close(mut self) -> (u64, u64) {
-        // A server of HTTP/3 learns of the end only if it is told.
+        // UDP has no end of a connection, so an HTTP/3 connection has to send its close.
         self.connections.iter_mut().for_each(Connection::close);
         (0, 0)
     }

@@ -40,7 +40,7 @@ def loops_of(
 
 
 def _added_up(rows: Iterable[Row], *, by_server: bool) -> Iterator[Row]:
-    """Yield the rows, those that differ only in the server as one."""
+    """Yield the rows; rows that differ only in the server are added up to one row."""
     servers: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         servers[row["template"], row["parent"], row["in_transaction"]].append(row)

@@ -235,9 +235,10 @@ def _of_or(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | No
 
 
 def _found(use: Use, one: Statement) -> float | None:
-    """Return about how many rows a search finds, by those that calls return; None if these do not show it.
+    """Estimate from the rows that calls returned how many a search finds; None if that is impossible.
 
-    Calls that reach a LIMIT all return the same number of rows, so another average means that many do not.
+    Calls that reach a LIMIT all return the same number of rows. So if the average is no whole number, many
+    calls do not reach the LIMIT.
     """
     returned = one.a_call(one.rows)
     if returned is None or one.shape is None or not use.alone or is_aggregated(one.shape):
