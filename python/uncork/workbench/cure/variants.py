@@ -106,7 +106,7 @@ def _change(plan: VariantPlan, variant: Variant, measured: Measured) -> Change:
     state, reason, worst = judge(arm, effects, net, refused="" if skipped else refused)
     other = doubt(arm, effects, [plan.whole], state)
     if state == "cured" and effects:
-        other = plan.doubt(effects[0])
+        other = other or plan.doubt(effects[0])
     if state in ("cured", "not cured") and other:
         state, reason = "unclear", other
     return Change(
