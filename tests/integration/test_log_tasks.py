@@ -205,6 +205,11 @@ def test_standard_input_is_refused() -> None:
         log_tasks(LogRequest((Path("-"),)))
 
 
+def test_a_log_that_is_not_there_is_named() -> None:
+    with pytest.raises(SetupError, match="nowhere: No such file or directory"):
+        log_tasks(LogRequest((Path("/nowhere"),)))
+
+
 class LosingNodes(LocalNodes):
     """Nodes of which one is lost with its third task."""
 

@@ -65,6 +65,8 @@ def _parts(request: LogRequest, part_bytes: int) -> Iterator[tuple[LogRequest, s
         if isinstance(path, LogObject):
             yield one, path.etag or "", None
             continue
+        if str(path) != "-" and not path.exists():
+            raise SetupError(f"{path}: No such file or directory")
         if not path.is_file():
             raise UsageError(f"{path}: only files and objects can be shared out among processes")
         status = path.stat()
