@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
 from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.missing import Missing
 from uncork.model.results.advice import LookedAt
 from uncork.model.results.cure import Change, CureResult, Handed, Net, StatementEffect, Tried
-from uncork.model.results.database import Missing
 from uncork.report.cure.answer import answer_cure
 
 __all__ = [

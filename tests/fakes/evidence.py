@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fakes.database_results import database_result
-from uncork.advise.evidence import Evidence, Existing, Piece, Statement
+from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, ServerSetting
+from uncork.model.database.wait_classes import CPU
 from uncork.model.results.database import (
-    CPU,
     CounterFacts,
     IndexFacts,
     StatementFacts,
@@ -57,7 +57,16 @@ def a_statement(
     """Return a statement that is called 6000 times in a minute, taken apart."""
     shape = statement_shape(sql, columns or {"item": ["id"]})
     known = {"calls": 6_000, "mean_ns": 10e6, "rows": 6_000, "blocks": 60_000, "blocks_read": 0}
-    return Statement(**{"number": number, "text": sql.lower(), "sql": sql, "shape": shape, **known, **facts})
+    return Statement(
+        **{
+            "number": number,
+            "text": sql.lower(),
+            "sql": sql,
+            "shape_of": known_shape(shape),
+            **known,
+            **facts,
+        }
+    )
 
 
 def spent(

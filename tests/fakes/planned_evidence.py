@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uncork.advise.evidence import Evidence, Existing, Piece, Statement
+from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts
 from uncork.model.database.index import IndexKey, IndexShape
 from uncork.model.database.plan import PlanSource, StatementPlan
-from uncork.model.results.database import CPU, IndexFacts, TableFacts
+from uncork.model.database.wait_classes import CPU
+from uncork.model.results.database import IndexFacts, TableFacts
 from uncork.profile.plans.tree import plan_tree
 from uncork.profile.statement_shape import statement_shape
 
@@ -73,7 +74,7 @@ def statement(
     """Return a statement with its shape; rows, blocks and time are those of each call."""
     totals = {"rows": round(rows * calls), "blocks": round(blocks * calls)}
     shape = statement_shape(sql, columns)
-    known = {"sql": sql, "calls": calls, "mean_ns": ms * 1e6, "shape": shape, "plans": plans}
+    known = {"sql": sql, "calls": calls, "mean_ns": ms * 1e6, "shape_of": known_shape(shape), "plans": plans}
     return Statement(number, sql.lower(), **{**known, **totals, **facts})
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fakes.evidence import BLOCK, a_column, a_table, an_index
-from uncork.advise.evidence import Evidence, Existing, Piece, Statement
+from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue
 from uncork.model.database.plan import PlanNode, StatementPlan
-from uncork.model.results.database import CPU, ForeignKeyFacts, TableFacts
+from uncork.model.database.wait_classes import CPU
+from uncork.model.results.database import ForeignKeyFacts, TableFacts
 from uncork.profile.shapes.plan_filter import filter_predicates
 from uncork.profile.statement_shape import statement_shape
 
@@ -66,7 +67,7 @@ def evidence(statements=(), tables=(), columns=(), indexes=(), foreign_keys=(), 
         pieces.append(Piece(number, CPU, "", "shop", "app", (busy,) * 20))
         shape = statement_shape(sql, names)
         assert shape is not None, sql
-        found[number] = Statement(number, sql.lower(), sql, shape=shape, **counts)
+        found[number] = Statement(number, sql.lower(), sql, shape_of=known_shape(shape), **counts)
     return Evidence(
         **{
             "seconds": SECONDS,

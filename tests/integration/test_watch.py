@@ -17,7 +17,7 @@ from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import ConnectError, ServerCrash
-from uncork.model.results.database import CPU, IDLE
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.profile.transactions import LOG_EVENTS
 from uncork.report.database.tables import clocks_table
 from uncork.workbench.documents.databases import read_database

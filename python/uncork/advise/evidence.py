@@ -11,19 +11,22 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, PolicyFacts, TriggerBody
 from uncork.model.database.finding import Bill
-from uncork.model.database.index import IndexShape
-from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.sessions import SessionRates
-from uncork.model.database.statement import Predicate, StatementShape
-from uncork.model.results.database import CPU, DatabaseResult, ForeignKeyFacts, IndexFacts, TableFacts
+from uncork.model.database.wait_classes import CPU
 from uncork.model.results.log import LogResult
 from uncork.stats.sampled_time import mean_over_time
 
-__all__ = ["WORK", "Evidence", "Existing", "Piece", "Statement"]
+if TYPE_CHECKING:
+    from uncork.model.database.index import IndexShape
+    from uncork.model.database.plan import PlanNode, StatementPlan
+    from uncork.model.database.statement import Predicate, StatementShape
+    from uncork.model.results.database import DatabaseResult, ForeignKeyFacts, IndexFacts, TableFacts
+
+__all__ = ["WORK", "Evidence", "Existing", "Piece", "Statement", "known_shape"]
 
 WORK: Final = frozenset({CPU, "IO", "IPC", "LWLock", "BufferPin"})
 """Wait classes in which a statement does its own work, or waits for blocks and helper processes."""
@@ -51,6 +54,11 @@ class Piece:
         return sum(self.batches) / len(self.batches) if self.batches else 0.0
 
 
+def known_shape(shape: StatementShape | None) -> Callable[[], StatementShape | None]:
+    """Return the `shape_of` of a statement that has been taken apart."""
+    return lambda: shape
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One template with what was counted of it during `seconds`; what nobody counted is None.
@@ -63,7 +71,8 @@ class Statement:
     texts of it compare columns. `repeated` are the updates of a log that assigned a row the values which it
     had been given before, and all updates that the log was read for. `role` is the role that ran it most,
     empty if unknown. `policies` add their conditions to it for that role; `shape` has these conditions, and
-    plans that lack them are left out of `plans`.
+    plans that lack them are left out of `plans`. `shape_of` takes the statement apart, at once or when a rule
+    first needs it.
     """
 
     number: int
@@ -80,7 +89,9 @@ class Statement:
     jit_ns: float | None = None
     planning_ns: float | None = None
     nested: bool = False
-    shape: StatementShape | None = None
+    shape_of: Callable[[], StatementShape | None] = field(
+        default=known_shape(None), repr=False, compare=False
+    )
     plans: tuple[StatementPlan, ...] = ()
     assigned: tuple[Mapping[str, str | None], ...] = ()
     compared: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +102,11 @@ class Statement:
     def a_call(self, total: float | None) -> float | None:
         """Return a total for each call; None if the total or the number of calls is unknown."""
         return total / self.calls if total is not None and self.calls else None
+
+    @property
+    def shape(self) -> StatementShape | None:
+        """What the statement does, taken apart; None if that is impossible."""
+        return self.shape_of()
 
     @property
     def plan(self) -> StatementPlan | None:

@@ -7,7 +7,7 @@ its cure would save time that users notice, or space that somebody pays for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.log_only import for_log, is_log_only
@@ -90,7 +90,9 @@ from uncork.advise.rules.writes import (
 )
 from uncork.advise.servers import for_servers
 from uncork.advise.standby import for_standby, is_standby
-from uncork.model.database.finding import Finding
+
+if TYPE_CHECKING:
+    from uncork.model.database.finding import Finding
 
 __all__ = ["RULES", "find_findings"]
 
@@ -168,7 +170,8 @@ RULES: Final[tuple[Rule, ...]] = (
 
 def find_findings(seen: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Finding, ...]:
     """Return the findings: the costliest in time first, then those whose cost is not time."""
-    found = [(rule.depth, finding) for rule in rules for finding in rule.find(seen)]
+    fitting = (rule for rule in rules if seen.tables or not rule.of_tables)
+    found = [(rule.depth, finding) for rule in fitting for finding in rule.find(seen)]
     kept = [one for depth, one in found if not _explained(depth, one, found)]
     kept.sort(key=lambda one: -(one.bill.seconds_per_hour if one.bill else 0.0))
     told = tuple(one for place, one in enumerate(kept) if not _said(one, kept[:place]))

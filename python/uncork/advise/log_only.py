@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
-from uncork.model.database.finding import Candidate, Finding
+
+if TYPE_CHECKING:
+    from uncork.model.database.finding import Candidate, Finding
 
 __all__ = ["for_log", "is_log_only"]
 

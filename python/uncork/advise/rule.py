@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
-from uncork.model.database.finding import Bill, Finding
+
+if TYPE_CHECKING:
+    from uncork.model.database.finding import Bill, Finding
 
 __all__ = ["LEAST_SESSIONS", "LEAST_SHARE", "Rule", "worth"]
 
@@ -29,12 +31,14 @@ class Rule:
     One cause can be seen in the plan, in waits and in counters, so that several rules find it. A finding
     gives way to findings of a higher `depth` that explain most of its cost on the same statements. Depth 0 is
     a setting that only eases the cost, such as more memory for scans. Most rules have depth 1. Depth 2 is a
-    cause behind such a finding, such as dead rows that a scan reads.
+    cause behind such a finding, such as dead rows that a scan reads. A rule that is `of_tables` finds nothing
+    unless the size of a table is known.
     """
 
     name: str
     find: Callable[[Evidence], Iterator[Finding]]
     depth: int = 1
+    of_tables: bool = False
 
 
 def worth(bill: Bill, least_share: float = LEAST_SHARE) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from uncork.model.database.finding import Finding
 from uncork.model.results.log import LogResult
+
+if TYPE_CHECKING:
+    from uncork.model.database.finding import Finding
 
 __all__ = ["for_servers", "on_servers"]
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, Literal, TypeVar
 
-from uncork.model.results.database import CPU, IDLE, ActivityLayer, Busiest, History, TimeNode, Usage
+from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.results.database import ActivityLayer, Busiest, History, TimeNode, Usage
 
 __all__ = [
     "CLIENT",

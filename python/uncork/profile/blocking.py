@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from uncork.model.results.database import IDLE, BlockerFacts, WaiterFacts
+from uncork.model.database.wait_classes import IDLE
+from uncork.model.results.database import BlockerFacts, WaiterFacts
 from uncork.profile.activity import wait_class, weights
 
 __all__ = ["find_blockers"]

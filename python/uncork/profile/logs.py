@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from uncork.profile.grammar import Grouping
+    from uncork.profile.objects.reading import ObjectReader
 
 __all__ = [
     "EventFile",
@@ -137,14 +138,18 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
         StoreError: if events cannot be written.
         UsageError: if the prefix is not a valid log_line_prefix.
     """
-    from uncork.profile.objects.reading import ObjectReader  # noqa: PLC0415 -- few logs are objects
-
     objects = [one for one in request.paths if isinstance(one, LogObject)]
     with _prefix_errors(request), ExitStack() as stack:
-        reader = stack.enter_context(ObjectReader(objects)) if objects else None
+        reader = stack.enter_context(_object_reader(objects)) if objects else None
         profile = _native.read_logs(core_request(request), progress, request.events, reader)
     reading = log_reading(profile, request)
     return reading if reader is None else replace(reading, beginnings=reader.beginnings())
+
+
+def _object_reader(objects: Sequence[LogObject]) -> ObjectReader:
+    from uncork.profile.objects.reading import ObjectReader  # noqa: PLC0415 -- few logs are objects
+
+    return ObjectReader(objects)
 
 
 def log_begin(request: LogRequest, place: int) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from uncork.model.results.database import Missing
+from uncork.model.database.missing import Missing
 
 __all__ = ["find_missing"]
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, Final
 
-from uncork.model.results.database import IDLE
+from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database_transactions import InTransaction, RowWriter
 from uncork.profile.activity import wait_class
 

@@ -13,8 +13,8 @@ from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Section
 from uncork.report.quantity_words import share_text
 
 if TYPE_CHECKING:
+    from uncork.model.database.missing import Missing
     from uncork.model.results.advice import LookedAt
-    from uncork.model.results.database import Missing
 
 __all__ = [
     "bill_words",

@@ -11,6 +11,7 @@ from typing import Any, Final
 from uncork.errors import StoreError
 from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
 from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.missing import Missing
 from uncork.model.results.advice import LookedAt
 from uncork.model.results.cure import (
     CURE_VERSION,
@@ -21,7 +22,6 @@ from uncork.model.results.cure import (
     StatementEffect,
     Tried,
 )
-from uncork.model.results.database import Missing
 from uncork.store.layout import unreadable
 
 __all__ = ["CURE_FILE", "read_cure"]

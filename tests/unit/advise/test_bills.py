@@ -3,7 +3,7 @@
 import pytest
 
 from uncork.advise.evidence import Evidence, Piece, Statement
-from uncork.model.results.database import CPU, IDLE
+from uncork.model.database.wait_classes import CPU, IDLE
 
 
 def seen():

@@ -6,9 +6,8 @@ import pytest
 
 from fakes.database_results import BEGIN_US, database_result, evidence_of
 from uncork.advise.findings import find_findings
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.database import (
-    CPU,
-    IDLE,
     BlockerFacts,
     CounterFacts,
     PlanFacts,

@@ -2,7 +2,7 @@
 
 from uncork.advise.evidence import Piece
 from uncork.analysis.database.evidence import main_roles
-from uncork.model.results.database import CPU
+from uncork.model.database.wait_classes import CPU
 
 
 def sampled(template, user, sessions=1.0):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.model.results.database import CPU, IDLE
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.profile.activity import averages, history, history_places, time_tree, usage, wait_class, weights
 
 SECOND = 1_000_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.model.results.database import IDLE
+from uncork.model.database.wait_classes import IDLE
 from uncork.profile.blocking import find_blockers
 
 SECOND = 1_000_000

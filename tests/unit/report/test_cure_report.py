@@ -18,8 +18,8 @@ from fakes.cures import (
     proven_cure,
     transaction_cure,
 )
+from uncork.model.database.missing import Missing
 from uncork.model.results.cure import Net, Tried
-from uncork.model.results.database import Missing
 from uncork.report.blocks import ForestChart
 from uncork.report.cure.answer import answer_cure, cure_steps, handed_path
 from uncork.report.cure.document import build_cure_document

@@ -8,7 +8,9 @@ import pytest
 from rich.console import Console
 
 from fakes.database_results import BEGIN_US, database_result, told
-from uncork.model.results.database import CPU, ActivityLayer, CounterFacts, History, Missing, TimeNode
+from uncork.model.database.missing import Missing
+from uncork.model.database.wait_classes import CPU
+from uncork.model.results.database import ActivityLayer, CounterFacts, History, TimeNode
 from uncork.model.results.database_transactions import InTransaction
 from uncork.profile.activity import busiest
 from uncork.report.blocks import StackChart, Table

@@ -13,8 +13,9 @@ from uncork.analysis.database.result import stored_database_evidence
 from uncork.analysis.log.evidence import evidence_of_log, executed_plans, log_seconds
 from uncork.analysis.log.result import stored_log_result
 from uncork.errors import UsageError
+from uncork.model.database.missing import Missing
 from uncork.model.results.advice import AdviceResult, AdviceSource, LookedAt
-from uncork.model.results.database import DatabaseResult, Missing
+from uncork.model.results.database import DatabaseResult
 from uncork.model.results.log import LogResult
 from uncork.store.layout import part_of, read_manifest
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.advise.evidence import Evidence, Existing, Piece, Statement
+from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue
 from uncork.model.database.index import IndexShape
 from uncork.model.database.plan import StatementPlan
@@ -106,7 +106,9 @@ def _under_policies(one: Statement, role: str, catalogue: Catalogue, planned_by:
         return replace(one, role=role)
     shape, policies = with_policies(one.shape, role, catalogue)
     same = all(planned_by in policy.roles for policy in policies)
-    return replace(one, role=role, shape=shape, policies=policies, plans=one.plans if same else ())
+    return replace(
+        one, role=role, shape_of=known_shape(shape), policies=policies, plans=one.plans if same else ()
+    )
 
 
 def main_roles(statements: Iterable[Row], pieces: Sequence[Piece]) -> dict[int, str]:
@@ -133,7 +135,9 @@ def statement_of(
     plans: Sequence[StatementPlan] = (),
 ) -> Statement:
     """Return a template as rules see it. Pure."""
-    known = Statement(one.number, one.text, sql, one.identity, shape=shape, plans=tuple(plans))
+    known = Statement(
+        one.number, one.text, sql, one.identity, shape_of=known_shape(shape), plans=tuple(plans)
+    )
     facts = one.statements
     if facts is None:
         return known

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from uncork.model.results.database import IDLE
+from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database_transactions import HorizonHolder
 from uncork.profile.activity import CLIENT
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from uncork.model.database.missing import Missing
 from uncork.model.database.plan import PlanSource, StatementPlan
-from uncork.model.results.database import Missing, PlanFacts
+from uncork.model.results.database import PlanFacts
 from uncork.profile.plans.tree import plan_hash, statement_plan
 
 __all__ = ["missing_plans", "plans_of", "statement_plans"]

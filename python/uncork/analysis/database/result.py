@@ -22,8 +22,8 @@ from uncork.analysis.database.routes import routes_of
 from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_facts
 from uncork.analysis.database.sessions import session_rates_of
 from uncork.analysis.database.steps import counted_time, steps_of
+from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database import (
-    IDLE,
     CounterFacts,
     DatabaseResult,
     DatabaseRunFacts,

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from uncork.model.bottleneck import COMMIT_EVENTS
-from uncork.model.results.database import IDLE, CountedTime, TimeNode, TimeStep
+from uncork.model.database.wait_classes import IDLE
+from uncork.model.results.database import CountedTime, TimeNode, TimeStep
 
 __all__ = ["active_sessions", "commit_sessions", "counted_time", "steps_of", "waits_of_statements"]
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.log_loops import client_loops
 from uncork.analysis.log.seen_tables import tables_of
-from uncork.model.database.plan import StatementPlan
 from uncork.model.database.sessions import SessionRates
-from uncork.model.results.database import CPU, IDLE
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.profile.plans.tree import statement_plan
-from uncork.profile.statement_shape import statement_shape
 from uncork.stats.sampled_time import BATCHES
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import StatementPlan
+    from uncork.model.database.statement import StatementShape
 
 __all__ = ["evidence_of_log", "executed_plans", "log_seconds"]
 
@@ -48,12 +51,7 @@ def evidence_of_log(result: LogResult) -> Evidence:
     }
     for one in found[:_SHAPES]:
         known = statements[one.number]
-        shape = (
-            statement_shape(known.sql, columns)
-            if known.sql
-            else statement_shape(known.text, columns, template=True)
-        )
-        statements[one.number] = replace(known, shape=shape)
+        statements[one.number] = replace(known, shape_of=cache(partial(_shape, known, columns)))
     return Evidence(
         seconds=seconds,
         pieces=tuple(_all_pieces(result, found, seconds)),
@@ -63,6 +61,14 @@ def evidence_of_log(result: LogResult) -> Evidence:
         log=result,
         log_numbers={one.number: one.number for one in found},
     )
+
+
+def _shape(known: Statement, columns: Mapping[str, Sequence[str]]) -> StatementShape | None:
+    from uncork.profile.statement_shape import statement_shape  # noqa: PLC0415 -- loads a parser of 14 MB
+
+    if known.sql:
+        return statement_shape(known.sql, columns)
+    return statement_shape(known.text, columns, template=True)
 
 
 def _statement(one: TemplateFacts, plans: Sequence[StatementPlan], temporary: int) -> Statement:

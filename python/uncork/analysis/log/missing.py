@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from uncork.model.results.database import Missing
+from uncork.model.database.missing import Missing
 from uncork.model.results.log import LogResult
 
 __all__ = ["missing_of_log"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from uncork.model.database.plan import PlanNode, StatementPlan
-from uncork.model.results.database import TableFacts
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode, StatementPlan
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["tables_of"]
 
@@ -47,6 +49,8 @@ def _scans(root: PlanNode) -> Iterator[PlanNode]:
 
 
 def _table(name: str, one: _Seen) -> TableFacts:
+    from uncork.model.results.database import TableFacts  # noqa: PLC0415 -- few logs have plans
+
     return TableFacts(
         oid=0,
         name=name,

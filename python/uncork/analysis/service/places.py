@@ -11,7 +11,7 @@ from typing import Final
 
 from uncork.advise.service_processes import one_at_a_time
 from uncork.model.bottleneck import COMMIT_EVENTS, Component, Seen
-from uncork.model.results.database import CPU, IDLE
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.service import PlaceKind, TimePlace, WorkerFacts
 
 __all__ = ["foreign_share", "time_places", "with_branches"]

@@ -17,7 +17,8 @@ from uncork.analysis.service.places import foreign_share, time_places, with_bran
 from uncork.analysis.service.requests import connections_opened, join_requests
 from uncork.analysis.service.traces import Traced, join_traces
 from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
-from uncork.model.results.database import IDLE, DatabaseResult
+from uncork.model.database.wait_classes import IDLE
+from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
 from uncork.model.results.service import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uncork.model.database.finding import Finding
-from uncork.model.results.database import Missing
+from uncork.model.database.missing import Missing
 
 __all__ = ["ADVICE_VERSION", "AdviceResult", "AdviceSource", "LookedAt"]
 

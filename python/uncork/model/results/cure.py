@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from uncork.model.database.copy import CopyFacts
 from uncork.model.database.finding import Bill, ClientHabit, Finding
+from uncork.model.database.missing import Missing
 from uncork.model.results.advice import LookedAt
-from uncork.model.results.database import Missing
 
 __all__ = [
     "CURE_VERSION",

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.database.finding import Finding
+from uncork.model.database.missing import Missing
 from uncork.model.database.plan import PlanSource
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction, RowWriter
 from uncork.model.system import SystemUse
 
 __all__ = [
-    "CPU",
     "DATABASE_RESULT_VERSION",
-    "IDLE",
     "ActivityLayer",
     "BlockerFacts",
     "Busiest",
@@ -33,7 +32,6 @@ __all__ = [
     "IndexFacts",
     "Island",
     "KernelFacts",
-    "Missing",
     "PlanFacts",
     "RouteActivity",
     "SettingFacts",
@@ -50,11 +48,6 @@ __all__ = [
 
 DATABASE_RESULT_VERSION = 4
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
-
-CPU = "CPU"
-"""The class of sessions that are active and wait for nothing."""
-IDLE = "idle in transaction"
-"""The class of sessions that hold a transaction open and wait for their client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,15 +403,6 @@ class CounterFacts:
     object: str
     counter: str
     delta: float
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """Something that could not be observed: what is lost without it, and how to get it."""
-
-    what: str
-    lost: str
-    remedy: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.database.finding import Finding
-from uncork.model.results.database import Missing
+from uncork.model.database.missing import Missing
 from uncork.model.results.log_activity import (
     CheckpointWork,
     HourFacts,

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from uncork.model.database.recording import LoggedStatement, LoggedTransaction
 from uncork.model.database.transaction import OrderedStatement, StatementOrder
-from uncork.model.results.database import IDLE
+from uncork.model.database.wait_classes import IDLE
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, share_text
 from uncork.profile.recording.transactions import LoggedSessions

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from uncork.model.database.missing import Missing
 from uncork.model.results.cure import PRACTICAL, Change, CureResult, StatementEffect, Tried
-from uncork.model.results.database import Missing
 from uncork.model.template_words import short_templates
 from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
 from uncork.report.blocks import (

@@ -6,14 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.results.database import (
-    CPU,
-    IDLE,
-    BlockerFacts,
-    DatabaseResult,
-    TemplateActivity,
-    TimeNode,
-)
+from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.results.database import BlockerFacts, DatabaseResult, TemplateActivity, TimeNode
 from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.database.words import blocker_words, class_words, sessions_text

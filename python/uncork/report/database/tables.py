@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from uncork.model.results.database import IDLE, DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
+from uncork.model.database.wait_classes import IDLE
+from uncork.model.results.database import DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
 from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value

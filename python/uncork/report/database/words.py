@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from uncork.model.results.database import CPU, IDLE, BlockerFacts, TimeNode
+from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.results.database import BlockerFacts, TimeNode
 from uncork.model.template_words import short_template
 from uncork.report.words import count_words
 

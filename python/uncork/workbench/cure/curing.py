@@ -22,11 +22,11 @@ from uncork.experiment.cure.arms import arms_of, as_sent
 from uncork.experiment.cure.measured import measured_statements
 from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps
 from uncork.model.database.finding import Bill, Finding
+from uncork.model.database.missing import Missing
 from uncork.model.database.workload import CapturedWorkload
 from uncork.model.redaction import redact
 from uncork.model.results.advice import AdviceResult
 from uncork.model.results.cure import Change, CureResult, Tried
-from uncork.model.results.database import Missing
 from uncork.model.stored_run import RunStatus
 from uncork.model.units import count_words, format_bytes, format_duration, share_text
 from uncork.report.cure.answer import answer_cure

@@ -14,8 +14,8 @@ from typing import Final
 
 from uncork.engines.copying.scratch import ScratchDatabase
 from uncork.errors import SetupError
+from uncork.model.database.missing import Missing
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload, NotCaptured
-from uncork.model.results.database import Missing
 from uncork.profile.parameter_values import with_values
 
 __all__ = ["leave_out", "without_violations"]

@@ -16,7 +16,7 @@ from uncork.engines.services.inspection import Held, Service, ServiceWatch, Thre
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import ConnectError, ServerCrash, UncorkError, UsageError
 from uncork.model.bottleneck import DatabaseUse
-from uncork.model.results.database import CPU, IDLE
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.system import DATABASE, GENERATOR, SERVICE, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.workbench.profile.database_watch import Samples, next_tick

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import database_result
-from uncork.advise.evidence import Evidence, Piece, Statement
+from uncork.advise.evidence import Evidence, Piece, Statement, known_shape
 from uncork.advise.findings import find_findings
 from uncork.model.database.catalogue import Catalogue, ColumnFacts
 from uncork.model.database.sessions import SessionRates
-from uncork.model.results.database import CPU, IDLE, CounterFacts, ForeignKeyFacts
+from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.results.database import CounterFacts, ForeignKeyFacts
 from uncork.model.results.database_transactions import InTransaction
 from uncork.profile.statement_shape import statement_shape
 from uncork.report.findings import finding_headline
@@ -26,7 +27,7 @@ def statement(number, sql, *, calls, rows, shaped=True):
     for parameter in ("$1", "$2", "$3"):
         text = text.replace(parameter, "?")
     shape = statement_shape(sql, COLUMNS) if shaped else None
-    return Statement(number, text, sql, calls=calls, rows=rows, mean_ns=20e3, shape=shape)
+    return Statement(number, text, sql, calls=calls, rows=rows, mean_ns=20e3, shape_of=known_shape(shape))
 
 
 def working(number, sessions, *, application="shop", wait_class=CPU):

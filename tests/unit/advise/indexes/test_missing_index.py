@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.table_evidence import column, evidence, index, scan, statement, table
+from uncork.advise.evidence import known_shape
 from uncork.advise.findings import find_findings
 from uncork.advise.rules.indexes import missing_index
 from uncork.model.database.catalogue import PolicyFacts, ViewFacts
@@ -310,7 +311,7 @@ def under_policy(sql, policy=TENANT, role="app", indexes=(), region=5_000, **cou
     facts = PolicyFacts("own_region", "item", 1, "all", True, policy, False, ("app",))
     catalogue = replace(seen.catalogue, policies=(facts,))
     shape, policies = with_policies(seen.statements[0].shape, role, catalogue)
-    one = replace(seen.statements[0], shape=shape, policies=policies, role=role)
+    one = replace(seen.statements[0], shape_of=known_shape(shape), policies=policies, role=role)
     return list(missing_index.RULE.find(replace(seen, statements={0: one}, catalogue=catalogue)))
 
 

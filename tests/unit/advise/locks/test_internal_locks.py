@@ -9,7 +9,8 @@ from uncork.advise.findings import find_findings
 from uncork.advise.rules.locks import advisory_lock, lock_manager, multixacts, notify_commits, subtransactions
 from uncork.model.database.catalogue import FunctionFacts, TableOptions, TriggerFacts
 from uncork.model.database.plan import StatementPlan
-from uncork.model.results.database import CPU, IDLE, BlockerFacts, ForeignKeyFacts, WaiterFacts
+from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.results.database import BlockerFacts, ForeignKeyFacts, WaiterFacts
 from uncork.profile.plans.tree import plan_tree
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits

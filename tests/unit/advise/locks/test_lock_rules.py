@@ -9,15 +9,8 @@ from uncork.advise.evidence import Piece
 from uncork.advise.findings import find_findings
 from uncork.model.database.catalogue import Catalogue, FunctionFacts, TriggerFacts
 from uncork.model.database.sessions import SessionRates
-from uncork.model.results.database import (
-    CPU,
-    IDLE,
-    BlockerFacts,
-    StatementFacts,
-    TemplateActivity,
-    Usage,
-    WaiterFacts,
-)
+from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.results.database import BlockerFacts, StatementFacts, TemplateActivity, Usage, WaiterFacts
 from uncork.profile.shapes.variables import function_statements
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import database_result
-from uncork.advise.evidence import Evidence, Piece, Statement
+from uncork.advise.evidence import Evidence, Piece, Statement, known_shape
 from uncork.advise.findings import find_findings
 from uncork.advise.rules.writes.written import Written, written
 from uncork.model.database.catalogue import Catalogue, FunctionFacts, TableOptions, TriggerBody, TriggerFacts
 from uncork.model.database.plan import PlanNode, StatementPlan
-from uncork.model.results.database import CPU
+from uncork.model.database.wait_classes import CPU
 from uncork.model.results.database_transactions import RowWriter
 from uncork.profile.statement_shape import statement_shape
 from uncork.report.findings import finding_headline
@@ -66,7 +66,7 @@ def test_what_a_statement_writes_is_read_from_its_shape_or_its_text(sql, expecte
         .replace(" AND ", " and ")
     )
     shape = statement_shape(sql, {}) if shaped else None
-    found = written(Statement(0, text, sql, shape=shape))
+    found = written(Statement(0, text, sql, shape_of=known_shape(shape)))
     if found is not None and found.kind == "insert":
         found = replace(found, sets=expected.sets)  # the text alone shows only what an UPDATE sets
     assert found == expected

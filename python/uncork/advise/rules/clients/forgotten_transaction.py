@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.results.database import IDLE, BlockerFacts
-from uncork.model.results.database_transactions import InTransaction
+from uncork.model.database.wait_classes import IDLE
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
+    from uncork.model.results.database_transactions import InTransaction
 
 __all__ = [
     "FORGOTTEN_IDLE_NS",

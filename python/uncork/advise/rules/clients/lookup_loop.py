@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.clients.one_by_one import loops
 from uncork.advise.rules.writes.batches import batched
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.database.statement import StatementShape
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count
+
+if TYPE_CHECKING:
+    from uncork.model.database.statement import StatementShape
 
 __all__ = ["RULE", "follows"]
 
@@ -110,9 +112,9 @@ def _finding(parent: Statement, children: list[Statement], seen: Evidence) -> Fi
 
 
 def _reads(one: Statement) -> bool:
-    if one.shape is not None and (one.shape.kind != "select" or one.shape.locking):
+    if not one.text.startswith("select") or one.nested or one.calls is None or one.rows is None:
         return False
-    return one.text.startswith("select") and not one.nested and one.calls is not None and one.rows is not None
+    return one.shape is None or (one.shape.kind == "select" and not one.shape.locking)
 
 
 def _key(one: Statement) -> frozenset[str]:

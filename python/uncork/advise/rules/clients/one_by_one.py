@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.writes.batches import batched
 from uncork.advise.rules.writes.written import ROW_WORDS, Written, one_row, written
 from uncork.model.database.finding import Bill, Candidate, Finding
-from uncork.model.results.database_transactions import InTransaction
 from uncork.model.units import count_words, format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database_transactions import InTransaction
 
 __all__ = ["RULE", "loop_candidates", "loops"]
 

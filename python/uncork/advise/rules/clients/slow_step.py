@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule, worth
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.results.database import IDLE
-from uncork.model.results.database_transactions import InTransaction
+from uncork.model.database.wait_classes import IDLE
 from uncork.model.template_words import short_template
 from uncork.model.units import format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database_transactions import InTransaction
 
 __all__ = ["RULE", "SESSIONS", "SHARE", "SHORTER_PROOF", "step_candidate"]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.model.database.index import IndexShape
-from uncork.model.database.statement import StatementShape
-from uncork.model.results.database import TableFacts
+
+if TYPE_CHECKING:
+    from uncork.model.database.index import IndexShape
+    from uncork.model.database.statement import StatementShape
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["served_completely"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Existing, Statement
 from uncork.advise.rule import Rule, worth
@@ -17,9 +17,11 @@ from uncork.advise.rules.indexes.uses import Use, nodes_of, uses_of
 from uncork.advise.rules.indexes.variants import covered_columns
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Finding
-from uncork.model.database.index import IndexShape
-from uncork.model.database.plan import PlanNode
 from uncork.model.units import format_count, series_words
+
+if TYPE_CHECKING:
+    from uncork.model.database.index import IndexShape
+    from uncork.model.database.plan import PlanNode
 
 __all__ = ["RULE"]
 

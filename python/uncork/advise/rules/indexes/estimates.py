@@ -10,14 +10,16 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rules.indexes.keys import called_functions
 from uncork.advise.rules.indexes.ranges import RANGES, UNKNOWN_BOUND, UNKNOWN_INTERVAL, fraction_in_range
-from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.statement import Predicate
-from uncork.model.results.database import TableFacts
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
+    from uncork.model.results.database import TableFacts
 
 __all__ = [
     "fraction",

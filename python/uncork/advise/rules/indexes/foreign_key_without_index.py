@@ -7,7 +7,7 @@ time and blocks are counted for the DELETE. See "Foreign Keys" in PostgreSQL's m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -19,8 +19,10 @@ from uncork.advise.rules.writes.within_functions import Within, executed_within
 from uncork.advise.scanned_rows import LARGE_TABLE_ROWS
 from uncork.model.database.finding import Finding
 from uncork.model.database.index import IndexKey, IndexShape
-from uncork.model.results.database import ForeignKeyFacts, TableFacts
 from uncork.model.units import count_words, format_count
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import ForeignKeyFacts, TableFacts
 
 __all__ = ["RULE"]
 

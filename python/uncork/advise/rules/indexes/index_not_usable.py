@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
@@ -20,7 +20,9 @@ from uncork.advise.rules.indexes.read_words import read_sentences
 from uncork.advise.rules.indexes.variants import contained
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey
-from uncork.model.database.statement import Predicate
+
+if TYPE_CHECKING:
+    from uncork.model.database.statement import Predicate
 
 __all__ = ["RULE"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
@@ -11,8 +11,10 @@ from uncork.advise.rules.indexes.problems import Problem, problems
 from uncork.advise.rules.writes.upkeep_cost import LEAST_BYTES
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
-from uncork.model.results.database import IndexFacts
 from uncork.model.units import count_words, format_bytes
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import IndexFacts
 
 __all__ = ["RULE"]
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import Evidence
-from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.index import IndexKey
-from uncork.model.database.statement import Predicate
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
+    from uncork.model.database.statement import Predicate
 
 __all__ = ["Served", "called_functions", "can_be_indexed", "collated_key", "pattern_kind", "served_by"]
 

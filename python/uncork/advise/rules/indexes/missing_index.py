@@ -88,7 +88,7 @@ def _evidence(mine: Sequence[Problem], seen: Evidence) -> Iterator[str]:
 def _unparsed(seen: Evidence) -> Iterator[Finding]:
     """Yield the large scans of statements that the grammar rejects, from their text and their blocks."""
     large = large_tables(seen).values()
-    for one in seen.costliest():
+    for one in seen.costliest() if large else ():
         if one.number < 0 or one.shape is not None:
             continue
         found = [table for table in large if reads_whole(one, table, seen) and selective(one, table, seen)]

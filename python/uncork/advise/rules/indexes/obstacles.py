@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.keys import pattern_kind
 from uncork.advise.rules.indexes.uses import Use
 from uncork.advise.rules.indexes.wants import Want
-from uncork.model.database.index import IndexShape
-from uncork.model.database.statement import Predicate
+
+if TYPE_CHECKING:
+    from uncork.model.database.index import IndexShape
+    from uncork.model.database.statement import Predicate
 
 __all__ = ["INTEGERS", "Obstacle", "Obstruction", "leading_index", "obstacle_of", "own_indexes", "wrong_type"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import worth
@@ -29,10 +29,12 @@ from uncork.advise.rules.indexes.uses import is_aggregated, large_tables
 from uncork.advise.rules.plans.rewrite import union_of_parts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey
-from uncork.model.database.plan import PlanNode
-from uncork.model.database.statement import Predicate, StatementShape
-from uncork.model.results.database import TableFacts
 from uncork.model.units import count_words, format_count, series_words
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
+    from uncork.model.database.statement import Predicate, StatementShape
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["across_tables"]
 
@@ -89,8 +91,11 @@ def _names(parts: Sequence[Served]) -> list[str]:
 
 def _split(one: Statement, seen: Evidence) -> _Split | None:
     """Return a statement in parts if its OR makes calls read whole tables for few rows, else None."""
-    shape, blocks = one.shape, blocks_a_call(one)
-    if shape is None or shape.kind != "select" or blocks is None or (one.calls or 0) < _CALLS:
+    blocks = blocks_a_call(one)
+    if blocks is None or (one.calls or 0) < _CALLS:
+        return None
+    shape = one.shape
+    if shape is None or shape.kind != "select":
         return None
     if shape.limit and not shape.order:
         return None  # it stops early

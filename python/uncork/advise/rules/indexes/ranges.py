@@ -12,10 +12,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from uncork.model.database.catalogue import ColumnFacts
-from uncork.model.database.statement import Predicate
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
+    from uncork.model.database.statement import Predicate
 
 __all__ = ["RANGES", "UNKNOWN_BOUND", "UNKNOWN_INTERVAL", "fraction_in_range"]
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.complete import served_completely
 from uncork.advise.rules.indexes.estimates import index_cost, pages, scan_cost
 from uncork.advise.rules.indexes.uses import Use, is_named, table_of
 from uncork.advise.rules.indexes.wants import Want
-from uncork.model.database.plan import PlanNode
-from uncork.model.database.statement import Predicate
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
+    from uncork.model.database.statement import Predicate
 
 __all__ = ["Read", "blocks_a_call", "read_of", "saved"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Existing
 from uncork.advise.rule import Rule, worth
@@ -18,8 +18,10 @@ from uncork.advise.rules.writes.upkeep_cost import (
 from uncork.advise.standby import is_standby
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
-from uncork.model.results.database import TableFacts
 from uncork.model.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["REDUNDANT", "UNUSED"]
 

@@ -6,14 +6,16 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.ranges import RANGES
 from uncork.advise.scanned_rows import LARGE_TABLE_ROWS
-from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import ColumnName, OrderKey, Predicate, StatementShape, TableUse
-from uncork.model.results.database import TableFacts
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["Use", "is_aggregated", "is_named", "large_tables", "nodes_of", "table_of", "uses_of"]
 
@@ -60,10 +62,10 @@ def large_tables(seen: Evidence) -> dict[str, TableFacts]:
 
 def uses_of(one: Statement, seen: Evidence) -> Iterator[Use]:
     """Yield the uses of large tables in a statement, in the order of the text."""
-    shape = one.shape
+    large = large_tables(seen)
+    shape = one.shape if large else None
     if shape is None or shape.kind not in ("select", "update", "delete", "insert", "merge"):
         return
-    large = large_tables(seen)
     predicates = [*shape.predicates, *_turned(shape)]
     names, aliases = Counter(use.name for use in shape.tables), {use.alias for use in shape.tables}
     same = Counter((use.name, use.alias) for use in shape.tables)

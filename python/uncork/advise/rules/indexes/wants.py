@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.estimates import (
@@ -20,8 +20,10 @@ from uncork.advise.rules.indexes.merging import Wanted
 from uncork.advise.rules.indexes.uses import Use, is_aggregated, nodes_of
 from uncork.model.database.index import IndexKey
 from uncork.model.database.names import quoted
-from uncork.model.database.plan import PlanNode
-from uncork.model.database.statement import OrderKey, Predicate
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
+    from uncork.model.database.statement import OrderKey, Predicate
 
 __all__ = ["Want", "passing", "want_of", "wants_of"]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.scanned_rows import scanned_rows
 from uncork.advise.traffic import repeated
-from uncork.model.results.database import TableFacts
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["reads_whole", "selective"]
 

@@ -7,7 +7,7 @@ statement that executes the function, and the table's counters have its scans. B
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
 from uncork.advise.rules.indexes.estimates import pages, scan_cost
@@ -15,10 +15,12 @@ from uncork.advise.rules.indexes.uses import nodes_of
 from uncork.advise.rules.plans.costs import believed_ns
 from uncork.advise.rules.writes.within_functions import Within, executed_within
 from uncork.advise.wal_waits import waits_for_wal
-from uncork.model.database.finding import Bill
-from uncork.model.results.database import TableFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count
+
+if TYPE_CHECKING:
+    from uncork.model.database.finding import Bill
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["bill_of_scans", "part_of_scans", "scans_a_call", "within_sentences"]
 

@@ -7,15 +7,18 @@ one works. That is no fault, so the lock must change hands.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.locks.causes import Cause, blockers_by_cause, holds_ns
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.results.database import CPU, IDLE, BlockerFacts
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
 
 __all__ = ["RULE"]
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rules.clients.forgotten_transaction import forgotten
 from uncork.advise.rules.clients.one_by_one import loops
 from uncork.advise.rules.locks.notifiers import notifiers
-from uncork.model.results.database import BlockerFacts
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
 
 __all__ = ["LONG_NS", "PREPARED", "ROW_EVENTS", "Cause", "blockers_by_cause", "holds_ns"]
 

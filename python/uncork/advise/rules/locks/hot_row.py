@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule, worth
@@ -15,9 +15,12 @@ from uncork.advise.rules.locks.hot_row_changes import changes
 from uncork.advise.rules.writes.within_functions import updated_within
 from uncork.advise.rules.writes.written import Written, written
 from uncork.model.database.finding import Bill, Finding
-from uncork.model.results.database import CPU, IDLE, BlockerFacts
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
 
 __all__ = ["RULE", "HotRows", "hot_rows"]
 

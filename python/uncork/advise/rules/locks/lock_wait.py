@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import LEAST_SHARE, Rule, worth
@@ -11,9 +11,12 @@ from uncork.advise.rules.locks.causes import PREPARED, Cause, blockers_by_cause,
 from uncork.advise.rules.locks.hot_row import hot_rows
 from uncork.advise.rules.locks.table_lock import table_locks
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.results.database import CPU, IDLE, BlockerFacts
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
 
 __all__ = ["RULE"]
 

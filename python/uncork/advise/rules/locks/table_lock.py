@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.locks.causes import LONG_NS, Cause, blockers_by_cause, holds_ns
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import literal, sql_name
-from uncork.model.results.database import BlockerFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
 
 __all__ = ["RULE", "TableLock", "lock_candidates", "locking_command", "table_locks"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -19,8 +19,10 @@ from uncork.advise.rules.plans.costs import (
 from uncork.advise.rules.plans.outdated import outdated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
-from uncork.model.database.plan import PlanNode
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
 
 __all__ = ["RULE"]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.model.database.names import literal, quoted
-from uncork.model.database.plan import PlanNode
-from uncork.model.results.database import CPU
+from uncork.model.database.wait_classes import CPU
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
 
 __all__ = [
     "LARGE_ROWS",
@@ -71,6 +73,8 @@ def slower_than_planned(one: Statement, seen: Evidence) -> float | None:
 
 def own_functions(one: Statement, seen: Evidence) -> tuple[str, ...]:
     """Return the functions of users that a statement calls, with their schema unless it is public."""
+    if not seen.catalogue.functions:
+        return ()
     found = []
     called = None if one.shape is None else {name.rpartition(".")[2] for name in one.shape.functions}
     for function in seen.catalogue.functions:

@@ -8,18 +8,20 @@ index, a recursive query finds each value by one descent: the smallest, then the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.plans.rewrite import values_order
 from uncork.advise.traffic import repeated
-from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
-from uncork.model.database.statement import StatementShape
 from uncork.model.units import count_words, format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
+    from uncork.model.database.statement import StatementShape
 
 __all__ = ["RULE"]
 
@@ -141,4 +143,4 @@ def _loose(column: ColumnFacts, order: str) -> str:
     return " ".join(parts) + order
 
 
-RULE: Final = Rule("distinct-values", _find)
+RULE: Final = Rule("distinct-values", _find, of_tables=True)

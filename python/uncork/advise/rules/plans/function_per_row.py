@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.problems import scanned_within
 from uncork.advise.rules.plans.costs import LARGE_ROWS, SLOWER, believed_ns, own_functions
-from uncork.model.database.catalogue import FunctionFacts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
-from uncork.model.database.plan import PlanNode
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import FunctionFacts
+    from uncork.model.database.plan import PlanNode
 
 __all__ = ["RULE"]
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.plans.costs import believed_ns, own_functions, relations, setting_for
 from uncork.advise.rules.plans.outdated import outdated
 from uncork.model.database.finding import Bill, Candidate, Finding
-from uncork.model.database.plan import PlanNode, StatementPlan
-from uncork.model.results.database import CPU
+from uncork.model.database.wait_classes import CPU
 from uncork.model.units import format_duration, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode, StatementPlan
 
 __all__ = ["RULE"]
 
@@ -43,8 +45,8 @@ class _Skewed:
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     for one in seen.costliest():
-        skewed = _skewed(one, seen)
         generic = next((plan for plan in one.plans if plan.source == "generic"), None)
+        skewed = None if generic is None else _skewed(one, seen)
         if generic is None or skewed is None or not one.mean_ns:
             continue
         if own_functions(one, seen) or any(outdated(table, seen) for table in relations(one)):

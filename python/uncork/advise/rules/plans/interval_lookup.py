@@ -6,7 +6,7 @@ See "Range Types" in PostgreSQL's manual.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -14,8 +14,10 @@ from uncork.advise.rules.indexes.reads import blocks_a_call
 from uncork.advise.rules.indexes.uses import Use, uses_of
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
-from uncork.model.database.statement import Predicate
 from uncork.model.units import count_words, format_count
+
+if TYPE_CHECKING:
+    from uncork.model.database.statement import Predicate
 
 __all__ = ["RULE"]
 
@@ -121,4 +123,4 @@ def _candidates(use: Use, first: Predicate, last: Predicate, seen: Evidence) -> 
     )
 
 
-RULE: Final = Rule("interval-lookup", _find)
+RULE: Final = Rule("interval-lookup", _find, of_tables=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.plans.rewrite import not_materialized
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.database.plan import PlanNode
-from uncork.model.database.statement import CommonTable
 from uncork.model.units import format_count
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
+    from uncork.model.database.statement import CommonTable
 
 __all__ = ["RULE", "stored_in_vain"]
 

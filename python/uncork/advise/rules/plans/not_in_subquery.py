@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -11,9 +11,11 @@ from uncork.advise.rules.plans.costs import believed_ns, duration_ns, once_ns, r
 from uncork.advise.rules.plans.rewrite import not_exists
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
-from uncork.model.database.plan import PlanNode
-from uncork.model.database.statement import ColumnName, Subquery
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
+    from uncork.model.database.statement import ColumnName, Subquery
 
 __all__ = ["RULE"]
 
@@ -25,7 +27,7 @@ _LOOK_UP: Final = 20.0
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     for one in seen.costliest():
-        if one.shape is None:
+        if "not in" not in one.text or one.shape is None:
             continue
         parts = [each for each in one.shape.subqueries if each.kind == "not in" and each.tables]
         if not parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -14,9 +14,11 @@ from uncork.advise.rules.indexes.uses import table_of
 from uncork.advise.rules.plans.rewrite import keyset
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
-from uncork.model.database.plan import PlanNode
-from uncork.model.database.statement import OrderKey, Predicate, StatementShape
 from uncork.model.units import format_count
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
+    from uncork.model.database.statement import OrderKey, Predicate, StatementShape
 
 __all__ = ["RULE"]
 
@@ -183,4 +185,4 @@ def _alone(one: Statement) -> bool:
     return one.shape is not None and len(one.shape.tables) == 1
 
 
-RULE: Final = Rule("offset-pagination", _find)
+RULE: Final = Rule("offset-pagination", _find, of_tables=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.plans.costs import SLOWER, slower_than_planned
 from uncork.advise.standby import is_standby
-from uncork.model.results.database import TableFacts
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["changed_part", "misled", "never_analysed", "outdated"]
 

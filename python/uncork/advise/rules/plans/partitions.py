@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.model.database.plan import PlanNode
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
 
 __all__ = ["Partitioned", "partitioned", "scanned_parts"]
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.plans.partitions import Partitioned, partitioned, scanned_parts
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.database.statement import Predicate
 from uncork.model.units import format_count
+
+if TYPE_CHECKING:
+    from uncork.model.database.statement import Predicate
 
 __all__ = ["RULE"]
 

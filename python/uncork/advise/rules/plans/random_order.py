@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -12,8 +12,10 @@ from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
-from uncork.model.database.statement import StatementShape
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database.statement import StatementShape
 
 __all__ = ["RULE"]
 
@@ -106,4 +108,4 @@ def _key(table: str, seen: Evidence) -> str:
     return ""
 
 
-RULE: Final = Rule("random-order", _find, depth=2)
+RULE: Final = Rule("random-order", _find, depth=2, of_tables=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -13,8 +13,10 @@ from uncork.advise.rules.plans.view_barrier import barrier
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey, IndexShape, create_index, drop_index
-from uncork.model.database.plan import PlanNode
 from uncork.model.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
 
 __all__ = ["RULE"]
 

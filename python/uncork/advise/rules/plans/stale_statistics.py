@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -18,8 +18,10 @@ from uncork.advise.rules.plans.costs import (
 from uncork.advise.rules.plans.outdated import changed_part, never_analysed, outdated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
-from uncork.model.results.database import TableFacts
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["RULE"]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.plans.costs import once_ns, with_loops
 from uncork.advise.rules.plans.rewrite import joined_aggregate
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.database.plan import PlanNode
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
 
 __all__ = ["RULE"]
 

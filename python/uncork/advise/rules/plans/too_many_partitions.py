@@ -9,7 +9,7 @@ from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.plans.partitions import Partitioned, partitioned
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.results.database import CPU
+from uncork.model.database.wait_classes import CPU
 from uncork.model.units import format_count, format_duration
 
 __all__ = ["RULE"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -11,8 +11,10 @@ from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted
-from uncork.model.database.statement import Predicate
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database.statement import Predicate
 
 __all__ = ["RULE"]
 
@@ -89,4 +91,4 @@ def _finding(one: Statement, found: Predicate, rows: float, seen: Evidence) -> F
     )
 
 
-RULE: Final = Rule("unbounded-range", _find)
+RULE: Final = Rule("unbounded-range", _find, of_tables=True)

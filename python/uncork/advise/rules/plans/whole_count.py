@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
@@ -18,9 +18,11 @@ from uncork.advise.rules.plans.rewrite import capped_count
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import literal, sql_name
-from uncork.model.database.plan import PlanNode
-from uncork.model.database.statement import StatementShape
 from uncork.model.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode
+    from uncork.model.database.statement import StatementShape
 
 __all__ = ["RULE"]
 
@@ -117,4 +119,4 @@ def _candidates(one: Statement, shape: StatementShape, table: str) -> Iterator[C
     )
 
 
-RULE: Final = Rule("whole-count", _find)
+RULE: Final = Rule("whole-count", _find, of_tables=True)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.plans.rewrite import with_columns
-from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted
 from uncork.model.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
 
 __all__ = ["RULE"]
 

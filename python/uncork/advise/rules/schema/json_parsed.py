@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.whole_reads import reads_whole
 from uncork.advise.traffic import repeated
-from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
 
 __all__ = ["RULE"]
 

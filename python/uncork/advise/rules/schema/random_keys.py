@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.wal_waits import part_of_volume, waits_for_wal
-from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import format_count, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
 
 __all__ = ["RULE"]
 
@@ -135,4 +137,4 @@ def _candidate(table: str, column: ColumnFacts, seen: Evidence) -> Candidate:
     return Candidate("ddl", text, f"{name} SET DEFAULT uuidv7();", undo, against=against)
 
 
-RULE: Final = Rule("random-keys", _find)
+RULE: Final = Rule("random-keys", _find, of_tables=True)

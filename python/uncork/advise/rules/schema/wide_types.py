@@ -9,16 +9,18 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.traffic import repeated
-from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
-from uncork.model.database.plan import PlanNode
 from uncork.model.units import count_words
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
+    from uncork.model.database.plan import PlanNode
 
 __all__ = ["RULE"]
 

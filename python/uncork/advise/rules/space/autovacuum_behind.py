@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
@@ -11,8 +11,10 @@ from uncork.advise.rules.server.counted import setting
 from uncork.advise.rules.space.dead_reads import autovacuum_delay, dead_reads, held_back, threshold
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import sql_name
-from uncork.model.results.database import TableFacts
 from uncork.model.units import format_count, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["RULE"]
 

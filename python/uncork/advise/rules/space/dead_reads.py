@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.complete import served_completely
 from uncork.advise.rules.indexes.whole_reads import reads_whole, selective
 from uncork.advise.rules.server.counted import setting
 from uncork.advise.rules.writes.within_functions import executed_within
-from uncork.model.results.database import TableFacts
-from uncork.model.results.database_transactions import HorizonHolder
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
+    from uncork.model.results.database_transactions import HorizonHolder
 
 __all__ = ["Delay", "autovacuum_delay", "dead_reads", "held_back", "oldest_holder", "threshold"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
@@ -16,10 +16,12 @@ from uncork.advise.rules.clients.forgotten_transaction import leaves_dead_rows
 from uncork.advise.rules.space.dead_reads import dead_reads, oldest_holder, threshold
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import literal
-from uncork.model.results.database import TableFacts
-from uncork.model.results.database_transactions import HorizonHolder
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
+    from uncork.model.results.database_transactions import HorizonHolder
 
 __all__ = ["RULE"]
 

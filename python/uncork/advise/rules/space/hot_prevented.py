@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Existing, Statement
 from uncork.advise.rule import Rule, worth
@@ -20,8 +20,10 @@ from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.index import IndexShape, drop_index
 from uncork.model.database.names import sql_name
-from uncork.model.results.database import TableFacts
 from uncork.model.units import format_count, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["RULE"]
 

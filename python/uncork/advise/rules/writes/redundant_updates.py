@@ -14,18 +14,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.writes.written import Written, written
 from uncork.advise.traffic import repeated
 from uncork.advise.wal_waits import waits_for_wal
-from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import content_query, quoted, sql_name
-from uncork.model.results.database import TableFacts
 from uncork.model.units import count_words, format_count, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["RULE", "is_unchanged"]
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.writes.batches import batched
 from uncork.advise.rules.writes.written import ROW_WORDS, Written, written
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.results.database_transactions import RowWriter
 from uncork.model.units import count_words, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database_transactions import RowWriter
 
 __all__ = ["JOB_SESSIONS", "LOG_SHARE", "RULE", "SHARE", "commit_candidates"]
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.problems import scanned_within
 from uncork.advise.rules.writes.written import written
-from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import format_count, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 
 __all__ = ["RULE"]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Existing, Piece
 from uncork.advise.wal_waits import waits_for_wal
-from uncork.model.database.finding import Bill
-from uncork.model.results.database import TableFacts
+
+if TYPE_CHECKING:
+    from uncork.model.database.finding import Bill
+    from uncork.model.results.database import TableFacts
 
 __all__ = ["GRACE_DAYS", "LEAST_BYTES", "counted_days", "templates_of", "upkeep_bill"]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.evidence import Evidence, Statement, known_shape
 from uncork.advise.rules.writes.written import Written, written
-from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 
 __all__ = ["Within", "executed_within", "functions_of", "updated_within"]
 
@@ -46,7 +48,7 @@ def executed_within(outer: Statement, seen: Evidence) -> tuple[Within, ...]:
                     outer,
                     text=sql.lower(),
                     sql=sql,
-                    shape=shape,
+                    shape_of=known_shape(shape),
                     rows=None,
                     plans=(),
                     assigned=(),
@@ -80,6 +82,8 @@ def functions_of(one: Statement, seen: Evidence) -> Iterator[FunctionFacts]:
 
 def _calls(one: Statement, seen: Evidence) -> Iterator[tuple[FunctionFacts, TriggerFacts | None]]:
     """Yield the functions that a statement calls, then the functions of its triggers with the trigger."""
+    if not seen.catalogue.functions:
+        return
     what = written(one)
     called: dict[str, TriggerFacts | None] = {}
     if one.shape is not None:

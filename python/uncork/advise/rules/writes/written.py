@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import Statement
-from uncork.model.database.statement import StatementShape
+
+if TYPE_CHECKING:
+    from uncork.model.database.statement import StatementShape
 
 __all__ = ["ONE_ROW", "ROW_WORDS", "Written", "one_row", "written"]
 
@@ -60,6 +62,8 @@ class Written:
 
 def written(one: Statement) -> Written | None:
     """Return what a statement writes or locks; None if it only reads, or if its text is not understood."""
+    if one.text.startswith("select") and " for " not in one.text and " into " not in one.text:
+        return None
     found = _by_shape(one.shape, one.text) if one.shape is not None else None
     return found or _by_text(one.text)
 
