@@ -28,9 +28,12 @@ def _library() -> Any:
 _LIBRARY = _library()
 
 
-def fingerprint(statement: str) -> str | None:
-    """Return the fingerprint in hexadecimal digits; None if PostgreSQL's grammar rejects the statement."""
-    result = _LIBRARY.pg_query_fingerprint(statement.encode())
+def fingerprint(statement: bytes) -> str | None:
+    """Return the fingerprint in hexadecimal digits; None if PostgreSQL's grammar rejects the statement.
+
+    The statement is text in UTF-8 without zero bytes.
+    """
+    result = _LIBRARY.pg_query_fingerprint(statement)
     try:
         return None if result.error else result.fingerprint_str.decode()
     finally:

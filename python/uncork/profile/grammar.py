@@ -81,17 +81,26 @@ def identify(template: bytes, statement: bytes) -> str | None:
     """Return an identity that all statements of a template share; None if the grammar rejects it."""
     from uncork.profile.fingerprint import fingerprint  # noqa: PLC0415 -- loads a parser of 14 MB
 
-    if len(statement) > _LONGEST or b"\0" in statement:
+    if len(statement) > _LONGEST or b"\0" in statement or not _is_text(statement):
         return None
-    try:
-        found = fingerprint(statement.decode())
-    except UnicodeDecodeError:
-        return None
+    found = fingerprint(statement)
     if found is None:
         return None
     temporary = _TEMPORARY.match(template)
-    names = sorted(set(_NUMBERED.findall(template, 0 if temporary is None else temporary.end())))
-    return " ".join([found, *(name.decode(errors="replace") for name in names)])
+    names = _NUMBERED.findall(template, 0 if temporary is None else temporary.end())
+    if not names:
+        return found
+    return f"{found} {b' '.join(sorted(set(names))).decode(errors='replace')}"
+
+
+def _is_text(statement: bytes) -> bool:
+    if statement.isascii():
+        return True
+    try:
+        statement.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def template_text(statement: str) -> str:

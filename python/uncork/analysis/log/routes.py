@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,34 +24,20 @@ Key = tuple[RouteKind, str, str]
 
 
 @dataclass(slots=True)
-class _Sum:
-    executions: int = 0
-    micros: int = 0
-    longest: int = 0
-    rows_plans: int = 0
-    rows: int = 0
-
-    def add(self, executions: int, micros: int, longest: int, rows_plans: int = 0, rows: int = 0) -> None:
-        self.executions += executions
-        self.micros += micros
-        self.longest = max(self.longest, longest)
-        self.rows_plans += rows_plans
-        self.rows += rows
-
-    @property
-    def rows_each(self) -> float | None:
-        return self.rows / self.rows_plans if self.rows_plans else None
-
-
-@dataclass(slots=True)
 class _Route:
-    whole: _Sum = field(default_factory=_Sum)
-    statements: dict[int, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
+    """The `_COUNTS` of each statement, and the requests of each sender."""
+
+    statements: dict[int, Sequence[int]] = field(default_factory=dict)
     requests: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
-    def add(self, template: int, *counts: int) -> None:
-        self.whole.add(*counts)
-        self.statements[template].add(*counts)
+    def add(self, template: int, counts: Sequence[int]) -> None:
+        known = self.statements.get(template)
+        self.statements[template] = counts if known is None else _added(known, counts)
+
+
+def _added(one: Sequence[int], other: Sequence[int]) -> Sequence[int]:
+    (executions, micros, longest, plans, rows), more = one, other
+    return executions + more[0], micros + more[1], max(longest, more[2]), plans + more[3], rows + more[4]
 
 
 def routes_of(
@@ -66,7 +53,7 @@ def routes_of(
     tagged: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in routes.to_pylist():
         route = found[_key(row)]
-        route.add(row["template"], *(row[name] for name in _COUNTS))
+        route.add(row["template"], tuple(row[name] for name in _COUNTS))
         if row["requests"] is not None:
             # The same number is in each row of a sender.
             sender = tuple(row[name] for name in ("server", "application", "tagged_application", "trace"))
@@ -74,11 +61,13 @@ def routes_of(
         of = tagged[row["template"], row["application"]]
         of[0] += row["executions"]
         of[1] += row["sum_us"]
-    for (template, application), counts in _without_comments(origins, tagged):
-        found["session", application, application].add(template, *counts)
+    for application, statements in _without_comments(origins, tagged).items():
+        if statements:
+            found["session", application, application].statements = statements
     if not tagged and set(found) <= {("session", "", "")}:
         return ()
-    facts = [_facts(key, route, texts, total) for key, route in found.items() if route.whole.executions]
+    facts = [_facts(key, route, texts, total) for key, route in found.items()]
+    facts = [one for one in facts if one.executions]
     return tuple(sorted(facts, key=lambda one: (-one.sum_ns, one.kind, one.name))[:_MOST])
 
 
@@ -91,50 +80,55 @@ def _key(row: Row) -> Key:
 
 def _without_comments(
     origins: pa.Table, tagged: Mapping[tuple[int, str], Sequence[int]]
-) -> Iterator[tuple[tuple[int, str], tuple[int, int, int]]]:
-    """Yield the executions of each template and application that have no comment, and their times."""
-    sums: dict[tuple[int, str], tuple[int, int, int]] = {}
+) -> Mapping[str, dict[int, Sequence[int]]]:
+    """Return the counts of each template that has executions without a comment, by application."""
+    sums: dict[str, dict[int, Sequence[int]]] = defaultdict(dict)
     names = ("template", "application", "executions", "sum_us", "max_us")
     columns = (origins[name].to_pylist() for name in names)
-    for template, application, *counts in zip(*columns, strict=True):
-        executions, micros, longest = sums.get((template, application), (0, 0, 0))
-        sums[template, application] = (
-            executions + counts[0],
-            micros + counts[1],
-            max(longest, counts[2]),
-        )
-    for key, (all_executions, all_micros, longest) in sums.items():
-        executions, micros = tagged.get(key, (0, 0))
-        if all_executions > executions:
-            left = max(0, all_micros - micros)
-            # The longest may be one with a comment.
-            yield key, (all_executions - executions, left, min(longest, left))
+    for template, application, executions, micros, longest in zip(*columns, strict=True):
+        of, counts = sums[application], (executions, micros, longest, 0, 0)
+        known = of.get(template)
+        of[template] = counts if known is None else _added(known, counts)
+    for (template, application), (executions, micros) in tagged.items():
+        whole = sums[application].get(template, (0,) * len(_COUNTS))
+        left = max(0, whole[1] - micros)
+        # The longest may be one with a comment.
+        sums[application][template] = (whole[0] - executions, left, min(whole[2], left), 0, 0)
+    return {
+        name: {template: counts for template, counts in of.items() if counts[0] > 0}
+        for name, of in sums.items()
+    }
 
 
 def _facts(key: Key, route: _Route, texts: Sequence[str], total: int) -> RouteFacts:
     kind, name, application = key
-    whole, requests = route.whole, sum(route.requests.values())
-    ranked = sorted(route.statements.items(), key=lambda one: (-one[1].micros, one[0]))
+    executions, micros, longest, plans, rows = zip(*route.statements.values(), strict=True)
+    ranked = heapq.nsmallest(_MOST_STATEMENTS, route.statements.items(), key=lambda one: (-one[1][1], one[0]))
     return RouteFacts(
         kind=kind,
         name=name,
         application=application,
-        requests=requests or None,
-        executions=whole.executions,
-        sum_ns=whole.micros * 1000,
-        max_ns=whole.longest * 1000,
-        share=whole.micros / total if total else 0.0,
-        rows=whole.rows_each,
-        statements=tuple(
-            RouteStatement(
-                number=number,
-                text=texts[number],
-                executions=of.executions,
-                sum_ns=of.micros * 1000,
-                max_ns=of.longest * 1000,
-                rows=of.rows_each,
-            )
-            for number, of in ranked[:_MOST_STATEMENTS]
-            if of.executions
-        ),
+        requests=sum(route.requests.values()) or None,
+        executions=sum(executions),
+        sum_ns=sum(micros) * 1000,
+        max_ns=max(longest) * 1000,
+        share=sum(micros) / total if total else 0.0,
+        rows=_rows_each(sum(plans), sum(rows)),
+        statements=tuple(_statement(number, texts, counts) for number, counts in ranked if counts[0]),
     )
+
+
+def _statement(number: int, texts: Sequence[str], counts: Sequence[int]) -> RouteStatement:
+    executions, micros, longest, plans, rows = counts
+    return RouteStatement(
+        number=number,
+        text=texts[number],
+        executions=executions,
+        sum_ns=micros * 1000,
+        max_ns=longest * 1000,
+        rows=_rows_each(plans, rows),
+    )
+
+
+def _rows_each(plans: int, rows: int) -> float | None:
+    return rows / plans if plans else None

@@ -21,15 +21,15 @@ def kind_of(text: str) -> str:
 
     COPY is "COPY TO" or "COPY FROM", by its direction.
     """
+    end = text.find(" ")
+    word = text if end < 0 else text[:end]
+    if word.isalpha() and word not in _LONGER:
+        return word.upper()  # most kinds are known by the first word
     bare = text.lstrip("( ")
     if text in _PLACEHOLDERS or not bare[:1].isalpha():
         return "other"
     words = _outer_words(bare)
-    # Most kinds are known by the first word, which is there: a letter begins it.
-    word = bare.partition(" ")[0]
-    if word.isalpha() and word not in _LONGER:
-        return word.upper()
-    word = next(words)
+    word = next(words)  # a letter begins it
     if word == "with":
         word = next((one for one in words if one in _MAIN), word)
     elif word == "copy":
