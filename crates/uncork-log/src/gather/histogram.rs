@@ -48,8 +48,11 @@ const UPPER: u16 = 72 * 64;
 /// these are exact.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
-    /// Bucket numbers of the newest durations, in no order.
-    few: Vec<u16>,
+    /// Bucket numbers of the newest durations, in no order. They are not behind a pointer: with many templates, each
+    /// pointer is a wait for memory.
+    few: [u16; FEW],
+    /// How many of them there are.
+    used: u8,
     pages: Vec<Option<Box<[u32; PAGE]>>>,
     count: u64,
 }
@@ -77,10 +80,19 @@ impl Histogram {
 
     fn add_to(&mut self, bucket: u16, micros: u64) {
         self.count += 1;
-        if self.few.len() == FEW {
+        self.buffer(exact(bucket, micros));
+    }
+
+    fn buffer(&mut self, bucket: u16) {
+        if usize::from(self.used) == FEW {
             self.spread();
         }
-        self.few.push(exact(bucket, micros));
+        self.few[usize::from(self.used) % FEW] = bucket;
+        self.used += 1;
+    }
+
+    fn few(&self) -> &[u16] {
+        &self.few[..usize::from(self.used).min(FEW)]
     }
 
     /// Count a duration at once: faster for a histogram whose pages are in use all the time.
@@ -92,11 +104,8 @@ impl Histogram {
     /// Add the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
-        for bucket in &other.few {
-            if self.few.len() == FEW {
-                self.spread();
-            }
-            self.few.push(*bucket);
+        for bucket in other.few() {
+            self.buffer(*bucket);
         }
         for (bucket, count) in other.used() {
             self.put(bucket, count);
@@ -112,7 +121,7 @@ impl Histogram {
     /// Return each used bucket's greatest duration and its count, in ascending order.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
-        let mut all: Vec<(u64, u64)> = self.few.iter().map(|bucket| (top(*bucket), 1)).collect();
+        let mut all: Vec<(u64, u64)> = self.few().iter().map(|bucket| (top(*bucket), 1)).collect();
         all.extend(
             self.used()
                 .map(|(bucket, count)| (top(bucket), u64::from(count))),
@@ -188,11 +197,11 @@ impl Histogram {
     }
 
     fn spread(&mut self) {
-        let mut few = std::mem::take(&mut self.few);
-        for bucket in few.drain(..) {
-            self.put(bucket, 1);
+        let few = self.few;
+        for bucket in &few[..usize::from(self.used).min(FEW)] {
+            self.put(*bucket, 1);
         }
-        self.few = few;
+        self.used = 0;
     }
 
     fn put(&mut self, bucket: u16, count: u32) {

@@ -10,7 +10,7 @@ use crate::gather::example::{Example, Execution, Ranges, rows_of};
 use crate::gather::histogram::Histogram;
 use crate::gather::series::{Scale, Series};
 use crate::gather::times::Times;
-use crate::hash::{Hash, HashedMap};
+use crate::hash::{FlatMap, Hash, HashedMap};
 use crate::read::message::Step;
 use crate::read::time::Micros;
 use crate::template::Stripper;
@@ -126,7 +126,7 @@ pub struct TemplateDetails {
 }
 
 /// What a statement's skeleton shows: its template, and what distinguishes it from other statements of the template.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known {
     /// An identity of the template that is the same in any collection. It is also part of the template, whose memory is
     /// rarely in a cache.
@@ -145,7 +145,7 @@ pub(crate) struct Known {
 #[derive(Debug, Clone, Default)]
 pub struct Templates {
     stripper: Stripper,
-    skeletons: HashedMap<Known>,
+    skeletons: FlatMap<Known>,
     numbers: HashMap<Box<[u8]>, u32>,
     all: Vec<Template>,
     /// Executions by template and the server's query ID, if it is logged.
@@ -156,8 +156,8 @@ impl Templates {
     /// Find a statement's template.
     pub(crate) fn find(&mut self, sql: &[u8]) -> Known {
         let skeleton = skeleton(sql);
-        if let Some(known) = self.skeletons.get(&skeleton) {
-            return *known;
+        if let Some(known) = self.skeletons.get(skeleton) {
+            return known;
         }
         let stripped = self.stripper.strip(sql);
         let (elements, cut) = (stripped.elements, !stripped.complete);
