@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from fakes.http_servers import certificate
 from uncork.engines.places import servers_folder
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
+SERVICE = Path(__file__).parents[1] / "fakes" / "encrypted_service.py"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "services"
 SMALL = """
 [experiment]
@@ -138,6 +140,56 @@ def test_success_is_compared_in_points(services):
     assert "fewer succeed" in done.stdout
     assert "points" in done.stdout
     assert services("report", "last", "--markdown").returncode == 0
+
+
+ENCRYPTED = """
+[experiment]
+name = "versions"
+question = "Is HTTP/3 worth it?"
+
+[services.api]
+command = ["{python}", "service.py"]
+files = ["service.crt", "service.key"]
+tls = true
+
+[variants.two]
+baseline = true
+
+[variants.three]
+http = { version = "3" }
+
+[workloads.ask]
+metric = "throughput"
+clients = 2
+operations = 20
+http = { requests = ["/"], version = "2", streams = 4, timeout = "5s" }
+
+[setup]
+sql = "SELECT 1"
+
+[server.settings]
+shared_buffers = "32MB"
+
+[stop]
+budget = "100s"
+precision = "99%"
+blocks = 2
+minimum_rounds = 3
+maximum_rounds = 3
+"""
+
+
+def test_http3_is_compared_with_http2_of_the_same_service(services):
+    certificate(services.folder, "service", 3)
+    shutil.copy(SERVICE, services.folder / "service.py")
+    services.write(ENCRYPTED)
+    done = services("run", "experiment.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    sent = {one["variant"]: one for one in result["requests"]}
+    assert set(sent) == {"two", "three"}
+    assert all(one["statuses"] == {"200": one["started"]} for one in sent.values())
+    assert [variant["services"] for variant in result["variants"]] == [[], ["HTTP/3"]]
 
 
 @pytest.mark.parametrize(

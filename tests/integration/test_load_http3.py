@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import socket
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +15,8 @@ from fakes.http_loads import load, row_of, went_well
 from fakes.http_servers import certificate
 from uncork.model.http import Checks, Variable
 from uncork.model.load import Arrivals, LoadOutcome
+from uncork.requests.service_options import ServiceOptions, service_job
+from uncork.workbench.profile.services import profile_service
 
 pytestmark = pytest.mark.xdist_group("http")
 
@@ -178,3 +182,13 @@ def test_a_server_that_speaks_quic_but_not_http3_is_named(keys, three):
         measured = three(other)
     assert measured.totals.connect_errors == {"tls": 1}
     assert "does not speak HTTP/3, though it speaks QUIC; leave out --h3" in measured.totals.first_error
+
+
+def test_a_profile_of_a_service_sends_http3(server, tmp_path):
+    options = ServiceOptions([f"https://127.0.0.1:{server.port}/small.txt?profile"], h3=True, insecure=True)
+    job = service_job(options, read=lambda _: b"", environment={}, seed=1, command="uncork profile service")
+    folder, status, reason = profile_service(tmp_path, replace(job, seconds=0.4, code=False), lambda _: None)
+    assert status == "complete", reason
+    plan = json.loads((folder / "parts" / "load" / "plan.json").read_text())
+    assert (plan["http"]["version"], plan["http"]["tls"]["verify"]) == ("3", False)
+    assert server.requests["GET /small.txt?profile"] > 1, "once to check it, then for 0.4 s"

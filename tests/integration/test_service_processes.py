@@ -305,3 +305,8 @@ def test_services_of_a_killed_run_are_ended(tmp_path, with_reaper):
         time.sleep(0.05)
     assert not listens(port)
     assert not list(servers_folder().glob("svc-*"))
+
+
+def test_a_service_that_gets_http3_must_listen_on_udp(services):
+    with pytest.raises(ServiceCrash, match=r"nothing listens on UDP port \d+, which HTTP/3 requires"):
+        services.serve("a", [job(udp=True, timeout_ns=SECONDS)], DATABASE, {})

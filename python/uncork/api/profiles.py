@@ -74,6 +74,7 @@ class ServiceKeywords(TypedDict, total=False):
     body: str | bytes | None
     var: Mapping[str, str] | None
     h2: bool
+    h3: bool
     insecure: bool
 
 

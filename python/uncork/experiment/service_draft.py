@@ -80,16 +80,16 @@ def service_text(draft: ServiceDraft) -> str:
 
 
 def _service(draft: ServiceDraft) -> str:
-    start = draft.start
+    start, tls = draft.start, "tls = true\n" if draft.plan["http"].get("tls") else ""
     if start is None:
         what = fill_in(f"the program and its arguments, with {{port}} for the port; {draft.unknown}")
         return (
-            f"[services.{SERVICE}]\ncommand = [{toml(what)}]\n"
+            f"[services.{SERVICE}]\ncommand = [{toml(what)}]\n{tls}"
             "# Its environment has PORT, HOST and DATABASE_URL. Add the other variables that it needs:\n"
             '# environment = { POOL = "8" }\n'
         )
     words = "".join(f"    {toml(word)},\n" for word in start.command)
-    text = f"{comment(*start.notes)}[services.{SERVICE}]\ncommand = [\n{words}]\n"
+    text = f"{comment(*start.notes)}[services.{SERVICE}]\ncommand = [\n{words}]\n{tls}"
     if not start.environment:
         return text
     lines = "".join(f"{name} = {toml(value)}\n" for name, value in start.environment.items())
@@ -163,8 +163,10 @@ def _workload(plan: Mapping[str, Any]) -> str:
     timeout = http["request_timeout_ns"]
     if timeout is not None:
         lines.append(f'timeout = "{timeout / 1e9:g}s"\n')
-    if http["version"] == "2":
-        lines.append('version = "2"\n')
+    if http["version"] in ("2", "3"):
+        lines.append(f'version = "{http["version"]}"\n')
+    elif http["version"] == "negotiated":
+        lines.append('# The load left the version to TLS. For HTTP/2: version = "2"\n')
     if plan["pipeline_depth"] > 1:
         lines.append(f"streams = {plan['pipeline_depth']}\n")
     if arrivals is not None and arrivals.get("rate"):

@@ -1,4 +1,4 @@
-"""Send requests over HTTP/2 with prior knowledge, to services that do not support HTTP/1.1."""
+"""Send requests over HTTP/2, with prior knowledge or TLS, to services that do not support HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from uncork.errors import VersionError
 from uncork.model.extras import install_extra
 from uncork.model.http_trial import AskedRequest
 from uncork.model.service import Served
+from uncork.model.services.tls import own_service_tls
 
 __all__ = ["Http2Connection"]
 
@@ -36,7 +37,10 @@ class Http2Connection:
                 f"answers: {install_extra('services')}"
             ) from None
         self._authority = f"{served.host}:{served.port}"
+        self._scheme = "https" if served.tls else "http"
         self._socket = socket.create_connection((served.host, served.port), timeout=timeout_s)
+        if served.tls:
+            self._socket = own_service_tls("h2").wrap_socket(self._socket)
         self._h2 = connection.H2Connection()
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_WINDOW)
@@ -55,7 +59,7 @@ class Http2Connection:
         stream = self._h2.get_next_available_stream_id()
         head = [
             (":method", request.method),
-            (":scheme", "http"),
+            (":scheme", self._scheme),
             (":authority", self._authority),
             (":path", path),
             *((name.lower(), text) for name, text in request.headers if name.lower() not in _OWN),

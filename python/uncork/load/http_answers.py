@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -14,6 +15,7 @@ from uncork.errors import LoadError
 from uncork.load.http2_answers import Http2Connection
 from uncork.model.http_trial import AskedRequest, HttpAnswer
 from uncork.model.service import Served
+from uncork.model.services.tls import own_service_tls, speaks_only_http2
 
 __all__ = ["ask"]
 
@@ -37,9 +39,8 @@ def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -
             try:
                 try:
                     status, data = connection.answer(request, _path(request), time.monotonic() + timeout_s)
-                except http.client.BadStatusLine as error:
-                    closed = isinstance(error, http.client.RemoteDisconnected)
-                    if found or closed or isinstance(connection, Http2Connection):
+                except (http.client.BadStatusLine, ssl.SSLError) as error:
+                    if found or isinstance(connection, Http2Connection) or not _understands_other(error):
                         raise
                     connection.close()
                     connection = Http2Connection(served, timeout_s=timeout_s)
@@ -65,7 +66,13 @@ class _Plain:
     """One connection over HTTP/1.1."""
 
     def __init__(self, served: Served, timeout_s: float) -> None:
-        self._connection = http.client.HTTPConnection(served.host, served.port, timeout=timeout_s)
+        if served.tls:
+            tls = own_service_tls("http/1.1")
+            self._connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                served.host, served.port, timeout=timeout_s, context=tls
+            )
+        else:
+            self._connection = http.client.HTTPConnection(served.host, served.port, timeout=timeout_s)
 
     def close(self) -> None:
         self._connection.close()
@@ -86,6 +93,13 @@ class _Plain:
         body = None if request.body is None else request.body.encode()
         self._connection.request(request.method, path, body, dict(request.headers))
         return self._connection.getresponse()
+
+
+def _understands_other(error: BaseException) -> bool:
+    """Return whether a service answered, but in another version than HTTP/1.1."""
+    if isinstance(error, http.client.BadStatusLine):
+        return not isinstance(error, http.client.RemoteDisconnected)
+    return speaks_only_http2(error)
 
 
 def _path(request: AskedRequest) -> str:

@@ -22,7 +22,8 @@ class ServiceJob:
     `command` and `environment` are filled in except for ``{python}``, ``{port}``, ``{host}`` and
     ``{folder}``, which are known when it starts. `ready` is a path that answers 200 to 399 once it is ready;
     None: its port accepts connections. `after` names the services that it depends on. `files` are put into
-    its folder, by name; `digest` distinguishes them from other files.
+    its folder, by name; `digest` distinguishes them from other files. With `tls` its port expects TLS. With
+    `udp` it must also listen on the UDP port of that number, because requests go there by HTTP/3.
     """
 
     name: str
@@ -33,6 +34,8 @@ class ServiceJob:
     after: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     digest: str = ""
+    tls: bool = False
+    udp: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +50,4 @@ class Served:
     port: int
     pids: tuple[int, ...] = ()
     host: str = LOOPBACK
+    tls: bool = False

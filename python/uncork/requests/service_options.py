@@ -109,6 +109,7 @@ class ServiceOptions:
         default=False,
     )
     h2: bool = _how("--h2", "Use HTTP/2; without TLS, with prior knowledge (h2c).", default=False)
+    h3: bool = _how("--h3, --http3", "Use HTTP/3, over QUIC and UDP; requires https://.", default=False)
     insecure: bool = _how("-k, --insecure", "Do not verify the server's certificate.", default=False)
     top: int = opt("--top N", "Number of functions to show in the terminal. Default: 5.", default=5)
     full: Full = False
@@ -154,6 +155,7 @@ def service_job(
             traceparent=options.traceparent,
             clients=options.clients,
             h2=options.h2,
+            h3=options.h3,
             insecure=options.insecure,
             duration=options.lasting,
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from uncork.errors import SpecError
@@ -79,6 +81,15 @@ def spec_of(text):
     spec = made_source(text, {}, Options(), "made.toml").spec
     assert sql_problems(spec, "made.toml", text) == []
     return spec
+
+
+def test_an_encrypted_load_by_http3_becomes_a_service_with_tls():
+    encrypted = replace(SPEC, server=HttpServer("127.0.0.1", 8443, tls=True), version="3")
+    text = service_text(draft(encrypted))
+    assert "\n]\ntls = true\n" in text
+    assert 'version = "3"\n' in text
+    negotiated = service_text(draft(replace(encrypted, version="negotiated")))
+    assert '# The load left the version to TLS. For HTTP/2: version = "2"\n' in negotiated
 
 
 def test_port_and_database_are_replaced_wherever_they_occur():

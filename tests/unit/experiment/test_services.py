@@ -17,7 +17,7 @@ from uncork.experiment.run.http_request import asked_requests, http_trial, servi
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.experiment.spec.schema import parse_spec
-from uncork.model.http import Request, Variable
+from uncork.model.http import HttpServer, Request, Variable
 from uncork.model.measurement import Outcome
 from uncork.model.server import Target
 from uncork.model.service import Served
@@ -160,7 +160,12 @@ def test_a_variant_may_have_another_file_under_the_name_that_its_service_knows()
          "32: variants.fronted.batching: is only for SQL, but workload find sends HTTP requests"),
         (("[variants.fronted]", '[variants.fronted]\nworkloads.find.sql = "SELECT 1"'),
          "31: variants.fronted.workloads.find: is only for SQL, but this workload sends HTTP requests"),
-        (('version = "2"', 'version = "3"'), '29: variants.narrow.http.version: expected "1.1" or "2"; found "3"'),
+        (('version = "2"', 'version = "4"'),
+         '29: variants.narrow.http.version: expected "1.1", "2" or "3"; found "4"'),
+        (('version = "2"', 'version = "3"'),
+         '29: variants.narrow.http.version: HTTP/3 is always encrypted; add tls = true to [services.api]'),
+        (('timeout = "5s"', 'version = "3"'),
+         '45: workloads.find.http.version: HTTP/3 is always encrypted; add tls = true to [services.front]'),
         (('"/items/{id}"', '"items/{id}"'),
          '44: workloads.find.http.requests.0.path: a path must begin with "/"; found "items/{id}"'),
         (('timeout = "5s"', 'ignore = ["age"]'),
@@ -219,6 +224,22 @@ def test_a_trial_sends_requests_with_drawn_values_in_turn():
     assert wide.warmup_operations == 5
     later = http_trial(spec, Trial(2, 1, 0, cell, "find", Arm("wide")), Target("d", {}), PLACE, {})
     assert later.spec.variables != wide.spec.variables
+
+
+def test_http3_goes_to_a_service_with_tls_that_listens_on_udp_too():
+    tls = ('ready = "/health"', 'ready = "/health"\ntls = true')
+    spec = parse(changed(tls, ('version = "2"', 'version = "3"')))
+    (cell,) = cells(spec)
+    jobs = {one.name: one for one in service_jobs(spec, cell, "fronted")}
+    assert [(one.tls, one.udp) for one in jobs.values()] == [(True, True), (False, False)]
+    assert jobs["api"] == service_jobs(spec, cell, "wide")[0], "one process serves both versions"
+    served = replace(PLACE, tls=True)
+    wide, narrow = (
+        http_trial(spec, Trial(1, 1, 0, cell, "find", Arm(name)), Target("d", {}), served, {}).spec
+        for name in ("wide", "narrow")
+    )
+    assert (wide.version, narrow.version) == ("1.1", "3")
+    assert wide.server == narrow.server == HttpServer("127.0.0.1", 20_001, tls=True, verify=False)
 
 
 def test_the_first_requests_are_the_same_for_all_and_each_kind_is_among_them():

@@ -13,7 +13,7 @@ from fakes.stored_loads import store_load
 from uncork.errors import ConnectError, UsageError
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import load_plan, without_password
-from uncork.model.http import Variable
+from uncork.model.http import HttpServer, Variable
 from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions, TablesOptions
 from uncork.store.loads import write_plan
 from uncork.workbench.load.http import new_http_load
@@ -88,6 +88,15 @@ def test_a_load_goes_to_another_service(tmp_path):
     assert found.spec.requests == HTTP_SPEC.requests
     assert found.postgres is None
     assert repeated_job(session.folder) == HttpJob(HTTP_SPEC, "uncork load http x")
+
+
+def test_a_load_by_http3_goes_to_another_encrypted_service(tmp_path):
+    spec = replace(HTTP_SPEC, server=HttpServer("a.example", 443, tls=True), version="3")
+    session = new_http_load(tmp_path, HttpJob(spec, "uncork load http --h3 x"))
+    write_plan(session.folder, without_secrets(http_plan(spec)))
+    assert repeated_job(session.folder, Target(url="https://b.example")).spec.version == "3"
+    with pytest.raises(UsageError, match=r"url=http://b: .* HTTP/3, which is always encrypted: write https"):
+        repeated_job(session.folder, Target(url="http://b"))
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,11 @@ def _receiving(net: str, port: int) -> Iterator[str]:
             yield from unconnected_inodes(lines, port)
 
 
+def receives_datagrams(port: int) -> bool:
+    """Return whether a process of this machine listens on a UDP port."""
+    return next(_receiving("/proc/net", port), None) is not None
+
+
 def listeners(port: int) -> Iterator[int]:
     """Yield the processes that listen on a TCP port, or else on the UDP port, as servers of HTTP/3 do.
 

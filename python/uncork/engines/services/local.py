@@ -104,7 +104,7 @@ class LocalServices:
         served: Served | None = None
         for job in jobs:
             keys[job.name] = key = _key(job, database, tuple(keys[name] for name in job.after))
-            known = {name: self._running[keys[name]].port for name in job.after}
+            known = {name: self._running[keys[name]].url for name in job.after}
             running = self._running.get(key)
             if running is None:
                 running = self._start(key, label, _environment(job, database, beside, known), database)
@@ -117,7 +117,7 @@ class LocalServices:
             pids[job.name] = tuple(
                 dict.fromkeys((running.pid, *(pid for name in job.after for pid in pids[name])))
             )
-            served = Served(job.name, running.port, pids[job.name])
+            served = Served(job.name, running.port, pids[job.name], tls=job.tls)
         if served is None:
             raise ServiceCrash(f"{label} has no service")
         return served
@@ -219,12 +219,12 @@ def _key(job: ServiceJob, database: Target, needed: tuple[Key, ...]) -> Key:
 
 
 def _environment(
-    job: ServiceJob, database: Target, beside: Mapping[str, Target], known: Mapping[str, int]
+    job: ServiceJob, database: Target, beside: Mapping[str, Target], known: Mapping[str, str]
 ) -> dict[str, str]:
     given = {name: _own_variables(text) for name, text in job.environment}
     given["DATABASE_URL"] = database_url(database)
     given |= {_variable("DATABASE_URL", name): database_url(target) for name, target in beside.items()}
-    return given | {_variable("SERVICE", name): f"http://127.0.0.1:{port}" for name, port in known.items()}
+    return given | {_variable("SERVICE", name): url for name, url in known.items()}
 
 
 def database_url(target: Target) -> str:

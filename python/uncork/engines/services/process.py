@@ -20,8 +20,10 @@ from typing import Final
 
 from uncork.engines.ports import free_port
 from uncork.engines.process import identity
+from uncork.engines.services.inspection import receives_datagrams
 from uncork.errors import ServiceCrash
 from uncork.model.service import LOOPBACK, ServiceJob
+from uncork.model.services.tls import own_service_tls, speaks_only_http2
 from uncork.spawn.child import start
 from uncork.spawn.reaper import all_pids
 
@@ -115,6 +117,11 @@ class ServiceProcess:
         return self._process.pid
 
     @property
+    def url(self) -> str:
+        """The address of the service, for services that depend on it."""
+        return f"http{'s' if self.job.tls else ''}://{LOOPBACK}:{self.port}"
+
+    @property
     def ended(self) -> str | None:
         """How the service ended, with the last lines of its output; None while it runs."""
         status = self._process.poll()
@@ -193,11 +200,17 @@ class ServiceProcess:
 
     def _answers(self, seconds: float) -> str | None:
         """Return why the service is not ready; None if it is ready."""
+        trouble = self._answers_over_tcp(seconds)
+        if trouble is None and self.job.udp and not receives_datagrams(self.port):
+            return f"nothing listens on UDP port {self.port}, which HTTP/3 requires"
+        return trouble
+
+    def _answers_over_tcp(self, seconds: float) -> str | None:
         try:
             if self.job.ready is None:
                 socket.create_connection((LOOPBACK, self.port), timeout=seconds).close()
                 return None
-            connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=seconds)
+            connection = self._connection(seconds)
             try:
                 connection.request("GET", self.job.ready)
                 status = connection.getresponse().status
@@ -207,10 +220,22 @@ class ServiceProcess:
             # It answers, but not in HTTP/1.1: a service that speaks only HTTP/2 sends its settings first.
             return type(error).__name__ if isinstance(error, http.client.RemoteDisconnected) else None
         except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, TimeoutError):
-                return "no answer"
-            return getattr(error, "strerror", None) or type(error).__name__
+            return None if speaks_only_http2(error) else self._reason(error)
         return None if 200 <= status < 400 else f"status {status}"
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return "no answer"
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        if self.job.udp and isinstance(error, ConnectionRefusedError):
+            return f"{reason}; besides HTTP/3, it must accept HTTP/1.1 or HTTP/2 over TCP"
+        return reason
+
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        if not self.job.tls:
+            return http.client.HTTPConnection(LOOPBACK, self.port, timeout=seconds)
+        tls = own_service_tls("http/1.1")
+        return http.client.HTTPSConnection(LOOPBACK, self.port, timeout=seconds, context=tls)
 
     def _listen(self) -> None:
         """Keep the output: the first megabyte in the log, the last lines in memory."""

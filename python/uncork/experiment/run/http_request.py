@@ -11,7 +11,7 @@ from uncork.experiment.run.request import FITTED_NS, Pools
 from uncork.experiment.spec.http_workloads import RequestFacts
 from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.services import fill_texts
-from uncork.model.http import HttpServer, HttpSpec, Request, Variable
+from uncork.model.http import HttpServer, HttpSpec, HttpVersion, Request, Variable
 from uncork.model.http_trial import AskedRequest, HttpTrial, fill, names_in_braces
 from uncork.model.load import Arrivals
 from uncork.model.server import Target
@@ -33,6 +33,12 @@ def reads_only(spec: Spec, workload: str) -> bool:
 def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]:
     """Return the services to start for a variant in a cell, in order; the last one receives the requests."""
     texts = texts_for(spec, cell, variant)
+    by_udp = {
+        spec.services_of(one)[-1]
+        for workload in spec.http_workloads
+        for one in spec.compared(workload)
+        if _version(spec, workload, one) == "3"
+    }
     jobs = []
     for name in spec.services_of(variant):
         service, own = spec.services[name], spec.variants[variant].services.get(name)
@@ -51,9 +57,17 @@ def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]
                 after=tuple(service.after),
                 files=files,
                 digest=_digest(files),
+                tls=service.tls,
+                udp=name in by_udp,
             )
         )
     return tuple(jobs)
+
+
+def _version(spec: Spec, workload: str, variant: str) -> HttpVersion:
+    facts, own = spec.workloads[workload].http, spec.variants[variant].http
+    assert facts is not None  # noqa: S101 -- called only for HTTP workloads
+    return facts.version if own is None or own.version is None else own.version
 
 
 def http_clients(spec: Spec, workload: str, variant: str, levels: Mapping[str, str]) -> int:
@@ -74,12 +88,12 @@ def http_trial(spec: Spec, trial: Trial, target: Target, served: Served, pools: 
         target=target,
         served=served,
         spec=HttpSpec(
-            server=HttpServer(served.host, served.port),
+            server=HttpServer(served.host, served.port, served.tls, verify=not served.tls),
             requests=_requests(facts.http.requests, trial.workload, texts),
             login=_requests(facts.http.login, f"{trial.workload}.login", texts),
             cookies=facts.http.keeps_cookies,
             in_order=facts.http.order == "sequential",
-            version=facts.http.version if own is None or own.version is None else own.version,
+            version=_version(spec, trial.workload, variant),
             variables=tuple(
                 Variable(name, values=tuple(value or "" for value in column), in_turn=True)
                 for name, column in zip(facts.parameters, columns, strict=True)

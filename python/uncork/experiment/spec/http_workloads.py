@@ -97,8 +97,10 @@ class HttpFacts(Section):
         description="A limit below the timeout. Later answers count as failed, but uncork waits for them to "
         "measure how long they take.",
     )
-    version: Literal["1.1", "2"] = Field(
-        default="1.1", description="HTTP version. 2 uses prior knowledge (h2c)."
+    version: Literal["1.1", "2", "3"] = Field(
+        default="1.1",
+        description="HTTP version. 2 uses prior knowledge (h2c) unless the service has tls. 3 uses QUIC over "
+        "UDP, and requires a service with tls.",
     )
     streams: int = Field(
         default=1, ge=1, le=10_000, description="Number of concurrent requests per connection."

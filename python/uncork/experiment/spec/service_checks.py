@@ -38,6 +38,7 @@ def check_services(spec: Spec) -> list[problems.Problem]:
         ]
     for name in spec.variants:
         found += _check_variant(spec, name, http)
+    found += dict.fromkeys(_check_versions(spec, http))
     known = {value for variant in spec.variants.values() for value in variant.values} | set(spec.factors)
     for name, service in spec.services.items():
         found += _check_texts(("services", name), service.command, service.environment, known)
@@ -142,6 +143,24 @@ def _check_variant(spec: Spec, name: str, http: list[str]) -> Iterator[problems.
             yield problems.Problem(
                 (*key, "workloads", workload), "is only for SQL, but this workload sends HTTP requests"
             )
+
+
+def _check_versions(spec: Spec, http: list[str]) -> Iterator[problems.Problem]:
+    """Check that HTTP/3 is only sent to services with TLS."""
+    for workload in http:
+        facts = spec.workloads[workload].http
+        for name in spec.compared(workload):
+            variant = spec.variants[name]
+            service = variant.service or next(reversed(spec.services), "")
+            own = None if variant.http is None else variant.http.version
+            three = own or (facts and facts.version)
+            if three == "3" and service in spec.services and not spec.services[service].tls:
+                key = ("workloads", workload) if own is None else ("variants", name)
+                yield problems.Problem(
+                    (*key, "http", "version"),
+                    f"HTTP/3 is always encrypted; add tls = true to [services.{service}], and give it a "
+                    "certificate",
+                )
 
 
 def _check_texts(

@@ -66,6 +66,11 @@ class Service(Section):
         description="A path that answers 200 to 399 once the service is ready. Default: wait until the port "
         "accepts connections.",
     )
+    tls: bool = Field(
+        default=False,
+        description="Whether its port expects TLS. uncork does not verify the certificate, because it "
+        "starts the service itself.",
+    )
     timeout: Nanoseconds = Field(default=20 * 10**9, description="Maximum time until it is ready.")
     after: list[Name] = Field(
         default_factory=list, description="Services listed earlier that it needs; it gets their addresses."
@@ -104,7 +109,7 @@ class OwnService(Section):
 class OwnHttp(Section):
     """How one variant sends the requests of HTTP workloads, overriding the workloads' own values."""
 
-    version: Literal["1.1", "2"] | None = Field(default=None, description="HTTP version.")
+    version: Literal["1.1", "2", "3"] | None = Field(default=None, description="HTTP version.")
     streams: int | None = Field(
         default=None, ge=1, le=10_000, description="Number of concurrent requests per connection."
     )

@@ -134,6 +134,10 @@ def _http_job(
         spec = replace(spec, trace=secrets.token_hex(3))  # traces of both runs can be in one log
     if target.url is not None:
         spec = replace(spec, server=_service(target.url, spec.server))
+        if spec.version == "3" and not spec.server.tls:
+            raise UsageError(
+                f"url={target.url}: {id} is a load by HTTP/3, which is always encrypted: write https://"
+            )
     return HttpJob(spec, command, postgres=again["postgres"])
 
 
