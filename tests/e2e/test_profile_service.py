@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import psycopg
+import pyarrow.parquet as pq
 import pytest
 
 from fakes.shop_service import fill
@@ -93,6 +94,9 @@ def test_statements_of_each_request_are_counted_and_the_n_plus_one_is_named(shop
         "/product/{number}",
     }
     assert found["code"] is not None
+    (run,) = uncork.runs
+    apart = pq.read_table(run / "parts" / "apart" / "stacks")
+    assert "/orders/transaction" in apart["route"].to_pylist(), "the request with most time is recorded alone"
     page = (uncork.folder / "page.html").read_text()
     assert "Where the requests pass their time" in page
     assert "Database: where the time goes" in page

@@ -2,8 +2,11 @@
 
 import pytest
 
+from uncork.model.http import HttpServer, HttpSpec, Request
+from uncork.model.load import LoadTimes
 from uncork.model.results.service import WorkerFacts
 from uncork.workbench.profile.service_code import choose_sampler
+from uncork.workbench.profile.service_functions import code_times, costliest_requests
 from uncork.workbench.profile.service_slices import plan_slices
 
 
@@ -51,3 +54,22 @@ def test_rounds_are_left_out_if_answers_take_longer_than_slices():
     assert plan.allows_another(2, 2.6, 1)
     assert not plan.allows_another(1, 3.5, 1)
     assert not plan.allows_another(2, 4.2, 1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kinds", "expected"), [(20, 1, (5.0, 0.0)), (20, 5, (3.0, 3.0)), (600, 5, (15.0, 15.0))]
+)
+def test_functions_of_several_requests_are_recorded_together_and_apart(seconds, kinds, expected):
+    found = code_times(seconds, kinds)
+    assert (found.together_s, found.apart_s) == expected
+
+
+def test_the_requests_with_most_time_are_recorded_first():
+    requests = [Request(name, "GET", name) for name in ("/a", "/b", "/c")]
+    spec = HttpSpec(HttpServer("127.0.0.1", 80), tuple(requests))
+    times = [
+        LoadTimes(kind, name, name, None, 1, 0, 0, spent, 0.0, *[None] * 9)
+        for kind, name, spent in (("script", "/a", 5), ("script", "/b", 9), ("operation", "", 99))
+    ]
+    found = costliest_requests(spec, times)
+    assert [one.name for one in found] == ["/b", "/a", "/c"]

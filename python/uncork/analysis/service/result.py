@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from uncork.advise.bottleneck import find_bottlenecks
 from uncork.advise.service_rules import HotFunction, find_service_findings
+from uncork.analysis.service.functions import WHOLE_PROCESS, functions_by_request
 from uncork.analysis.service.places import foreign_share, time_places, with_branches
 from uncork.analysis.service.requests import connections_opened, join_requests
 from uncork.analysis.service.traces import Traced, join_traces
@@ -46,15 +47,14 @@ _ASLEEP: Final = "off-cpu"
 _SUMS: Final = re.compile(r"\b(?:count|sum|avg|min|max|array_agg|string_agg) ?\(|\bgroup by\b")
 _RANGE: Final = re.compile(r"<|>|\bbetween\b|\bi?like\b|~")
 _MOSTLY: Final = 0.5
-_PROCESS: Final = "process "
-"""How the frame of a whole process begins, with py-spy."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceParts:
     """The parts of a profile that are runs of their own; None if they were not recorded.
 
-    `routes` is the table of the log with that name, and `log_texts` are its templates.
+    `routes` is the table of the log with that name, and `log_texts` are its templates. `apart` are the stacks
+    that were recorded while one kind of request was sent at a time.
     """
 
     load: LoadResult | None
@@ -65,6 +65,7 @@ class ServiceParts:
     activity: pa.Table | None
     routes: pa.Table | None = None
     log_texts: Sequence[str] = ()
+    apart: pa.Table | None = None
 
 
 def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
@@ -150,6 +151,7 @@ def _requests(
     if trace is not None and parts.routes is not None:
         in_slices = {name: {one.text: one for one in of} for name, of in join.templates.items()}
         traced = join_traces(parts.routes, parts.log_texts, trace, sent, in_slices)
+    functions = {} if parts.apart is None else functions_by_request(parts.apart)
     found = []
     for name, script in scripts.items():
         templates = _templates(name, join.templates.get(name, ()), traced)
@@ -170,6 +172,7 @@ def _requests(
                 templates=templates,
                 connections=connections_opened(slices, name),
                 traced=traced[name].requests if name in traced else None,
+                functions=functions.get(name),
             )
         )
     found.sort(key=lambda one: -(one.mean_ns or 0.0) * one.sent)
@@ -292,7 +295,9 @@ def _hottest(code: StackResult | None) -> HotFunction | None:
     if measure is None:
         return None
     frame = max(measure.frames, key=lambda one: one.own)
-    mostly = [one for one in measure.frames if one.total >= _MOSTLY and not one.name.startswith(_PROCESS)]
+    mostly = [
+        one for one in measure.frames if one.total >= _MOSTLY and not one.name.startswith(WHOLE_PROCESS)
+    ]
     deepest = min(mostly, key=lambda one: one.total, default=None)
     if deepest is None:
         return HotFunction(frame.name, frame.own)

@@ -30,7 +30,15 @@ from uncork.profile.stacks import FrameSums, beside, sum_frames
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, find_run, read_manifest
 
-__all__ = ["StackRun", "of_measure", "stack_result", "stack_run_facts", "stacks_of", "stored_stacks"]
+__all__ = [
+    "StackRun",
+    "of_measure",
+    "samples_of",
+    "stack_result",
+    "stack_run_facts",
+    "stacks_of",
+    "stored_stacks",
+]
 
 MOST_FRAMES: Final = 200
 """The most frames that a report lists, by own share and by total share each."""
@@ -38,6 +46,7 @@ _MOST_ENTRIES: Final = 20
 _MOST_LABELS: Final = 50
 _MOST_ROUTE_FRAMES: Final = 10
 _MOST_CALLS: Final = 200
+_SAMPLE_NS: Final = 10_000_000
 _KERNEL_MEASURE: Final = "cpu"
 
 
@@ -119,7 +128,7 @@ def _measure(name: str, unit: str, stacks: pa.Table, before: pa.Table | None) ->
         processes=_labels(stacks, "process", total),
         applications=_labels(stacks, "application", total),
         templates=_labels(stacks, "template", total),
-        routes=_routes(stacks, total),
+        routes=_routes(stacks, total, unit),
     )
 
 
@@ -144,7 +153,7 @@ def _labels(stacks: pa.Table, column: str, total: int) -> tuple[LabelShare, ...]
     return tuple(sorted(found, key=lambda one: (-one.share, one.name))[:_MOST_LABELS])
 
 
-def _routes(stacks: pa.Table, total: int) -> tuple[RouteFrames, ...]:
+def _routes(stacks: pa.Table, total: int, unit: str) -> tuple[RouteFrames, ...]:
     """Return the hottest frames of each route; empty if stacks have no labels of routes."""
     names = pc.fill_null(stacks["route"], "")
     found = []
@@ -152,10 +161,18 @@ def _routes(stacks: pa.Table, total: int) -> tuple[RouteFrames, ...]:
         sums = sum_frames(beside(stacks.filter(pc.equal(names, name)), None))
         frames = sorted(sums.frames, key=lambda row: (-row["own"], -row["total"], row["name"]))
         hottest = tuple(_frame(row, sums, compared=False) for row in frames[:_MOST_ROUTE_FRAMES])
-        found.append(RouteFrames(name, sums.total[0] / total, hottest))
+        samples = samples_of(sums.total[0], unit)
+        found.append(RouteFrames(name, sums.total[0] / total, hottest, samples))
     if not any(one.name for one in found):
         return ()
     return tuple(sorted(found, key=lambda one: (-one.share, one.name))[:_MOST_LABELS])
+
+
+def samples_of(total: int, unit: str) -> int | None:
+    """Return how many samples an amount stands for, with 10 ms each for times; None if it is no time."""
+    if unit in ("samples", "count"):
+        return total
+    return round(total / _SAMPLE_NS) if unit in ("nanoseconds", "ns") else None
 
 
 def _syscalls(rows: Sequence[Mapping[str, Any]]) -> tuple[SyscallFacts, ...]:

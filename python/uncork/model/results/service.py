@@ -15,7 +15,7 @@ from uncork.model.bottleneck import Bottleneck
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
-from uncork.model.results.stacks import StackResult
+from uncork.model.results.stacks import FrameFacts, StackResult
 
 __all__ = [
     "SERVICE_RESULT_VERSION",
@@ -24,6 +24,7 @@ __all__ = [
     "PlaceKind",
     "PoolUse",
     "RequestFacts",
+    "RequestFunctions",
     "Runtime",
     "SentTemplate",
     "ServiceFinding",
@@ -124,6 +125,20 @@ class SentTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestFunctions:
+    """What the service computed while only one kind of request was sent.
+
+    `hottest` is the function with the most time of its own. `mostly` is the deepest function that, with the
+    functions it calls, has at least half of the time; None if there is none. Shares are of the service's time
+    while it was recorded, in `samples` of stacks, with whatever else it did.
+    """
+
+    hottest: FrameFacts
+    mostly: FrameFacts | None
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class RequestFacts:
     """One kind of request.
 
@@ -132,7 +147,7 @@ class RequestFacts:
     for each request; None without pg_stat_statements. `templates` come with the longest time first.
     `connections` is how many connections to the database each request opens, None if unknown. `traced` is how
     many requests the log shows by their trace: exactly up to a thousand, and to 3 % beyond; None without
-    traces.
+    traces. `functions` is None unless functions were recorded while only this request was sent.
     """
 
     name: str
@@ -147,6 +162,7 @@ class RequestFacts:
     templates: tuple[SentTemplate, ...]
     connections: float | None = None
     traced: int | None = None
+    functions: RequestFunctions | None = None
 
 
 @dataclass(frozen=True, slots=True)

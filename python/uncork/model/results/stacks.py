@@ -102,12 +102,14 @@ class LabelShare:
 class RouteFrames:
     """What the application spent for one route, and its hottest frames, as shares of the route's.
 
-    Labels of the profile name the route; it is empty for stacks without such a label.
+    Labels of the profile name the route; it is empty for stacks without such a label. `samples` is about how
+    many samples the route has; None if the measure does not count samples or time.
     """
 
     name: str
     share: float
     frames: tuple[FrameFacts, ...]
+    samples: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from uncork.model.tables.table import Column, Table
 
-__all__ = ["ALL", "NONE", "SERVICE_TABLES"]
+__all__ = ["ALL", "APART", "NONE", "SERVICE_TABLES"]
 
 ALL = "all"
 """The kind of the slice in which all requests are sent together."""
 NONE = "none"
 """The kind of a slice in which uncork sends no request."""
+APART = "apart"
+"""The part with the stacks that were recorded while one kind of request was sent at a time."""
 
 _SLICE = Column("slice", "integer", "", "slice, by number from 0 in the order of time")
 

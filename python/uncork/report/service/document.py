@@ -18,6 +18,7 @@ from uncork.report.headline import capital
 from uncork.report.load.document import build_load_document
 from uncork.report.log.document import build_log_document
 from uncork.report.service.tables import (
+    functions_table,
     origins_table,
     places_table,
     pool_table,
@@ -123,6 +124,7 @@ def _sections(result: ServiceResult) -> Iterator[Section]:
     yield from _section("processes", "Processes", workers_table(result))
     found = None if result.database is None else build_database_document(result.database)
     routes = next((one.blocks for one in found.sections if one.id == "routes"), ()) if found else ()
+    yield from _section("functions", "Functions of each request", functions_table(result))
     yield from _section("routes", "Routes", routes_table(result), *(routes or (origins_table(result),)))
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from uncork.model.results.service import RequestFacts, ServiceResult
+from uncork.model.results.stacks import FrameFacts, RouteFrames
 from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.service.words import PLACES, many_text, percent_text
+from uncork.report.stacks.answer import frame_text, sampled_share
 from uncork.report.stacks.tables import hottest_frame
 
 __all__ = [
+    "functions_table",
     "origins_table",
     "places_table",
     "pool_table",
@@ -20,6 +23,8 @@ __all__ = [
 ]
 
 _STATEMENT = 70
+_MOST_IDLE = 20
+"""The most routes without functions of their own that the table of routes shows."""
 _CONNECTIONS = 0.05
 """Connections to the database for each request from which on the table shows them."""
 
@@ -186,8 +191,8 @@ def origins_table(result: ServiceResult) -> Table | None:
 def routes_table(result: ServiceResult) -> Table | None:
     """Return, by route, the service's hottest function beside the statement with most time.
 
-    Labels of the service's own profile name the route of a function, comments that of a statement. None if
-    the functions have no routes.
+    Labels of the service's own profile name the route of a function, comments that of a statement. A route
+    that only one of both names has a row, too. None if the functions have no routes.
     """
     measures = () if result.code is None else result.code.measures
     measure = next((one for one in measures if one.routes), None)
@@ -196,7 +201,10 @@ def routes_table(result: ServiceResult) -> Table | None:
     sessions = {one.name: one for one in (() if result.database is None else result.database.routes)}
     logged = {one.name: one for one in (() if result.log is None else result.log.routes)}
     rows = []
-    for route in measure.routes:
+    spent = {one.name for one in measure.routes}
+    others = [name for name in dict.fromkeys((*sessions, *logged)) if name not in spent]
+    idle = [RouteFrames(name, 0.0, ()) for name in others[:_MOST_IDLE]]
+    for route in (*measure.routes, *idle):
         busy, seen = sessions.get(route.name), logged.get(route.name)
         text = busy.templates[0].name if busy else seen.statements[0].text if seen else ""
         rows.append(
@@ -213,6 +221,42 @@ def routes_table(result: ServiceResult) -> Table | None:
         *(Column("busy sessions", number=True), Column("statement with most time")),
     )
     return Table("Routes: functions and statements", columns, tuple(rows), sortable=True)
+
+
+def functions_table(result: ServiceResult) -> Table | None:
+    """Return, by request, functions of the service beside the statement with most time.
+
+    The functions ran while only this request was sent. None if they were not recorded.
+    """
+    rows = []
+    for request in result.requests:
+        functions = request.functions
+        if functions is None:
+            continue
+        text = request.templates[0].text if request.templates else ""
+        rows.append(
+            (
+                Value(request.name),
+                _frame_cell(functions.mostly, functions.samples),
+                _frame_cell(functions.hottest, functions.samples, own=True),
+                Value(short_template(text, _STATEMENT), code=bool(text)),
+            )
+        )
+    if not rows:
+        return None
+    columns = (
+        *(Column("request", header=True), Column("most time within"), Column("hottest function")),
+        Column("statement with most time"),
+    )
+    caption = "Functions and statements of each request, sent alone"
+    return Table(caption, columns, tuple(rows), sortable=True)
+
+
+def _frame_cell(frame: FrameFacts | None, samples: int, *, own: bool = False) -> Value:
+    if frame is None:
+        return Value("")
+    share = sampled_share(frame.own if own else frame.total, samples)
+    return Value(frame_text(frame), note=share, code=True)
 
 
 def _time(ns: float | None) -> str:

@@ -10,6 +10,7 @@ from rich.console import Console
 from uncork.model.results.service import ServiceResult
 from uncork.report.service.document import build_service_document
 from uncork.report.service.tables import (
+    functions_table,
     origins_table,
     places_table,
     pool_table,
@@ -42,7 +43,8 @@ def _parts(result: ServiceResult, width: int, top: int, *, full: bool) -> Iterat
     for request in result.requests if full else result.requests[:1]:
         yield templates_table(request, width=max(_LEAST_TEXT, width - _NUMBERS))
     yield workers_table(result)
-    yield from (routes_table(result), origins_table(result))
+    yield functions_table(result)
+    yield routes_table(result) or origins_table(result)
     if result.code is not None:
         for measure in [one for one in result.code.measures if one.name != "off-cpu"][:1]:
             yield frames_table(measure, top)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -11,7 +12,7 @@ from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.headline import capital, headline_template, join_sentences
 from uncork.report.quantity_words import share_text
-from uncork.report.words import series_words
+from uncork.report.words import count_words, series_words
 
 __all__ = [
     "amount_text",
@@ -19,16 +20,18 @@ __all__ = [
     "frame_text",
     "leading_frame",
     "measure_words",
+    "sampled_share",
     "shown_measure",
 ]
 
+_GO_TYPES: Final = re.compile(r"\[go\.shape\..*\]")
 _HALF: Final = 0.5
 _TOLD: Final = 3
 _LEAST: Final = 0.05
 _IDLE: Final = 0.01
 """Processors used on average, below which processes are nearly idle."""
 _FEW: Final = 30
-"""Samples below which the frames of nearly idle processes say nothing."""
+"""Samples below which the frames of nearly idle processes say nothing, and shares are not percentages."""
 
 
 def shown_measure(result: StackResult) -> MeasureFacts | None:
@@ -52,9 +55,17 @@ def amount_text(value: float, unit: str) -> str:
     return f"{format_count(round(value))} {unit}"
 
 
+def sampled_share(share: float, samples: int | None) -> str:
+    """Return a share, or how many samples it is if there are few: a percentage of them would mislead."""
+    if samples is None or samples >= _FEW:
+        return share_text(share)
+    return f"{round(share * samples)} of {count_words(samples, 'sample')}"
+
+
 def frame_text(frame: FrameFacts) -> str:
-    """Return the name of a frame, marked if it is in the kernel."""
-    return f"{frame.name} (kernel)" if frame.kernel else frame.name
+    """Return the name of a frame without Go's type arguments, marked if it is in the kernel."""
+    name = _GO_TYPES.sub("[...]", frame.name)
+    return f"{name} (kernel)" if frame.kernel else name
 
 
 def leading_frame(measure: MeasureFacts) -> FrameFacts | None:

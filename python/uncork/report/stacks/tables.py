@@ -9,7 +9,7 @@ from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.quantity_words import share_text
-from uncork.report.stacks.answer import frame_text, measure_words
+from uncork.report.stacks.answer import frame_text, measure_words, sampled_share
 
 __all__ = [
     "changes_table",
@@ -130,7 +130,7 @@ def hottest_frame(route: RouteFrames) -> Value:
     if not route.frames:
         return Value("")
     first = route.frames[0]
-    return Value(frame_text(first), note=share_text(first.own), code=True)
+    return Value(frame_text(first), note=sampled_share(first.own, route.samples), code=True)
 
 
 def processes_table(result: StackResult, most: int) -> Table | None:

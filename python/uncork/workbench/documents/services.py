@@ -13,6 +13,8 @@ from uncork.analysis.stacks.result import StackRun
 from uncork.model.results.service import ServiceResult
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.tables.log import LOG_TABLES
+from uncork.model.tables.service import APART
+from uncork.model.tables.stacks import STACK_TABLES
 from uncork.report.blocks import Document
 from uncork.report.service.answer import answer_service
 from uncork.report.service.document import build_service_document
@@ -46,6 +48,7 @@ def read_service(folder: Path) -> ServiceRun:
     """
     load, database, code, log = (part_of(folder, name) for name in ("load", "database", "code", "log"))
     stacks = None if code is None else read_stacks(code)
+    apart = part_of(folder, APART)
     pressed = () if load is None else read_pressed(load)
     activity = None
     if database is not None:
@@ -63,6 +66,7 @@ def read_service(folder: Path) -> ServiceRun:
         activity=activity,
         routes=routes,
         log_texts=log_texts,
+        apart=None if apart is None else read_evidence(apart, STACK_TABLES)[1]["stacks"],
     )
     return ServiceRun(answer_service(stored_service_result(folder, parts)), stacks)
 

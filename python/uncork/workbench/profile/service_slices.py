@@ -28,6 +28,7 @@ __all__ = [
     "StatementCounter",
     "check_requests",
     "measure_slices",
+    "only_request",
     "other_trace",
     "plan_slices",
 ]
@@ -153,7 +154,7 @@ def plan_slices(kinds: int, seconds: float) -> SlicePlan:
 def check_requests(spec: HttpSpec) -> str:
     """Send each kind of request once; return why one fails, or an empty text."""
     for request in spec.requests:
-        measured = run_http(_only(spec, request, clients=1, operations=1, duration_ns=None))
+        measured = run_http(only_request(spec, request, clients=1, operations=1, duration_ns=None))
         totals = measured.totals
         if totals.outcome is LoadOutcome.INTERRUPTED:
             raise KeyboardInterrupt
@@ -181,7 +182,7 @@ def measure_slices(
                     counter.add(found, NONE, "", None)
                     continue
                 length = round(plan.slice_s * 1e9)
-                measured = run_http(_only(spec, request, duration_ns=length, operations=None))
+                measured = run_http(only_request(spec, request, duration_ns=length, operations=None))
                 counter.add(found, "one", request.name, measured)
                 if measured.totals.outcome in _ENDED:
                     found.interrupted = measured.totals.outcome is LoadOutcome.INTERRUPTED
@@ -203,7 +204,7 @@ def _rounds(spec: HttpSpec, rounds: int) -> Iterator[list[Request | None]]:
         yield kinds
 
 
-def _only(
+def only_request(
     spec: HttpSpec,
     request: Request,
     *,

@@ -1,9 +1,10 @@
 """Profile a service: send requests to it, and watch service, database and machine at the same time.
 
-Three steps follow each other. First every kind of request is sent alone, in short slices, which counts the
+Four steps follow each other. First every kind of request is sent alone, in short slices, which counts the
 statements that each sends. Then all are sent together while the database's sessions and the service's
 processes are watched. Then they are sent once more while a sampler records the service's functions, so that
-its cost does not distort the latencies of the second step.
+its cost does not distort the latencies of the second step. At last each is sent alone again while functions
+are recorded, unless the program labels its stacks with routes.
 
 The load, the watch of the database, and the stacks are complete runs of their own, in ``parts/`` of the run's
 folder.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -28,12 +29,12 @@ from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.pooler import PoolerConsole
 from uncork.errors import ConnectError, LoadError, ServerCrash, UncorkError, UsageError
 from uncork.load.http import run_http
-from uncork.model.http import HttpSpec
+from uncork.model.http import HttpSpec, Request
 from uncork.model.load import LoadOutcome
 from uncork.model.redaction import redact
 from uncork.model.results.service import WorkerFacts
 from uncork.model.stored_run import RunStatus
-from uncork.model.tables.service import ALL
+from uncork.model.tables.service import ALL, APART
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.requests.jobs import HttpJob, ServiceJob
 from uncork.store.evidence import rows_table, write_evidence
@@ -44,6 +45,13 @@ from uncork.workbench.profile.database_watch import Watched
 from uncork.workbench.profile.log_files import expand
 from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.profile.service_code import record_code
+from uncork.workbench.profile.service_functions import (
+    CodeTimes,
+    code_times,
+    costliest_requests,
+    has_routes,
+    record_apart,
+)
 from uncork.workbench.profile.service_slices import (
     Counted,
     StatementCounter,
@@ -59,9 +67,7 @@ from uncork.workbench.signals import uninterrupted
 __all__ = ["profile_service"]
 
 _ALONE: Final = 0.35
-_CODE: Final = 0.25
-"""Fractions of the time for sending each request alone, and for recording functions."""
-_LONGEST_CODE_S: Final = 15.0
+"""Fraction of the time for sending each request alone."""
 _LEAD_S: Final = 0.5
 """How much longer the load of the last step lasts than its recording."""
 _LEAST: Final = 0.25
@@ -81,6 +87,7 @@ class _Found:
     pool: dict[str, float] | None = None
     missing: list[str] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
+    costliest: tuple[Request, ...] = ()
     status: RunStatus = "complete"
     reason: str = ""
 
@@ -162,7 +169,8 @@ def _record(
     pooler: PoolerConsole | None,
 ) -> None:
     """Carry out the three steps; each adds to `found`."""
-    code_s = min(_LONGEST_CODE_S, _CODE * job.seconds) if job.code and components.service else 0.0
+    kinds = len(job.spec.requests) if job.send else 1
+    code = code_times(job.seconds, kinds) if job.code and components.service else CodeTimes(0.0, 0.0)
     server = None if components.conninfo is None else ServerWatch(components.conninfo)
     begun, counting = time.monotonic(), False
     try:
@@ -183,12 +191,12 @@ def _record(
             elif found.counted.trouble:
                 found.end("failed", found.counted.trouble)
         spent = time.monotonic() - begun
-        left = max(job.seconds - code_s - spent, _LEAST * job.seconds)
+        left = max(job.seconds - code.together_s - code.apart_s - spent, _LEAST * job.seconds)
         if found.status == "complete":
             counter = server if counting else None
             _watch_all(folder, job, components, counter, left, found, told, pooler)
-        if found.status == "complete" and code_s:
-            _record_code(folder, job, code_s, found, told)
+        if found.status == "complete" and code.together_s:
+            _record_functions(folder, job, code, found, told)
         if server is not None and counting:
             found.texts = server.texts(found.counted.query_ids())
     except UncorkError as error:
@@ -251,6 +259,8 @@ def _watch_all(
                     outcome = session.run(None, lambda _: None)
                     found.parts.append("load")
                     measured = session.measured
+                    if measured is not None:
+                        found.costliest = costliest_requests(job.spec, measured.times)
                     if outcome is LoadOutcome.INTERRUPTED:
                         found.end("interrupted", "interrupted")
                 else:
@@ -333,11 +343,23 @@ def _read_logs(folder: Path, job: ServiceJob, request: LogRequest, found: _Found
 # ---- functions ----
 
 
+def _record_functions(
+    folder: Path, job: ServiceJob, times: CodeTimes, found: _Found, told: Callable[[str], None]
+) -> None:
+    labelled = _record_code(folder, job, times.together_s, found, told)
+    if times.apart_s and not labelled and found.status == "complete":
+        _record_apart(folder, job, times.apart_s, found, told)
+
+
 def _record_code(
     folder: Path, job: ServiceJob, seconds: float, found: _Found, told: Callable[[str], None]
-) -> None:
+) -> bool:
+    """Record functions while all requests are sent; return whether the program labels them with routes.
+
+    If nothing could be recorded, return True: then each request alone cannot be recorded either.
+    """
     if not found.workers:
-        return
+        return True
     started = time.monotonic_ns()
     sending = threading.Thread(target=_send, args=(job, seconds + _LEAD_S), daemon=True)
     if job.send:
@@ -348,7 +370,8 @@ def _record_code(
             found.missing.append(missing)
         if recorded.status == "interrupted":
             found.end("interrupted", "interrupted")
-        _store_code(folder, job, recorded, found.workers, time.monotonic_ns() - started, found)
+        _store_code(folder, job, recorded, "code", time.monotonic_ns() - started, found)
+        return has_routes(recorded)
     except KeyboardInterrupt:
         found.end("interrupted", "interrupted")
     except UncorkError as error:
@@ -356,6 +379,25 @@ def _record_code(
     finally:
         if job.send:
             sending.join()
+    return True
+
+
+def _record_apart(
+    folder: Path, job: ServiceJob, seconds: float, found: _Found, told: Callable[[str], None]
+) -> None:
+    """Record functions while each kind of request is sent alone."""
+    started = time.monotonic_ns()
+    try:
+        recorded, trouble = record_apart(job.spec, found.costliest, found.workers, seconds, told)
+    except KeyboardInterrupt:
+        found.end("interrupted", "interrupted")
+        return
+    if recorded is None:
+        found.missing.append(f"functions of each request: {trouble}")
+        return
+    if recorded.status == "interrupted":
+        found.end("interrupted", "interrupted")
+    _store_code(folder, job, recorded, APART, time.monotonic_ns() - started, found)
 
 
 def _send(job: ServiceJob, seconds: float) -> None:
@@ -366,18 +408,18 @@ def _store_code(
     folder: Path,
     job: ServiceJob,
     recorded: Recorded,
-    workers: Sequence[WorkerFacts],
+    name: str,
     elapsed_ns: int,
     found: _Found,
 ) -> None:
-    target = f"{workers[0].command} ({workers[0].pid})"
+    target = f"{found.workers[0].command} ({found.workers[0].pid})"
     manifest = draft(
-        kind="cpu", name="code", question=f"stacks: {target}", server=target, options={"command": job.command}
+        kind="cpu", name=name, question=f"stacks: {target}", server=target, options={"command": job.command}
     )
     facts = {**recorded.facts, "against": ""}
-    record = new_part(folder, "code", manifest)
+    record = new_part(folder, name, manifest)
     store_evidence(record, recorded.status, elapsed_ns, facts, recorded.tables, lambda _: None)
-    found.parts.append("code")
+    found.parts.append(name)
 
 
 def _place(address: Address) -> str:
