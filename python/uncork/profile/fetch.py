@@ -13,7 +13,7 @@ from typing import IO, Final
 
 from uncork.errors import UsageError
 
-__all__ = ["fetch"]
+__all__ = ["fetch", "is_address"]
 
 _MOST_BYTES: Final = 1 << 30
 _MOST_S: Final = 180.0
@@ -30,7 +30,7 @@ def fetch(name: str) -> bytes:
     """
     if name == "-":
         return _bounded(sys.stdin.buffer, "standard input", None)
-    if urllib.parse.urlsplit(name).scheme in ("http", "https"):
+    if is_address(name):
         return _download(name)
     path = Path(name)
     try:
@@ -40,6 +40,11 @@ def fetch(name: str) -> bytes:
             return _bounded(file, name, None)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror}") from error
+
+
+def is_address(name: str) -> bool:
+    """Return whether a profile is fetched over HTTP."""
+    return urllib.parse.urlsplit(name).scheme in ("http", "https")
 
 
 def _download(url: str) -> bytes:

@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from uncork.model.results.stacks import ProfileFormat
 from uncork.model.stored_run import RunStatus
 from uncork.model.tables.register import TABLES
 from uncork.profile import perf
-from uncork.profile.fetch import fetch
+from uncork.profile.fetch import fetch, is_address
 from uncork.profile.proc_watch import ProcWatch, process_name, tree
 from uncork.profile.stacks import read_profile
 from uncork.profile.syscalls import Syscalls, count_syscalls
@@ -137,9 +138,19 @@ def record_stacks(request: StackRequest) -> Recorded:
     found = _Found()
     if request.command and shutil.which(request.command[0]) is None:
         raise UsageError(f"--command {request.command[0]}: command not found")
-    imported = [_import(name, request) for name in request.imports]
-    if request.pids or request.command or request.postgres is not None:
+    recording = bool(request.pids or request.command or request.postgres is not None)
+    # A profile at an address is of the time in which it is fetched, so that is the time to record, too.
+    later = [_Fetch(name, request) for name in request.imports if recording and is_address(name)]
+    imported = [_import(name, request) for name in request.imports if not (recording and is_address(name))]
+    for one in later:
+        one.start()
+    if recording:
         _record(request, found)
+    for one in later:
+        if found.status == "interrupted" and one.is_alive():
+            found.cannot_see.append(f"the profile at {one.name}: interrupted before it came")
+            continue
+        imported.append(one.result())
     alone = not found.measures and len(imported) == 1
     for name, profile in imported:
         prefix = "" if alone else f"{PurePosixPath(name.partition('?')[0]).name}: "
@@ -177,6 +188,34 @@ def record_stacks(request: StackRequest) -> Recorded:
 
 
 # ---- profiles of other tools ----
+
+
+class _Fetch(threading.Thread):
+    """Fetches a profile at an address while processes are recorded."""
+
+    def __init__(self, address: str, request: StackRequest) -> None:
+        super().__init__(name=address.partition("?")[0], daemon=True)
+        self._address, self._request = address, request
+        self._profile: tuple[str, Any] | None = None
+        self._error: UncorkError | None = None
+
+    def run(self) -> None:
+        """Fetch and read the profile."""
+        try:
+            self._profile = _import(self._address, self._request)
+        except UncorkError as error:
+            self._error = error
+
+    def result(self) -> tuple[str, Any]:
+        """Wait for the profile, and return it.
+
+        Raises:
+            UsageError: if it could not be fetched, or is damaged.
+        """
+        self.join()
+        if self._profile is None:
+            raise self._error or UsageError(f"cannot fetch {self.name}")
+        return self._profile
 
 
 def _import(name: str, request: StackRequest) -> tuple[str, Any]:
