@@ -14,6 +14,7 @@ from uncork.model.results.stacks import StackRunFacts
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled
 from uncork.report.stacks.document import build_stack_document
+from uncork.report.stacks.tables import joined_routes_table
 from uncork.report.stacks.terminal import render_stack_terminal
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
@@ -223,3 +224,28 @@ def test_the_page_holds_a_flame_graph_under_a_strict_policy():
 
 def test_markdown_has_the_tables():
     assert "| 50 % | 50 % | `ExecScan` |" in markdown_text(build_stack_document(told()))
+
+
+def test_routes_of_an_application_and_of_its_sessions_are_joined():
+    rows = [
+        {"measure": measure, "unit": "samples", "route": route, "stack": stack, "value": value}
+        for measure, route, stack, value in (
+            ("app: cpu", "/orders", "main;encode", 90),
+            ("app: cpu", "", "main;serve", 10),
+            ("sessions", "/orders", "client backend;CPU;select orders", 10),
+            ("sessions", "/search", "client backend;CPU;select search", 30),
+        )
+    ]
+    measures = (("app: cpu", "samples"), ("sessions", "samples"))
+    found = stack_result(
+        RUN, facts(measures=measures), {**tables(), "stacks": rows_table("stacks", rows)}, None
+    )
+    table = joined_routes_table(found, 10)
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["/orders", "90 %", "encode", "25 %", "select orders"],
+        ["/search", "0 %", "", "75 %", "select search"],
+    ]
+    without = stack_result(
+        RUN, facts(measures=measures), {**tables(), "stacks": rows_table("stacks", rows[:2])}, None
+    )
+    assert joined_routes_table(without, 10) is None

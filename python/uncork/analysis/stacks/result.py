@@ -47,6 +47,7 @@ _MOST_LABELS: Final = 50
 _MOST_ROUTE_FRAMES: Final = 10
 _MOST_CALLS: Final = 200
 _SAMPLE_NS: Final = 10_000_000
+_ASLEEP: Final = "off-cpu"
 _KERNEL_MEASURE: Final = "cpu"
 
 
@@ -128,7 +129,7 @@ def _measure(name: str, unit: str, stacks: pa.Table, before: pa.Table | None) ->
         processes=_labels(stacks, "process", total),
         applications=_labels(stacks, "application", total),
         templates=_labels(stacks, "template", total),
-        routes=_routes(stacks, total, unit),
+        routes=_routes(stacks, total, unit if name != _ASLEEP else ""),
     )
 
 
@@ -157,15 +158,13 @@ def _routes(stacks: pa.Table, total: int, unit: str) -> tuple[RouteFrames, ...]:
     """Return the hottest frames of each route; empty if stacks have no labels of routes."""
     names = pc.fill_null(stacks["route"], "")
     found = []
-    for name in pc.unique(names).to_pylist():
+    for name in dict.fromkeys(one.name for one in _labels(stacks, "route", total)):
         sums = sum_frames(beside(stacks.filter(pc.equal(names, name)), None))
         frames = sorted(sums.frames, key=lambda row: (-row["own"], -row["total"], row["name"]))
         hottest = tuple(_frame(row, sums, compared=False) for row in frames[:_MOST_ROUTE_FRAMES])
         samples = samples_of(sums.total[0], unit)
         found.append(RouteFrames(name, sums.total[0] / total, hottest, samples))
-    if not any(one.name for one in found):
-        return ()
-    return tuple(sorted(found, key=lambda one: (-one.share, one.name))[:_MOST_LABELS])
+    return tuple(found)
 
 
 def samples_of(total: int, unit: str) -> int | None:

@@ -49,7 +49,8 @@ STACK_TABLES = (
                 "text",
                 "",
                 "route of the application, from labels of a pprof profile (http.route, route, endpoint, "
-                "handler, or controller and action); empty if unknown",
+                "handler, or controller and action), or for a session from its statement's comment; empty if "
+                "unknown",
             ),
             Column("stack", "text", "", "frames from the root on, ; in between, _[k] behind the kernel's"),
             Column("value", "integer", "", "how much of the measure, in its unit"),

@@ -27,6 +27,7 @@ from uncork.report.stacks.tables import (
     changes_table,
     entries_table,
     frames_table,
+    joined_routes_table,
     labels_table,
     processes_table,
     routes_table,
@@ -146,6 +147,9 @@ def _sections(result: StackResult, flames: Sequence[Flame]) -> Iterator[Section]
     ):
         title = {"cpu": "CPU", "off-cpu": "Asleep", "sessions": "Sessions"}.get(measure.name, measure.name)
         yield Section(f"measure-{number}", title, tuple(_measure(measure, result, drawn.get(measure.name))))
+    joined = joined_routes_table(result, _MOST)
+    if joined is not None:
+        yield Section("routes", "Routes", (joined,))
     calls = syscalls_table(result, _MOST)
     if calls is not None:
         yield Section("syscalls", "System calls", (calls,))

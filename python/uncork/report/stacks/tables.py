@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from uncork.model.results.stacks import FrameFacts, LabelShare, MeasureFacts, RouteFrames, StackResult
 from uncork.model.template_words import short_template
@@ -16,11 +17,16 @@ __all__ = [
     "entries_table",
     "frames_table",
     "hottest_frame",
+    "joined_routes_table",
     "labels_table",
     "processes_table",
     "routes_table",
     "syscalls_table",
 ]
+
+_SESSIONS: Final = "sessions"
+_OF_SERVER: Final = ("cpu", "off-cpu", _SESSIONS)
+"""Measures of the server, beside those of an imported profile."""
 
 
 def frames_table(measure: MeasureFacts, most: int, *, by: str = "own") -> Table | None:
@@ -123,6 +129,45 @@ def routes_table(measure: MeasureFacts, most: int) -> Table | None:
         ),
         sortable=True,
     )
+
+
+def joined_routes_table(result: StackResult, most: int) -> Table | None:
+    """Return, by route, its share of the application and of the sessions, with a function and a statement.
+
+    Labels of the application's profile name the route of a function, comments that of a statement. None
+    unless both were recorded.
+    """
+    spent = next((one.routes for one in result.measures if one.routes and one.name not in _OF_SERVER), ())
+    busy = next((one.routes for one in result.measures if one.name == _SESSIONS), ())
+    if not spent or not any(one.name for one in busy):
+        return None
+    functions, sessions = ({one.name: one for one in routes} for routes in (spent, busy))
+    nothing = RouteFrames("", 0.0, ())
+    largest = {
+        name: max(of.get(name, nothing).share for of in (functions, sessions))
+        for name in (*functions, *sessions)
+        if name
+    }
+    rows = []
+    for name in sorted(largest, key=lambda name: (-largest[name], name))[:most]:
+        own, sent = functions.get(name, nothing), sessions.get(name, nothing)
+        statement = sent.frames[0] if sent.frames else None
+        rows.append(
+            (
+                Value(name),
+                _share(own.share, bar=True),
+                hottest_frame(own),
+                _share(sent.share, bar=True),
+                Value(
+                    "" if statement is None else short_template(statement.name), code=statement is not None
+                ),
+            )
+        )
+    columns = (
+        *(Column("route", header=True), Column("application", number=True), Column("hottest function")),
+        *(Column("sessions", number=True), Column("statement with most time")),
+    )
+    return Table("Routes: functions and statements", columns, tuple(rows), sortable=True)
 
 
 def hottest_frame(route: RouteFrames) -> Value:

@@ -14,6 +14,7 @@ from uncork.report.stacks.tables import (
     changes_table,
     entries_table,
     frames_table,
+    joined_routes_table,
     labels_table,
     processes_table,
     routes_table,
@@ -44,6 +45,7 @@ def _tables(result: StackResult, top: int, *, full: bool) -> Iterator[Table | No
         if full or measure.templates:
             yield labels_table(f"{measure.name} by template", "template", measure.templates, few)
         yield routes_table(measure, top)
+    yield joined_routes_table(result, top)
     yield syscalls_table(result, top if full else 5)
     if full:
         yield processes_table(result, top)

@@ -160,7 +160,7 @@ def record_stacks(request: StackRequest) -> Recorded:
             found.method["samples"] += len(profile.stacks)
     stacks = [*found.tables]
     if found.stacks:
-        names = ("measure", "unit", "pid", "process", "backend", "application", "template", "stack")
+        names = ("measure", "unit", "pid", "process", "backend", "application", "template", "route", "stack")
         rows = [{**dict(zip(names, key, strict=True)), "value": value} for key, value in found.stacks.items()]
         stacks.insert(0, rows_table("stacks", rows))
     counted = found.syscalls
@@ -298,8 +298,7 @@ def _add_sessions(sessions: SessionWatch, found: _Found) -> None:
             continue
         parts = (label.backend, label.application, label.wait, label.template)
         stack = ";".join(part.replace(";", ",").replace("\n", " ") for part in parts if part)
-        key = ("sessions", "samples", None, "", label.backend, label.application, label.template, stack)
-        found.stacks[key] += 1
+        found.stacks["sessions", "samples", None, "", *_columns(label), stack] += 1
         found.add_measure("sessions", "samples")
 
 
@@ -414,6 +413,10 @@ def _interruptible(found: _Found) -> Any:
         found.status = "interrupted"
 
 
+def _columns(label: Label) -> tuple[str, str, str, str]:
+    return label.backend, label.application, label.template, label.route
+
+
 def _add_processes(watch: ProcWatch, sessions: SessionWatch | None, found: _Found) -> None:
     """Add the processor time of processes, where they slept, and, without perf, stacks made from both."""
     own = -1 if sessions is None else sessions.pid
@@ -425,7 +428,7 @@ def _add_processes(watch: ProcWatch, sessions: SessionWatch | None, found: _Foun
         row = {"pid": seen.pid, "process": seen.name, "backend": label.backend}
         found.processes.append({**row, "user_ns": user, "system_ns": system})
         if found.method["tool"] == "/proc":
-            labels = (seen.pid, seen.name, label.backend, label.application, label.template)
+            labels = (seen.pid, seen.name, *_columns(label))
             for stack, value in (("[user code]", user), ("[kernel]_[k]", system)):
                 if value:
                     found.stacks["cpu", "nanoseconds", *labels, stack] += value
@@ -439,7 +442,7 @@ def _add_processes(watch: ProcWatch, sessions: SessionWatch | None, found: _Foun
         label = _NO_LABEL if sessions is None else sessions.label(one.pid, one.time_ns)
         if one.pid == own or (sessions is not None and not label.wait):
             continue  # an idle session waits for its client or for work
-        labels = (one.pid, one.name, label.backend, label.application, label.template)
+        labels = (one.pid, one.name, *_columns(label))
         found.stacks["off-cpu", "nanoseconds", *labels, one.stack] += one.value_ns
         found.add_measure("off-cpu", "nanoseconds")
     if watch.stacks_hidden:
@@ -458,7 +461,7 @@ def _add_samples(recording: perf.Recording, sessions: SessionWatch | None, found
         if pid == own:
             continue
         label = _NO_LABEL if sessions is None else sessions.label(pid, time_ns)
-        labels = (pid, process, label.backend, label.application, label.template)
+        labels = (pid, process, *_columns(label))
         found.stacks["cpu", "samples", *labels, stack] += value
         frames += stack.count(";") + 1
         number += 1

@@ -7,13 +7,14 @@ import contextlib
 import threading
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UncorkError
 from uncork.profile.activity import wait_class
 from uncork.profile.server_templates import TemplateBook
+from uncork.profile.statement_origin import origin
 
 __all__ = ["Label", "SessionWatch"]
 
@@ -25,12 +26,16 @@ _MOSTLY: Final = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a process was at a moment: kind of backend, application, template, wait; empty if unknown."""
+    """What a process was at a moment: kind of backend, application, template, wait; empty if unknown.
+
+    `route` is the one that a comment in the statement names.
+    """
 
     backend: str = ""
     application: str = ""
     template: str = ""
     wait: str = ""
+    route: str = ""
 
 
 class SessionWatch:
@@ -103,8 +108,9 @@ class SessionWatch:
             return Label()
         labels = [self._labelled(one) for one in samples]
         last = labels[-1]
-        (template, most), *_ = Counter(one.template for one in labels).most_common(1)
-        return Label(last.backend, last.application, template if most >= _MOSTLY * len(labels) else "")
+        (first, most), *_ = Counter((one.template, one.route) for one in labels).most_common(1)
+        template, route = first if most >= _MOSTLY * len(labels) else ("", "")
+        return Label(last.backend, last.application, template, route=route)
 
     def waits(self) -> list[tuple[int, Label]]:
         """Return every sample of every session: its process, and what it did."""
@@ -114,7 +120,7 @@ class SessionWatch:
         _, label, query_id, template = sample
         number = template if query_id is None else self._book.number(query_id, None)
         text = "" if number is None else self._book.texts[number]
-        return Label(label.backend, label.application, text, label.wait)
+        return replace(label, template=text)
 
     def _run(self) -> None:
         due = time.monotonic()
@@ -134,7 +140,8 @@ class SessionWatch:
                 if query_id is not None and text:
                     self._texts[query_id] = text
                 number = self._book.number(None, text) if query_id is None else None
-                label = Label(row["backend"] or "", row["application"] or "", "", _wait(row))
+                route = origin(row["comment"], paths=False) or ""
+                label = Label(row["backend"] or "", row["application"] or "", "", _wait(row), route)
                 self._found[row["pid"]].append((middle, label, query_id, number))
 
 
