@@ -13,12 +13,13 @@ from typing import IO, Final
 
 from uncork.errors import UsageError
 
-__all__ = ["fetch", "is_address"]
+__all__ = ["fetch", "is_address", "seconds_asked"]
 
 _MOST_BYTES: Final = 1 << 30
 _MOST_S: Final = 180.0
 _SILENCE_S: Final = 60.0
-"""How long to wait for a byte. Go answers a request for a profile of 30 s only after 30 s."""
+"""How long to wait for a byte, besides the seconds that the address asks for: Go answers only after these."""
+_LONGEST_S: Final = 3600.0
 _CHUNK: Final = 1 << 20
 
 
@@ -26,7 +27,8 @@ def fetch(name: str) -> bytes:
     """Return the bytes of a file, of standard input (-), or of a URL.
 
     Raises:
-        UsageError: if it cannot be read, is larger than 1 GB, or takes longer than three minutes.
+        UsageError: if it cannot be read, is larger than 1 GB, or takes three minutes longer than the seconds
+            that the URL asks for.
     """
     if name == "-":
         return _bounded(sys.stdin.buffer, "standard input", None)
@@ -51,7 +53,8 @@ def _download(url: str) -> bytes:
     shown = _without_secret(url)
     request = urllib.request.Request(url, headers={"User-Agent": "uncork"})  # noqa: S310 -- http(s) alone gets here
     try:
-        with urllib.request.urlopen(request, timeout=_SILENCE_S) as answer:  # noqa: S310
+        asked = seconds_asked(url)
+        with urllib.request.urlopen(request, timeout=_SILENCE_S + asked) as answer:  # noqa: S310
             return _bounded(answer, shown, time.monotonic() + _MOST_S)
     except urllib.error.HTTPError as error:
         error.close()
@@ -59,6 +62,12 @@ def _download(url: str) -> bytes:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise UsageError(f"cannot fetch {shown}: {reason}") from error
+
+
+def seconds_asked(url: str) -> float:
+    """Return the duration that an address asks for (``?seconds=90``), at most an hour; 0 if it has none."""
+    given = urllib.parse.parse_qs(urllib.parse.urlsplit(url).query).get("seconds", ["0"])[-1]
+    return min(float(given), _LONGEST_S) if given.isdecimal() else 0.0
 
 
 def _bounded(source: IO[bytes], name: str, deadline: float | None) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 
 from uncork.errors import UsageError
 from uncork.profile import perf
-from uncork.profile.fetch import fetch
+from uncork.profile.fetch import fetch, seconds_asked
 from uncork.profile.proc_watch import process_name, tree
 from uncork.profile.stacks import beside, read_profile, sum_frames, write_profile
 from uncork.profile.syscalls import parse_strace, parse_summary
@@ -223,3 +223,11 @@ def test_labels_of_a_go_program_name_the_route():
     assert {"main.total"} <= leaves["/orders/{id}"]
     assert {"main.list"} <= leaves["orders#index"]
     assert "main.list" not in leaves["/orders/{id}"]
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [("?seconds=90", 90.0), ("?debug=1&seconds=99999", 3600.0), ("?seconds=x", 0.0), ("", 0.0)],
+)
+def test_a_profile_that_takes_long_is_waited_for(query, seconds):
+    assert seconds_asked(f"http://127.0.0.1:6060/debug/pprof/profile{query}") == seconds
