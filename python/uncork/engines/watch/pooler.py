@@ -19,7 +19,7 @@ _CONSOLE: Final = "pgbouncer"
 
 @dataclass(frozen=True, slots=True)
 class PoolerCounts:
-    """What PgBouncer counted over all databases since its start; `at_ns` is on the monotonic clock.
+    """What PgBouncer counted since its start; `at_ns` is on the monotonic clock.
 
     The times are those of all clients together. That of transactions includes the wait for a connection.
     """
@@ -58,8 +58,8 @@ class PoolerConsole:
         """Close the connection."""
         self._connection.close()
 
-    def counts(self) -> PoolerCounts:
-        """Return what PgBouncer counted until now.
+    def counts(self, database: str | None = None) -> PoolerCounts:
+        """Return what PgBouncer counted until now, for a database by the name its clients use, or for all.
 
         Raises:
             ServerCrash: if the console went away or refuses.
@@ -70,7 +70,8 @@ class PoolerConsole:
             rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except psycopg.Error as error:
             raise ServerCrash(" ".join(str(error).split())) from error
-        return _sum([row for row in rows if row["database"] != _CONSOLE])
+        wanted = (row for row in rows if database in (None, row["database"]))
+        return _sum([row for row in wanted if row["database"] != _CONSOLE])
 
 
 def _sum(rows: list[dict[str, Any]]) -> PoolerCounts:

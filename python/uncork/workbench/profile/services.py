@@ -27,7 +27,7 @@ from uncork.engines.conninfo import Address
 from uncork.engines.services.workers import WorkerWatch
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.pooler import PoolerConsole
-from uncork.errors import ConnectError, LoadError, ServerCrash, UncorkError, UsageError
+from uncork.errors import ConnectError, LoadError, UncorkError, UsageError
 from uncork.load.http import run_http
 from uncork.model.http import HttpSpec, Request
 from uncork.model.load import LoadOutcome
@@ -43,6 +43,7 @@ from uncork.workbench.load.monitor import Components, find_components
 from uncork.workbench.profile.database_part import new_part, store_watch, watch_until
 from uncork.workbench.profile.database_watch import Watched
 from uncork.workbench.profile.log_files import expand
+from uncork.workbench.profile.pool_counts import pool_counted
 from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.profile.service_code import record_code
 from uncork.workbench.profile.service_functions import (
@@ -213,17 +214,9 @@ def _pool_counted(pooler: PoolerConsole | None, found: _Found) -> Iterator[None]
     if pooler is None:
         yield
         return
-    before = pooler.counts()
-    yield
-    try:
-        grown = {name: value - getattr(before, name) for name, value in asdict(pooler.counts()).items()}
-    except ServerCrash as error:
-        found.missing.append(f"what the clients of PgBouncer waited for: {error}")
-        return
-    if min(grown.values()) < 0:
-        found.missing.append("what the clients of PgBouncer waited for: it started anew meanwhile")
-        return
-    found.pool = {"elapsed_ns": grown.pop("at_ns"), **grown}
+    with pool_counted(pooler, found.missing) as counted:
+        yield
+    found.pool = counted or None
 
 
 # ---- all requests together ----
