@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from uncork.analysis.load.result import build_load_result
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.places import server_account
@@ -25,7 +26,11 @@ from uncork.engines.source_tables import read_tables
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.pooler import PoolerConsole
 from uncork.errors import ConnectError
+from uncork.model.load import LoadScript, LoadSpec
 from uncork.profile.logs import LogRequest, read_logs
+from uncork.requests.jobs import LoadJob, ServerOptions
+from uncork.workbench.load import advising
+from uncork.workbench.load.sql import new_load
 from uncork.workbench.profile.databases import profile_database
 
 pytestmark = pytest.mark.postgres
@@ -40,7 +45,8 @@ STATE = (
 @pytest.fixture(scope="module", params=[None, INSTALLED], ids=["own", "installed"])
 def server(request):
     """A server with a table without an index on `place`, and a counter that an application updates."""
-    found = EmbeddedServer({"shared_preload_libraries": "pg_stat_statements"}, binaries=request.param)
+    settings = {"shared_preload_libraries": "pg_stat_statements", "log_min_duration_statement": 0}
+    found = EmbeddedServer(settings, binaries=request.param)
     found.start()
     with psycopg.connect(found.conninfo(), autocommit=True) as connection:
         connection.execute("CREATE EXTENSION pg_stat_statements")
@@ -227,3 +233,33 @@ def test_a_profile_of_a_service_reads_the_console(pooler, server, tmp_path):
     pool = json.loads(done.stdout)["pool"]
     assert 1.3 < pool["waiting"] < 2.1
     assert 0.04e9 <= pool["transaction_ns"] - pool["wait_ns"] < 0.08e9
+
+
+@pytest.mark.parametrize("server", [None], indirect=True)
+@pytest.mark.parametrize("pooler", ["transaction"], indirect=True)
+def test_the_wait_for_a_pool_and_parsing_are_steps_of_a_load(pooler, server, tmp_path, monkeypatch):
+    monkeypatch.setattr(advising, "_WATCHED_NS", 1_000_000_000)
+    script = LoadScript("wait", 1, "SELECT pg_sleep(0.02);\n")
+    job = LoadJob(
+        spec=LoadSpec(scripts=(script,), clients=4, protocol="extended", operations_each=3),
+        server=ServerOptions(dsn=pooler.conninfo),
+        tables=None,
+        needs_tables=False,
+        scale=None,
+        vacuum="none",
+        command="uncork load sql",
+        advise=True,
+        postgres=server.conninfo(),
+        pooler=pooler.console,
+        logs=tuple(server.logs),
+    )
+    session = new_load(tmp_path / "runs", job)
+    session.run(None, lambda _: None)
+    result = build_load_result(session.folder)
+    steps = {one.name: one for one in result.steps}
+    assert sum(one.share for one in result.steps) == pytest.approx(1)
+    assert result.step_gaps == () and result.missing == ()
+    # One of four clients has the connection; on a busy machine, the others also wait for processors.
+    assert 0.6 < steps["pool"].share < 0.8
+    assert 0.02e9 < steps["execute"].ns < 0.05e9 and 0 < steps["parse"].ns < 0.02e9
+    assert result.database.startswith(f"uncork@{resolve(server.conninfo()).host}")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fakes.database_results import database_result
 
 from uncork.analysis.database.steps import steps_of
-from uncork.analysis.load.steps import load_steps
+from uncork.analysis.load.steps import WatchedLoad, load_steps, step_gaps
 from uncork.analysis.service.places import with_branches
 from uncork.model.results.database import CountedTime, TimeNode
 from uncork.model.results.service import TimePlace
@@ -59,9 +59,29 @@ def test_steps_of_sessions_add_up_to_the_tree(parts, counted):
     check(steps_of(tree, counted), tree.sessions, lambda one: one.sessions)
 
 
-@given(PARTS, COUNTED, st.one_of(st.none(), AMOUNT), AMOUNT, AMOUNT)
-def test_steps_of_a_transaction_add_up_to_its_mean_time(parts, counted, trip_ns, operations_ns, part_ns):
-    watched = {
+COUNTS = st.integers(0, 2000)
+POOL = st.fixed_dictionaries({"queries": COUNTS, "wait_us": AMOUNT})
+DURATIONS = st.fixed_dictionaries({"count": COUNTS, "ns": st.integers(0, 10**9)})
+LOG = st.fixed_dictionaries({kind: DURATIONS for kind in ("parse", "bind", "execute", "statement", "untold")})
+PATH = st.fixed_dictionaries(
+    {}, optional={"pooled": st.booleans(), "round_trip_ns": st.one_of(st.none(), AMOUNT)}
+)
+
+
+@given(
+    PARTS,
+    COUNTED,
+    st.one_of(st.none(), AMOUNT),
+    AMOUNT,
+    AMOUNT,
+    st.one_of(st.none(), POOL),
+    st.one_of(st.none(), LOG),
+    PATH,
+)
+def test_steps_of_a_transaction_add_up_to_its_mean_time(
+    parts, counted, trip_ns, operations_ns, part_ns, pool, log, path
+):
+    load = {
         "ended_us": counted.ended_us,
         "elapsed_ns": counted.ended_us * 1000,
         "operations": 7,
@@ -73,13 +93,16 @@ def test_steps_of_a_transaction_add_up_to_its_mean_time(parts, counted, trip_ns,
     seen = replace(
         WHOLE, counted=counted, tree=tree_of(parts), watch=replace(WHOLE.watch, round_trip_ns=trip_ns)
     )
-    found = load_steps(watched, seen, 1)
-    check(found, watched["operations_ns"] / 7, lambda one: one.ns)
+    watched = WatchedLoad(load, pool, log, path)
+    found = load_steps(watched, seen)
+    check(found, load["operations_ns"] / 7, lambda one: one.ns)
+    gaps = {one.name for one in step_gaps(watched, "extended")}
+    assert ("parse" in {one.name for one in found}) != ("parse" in gaps)
+    assert ("pool" in {one.name for one in found}) == (pool is not None and "pool" not in gaps)
     executing = sum(one.ns for one in found if one.name in ("locks", "storage", "execute")) * 7
     assert executing <= counted.execution_ns * (1 + 1e-9)
-    assert load_steps(watched, seen, 2) == ()
-    others = replace(seen, counted=replace(counted, calls=2 * watched["statements"]))
-    assert load_steps(watched, others, 1) == ()
+    others = replace(seen, counted=replace(counted, calls=2 * load["statements"]))
+    assert load_steps(watched, others) == ()
 
 
 @given(AMOUNT, AMOUNT, AMOUNT, st.lists(st.floats(0.01, 1e3), min_size=4, max_size=4))

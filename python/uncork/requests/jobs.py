@@ -91,6 +91,9 @@ class LoadJob:
     `tables` are created first, on a temporary server. `needs_tables`: a script uses pgbench's tables, so
     their scale is read from the server; `scale` is the value for scripts otherwise. `advise`: afterwards,
     send the load again while the database is watched. `command` repeats the job and contains no secret.
+
+    With `advise`, and if the load goes through a pooler, `postgres` is the connection string of the server
+    that is watched, and `pooler` that of PgBouncer's console. `logs` are the server's logs.
     """
 
     spec: LoadSpec
@@ -101,6 +104,9 @@ class LoadJob:
     vacuum: Vacuum
     command: str
     advise: bool = False
+    postgres: str | None = field(default=None, repr=False)
+    pooler: str | None = field(default=None, repr=False)
+    logs: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

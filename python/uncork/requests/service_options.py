@@ -31,6 +31,7 @@ from uncork.requests.shared_options import (
     ServerUser,
     WatchedPort,
 )
+from uncork.requests.words import local_logs
 
 __all__ = ["ServiceOptions", "service_job"]
 
@@ -171,16 +172,6 @@ def service_job(
         send=not options.watch_only,
         code=not options.no_code,
         command=command,
-        logs=_local(options.logs or []),
+        logs=local_logs(options.logs or [], "profile"),
         pooler=options.pooler,
     )
-
-
-def _local(logs: list[Location]) -> tuple[Path, ...]:
-    for one in logs:
-        if "://" in one:
-            raise UsageError(
-                "--logs reads the files that the database writes during the profile; read objects with "
-                "`uncork profile logs` once they hold that time"
-            )
-    return tuple(map(Path, logs))

@@ -25,7 +25,14 @@ from uncork.requests.recording import recording_contradictions, recording_file, 
 from uncork.requests.shared_options import CONNECT
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, most_clients
-from uncork.requests.words import advise_contradictions, read_arrivals, refuse, warm_up_contradictions
+from uncork.requests.words import (
+    advise_contradictions,
+    local_logs,
+    read_arrivals,
+    refuse,
+    source_contradictions,
+    warm_up_contradictions,
+)
 
 __all__ = ["cluster_of_sql", "read_request", "sweep_of_sql"]
 
@@ -88,6 +95,9 @@ def read_request(
         vacuum=_vacuum(options, needs_tables),
         command=command,
         advise=options.advise,
+        postgres=options.postgres,
+        pooler=options.pooler,
+        logs=local_logs(options.logs or [], "load"),
     )
 
 
@@ -332,6 +342,7 @@ def _contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[tuple[bool,
         yield spec.connect_each, "--pipeline keeps its connections open: leave out -C/--connect"
     yield options.as_json and options.go_bench, "--json and --go-bench both print the result: choose one"
     yield from advise_contradictions(options, spec)
+    yield from source_contradictions(options)
     yield from warm_up_contradictions(spec)
 
 

@@ -14,6 +14,7 @@ from uncork.requests.load_options import (
     INITIALIZE,
     OUTPUT,
     SWEEP,
+    WATCH,
     WHAT,
     WHEN,
     Advise,
@@ -28,7 +29,7 @@ from uncork.requests.load_options import (
     Verify,
     WarmUp,
 )
-from uncork.requests.option import MOST, choice, number, opt, pair, whole
+from uncork.requests.option import MOST, Location, choice, number, opt, pair, whole
 from uncork.requests.part import (
     ClusterAt,
     EndAfter,
@@ -54,6 +55,7 @@ __all__ = ["SqlOptions"]
 
 _connect, _what, _how, _when = (partial(opt, panel=panel) for panel in (CONNECT, WHAT, HOW, WHEN))
 _sweep, _output, _tables = (partial(opt, panel=panel) for panel in (SWEEP, OUTPUT, INITIALIZE))
+_watch = partial(opt, panel=WATCH)
 
 _PROTOCOL = choice(
     "simple",
@@ -232,6 +234,20 @@ class SqlOptions:
         python='Count transactions that take longer as late, such as ``"20ms"``.',
     )
     advise: Advise = False
+    postgres: str | None = _watch(
+        "--postgres CONNINFO",
+        "With --advise, if the load goes through a pooler: the PostgreSQL server behind it, to watch.",
+    )
+    pooler: str | None = _watch(
+        "--pooler CONNINFO",
+        "With --advise: the console of the PgBouncer that the load goes through (dbname=pgbouncer), to see "
+        "how long transactions wait for its connections. Requires --postgres.",
+    )
+    logs: list[Location] | None = _watch(
+        "--logs FILE",
+        "With --advise: a log of the database, to see the time of parsing: a file, glob or folder; "
+        "repeatable. It needs log_min_duration_statement = 0.",
+    )
     sweep: str | None = _sweep(
         "--sweep clients|rate",
         "Raise the load step by step, starting from -c or -R, in load steps of -T seconds (default: 2), "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uncork.errors import UsageError
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
     from uncork.requests.http_options import HttpOptions
     from uncork.requests.sql_options import SqlOptions
 
-__all__ = ["advise_contradictions", "read_arrivals", "refuse", "warm_up_contradictions"]
+__all__ = [
+    "advise_contradictions",
+    "local_logs",
+    "read_arrivals",
+    "refuse",
+    "source_contradictions",
+    "warm_up_contradictions",
+]
 
 _BURST: Final = whole(1, 1_000_000)
 
@@ -37,6 +45,38 @@ def advise_contradictions(
         spec.arrivals is not None and spec.arrivals.kind == "trace",
         "--advise cannot be combined with --arrivals trace: a trace cannot be sent for 5 s more",
     )
+
+
+def source_contradictions(options: SqlOptions) -> Iterator[tuple[bool, str]]:
+    """Yield what contradicts the sources of a watched load by SQL: the server, its pooler and its logs."""
+    given = {"--postgres": options.postgres, "--pooler": options.pooler, "--logs": options.logs}
+    for name in (name for name, value in given.items() if value):
+        yield (
+            not options.advise,
+            f"{name} is a source of --advise, which watches the database while the load is sent again: add "
+            "--advise",
+        )
+        yield options.embedded, f"--embedded starts a temporary server: leave out {name}"
+    yield (
+        options.pooler is not None and options.postgres is None,
+        "--pooler requires --postgres, the server behind PgBouncer: a watch through the pool would wait for "
+        "its connections",
+    )
+
+
+def local_logs(logs: Sequence[str], what: str) -> tuple[Path, ...]:
+    """Return the paths of logs that the database writes during `what`.
+
+    Raises:
+        UsageError: if one is the address of an object.
+    """
+    for one in logs:
+        if "://" in one:
+            raise UsageError(
+                f"--logs reads the files that the database writes during the {what}; read objects with "
+                "`uncork profile logs` once they hold that time"
+            )
+    return tuple(map(Path, logs))
 
 
 def warm_up_contradictions(spec: LoadSpec | HttpSpec) -> Iterator[tuple[bool, str]]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from tests.fakes.database_results import database_result
 from tests.fakes.load_results import closed_result
 from tests.fakes.log_results import log_result
 
 from uncork.model.results.database import KernelFacts
-from uncork.model.results.load import LoadStep
+from uncork.model.results.load import LoadStep, StepGap
 from uncork.report.database.kernel import kernel_table
-from uncork.report.load.steps import steps_table
+from uncork.report.load.document import build_load_document
+from uncork.report.load.steps import pool_sentence, step_gap_sentences, steps_table
 from uncork.report.log.protocol import protocol_table
 
 
@@ -56,3 +58,59 @@ def test_the_steps_of_a_transaction_say_where_they_come_from():
     assert "planning" in table.rows[2][0].note
     planned = (LoadStep("plan", 1e5, 0.1), *steps[1:])
     assert "planning" not in steps_table(replace(closed_result(), steps=planned)).rows[2][0].note
+
+
+def test_a_step_from_the_log_is_no_part_of_the_rest():
+    steps = (LoadStep("parse", 1e5, 0.1), LoadStep("bind", 1e5, 0.1), LoadStep("server", 8e5, 0.8))
+    table = steps_table(replace(closed_result(), steps=steps))
+    assert [row[0].note for row in table.rows] == [
+        "the server's log",
+        "the server's log, with planning",
+        "samples: sending results, waiting for a processor",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        ((LoadStep("pool", 9e7, 0.9), LoadStep("unknown", 1e7, 0.1)), "waits 90.0 ms for a connection of Pg"),
+        ((LoadStep("pool", 2e7, 0.2), LoadStep("unknown", 8e7, 0.8)), None),
+        ((LoadStep("unknown", 8e7, 1.0),), None),
+        ((), None),
+    ],
+)
+def test_a_pool_is_named_if_it_takes_most_of_the_time(steps, sentence):
+    result = replace(closed_result(), steps=steps)
+    found = pool_sentence(result)
+    document = build_load_document(result)
+    assert (found is None) if sentence is None else (sentence in found and found in document.reasons)
+    assert any("default_pool_size" in one.text for one in document.steps) == (sentence is not None)
+
+
+def test_the_next_loads_are_not_watched():
+    words = "-c 4 --pooler 'host=a dbname=pgbouncer' --postgres=dbname=b --logs x.log --advise -T 5 bench"
+    run = replace(closed_result().run, reproduce=f"uncork load sql {words}")
+    commands = [one.command for one in build_load_document(replace(closed_result(), run=run)).steps]
+    assert any(one.startswith("uncork load sql -c 4 -T 5 bench -R ") for one in commands)
+    assert not any("pgbouncer" in one or "x.log" in one or "=b" in one for one in commands)
+
+
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [
+        (StepGap("pool", "no source"), ("part of *unknown*", "add --pooler")),
+        (
+            StepGap("pool", "incomplete", 3, 1000),
+            ("counted 3 statements, the load sent 1 000", "connects to"),
+        ),
+        (StepGap("pool", "others", 30, 10), ("counted 30 statements", "no other clients")),
+        (StepGap("parse", "no source"), ("add --logs", "log_min_duration_statement = 0")),
+        (StepGap("parse", "simple protocol"), ("one duration", "-M extended")),
+        (StepGap("parse", "incomplete", 3, 10), ("has 3 statements, the load sent 10", "sample_rate = 1")),
+        (StepGap("parse", "others", 30, 10), ("has 30 statements", "no other clients")),
+        (StepGap("parse", "unlabelled", 0, 10), ("log_duration", "log_min_duration_statement = 0")),
+    ],
+)
+def test_a_step_that_is_unknown_is_named_with_what_would_show_it(gap, words):
+    (sentence,) = step_gap_sentences(replace(closed_result(), step_gaps=(gap,)))
+    assert all(one in sentence for one in words)

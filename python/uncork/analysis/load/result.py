@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from uncork.advise.bottleneck import find_bottlenecks
 from uncork.analysis.load.parts import parts_facts
 from uncork.analysis.load.steady import steady_facts
-from uncork.analysis.load.steps import load_steps
+from uncork.analysis.load.steps import load_steps, step_gaps, watched_of
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
@@ -76,10 +76,11 @@ def build_load_result(folder: Path) -> LoadResult:
 
         seen = stored_database_result(watch)
         result = replace(result, findings=seen.findings, database=seen.run.server)
-        watched = reader.manifest.options.get("watched_load")
-        if watched is not None:
-            steps = load_steps(watched, seen, result.settings.pipeline_depth)
-            result = replace(result, steps=steps)
+        watched = watched_of(reader.manifest.options)
+        if watched is not None and result.settings.pipeline_depth == 1:
+            steps = load_steps(watched, seen)
+            gaps = step_gaps(watched, result.settings.protocol) if steps else ()
+            result = replace(result, steps=steps, step_gaps=gaps)
     parts = parts_facts(folder, build_load_result)
     if parts is None:
         return result

@@ -363,7 +363,18 @@ class PartsFacts:
 
 
 LoadStepName = Literal[
-    "generator", "network", "commit", "plan", "locks", "storage", "execute", "server", "unknown"
+    "generator",
+    "pool",
+    "network",
+    "commit",
+    "parse",
+    "bind",
+    "plan",
+    "locks",
+    "storage",
+    "execute",
+    "server",
+    "unknown",
 ]
 
 
@@ -371,16 +382,36 @@ LoadStepName = Literal[
 class LoadStep:
     """How long a transaction spent in one step on average, and which share of its time that is.
 
-    `generator` is the time between its statements, in the generator. `network` is the time that its round
-    trips take at least: that of empty statements on an idle connection. `commit` is the wait for the
-    write-ahead log, from samples; `plan` is counted by pg_stat_statements, and so is what `locks` and
-    `storage` (waits of statements, from samples) and `execute` add up to. `server` is what samples see beyond
-    that: parsing, sending results, waiting for a processor. `unknown` is the rest.
+    `generator` is the time between its statements, in the generator. `pool` is the wait for a connection of
+    PgBouncer, which its console counts. `network` is the time that its round trips take at least: that of
+    empty statements on an idle connection. `commit` is the wait for the write-ahead log, from samples.
+    `parse` and `bind` are durations in the server's log; `bind` is without `plan`, if that is known. `plan`
+    is counted by pg_stat_statements, and so is what `locks` and `storage` (waits of statements, from samples)
+    and `execute` add up to. `server` is what samples see beyond that: sending results, waiting for a
+    processor, and parsing unless it is a step. `unknown` is the rest.
     """
 
     name: LoadStepName
     ns: float
     share: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepGap:
+    """A step that no source counted, and why: its time is in other steps.
+
+    A step `pool` is missing if the load goes through a pooler whose console was not read (*no source*), did
+    not count all statements of the load (*incomplete*), or also counted those of other clients (*others*). A
+    step `parse` is missing without logs (*no source*), if the logs lack statements (*incomplete*) or have
+    those of others (*others*), if their lines do not say what took the time (*unlabelled*), or with the
+    simple protocol (*simple protocol*), whose durations contain everything. `seen` of `sent` statements are
+    in the source; both are None unless the source was read.
+    """
+
+    name: Literal["pool", "parse"]
+    reason: Literal["no source", "incomplete", "others", "unlabelled", "simple protocol"]
+    seen: int | None = None
+    sent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +425,7 @@ class LoadResult:
     merged from its parts. `findings` are about `database`, the server that was watched as
     ``user@host:port/database``, the costliest first; both are None if none was watched. `steady` is None if
     the load was too short to judge. `steps` are those of a transaction while the load was watched, and add up
-    to its mean time; empty unless all of them are known.
+    to its mean time; empty unless their sources could be read. `step_gaps` are steps that no source counted.
     """
 
     run: LoadRunFacts
@@ -422,6 +453,7 @@ class LoadResult:
     database: str | None = None
     steady: SteadyFacts | None = None
     steps: tuple[LoadStep, ...] = ()
+    step_gaps: tuple[StepGap, ...] = ()
     kind: Literal["load"] = "load"
     version: int = LOAD_RESULT_VERSION
 

@@ -13,6 +13,7 @@ from uncork.model.system import SERVER, SERVICE
 from uncork.model.units import count_words, format_count, format_duration
 from uncork.report.blocks import (
     Block,
+    Bullets,
     Code,
     Column,
     Document,
@@ -36,7 +37,7 @@ from uncork.report.load.charts import (
 )
 from uncork.report.load.parts import parts_reasons, parts_table
 from uncork.report.load.steady import steady_sentence
-from uncork.report.load.steps import steps_table
+from uncork.report.load.steps import pool_sentence, step_gap_sentences, steps_table, waits_for_pool
 from uncork.report.load.tables import (
     answers_table,
     connections_table,
@@ -61,6 +62,8 @@ _MOST_STEPS: Final = 3
 """Findings with a step: only the costliest, because a change may remove the others."""
 _LENGTH: Final = re.compile(r" -[cTt] \d+")
 """Options of a load that a sweep sets for each of its steps."""
+_WATCHING: Final = re.compile(r""" --(?:advise|(?:postgres|pooler|logs)[ =](?:'[^']*'|"[^"]*"|\S)+)(?= |$)""")
+"""Options of a load by SQL that only watch it."""
 _STEADY_SHARE = 0.7
 """Fraction of a closed loop's throughput at which to measure latency: below the limit, but busy."""
 
@@ -87,6 +90,9 @@ def _reasons(result: LoadResult) -> Iterator[str]:
     """Yield the bottleneck, whether the generator was the limit, and the warnings."""
     for one in result.bottlenecks[:1]:
         yield f"Bottleneck: {one.sentence}."
+    pool = pool_sentence(result)
+    if pool is not None:
+        yield pool
     if result.findings is not None:
         yield from (finding_sentence(one) for one in result.findings)
     if result.findings == ():
@@ -125,7 +131,8 @@ def _protocol(result: LoadResult) -> str:
 
 
 def _steps(result: LoadResult) -> Iterator[Step]:
-    settings, command = result.settings, result.run.reproduce.replace(" --advise", "")
+    settings, command = result.settings, result.run.reproduce
+    command = command.replace(" --advise", "") if result.http else _WATCHING.sub("", command)
     if result.parts is not None:
         return  # its command sends a part only
     if result.run.outcome is LoadOutcome.REFUSED:
@@ -138,6 +145,10 @@ def _steps(result: LoadResult) -> Iterator[Step]:
         return
     if _OTHER_PROTOCOL in result.counts.errors:
         yield Step("Send the requests by HTTP/2:", f"{command} --h2")
+    if waits_for_pool(result) is not None:
+        yield Step(
+            "Raise default_pool_size of PgBouncer if the server has idle processors, or use fewer clients."
+        )
     findings = result.findings or ()
     for finding in findings[:_MOST_STEPS]:
         yield finding_step(finding)
@@ -231,7 +242,8 @@ def _what_and_where(result: LoadResult) -> Iterator[Section]:
         yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
     steps = steps_table(result)
     if steps is not None:
-        yield Section("steps", "Where the time goes", (steps,))
+        gaps = step_gap_sentences(result)
+        yield Section("steps", "Where the time goes", (steps, *([Bullets(gaps)] if gaps else [])))
 
 
 def _drawn_statuses(result: LoadResult) -> tuple[str, ...]:

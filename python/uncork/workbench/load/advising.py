@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from contextlib import nullcontext
+from typing import Any, Final
 
 from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.workbench.load.sources import StepSources
 from uncork.workbench.load.targets import LoadTarget
 from uncork.workbench.profile.database_part import watched_part
 from uncork.workbench.run_record import RunRecord
@@ -25,11 +27,12 @@ def watch_again(
     measured: LoadMeasurement,
     place: str,
     notify: Callable[[str], None],
+    sources: StepSources | None = None,
 ) -> None:
     """Send a load that was measured for five seconds more, and store the watch of its database in `record`.
 
     What could not be watched is written into the manifest. `place` is the server's, without secrets. A load
-    that did not complete is not repeated.
+    that did not complete is not repeated. `sources` divide the time of a load by SQL further.
 
     Raises:
         StoreError: if the watch cannot be written.
@@ -44,16 +47,23 @@ def watch_again(
     notify("sending the load for 5 s more, to name what is wrong with the database")
     command = str(record.manifest.options.get("command", ""))
     missing: list[str] = []
-    seen: dict[str, int] | None = None
+    found: dict[str, Any] = {}
     try:
-        with watched_part(record.folder, conninfo, place, command) as missing:
+        with (
+            watched_part(record.folder, conninfo, place, command) as missing,
+            nullcontext(dict[str, float]()) if sources is None else sources.counted(missing) as pool,
+        ):
             again = target.turn(_NEXT, _WATCHED_NS).carry_out()
             seen = watched_load(again, time.time_ns() // 1000)
+        if seen is not None:
+            found = {"watched_load": seen, **({"watched_pool": pool} if pool else {})}
+            if sources is not None:
+                begun_us = seen["ended_us"] - seen["elapsed_ns"] // 1000
+                found |= sources.read(begun_us, seen["ended_us"], missing)
     except KeyboardInterrupt:
         missing = [*missing, "findings about the database: interrupted"]
-    if seen is not None or missing:
+    if found or missing:
         lacking = {"not_watched": missing} if missing else {}
-        found = {"watched_load": seen} if seen is not None else {}
         record.change(options={**record.manifest.options, **found, **lacking})
 
 

@@ -115,6 +115,10 @@ def start_load(root: Path, job: LoadJob, kind: RunKind, question: str) -> LoadSe
     """
     address = checked(job)
     check_start(job.spec.part)
+    if job.postgres or job.logs:
+        from uncork.workbench.load.sources import check_sources  # noqa: PLC0415 -- only with --advise
+
+        check_sources(job)
     name = sql_name(job.spec, kind)
     return LoadSession(start_run(root, load_manifest(job, address, kind, name, question)), job, address)
 
@@ -192,7 +196,7 @@ class LoadSession:
     def served(self, notify: Notify) -> Iterator[tuple[Address, int | None]]:
         """Yield the server's address, and its postmaster if local; stop an embedded server afterwards."""
         if self._address is not None:
-            yield self._address, postmaster_of(self._address.conninfo())
+            yield self._address, postmaster_of(self.job.postgres or self._address.conninfo())
             return
         settings: dict[str, object] = {"autovacuum": True}
         connections = self.job.spec.most_clients + _SPARE_CONNECTIONS
@@ -225,13 +229,16 @@ class LoadSession:
         from uncork.engines.watch.observing import count_statements  # noqa: PLC0415 -- only with --advise
         from uncork.workbench.load.advising import watch_again  # noqa: PLC0415
         from uncork.workbench.load.monitor import Components  # noqa: PLC0415
+        from uncork.workbench.load.sources import StepSources  # noqa: PLC0415
         from uncork.workbench.load.targets import SqlTarget  # noqa: PLC0415
 
         if self._address is None:
             count_statements(address.conninfo())
-        components = Components(address.conninfo(), pid, indirect=False)
+        watched = address if self.job.postgres is None else resolve(self.job.postgres)
+        components = Components(watched.conninfo(), pid, indirect=False)
         target = SqlTarget(self._sent, asdict(address), pid, components)
-        watch_again(self.record, target, measured, place_of(address), notify)
+        sources = StepSources(address, self.job.pooler, self.job.logs)
+        watch_again(self.record, target, measured, place_of(watched), notify, sources)
 
     def _measure(
         self,
