@@ -13,14 +13,17 @@ from typing import Any, Final
 from uncork.model.stored_run import StoredRun
 from uncork.model.units import count_words, format_count, format_duration
 from uncork.report.blocks import Spark
-from uncork.store.layout import PARTS
+from uncork.store.layout import PARTS, read_manifest
 from uncork.store.query import RunReader
 from uncork.store.snapshots import SNAPSHOTS, read_snapshots
 
-__all__ = ["RunProgress", "run_progress"]
+__all__ = ["RunProgress", "has_progress", "run_progress"]
 
 _SHOWN: Final = 12
 """Snapshots that the table lists."""
+_LOAD_COLUMNS: Final = (
+    *("at", "operations a second", "failed", "median latency", "99th percentile", "longest", "clients"),
+)
 _DRAWN: Final = 300
 """Snapshots that are drawn: five minutes, with a snapshot every second."""
 
@@ -42,6 +45,11 @@ class RunProgress:
     sentences: bool = False
 
 
+def has_progress(run: StoredRun) -> bool:
+    """Say whether a run, or one of its parts, has snapshots."""
+    return any(read_snapshots(folder) for folder in (run.folder, *(run.folder / PARTS).glob("*/")))
+
+
 def run_progress(run: StoredRun) -> RunProgress:
     """Return what a run has stored so far.
 
@@ -49,8 +57,8 @@ def run_progress(run: StoredRun) -> RunProgress:
         StoreError: if its files are damaged.
     """
     idle_s = max(0.0, time.time() - _last_change_s(run.folder))
-    if run.kind == "cure":
-        return _cure(run, read_snapshots(run.folder), idle_s)
+    if run.kind in ("cure", "together"):
+        return (_cure if run.kind == "cure" else _together)(run, idle_s)
     if run.kind in ("load", "database"):
         snapshots = read_snapshots(run.folder)
         if not snapshots:
@@ -64,7 +72,7 @@ def run_progress(run: StoredRun) -> RunProgress:
             return _experiment(reader, idle_s)
         if run.kind == "sweep":
             return _sweep(reader, idle_s)
-    sentence = f"A run of kind {run.kind} stores its results when it ends."
+    sentence = "There is nothing to show yet: it stores its results when it ends."
     return RunProgress(sentence, "", (), (), idle_s)
 
 
@@ -109,36 +117,67 @@ def _load(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float)
         f"{elapsed}{of}: {format_count(round(rates[-1]))} operations a second {now}, 99 % under "
         f"{format_duration(last['p99_ns'])}; {_failures(failed)} since it began."
     )
-    titles = (
-        "at",
-        "operations a second",
-        "failed",
-        "median latency",
-        "99th percentile",
-        "longest",
-        "clients",
-    )
-    rows = tuple(
-        (
-            format_duration(one["elapsed_ns"]),
-            format_count(round(_rate(one, "succeeded"))),
-            format_count(one["failed"]),
-            *(format_duration(one[name]) for name in ("p50_ns", "p99_ns", "max_ns")),
-            format_count(one["clients"]),
-        )
-        for one in reversed(snapshots[-_SHOWN:])
-    )
-    sparks = [
-        _spark(f"Operations a second {now}", snapshots, rates, lambda value: format_count(round(value))),
-        _spark(f"99th percentile {now}", snapshots, [one["p99_ns"] for one in snapshots], format_duration),
-    ]
-    if failed:
-        lost = [_rate(one, "failed") for one in snapshots]
-        sparks.append(
-            _spark(f"Failed a second {now}", snapshots, lost, lambda value: format_count(round(value)))
-        )
+    rows = tuple(_load_row(one) for one in reversed(snapshots[-_SHOWN:]))
+    sparks = tuple(_load_sparks(snapshots, now))
     caption = f"The last {count_words(len(rows), 'snapshot')}, newest first"
-    return RunProgress(sentence, caption, titles, rows, idle_s, tuple(sparks))
+    return RunProgress(sentence, caption, _LOAD_COLUMNS, rows, idle_s, sparks)
+
+
+def _load_row(snapshot: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        format_duration(snapshot["elapsed_ns"]),
+        format_count(round(_rate(snapshot, "succeeded"))),
+        format_count(snapshot["failed"]),
+        *(format_duration(snapshot[name]) for name in ("p50_ns", "p99_ns", "max_ns")),
+        format_count(snapshot["clients"]),
+    )
+
+
+def _load_sparks(snapshots: Sequence[Mapping[str, Any]], now: str, name: str = "") -> Iterator[Spark]:
+    """Yield small charts of a load: throughput, latency, and failures if there are any."""
+
+    def many(value: float) -> str:
+        return format_count(round(value))
+
+    def title(text: str) -> str:
+        return f"{name}: {text[:1].lower()}{text[1:]} {now}" if name else f"{text} {now}"
+
+    rates = [_rate(one, "succeeded") for one in snapshots]
+    yield _spark(title("Operations a second"), snapshots, rates, many)
+    late = [one["p99_ns"] for one in snapshots]
+    yield _spark(title("99th percentile"), snapshots, late, format_duration)
+    if any(one["failed"] for one in snapshots):
+        lost = [_rate(one, "failed") for one in snapshots]
+        yield _spark(title("Failed a second"), snapshots, lost, many)
+
+
+def _together(run: StoredRun, idle_s: float) -> RunProgress:
+    """Return the progress of loads that run together: the newest snapshot of each load that has not ended."""
+    folders = {name: run.folder / PARTS / name for name in read_manifest(run.folder).options["loads"]}
+    sent = {name: found for name, folder in folders.items() if (found := read_snapshots(folder))}
+    if not sent:
+        ended = any((folder / "load_totals").is_dir() for folder in folders.values())
+        sentence = "The loads have ended." if ended else "The loads start together, when all are ready."
+        return RunProgress(sentence, "", (), (), idle_s)
+    now, last = _now(run), {name: found[-1] for name, found in sent.items()}
+    lengths = [_wanted_ns(folder) for folder in folders.values()]
+    whole = "" if None in lengths else f" of {format_duration(max(filter(None, lengths)))}"
+    elapsed = format_duration(max(one["elapsed_ns"] for one in last.values()))
+    rates = [
+        f"{name} {format_count(round(_rate(one, 'succeeded')))} operations a second {now}, 99 % under "
+        f"{format_duration(one['p99_ns'])}"
+        for name, one in last.items()
+    ]
+    failed = sum(one["failed"] for found in sent.values() for one in found)
+    return RunProgress(
+        f"{elapsed}{whole}: {'; '.join(rates)}; {_failures(failed)} since they began.",
+        "The newest snapshot of each load",
+        ("load", *_LOAD_COLUMNS),
+        tuple((name, *_load_row(one)) for name, one in last.items()),
+        idle_s,
+        tuple(spark for name, found in sent.items() for spark in _load_sparks(found, now, name)),
+        numbers=1,
+    )
 
 
 def _database(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
@@ -163,7 +202,8 @@ def _database(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: fl
     return RunProgress(sentence, caption, ("at", "busy", *names), rows, idle_s, (spark,))
 
 
-def _cure(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
+def _cure(run: StoredRun, idle_s: float) -> RunProgress:
+    snapshots = read_snapshots(run.folder)
     if not snapshots:
         return RunProgress("Nothing is stored yet: the cure has just begun.", "", (), (), idle_s)
     last = snapshots[-1]

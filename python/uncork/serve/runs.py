@@ -25,11 +25,10 @@ from uncork.model.stored_run import RunFilter, StoredRun, select
 from uncork.report.write.exports import FORMS, exports
 from uncork.serve.answers import MEDIA, file_of, packed, page_of
 from uncork.serve.app_context import context_of, fragment, message, show
-from uncork.serve.progress import RunProgress, run_progress
+from uncork.serve.progress import RunProgress, has_progress, run_progress
 from uncork.serve.report_cache import document_of
 from uncork.serve.run_cache import NoSuchRunError
 from uncork.store.remote.mirrors import shown
-from uncork.store.snapshots import read_snapshots
 
 __all__ = [
     "all_runs",
@@ -137,7 +136,7 @@ async def report(request: Request) -> Response:
     try:
         drawn = await context_of(request).reports.report(run)
     except UncorkError as error:
-        if run.status == "running" or read_snapshots(run.folder):
+        if run.status == "running" or has_progress(run):
             return RedirectResponse(f"/runs/{run.id}/live", 303)
         return message(
             request,
@@ -222,7 +221,7 @@ async def telemetry(request: Request) -> Response:
 async def live(request: Request) -> Response:
     """Return what a run has stored so far. The page updates itself."""
     run = await _run(request)
-    if run.status != "running" and not read_snapshots(run.folder):
+    if run.status != "running" and not has_progress(run):
         return RedirectResponse(f"/runs/{run.id}", 303)
     return show(request, "live.html.j2", run=run, progress=await _progress(run))
 

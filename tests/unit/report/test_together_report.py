@@ -51,6 +51,13 @@ def test_a_load_that_ended_long_before_the_other_is_named():
     assert found.warnings[0].startswith("Load sql-1 ended ") and "sql-2 was alone" in found.warnings[0]
 
 
+def test_a_warning_about_several_loads_is_given_once():
+    (warning, *_) = answer_together(together(("a", closed_result()))).loads[0].load.warnings
+    found = together(("a", closed_result()), ("b", closed_result()), ("c", http_result()))
+    assert f"a and b: {warning}" in found.warnings
+    assert f"a: {warning}" not in found.warnings
+
+
 def test_arrivals_that_were_not_sent_are_no_failures_but_said():
     load = open_result()
     sent = replace(load, counts=replace(load.counts, failed=0, errors={}, unsent=9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import asdict, replace
@@ -12,8 +13,9 @@ from fakes.stored_loads import store_load
 from uncork.analysis.runs.listing import read_runs
 from uncork.errors import StoreError
 from uncork.model.load import LoadProgress
-from uncork.serve.progress import run_progress
-from uncork.store.snapshots import add_snapshot
+from uncork.serve.progress import has_progress, run_progress
+from uncork.store.layout import read_manifest, write_manifest
+from uncork.store.snapshots import add_snapshot, delete_snapshots
 from uncork.workbench.cure.steps import CureSteps
 from uncork.workbench.documents.loads import read_load
 
@@ -55,6 +57,33 @@ def test_a_load_that_was_killed_keeps_what_it_told(run):
     assert "1 000 operations a second at the end" in told.sentence
     with pytest.raises(StoreError, match="shows its 1 snapshot"):
         read_load(run.folder)
+
+
+def test_loads_together_say_how_each_goes(run):
+    together = replace(run, kind="together")
+    manifest = read_manifest(run.folder)
+    write_manifest(run.folder, replace(manifest, options={**manifest.options, "loads": ["sql", "http"]}))
+    assert run_progress(together).sentence == "The loads start together, when all are ready."
+    assert not has_progress(together)
+    for name, rate in (("sql", 200), ("http", 3000)):
+        part = run.folder / "parts" / name
+        part.mkdir(parents=True)
+        (part / "plan.json").write_text(json.dumps({"stop": {"duration_ns": 60 * 10**9}}))
+        add_snapshot(part, asdict(replace(GLANCE, succeeded=rate)))
+        add_snapshot(part, asdict(replace(GLANCE, succeeded=rate + 1, elapsed_ns=2 * 10**9)))
+    told = run_progress(together)
+    assert told.sentence == (
+        "2.00 s of 60.0 s: sql 201 operations a second now, 99 % under 5.00 ms; http 3 001 operations a "
+        "second now, 99 % under 5.00 ms; none failed since they began."
+    )
+    assert has_progress(together)
+    assert [row[:3] for row in told.rows] == [("sql", "2.00 s", "201"), ("http", "2.00 s", "3 001")]
+    assert len(told.columns) == len(told.rows[0]) and told.numbers == 1
+    assert [one.title.split(":")[0] for one in told.sparks] == ["sql", "sql", "http", "http"]
+    for name in ("sql", "http"):
+        delete_snapshots(run.folder / "parts" / name)
+        (run.folder / "parts" / name / "load_totals").mkdir()
+    assert run_progress(together).sentence == "The loads have ended."
 
 
 def test_a_database_says_what_its_sessions_do(run):

@@ -75,8 +75,11 @@ def _warnings(result: TogetherResult) -> Iterator[str]:
             f"Load {shortest} ended {rest} before {longest}: for that time, {longest} was alone; give "
             "both the same duration to compare them."
         )
+    of: dict[str, list[str]] = {}
     for one in result.loads:
-        yield from (f"{one.name}: {text}" for text in one.load.warnings)
+        for text in one.load.warnings:
+            of.setdefault(text, []).append(one.name)
+    yield from (f"{' and '.join(names)}: {text}" for text, names in of.items())
 
 
 def build_together_document(result: TogetherResult) -> Document:
