@@ -212,6 +212,11 @@ def test_the_plot_leaves_room_for_the_last_label():
     assert narrow.width <= wide.width - text_width("a very long label") / 2 + text_width("1") / 2 + 1
 
 
+def test_the_plot_leaves_room_for_the_first_label():
+    plot = plot_within(Axis(0, 1, (0.0, 1.0), ("08:36:21", "1")), ("1",), 300, height=200)
+    assert plot.left >= text_width("08:36:21") / 2
+
+
 def test_every_shape_is_as_large_as_the_others():
     for shape in SHAPES:
         numbers = [

@@ -332,6 +332,11 @@ def test_scripts_come_first_and_a_bottleneck_before_them():
     )
 
 
+def test_the_step_against_a_bottleneck_begins_with_its_resource():
+    known = replace(closed_result(), bottlenecks=(Bottleneck("machine cpu", "it is full", "stop it", 1.0),))
+    assert build_load_document(known).steps[0].text == "Machine CPU: stop it."
+
+
 def test_a_load_without_a_bottleneck_says_how_to_find_it():
     steps = [step for step in build_load_document(closed_result()).steps if "bottleneck" in step.text]
     assert [step.command.endswith(" --sweep clients") for step in steps] == [True]

@@ -55,6 +55,7 @@ def test_the_steps_of_a_transaction_say_where_they_come_from():
     steps = (LoadStep("network", 2e5, 0.2), LoadStep("execute", 7e5, 0.7), LoadStep("server", 1e5, 0.1))
     table = steps_table(replace(closed_result(), steps=steps))
     assert [row[1:] for row in cells(table)] == [["200 µs", "20 %"], ["700 µs", "70 %"], ["100 µs", "10 %"]]
+    assert "1.00 ms on average" in table.caption
     assert "planning" in table.rows[2][0].note
     planned = (LoadStep("plan", 1e5, 0.1), *steps[1:])
     assert "planning" not in steps_table(replace(closed_result(), steps=planned)).rows[2][0].note
@@ -98,7 +99,7 @@ def test_the_next_loads_are_not_watched():
 @pytest.mark.parametrize(
     ("gap", "words"),
     [
-        (StepGap("pool", "no source"), ("part of *unknown*", "add --pooler")),
+        (StepGap("pool", "no source"), ("part of the unknown rest", "add --pooler")),
         (
             StepGap("pool", "incomplete", 3, 1000),
             ("counted 3 statements, the load sent 1 000", "connects to"),

@@ -93,15 +93,17 @@ def plot_within(
     for _ in range(3):  # the labels' positions depend on the width, and the width on how far they reach
         plot = Plot(left, top, math.floor(width - left - right), high, width, top + high + below)
         place = plot.x(axis)
-        reach = [
-            place(tick) + text_width(label) / 2
+        below_plot = [
+            (place(tick), text_width(label) / 2)
             for tick, label in zip(axis.ticks, axis.labels, strict=True)
             if label
         ]
-        over = max((at - plot.width for at in reach), default=0.0)
-        if over <= right - _PADDING:
+        over = max((at + half - plot.width for at, half in below_plot), default=0.0)
+        before = max((half - at for at, half in below_plot), default=0.0)
+        if over <= right - _PADDING and before <= left - _PADDING:
             break
-        right = _PADDING + max(0.0, over)
+        right = max(right, _PADDING + over)
+        left = max(left, math.ceil(_PADDING + before))
     return plot
 
 

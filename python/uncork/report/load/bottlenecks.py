@@ -7,7 +7,7 @@ from typing import Final
 
 from uncork.report.blocks import Bullets
 
-__all__ = ["bottleneck_lines", "limit_words"]
+__all__ = ["bottleneck_lines", "limit_words", "resource_title"]
 
 _LIMITS: Final = {
     "generator": "the load generator",
@@ -27,12 +27,17 @@ def limit_words(resource: str) -> str:
     return _LIMITS.get(resource, resource)
 
 
+def resource_title(resource: str) -> str:
+    """Return a resource as the head of a line: ``Machine CPU``."""
+    shown = resource.replace("cpu", "CPU")
+    return f"{shown[:1].upper()}{shown[1:]}"
+
+
 def bottleneck_lines(found: Iterable[tuple[str, str, str, str]]) -> Bullets:
     """Return one item per (resource, level or "", evidence, remedy)."""
     return Bullets(
         tuple(
-            f"{resource[:1].upper()}{resource[1:]}{f' at {where}' if where else ''}: {sentence}. "
-            f"Remedy: {remedy}."
+            f"{resource_title(resource)}{f' at {where}' if where else ''}: {sentence}. Remedy: {remedy}."
             for resource, where, sentence, remedy in found
         )
     )

@@ -26,7 +26,7 @@ from uncork.report.blocks import (
     Value,
 )
 from uncork.report.findings import finding_sections, finding_sentence, finding_step, proof_steps
-from uncork.report.load.bottlenecks import bottleneck_lines
+from uncork.report.load.bottlenecks import bottleneck_lines, resource_title
 from uncork.report.load.charts import (
     SERIES,
     distribution_chart,
@@ -155,7 +155,7 @@ def _steps(result: LoadResult) -> Iterator[Step]:
     if result.database is not None and result.run.server != _EMBEDDED:
         yield from proof_steps(findings, result.run.id, result.database)
     for one in () if findings else result.bottlenecks[:1]:
-        yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
+        yield Step(f"{resource_title(one.resource)}: {one.remedy}.")
     repeatable = result.counts.succeeded and settings.arrivals != "trace"
     if repeatable and result.http is None and result.findings is None:
         yield Step("Repeat the load, and find out what is wrong with the database:", f"{command} --advise")

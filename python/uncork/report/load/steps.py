@@ -47,7 +47,8 @@ def steps_table(result: LoadResult) -> Table | None:
         return None
     notes = {**_NOTES, **dict(_rest_notes({one.name for one in result.steps}))}
     return Table(
-        "Where the time of a transaction went, while the load was sent again",
+        f"Where the time of a transaction went, {format_duration(sum(one.ns for one in result.steps))} on "
+        "average, while the load was sent again",
         (Column("step", header=True), Column("each", number=True), Column("share", number=True)),
         tuple(
             (
@@ -97,11 +98,20 @@ def _gap_sentence(gap: StepGap) -> str:
         source, step = "The log has", "The time of parsing"
     part = f"{source} {format_count(gap.seen or 0)} statements, the load sent {format_count(gap.sent or 0)}"
     return {
-        ("pool", "no source"): f"{step} is part of *unknown*: to see it, add --pooler with the console of "
+        (
+            "pool",
+            "no source",
+        ): f"{step} is part of the unknown rest: to see it, add --pooler with the console of "
         "PgBouncer, and --postgres with the server behind it.",
-        ("pool", "incomplete"): f"{step} is part of *unknown*. {part}: check that the load connects to "
+        (
+            "pool",
+            "incomplete",
+        ): f"{step} is part of the unknown rest. {part}: check that the load connects to "
         "the PgBouncer whose console --pooler names.",
-        ("pool", "others"): f"{step} is part of *unknown*. {part}: repeat the load while no other clients "
+        (
+            "pool",
+            "others",
+        ): f"{step} is part of the unknown rest. {part}: repeat the load while no other clients "
         "use this database of PgBouncer.",
         ("parse", "no source"): f"{step} is not a step of its own: to see it, add --logs with "
         "the server's log. It needs log_min_duration_statement = 0, which takes time from the server too.",

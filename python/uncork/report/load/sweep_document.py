@@ -23,7 +23,7 @@ from uncork.report.blocks import (
     Value,
 )
 from uncork.report.findings import finding_sections, finding_sentence, finding_step
-from uncork.report.load.bottlenecks import bottleneck_lines
+from uncork.report.load.bottlenecks import bottleneck_lines, resource_title
 from uncork.report.load.sweep_answer import AXIS_WORDS, is_undecided, level_words
 from uncork.report.load.words import rate_text, share_text
 from uncork.stats.load.knee import FLAT
@@ -339,7 +339,7 @@ def _steps(result: SweepResult) -> Iterator[Step]:
     for finding in result.findings[:_MOST_STEPS]:
         yield finding_step(finding)
     for one in () if result.findings else result.bottlenecks[:1]:
-        yield Step(f"{one.resource[:1].upper()}{one.resource[1:]}: {one.remedy}.")
+        yield Step(f"{resource_title(one.resource)}: {one.remedy}.")
     if result.verified is not None and not result.verified.sustained:
         yield Step(
             f"Plan for less than {rate_text(result.verified.rate)} {result.operation}s a second: raise the "
