@@ -8,7 +8,7 @@ RUST   := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Ca
 CLIPPY := $(if $(findstring 1.95.,$(shell rustc --version)),-D warnings,--cap-lints warn)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check build wheel engines bless bench cross docs site lock calibrate clean
+.PHONY: help demo test check build wheel standalone engines bless bench cross docs site lock calibrate clean
 
 help: ## List these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -42,6 +42,12 @@ wheel: $(VENV)/.built ## Build a wheel into dist/, and try it in an environment 
 	rm -rf dist
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin build --release --locked --quiet --out dist
 	$(BIN)/python tools/try_wheel.py dist/*.whl
+
+standalone: $(VENV)/.built ## Build an archive with its own Python into dist/, and try it where nothing but glibc exists
+	rm -rf dist
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin build --release --locked --quiet --out dist
+	$(BIN)/python tools/standalone/build.py dist/*.whl
+	$(BIN)/python tools/standalone/attempt.py dist/*.tar.gz
 
 bless: $(VENV)/.built $(VENV)/.dev ## Rewrite goldens and generated files; read the diff afterwards
 	UNCORK_BLESS=1 $(BIN)/python -m pytest -q tests/golden tests/unit -p no:randomly
