@@ -57,8 +57,8 @@ class LogOptions:
 
     files: list[Location] = opt(
         "FILES...",
-        "Logs in the order they were written: files, globs, folders, s3://, gs://, az:// and https:// "
-        "addresses, or - for standard input; compressed files and archives work.",
+        "Logs in the order they were written: files, globs, folders, s3://, gs://, az://, https:// and "
+        "ssh:// addresses, or - for standard input; compressed files and archives work.",
         required=True,
     )
     prefix: str | None = opt("-p, --prefix TEXT", "The server's log_line_prefix. Default: detect it.")

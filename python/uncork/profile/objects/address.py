@@ -1,4 +1,4 @@
-"""Parse the address of logs in an object store or on a web server. Pure."""
+"""Parse the address of logs in an object store, on a web server or on another machine. Pure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from urllib.parse import unquote, urlsplit
 
 from uncork.errors import UsageError
 
-__all__ = ["LogObject", "ObjectAddress", "is_object_address", "parse_object_address"]
+__all__ = ["LogObject", "ObjectAddress", "is_object_address", "parse_object_address", "ssh_words"]
 
-Backend = Literal["s3", "gs", "az", "http"]
+Backend = Literal["s3", "gs", "az", "http", "ssh"]
 
 _BACKENDS: Final[dict[str, Backend]] = {
     **dict.fromkeys(("s3", "s3a"), "s3"),
     **dict.fromkeys(("gs", "gcs"), "gs"),
     **dict.fromkeys(("az", "abfs", "abfss"), "az"),
     **dict.fromkeys(("http", "https"), "http"),
+    "ssh": "ssh",
 }
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _BUCKET: Final = re.compile(r"[A-Za-z0-9$][A-Za-z0-9._$-]*")
+_SSH: Final = re.compile(
+    r"(?:(?P<user>\w[\w.+$-]*)@)?(?P<host>\w[\w.-]*|\[[0-9a-fA-F:.]+\])(?::(?P<port>[0-9]{1,5}))?"
+)
 _HOST_OF_AZURE: Final = re.compile(r"([^@/]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net", re.IGNORECASE)
 
 
@@ -28,8 +32,9 @@ _HOST_OF_AZURE: Final = re.compile(r"([^@/]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.w
 class ObjectAddress:
     """The address of logs: the name of one object, a prefix, or a glob.
 
-    `bucket` is a bucket or a container; for a web server, scheme and host. `key` follows it, decoded. `query`
-    and `login` are secrets of a web address: they are neither shown nor stored, and `shown` is without them.
+    `bucket` is a bucket or a container; for a web server, scheme and host; for ssh, user, host and port.
+    `key` follows it, decoded (not for ssh). `query` and `login` are secrets of a web address: they are
+    neither shown nor stored, and `shown` is without them.
     """
 
     backend: Backend
@@ -62,7 +67,7 @@ class LogObject:
 
 
 def is_object_address(text: str) -> bool:
-    """Return whether a text is an address of objects: s3://, gs://, az://, https:// and their synonyms."""
+    """Return whether a text is an address of objects: s3://, gs://, az://, https://, ssh:// and synonyms."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and match[1].lower() in _BACKENDS
 
@@ -78,10 +83,13 @@ def parse_object_address(text: str) -> ObjectAddress:
     if match is None or backend is None:
         scheme = match[1] if match else text
         raise UsageError(
-            f'unknown scheme "{scheme}://" of a log; use s3://, gs://, az:// or https://, or name a file'
+            f'unknown scheme "{scheme}://" of a log; use s3://, gs://, az://, https:// or ssh://, or name '
+            "a file"
         )
     if backend == "http":
         return _web_address(text.strip())
+    if backend == "ssh":
+        return _ssh_address(match[2])
     rest = match[2]
     bucket, _, key = rest.partition("/")
     account = ""
@@ -102,3 +110,24 @@ def _web_address(text: str) -> ObjectAddress:
         raise UsageError(f"{shown}: a web server lists no files; name each log by its address")
     bucket = f"{parts.scheme.lower()}://{host}"
     return ObjectAddress("http", bucket, key, shown, query=parts.query, login=unquote(login))
+
+
+def ssh_words(address: ObjectAddress) -> list[str]:
+    """Return the arguments of ssh that name the machine of an address."""
+    match = _SSH.fullmatch(address.bucket)
+    assert match is not None  # noqa: S101 -- parsed before
+    port = ["-p", match["port"]] if match["port"] else []
+    user = ["-l", match["user"]] if match["user"] else []
+    return [*port, *user, "--", match["host"].strip("[]")]
+
+
+def _ssh_address(rest: str) -> ObjectAddress:
+    bucket, slash, key = rest.partition("/")
+    user, _, host = bucket.rpartition("@")
+    if ":" in user:
+        raise UsageError(f"ssh://{user.partition(':')[0]}@{host}/{key}: ssh takes no password; use a key")
+    if not _SSH.fullmatch(bucket) or not slash:
+        raise UsageError(
+            f"ssh://{rest} names no file; write ssh://USER@HOST:PORT/PATH, with an absolute path"
+        )
+    return ObjectAddress("ssh", bucket, key, f"ssh://{rest}")

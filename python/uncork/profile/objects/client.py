@@ -74,6 +74,9 @@ class Client:
         except Exception as error:
             raise UsageError(f"{address.shown}: {problem_of(error, address).words}") from error
 
+    def close(self) -> None:
+        """Do nothing: obstore ends its connections itself."""
+
     async def find(self, key: str) -> LogObject | None:
         """Return an object; None if it does not exist.
 

@@ -11,8 +11,10 @@ from typing import Final
 from uncork.errors import SetupError
 from uncork.profile.objects.address import LogObject, ObjectAddress, parse_object_address
 from uncork.profile.objects.client import Absent, Changed, Client
+from uncork.profile.objects.clients import open_client
 from uncork.profile.objects.layouts import is_named_as_log
 from uncork.profile.objects.loop import LoopThread
+from uncork.profile.objects.ssh import SshClient
 
 __all__ = ["FoundObjects", "find_objects", "glob_pattern"]
 
@@ -42,9 +44,14 @@ def find_objects(text: str, can_be_log: Callable[[str, bytes], bool]) -> FoundOb
         ConnectError: if the store does not answer, or refuses.
     """
     address = parse_object_address(text)
-    client = Client(address)
-    with LoopThread() as loop:
-        return loop.run(_find(client, address, can_be_log))
+    client = open_client(address)
+    try:
+        with LoopThread() as loop:
+            if isinstance(client, SshClient):
+                return loop.run(_find_files(client, address, can_be_log))
+            return loop.run(_find(client, address, can_be_log))
+    finally:
+        client.close()
 
 
 def glob_pattern(glob: str) -> re.Pattern[str]:
@@ -89,6 +96,25 @@ async def _find(
     return FoundObjects(_some(logs, address, problem), tuple(one.name for one in others))
 
 
+async def _find_files(
+    client: SshClient, address: ObjectAddress, can_be_log: Callable[[str, bytes], bool]
+) -> FoundObjects:
+    """Return the file, the files that match a glob, or the logs in a folder: the same as on this machine."""
+    key = address.key
+    if not _MAGIC.search(key) and (exact := await client.find(key)) is not None:
+        return FoundObjects((exact,), ())
+    if magic := _MAGIC.search(key):
+        folder, _, _ = key[: magic.start()].rpartition("/")
+        depth = 64 if "**" in key else key.count("/") - folder.count("/") + (not folder)
+        pattern = glob_pattern(key)
+        matching = [one for one in await client.find_in(folder, depth) if pattern.fullmatch(one.key)]
+        return FoundObjects(_some(matching, address, "no file matches"), ())
+    below = [one for one in await client.find_in(key, 1) if not _is_hidden(one.key.rpartition("/")[2])]
+    logs, others = await _judged(client, below, can_be_log)
+    problem = "the folder has no logs" if below else "the machine has no such file, or the folder is empty"
+    return FoundObjects(_some(logs, address, problem), tuple(one.name for one in others))
+
+
 async def _beginning_with(client: Client, text: str) -> list[LogObject]:
     """Return the objects whose keys begin with a text, in their order."""
     folder, _, rest = text.rpartition("/")
@@ -102,7 +128,7 @@ async def _beginning_with(client: Client, text: str) -> list[LogObject]:
 
 
 async def _judged(
-    client: Client, objects: Sequence[LogObject], can_be_log: Callable[[str, bytes], bool]
+    client: Client | SshClient, objects: Sequence[LogObject], can_be_log: Callable[[str, bytes], bool]
 ) -> tuple[list[LogObject], list[LogObject]]:
     """Divide objects into logs and others; read the beginning of those whose names do not say it."""
     turns = asyncio.Semaphore(_AT_ONCE)

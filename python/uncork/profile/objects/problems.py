@@ -38,6 +38,7 @@ _CREDENTIALS: Final[dict[Backend, str]] = {
     "GOOGLE_SKIP_SIGNATURE=true",
     "az": "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; "
     "for a public container set AZURE_SKIP_SIGNATURE=true",
+    "ssh": "use a key that ssh-agent or ~/.ssh/config knows",
     "http": "write the address as https://USER:PASSWORD@HOST/..., or use a signed address",
 }
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from uncork.errors import ConnectError
 from uncork.profile.objects.address import LogObject
 from uncork.profile.objects.client import Absent, Changed, Client
+from uncork.profile.objects.clients import open_client
 from uncork.profile.objects.loop import LoopThread
 
 if TYPE_CHECKING:
     from obstore import Bytes
+
+    from uncork.profile.objects.ssh import SshClient
 
 __all__ = ["ObjectReader"]
 
@@ -33,7 +36,7 @@ class _Range:
     place: int
     begin: int
     end: int
-    answer: Future[Bytes]
+    answer: Future[Bytes | bytes]
 
 
 class ObjectReader:
@@ -55,7 +58,7 @@ class ObjectReader:
     def __init__(self, objects: Sequence[LogObject]) -> None:
         self._objects = list(objects)
         self._places = {one.name: place for place, one in enumerate(objects)}
-        self._clients: dict[tuple[str, str], Client] = {}
+        self._clients: dict[tuple[str, str], Client | SshClient] = {}
         self._loop = LoopThread()
         self._queue: deque[_Range] = deque()
         self._plan = self._ranges(0)
@@ -77,6 +80,8 @@ class ObjectReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.__exit__(kind, error, trace)
+        for client in self._clients.values():
+            client.close()
 
     def written_s(self, name: str) -> int | None:
         """Return when an object was written, in seconds since 1970; None if it is none of the objects."""
@@ -164,15 +169,16 @@ class ObjectReader:
                 return
             place, begin, end = following
             wanted = self._objects[place]
-            answer = self._loop.begin(self._client(wanted).fetch(wanted, begin, end))
+            fetching: Coroutine[Any, Any, Bytes | bytes] = self._client(wanted).fetch(wanted, begin, end)
+            answer = self._loop.begin(fetching)
             self._queue.append(_Range(place, begin, end, answer))
             ahead += end - begin
 
-    def _client(self, wanted: LogObject) -> Client:
+    def _client(self, wanted: LogObject) -> Client | SshClient:
         address = wanted.address
         key = (address.bucket, wanted.name if address.backend == "http" else address.account)
         if key not in self._clients:
-            self._clients[key] = Client(address)
+            self._clients[key] = open_client(address)
         return self._clients[key]
 
     def _renew(self) -> None:

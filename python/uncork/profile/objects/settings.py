@@ -19,12 +19,14 @@ _ENDPOINTS: Final[dict[Backend, tuple[str, ...]]] = {
     "gs": ("STORAGE_EMULATOR_HOST", "GOOGLE_BASE_URL"),
     "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
     "http": (),
+    "ssh": (),
 }
 _ALLOW: Final[dict[Backend, tuple[str, ...]]] = {
     "s3": ("AWS_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"),
     "gs": ("GOOGLE_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"),
     "az": ("AZURE_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"),
     "http": ("UNCORK_ALLOW_HTTP",),
+    "ssh": (),
 }
 _CONNECTION: Final = {
     "AccountName": "account_name",
