@@ -169,8 +169,8 @@ def begin_of_log(path: str, prefix: str | None) -> int | None:
 def cut_log(path: str, prefix: str | None, size: int) -> tuple[list[int], str | None]:
     """Return where a log can be cut into parts of about `size` bytes, and the prefix of its lines.
 
-    No place if the log must be read as a whole: it is small, compressed, wrapped, or CSV. Raises `OSError`
-    when it cannot be read, and `ValueError` when the prefix is none.
+    No place if the log must be read as a whole: it is small, compressed, wrapped, or a damaged CSV file.
+    Raises `OSError` when it cannot be read, and `ValueError` when the prefix is none.
     """
 
 def read_logs(

@@ -14,7 +14,7 @@ use crate::unwrapped::Unwrapped;
 /// Target size of a block in bytes, unless one entry is longer.
 pub(crate) const BLOCK: usize = 1 << 20;
 /// How much of a log's beginning shows the order of its entries.
-const ORDER: usize = 64 << 10;
+pub(crate) const ORDER: usize = 64 << 10;
 /// Longer entries are cut.
 pub(crate) const LONGEST: usize = 64 << 20;
 
@@ -125,7 +125,7 @@ impl Cutter<'_> {
     }
 
     /// Cut a log whose format is known.
-    fn cut_as(
+    pub(crate) fn cut_as(
         &mut self,
         finder: Option<Dialect>,
         file: u32,

@@ -18,7 +18,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use uncork_log::{Dialect, Filter, Gathered, Micros, Prefix, Texts, Written};
 
-use crate::blocks::{BLOCK, Block, Cutter, Exchange};
+use crate::blocks::{BLOCK, Block, Cutter, End, Exchange};
 use crate::control::Control;
 use crate::error::Error;
 use crate::events::{EventFiles, Events, WriteError};
@@ -313,10 +313,7 @@ pub(crate) fn read(
         } else if is_stdin(path) {
             unpack::stream("standard input", io::stdin(), control, &mut reading)
         } else if let Some((begin, end)) = request.range {
-            let name = path.to_string_lossy();
-            let part = range::Part { begin, end };
-            part.open(path)
-                .and_then(|mut part| reading.add(&name, begin, &mut part))
+            reading.part(path, range::Part { begin, end })
         } else if (request.from.is_some() || request.until.is_some()) && path.is_file() {
             reading.range(path, request, control)
         } else {
@@ -371,7 +368,7 @@ impl Reading<'_> {
 
     fn add(&mut self, name: &str, offset: u64, reader: &mut dyn Read) -> io::Result<()> {
         let number = u32::try_from(self.files.len()).map_err(io::Error::other)?;
-        let end = self.cutter.cut(number, offset, reader);
+        let end = cut(&mut self.cutter, number);
         self.files.push(FileReport {
             name: name.to_owned(),
             server: self.cutter.server,
@@ -389,7 +386,28 @@ impl Reading<'_> {
     fn trouble(&mut self, before: usize, path: &Path, error: &io::Error) {
         if self.files.len() == before {
             self.files.push(FileReport {
+    /// Read a part of a plain file, in the format that the beginning of the file shows.
+    fn part(&mut self, path: &Path, part: range::Part) -> io::Result<()> {
+        let dialect = range::detect(&mut File::open(path)?, self.cutter.prefix.as_ref())?;
+        let name = path.to_string_lossy();
+        let reader = &mut part.open(path)?;
+        self.add_with(&name, part.begin, |cutter, number| {
+            cutter.cut_as(dialect, number, part.begin, reader)
+        })
+    }
+
                 name: path.to_string_lossy().into_owned(),
+        self.add_with(name, offset, |cutter, number| {
+            cutter.cut(number, offset, reader)
+        })
+    }
+
+    fn add_with(
+        &mut self,
+        name: &str,
+        offset: u64,
+        cut: impl FnOnce(&mut Cutter<'_>, u32) -> End,
+    ) -> io::Result<()> {
                 server: self.cutter.server,
                 ..FileReport::default()
             });

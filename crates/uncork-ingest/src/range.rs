@@ -1,11 +1,16 @@
 //! Finds the part of a plain file that a time range needs, without reading the rest.
 
+mod quotes;
+
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Take};
 use std::path::Path;
 
 use uncork_log::{Dialect, Entry, Micros, Prefix, Side, Sink, Unwrapper, Written};
 
+use crate::blocks::{BLOCK, ORDER};
+use crate::order::newest_first;
+use crate::range::quotes::record_points;
 use crate::unpack::{fill, is_packed};
 
 /// How much is read at a place to find an entry.
@@ -66,8 +71,8 @@ pub(crate) fn find(
 }
 
 /// Return where a plain file can be cut into parts of about `size` bytes, each of which begins with an entry, and the
-/// prefix of its lines. Empty if the file is read as a whole: it is small, compressed, wrapped, or a CSV file, whose
-/// quotation marks only its beginning explains.
+/// prefix of its lines. Empty if the file is read as a whole: it is small, compressed, wrapped, written newest first, or
+/// a damaged CSV file.
 ///
 /// # Errors
 ///
@@ -86,8 +91,11 @@ pub fn cut_points(
     let Some(mut dialect) = detect(&mut file, prefix)? else {
         return Ok((points, None));
     };
-    if matches!(dialect, Dialect::Csv(_)) {
+    if is_newest_first(&mut file, &dialect)? {
         return Ok((points, None));
+    }
+    if matches!(dialect, Dialect::Csv(_)) {
+        return Ok((record_points(path, size, length, 4 * PROBE)?, None));
     }
     let mut text = vec![0; 4 * PROBE];
     for number in 1..length / size {
@@ -103,9 +111,18 @@ pub fn cut_points(
     Ok((points, dialect.prefix().map(str::to_owned)))
 }
 
-/// Detect the format of a plain file; `None` if it is compressed or wrapped.
-fn detect(file: &mut File, prefix: Option<&Prefix>) -> io::Result<Option<Dialect>> {
-    let mut sample = vec![0; 4 * PROBE];
+/// Whether the beginning of a file shows that it is refused.
+fn is_newest_first(file: &mut File, dialect: &Dialect) -> io::Result<bool> {
+    let mut sample = vec![0; ORDER];
+    file.seek(SeekFrom::Start(0))?;
+    let length = fill(file, &mut sample)?;
+    let end = memchr::memrchr(b'\n', &sample[..length]).map_or(0, |at| at + 1);
+    Ok(newest_first(dialect.clone(), &sample[..end]).is_some())
+}
+
+/// Detect the format of a plain file as whoever reads it from its beginning does; `None` if it is compressed or wrapped.
+pub(crate) fn detect(file: &mut File, prefix: Option<&Prefix>) -> io::Result<Option<Dialect>> {
+    let mut sample = vec![0; BLOCK];
     let length = fill(file, &mut sample)?;
     let sample = &sample[..length];
     if is_packed(sample) || Unwrapper::detect(sample, Written::at(0), prefix).is_some() {

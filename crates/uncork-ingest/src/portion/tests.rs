@@ -25,10 +25,10 @@ impl Random {
     }
 }
 
-/// A log in which much of what a server logs occurs; what sessions do goes on across any place.
+/// The first or second file of a server, in which much of what it logs occurs; what sessions do goes on across any place.
 #[expect(clippy::too_many_lines, reason = "a case for each kind of entry")]
-fn log(random: &mut Random, entries: usize, server: usize, with_sessions: bool) -> String {
-    let mut log = String::new();
+fn log(random: &mut Random, entries: usize, number: usize, with_sessions: bool) -> String {
+    let (mut log, server, hour) = (String::new(), number / 2, 8 + number % 2);
     let mut doing = [0_usize; 6];
     let mut micros = 0;
     for number in 0..entries {
@@ -45,7 +45,7 @@ fn log(random: &mut Random, entries: usize, server: usize, with_sessions: bool) 
         };
         let head = format!(
             "2026-01-01 {:02}:{:02}:{:02}.{:03} UTC [{}] {session}u{}@d app{server} ",
-            8 + second / 3_600,
+            hour + second / 3_600,
             second / 60 % 60,
             second % 60,
             micros / 1_000 % 1_000,
@@ -237,7 +237,7 @@ struct Cut {
 impl Cut {
     fn new(random: &mut Random, entries: usize, with_sessions: bool) -> Self {
         let texts: Vec<String> = (0..6)
-            .map(|number| log(random, entries, number / 2, with_sessions))
+            .map(|number| log(random, entries, number, with_sessions))
             .collect();
         let files: Vec<_> = texts.iter().map(|text| file(text)).collect();
         let prefix = if with_sessions {
@@ -330,6 +330,123 @@ fn however_logs_are_cut_all_tables_are_the_same() {
             &expected,
             &format!("groups of turn {turn}"),
         );
+    }
+}
+
+/// A CSV log, or a JSON log of the same entries, whose statements have line ends, quotation marks and whole records.
+fn nasty_log(random: &mut Random, entries: usize, is_csv: bool) -> String {
+    let record = |pid: usize, number: usize, message: &str, statement: &str| {
+        let time = format!(
+            "2026-01-01 08:{:02}:{:02}.{:03} UTC",
+            number / 60_000 % 60,
+            number / 1_000 % 60,
+            number % 1_000
+        );
+        if is_csv {
+            let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+            format!(
+                "{time},\"u\",\"d\",{pid},\"[local]\",69.{pid},4,\"SELECT\",2025-11-30 21:10:20 UTC,0/0,0,LOG,00000,{},,,,,,{},,,\"psql\",\"client backend\",,0",
+                quoted(message),
+                quoted(statement)
+            )
+        } else {
+            let escaped = |text: &str| format!("{text:?}");
+            format!(
+                "{{\"timestamp\":\"{time}\",\"user\":\"u\",\"dbname\":\"d\",\"pid\":{pid},\"error_severity\":\"LOG\",\"message\":{},\"statement\":{},\"application_name\":\"psql\"}}",
+                escaped(message),
+                escaped(statement)
+            )
+        }
+    };
+    let mut log = String::new();
+    for number in 0..entries {
+        let pid = 7 + random.below(5);
+        let inner = record(pid, number, "duration: 7.0 ms  statement: SELECT 'no'", "");
+        let text = match random.below(9) {
+            0 => format!("SELECT \"a\" FROM t WHERE b = '\n{inner}\n{inner}\n'"),
+            1 => "SELECT '\"'\n\n\"\n\"".to_owned(),
+            2 => format!(
+                "SELECT ',\"{}\"\",\n' || \"c\"",
+                "\"".repeat(random.below(4))
+            ),
+            3 => format!("SELECT {}", "a,\n".repeat(random.below(200))),
+            4 => "BEGIN".to_owned(),
+            5 => "COMMIT".to_owned(),
+            _ => format!("SELECT {number} FROM child"),
+        };
+        let message = format!("duration: 0.{:03} ms  statement: {text}", number % 1_000);
+        log += &record(
+            pid,
+            number * 10,
+            &message,
+            if number % 7 == 0 { &text } else { "" },
+        );
+        log.push('\n');
+    }
+    log
+}
+
+fn parts_of(file: &tempfile::NamedTempFile, points: &[u64], end: u64) -> Vec<Vec<u8>> {
+    let begins = [0].into_iter().chain(points.iter().copied());
+    let ends = points.iter().copied().chain([end]);
+    let part = |range| Request {
+        range: Some(range),
+        ..whole_file(file)
+    };
+    begins
+        .zip(ends)
+        .map(|range| gathered(&part(range)))
+        .collect()
+}
+
+fn whole_file(file: &tempfile::NamedTempFile) -> Request {
+    Request {
+        paths: vec![file.path().to_owned()],
+        threads: 1,
+        ..Request::default()
+    }
+}
+
+#[test]
+fn records_with_line_ends_and_quotation_marks_are_cut_between_them() {
+    let mut random = Random(3);
+    for turn in 0..6 {
+        let is_csv = turn % 3 < 2;
+        let text = nasty_log(&mut random, 1_500, is_csv);
+        let file = file(&text);
+        let report = crate::gather(&whole_file(&file), &Control::default()).expect("can be read");
+        assert_eq!(report.gathered.entries, 1_500);
+        let expected = told(report);
+        for _ in 0..4 {
+            let size = 500 + random.below(text.len() / 3) as u64;
+            let (points, _) = crate::cut_points(file.path(), None, size).expect("can be read");
+            assert!(points.len() as u64 > text.len() as u64 / size / 3, "{size}");
+            let portions = parts_of(&file, &points, text.len() as u64);
+            compare(
+                settled(&portions).report(),
+                &expected,
+                &format!("turn {turn}, {size}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn a_csv_log_with_lines_that_were_cut_short_is_read_as_a_whole() {
+    let text = nasty_log(&mut Random(5), 1_500, true);
+    let line = text.lines().next().expect("has lines").len() + 1;
+    let odd = (40..line).find(|end| text[..*end].matches('"').count() % 2 == 1);
+    let damage = format!("{}\n", &text[..odd.expect("has fields")]);
+    let last = text.rfind("\n2026").expect("has records") + 1;
+    // Two of them make an even number of quotation marks.
+    for damaged in [
+        format!("{damage}{text}"),
+        format!("{text}{damage}"),
+        format!("{damage}{}{damage}{}", &text[..last], &text[last..]),
+    ] {
+        let file = file(&damaged);
+        let (points, _) = crate::cut_points(file.path(), None, 20_000).expect("can be read");
+        assert_eq!(points, [0; 0]);
     }
 }
 
