@@ -11,6 +11,7 @@ __all__ = [
     "Sampler",
     "add_histograms",
     "begin_of_log",
+    "begin_of_object",
     "build_info",
     "check_load",
     "cut_log",
@@ -164,6 +165,12 @@ def begin_of_log(path: str, prefix: str | None) -> int | None:
 
     Of an archive, the first log counts. Raises `OSError` when the log cannot be read, and `ValueError` when
     the prefix is none.
+    """
+
+def begin_of_object(beginning: bytes, written_s: int, prefix: str | None) -> int | None:
+    """Return the same of a log that is no file, from its first bytes; it was last written at `written_s`.
+
+    Raises `ValueError` when the prefix is none.
     """
 
 def cut_log(path: str, prefix: str | None, size: int) -> tuple[list[int], str | None]:

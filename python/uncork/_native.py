@@ -27,6 +27,7 @@ __all__ = [
     "Sampler",
     "add_histograms",
     "begin_of_log",
+    "begin_of_object",
     "build_info",
     "check_load",
     "cut_log",
@@ -56,6 +57,7 @@ LogProfile = _core.LogProfile
 Sampler = _core.Sampler
 add_histograms = _core.add_histograms
 begin_of_log = _core.begin_of_log
+begin_of_object = _core.begin_of_object
 build_info = _core.build_info
 check_load = _core.check_load
 cut_log = _core.cut_log

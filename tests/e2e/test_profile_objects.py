@@ -14,6 +14,7 @@ from fakes.object_server import object_server
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
 NAME = "same-events.stderr.log.gz"
+NAMED = "postgresql.log.2026-11-27"
 TEXT = gzip.decompress((FIXTURES / NAME).read_bytes())
 
 
@@ -51,7 +52,7 @@ def test_logs_in_a_bucket_are_reported_as_local_ones_are(uncork):
 def test_an_object_that_cannot_be_read_to_its_end_is_named(uncork, server):
     server.put("a.log", TEXT)
     server.put("b.log", TEXT)
-    server.faults["a.log", 0] = ["403"]
+    server.faults["a.log", 0] = ["403"] * 2  # also of its beginning
     done = uncork("profile", "logs", "s3://logs/", env=server.s3)
     assert done.returncode == 2
     said = " ".join(done.stdout.split())
@@ -75,15 +76,15 @@ def test_objects_are_not_followed(uncork, server):
 
 
 def test_ctrl_c_keeps_what_has_arrived(uncork, server):
-    server.put("a.log", TEXT)
-    server.put("b.log", TEXT)
-    server.put("silent.log", TEXT)
-    server.silent["silent.log"] = 0
+    server.put(f"{NAMED}-01", TEXT)
+    server.put(f"{NAMED}-02", TEXT)
+    server.put(f"{NAMED}-03", TEXT)
+    server.silent[f"{NAMED}-03"] = 0
     for name, value in server.s3.items():
         uncork.environment[name] = value
     process = uncork.start("profile", "logs", "s3://logs/")
     until = time.monotonic() + 60
-    while "silent.log" not in {key for key, _, _ in server.ranges} and time.monotonic() < until:
+    while f"{NAMED}-03" not in {key for key, _, _ in server.ranges} and time.monotonic() < until:
         time.sleep(0.02)
     time.sleep(1)  # the others have long arrived
     process.send_signal(signal.SIGINT)

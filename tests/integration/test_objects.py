@@ -11,7 +11,7 @@ import pytest
 from fakes.object_server import object_server
 from uncork.errors import UncorkError
 from uncork.profile.logs import read_logs
-from uncork.profile.objects import client
+from uncork.profile.objects import beginnings, client
 from uncork.profile.objects.reading import ObjectReader
 from uncork.workbench.profile.log_files import log_request
 from uncork.workbench.profile.log_servers import LogServers
@@ -44,6 +44,7 @@ def server(running, monkeypatch):
     for name, value in (running.s3 | running.gs | running.az).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(client, "_FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(beginnings, "_HEADS", (RANGE, 3 * RANGE))
     monkeypatch.setattr(ObjectReader, "range_bytes", RANGE)
     monkeypatch.setattr(ObjectReader, "ahead_bytes", 6 * RANGE)
     return running
@@ -185,13 +186,33 @@ def test_an_object_that_keeps_changing_is_not_read(server):
 def test_many_small_objects_are_read_in_the_order_of_their_names(server):
     server.page = 7
     for hour in range(40):
-        server.put(f"error/postgresql.log.2026-11-27-{hour:02}", log(hour, entries=3))
+        key = f"error/postgresql.log.2026-11-{27 + hour // 24}-{hour % 24:02}"
+        server.put(key, log(hour, entries=3))
     server.put("error/empty.log", b"")
     reading = read("s3://logs/error/")
     assert reading.facts["entries"] == 120
-    names = [file["name"][-2:] for file in reading.facts["files"]]
-    assert names == ["og", *(f"{hour:02}" for hour in range(40))]
+    names = [file["name"][-5:] for file in reading.facts["files"]]
+    assert names == ["y.log", *(f"{27 + hour // 24}-{hour % 24:02}" for hour in range(40))]
     assert len(server.ranges) == 40
+
+
+def test_objects_of_one_server_are_read_in_the_order_of_their_first_entries(server):
+    noise = "".join(f"{number * 2654435761 % 2**32:x}\n" for number in range(5_000)).encode()
+    server.put("x/error.log", log(3, entries=3))
+    server.put("x/error.log.1", log(2, entries=3))
+    server.put("x/error.log.2.gz", gzip.compress(log(1, entries=3) + noise))
+    server.put("x/error.log.3.bz2", bz2.compress(log(0, entries=3) + noise))
+    server.put("x/no.log", b"nothing\n")
+    request = log_request(["s3://logs/x/"], None, (None, None), 1)
+    assert [name[-5:] for name in request.names] == ["3.bz2", ".2.gz", "log.1", "r.log", "o.log"]
+    # Only the beginnings were read; of a block of bzip2 that does not fit, more.
+    size = len(server.objects["logs", "x/error.log.3.bz2"].content)
+    assert RANGE < size < 3 * RANGE
+    assert {(key[-4:], end) for key, _, end in server.ranges if end >= RANGE} == {
+        ("2.gz", RANGE),
+        (".bz2", RANGE),
+        (".bz2", size),
+    }
 
 
 def test_a_list_that_is_throttled_goes_on_where_it_was(server):

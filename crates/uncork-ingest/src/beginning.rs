@@ -33,6 +33,20 @@ pub fn begins_at(path: &Path, prefix: Option<&Prefix>) -> io::Result<Option<Micr
     Ok(beginning.found)
 }
 
+/// Return the same of a log that is not a file, from its first bytes; `written` is in seconds since 1970.
+#[must_use]
+pub fn begins_with(beginning: &[u8], written: i64, prefix: Option<&Prefix>) -> Option<Micros> {
+    let mut found = Beginning {
+        prefix,
+        written: Written::at(written),
+        is_read: false,
+        found: None,
+    };
+    // What is cut short in the middle of compressed bytes ends with an error: its beginning counts.
+    let _ = unpack::stream("", beginning, &Control::default(), &mut found);
+    found.found
+}
+
 struct Beginning<'a> {
     prefix: Option<&'a Prefix>,
     written: Written,
@@ -142,5 +156,23 @@ mod tests {
         assert_eq!(begin(b""), None);
         assert_eq!(begin(b"no log\nat all\n"), None);
         assert!(begins_at(Path::new("/nowhere"), None).is_err());
+    }
+
+    #[test]
+    fn the_first_bytes_of_an_object_are_enough() {
+        let mut log = b"2026-05-31 08:00:07.000 UTC [7] LOG:  x\n".to_vec();
+        for number in 0_u64..40_000 {
+            let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            log.extend(format!("2026-05-31 08:00:08.000 UTC [7] LOG:  {mixed}\n").bytes());
+        }
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(&log).expect("is packed");
+        let packed = packed.finish().expect("is packed");
+        let frames = zstd::stream::encode_all(&log[..], 3).expect("is packed");
+        for bytes in [&log, &packed, &frames] {
+            assert!(bytes.len() > 2 * SAMPLE);
+            assert_eq!(begins_with(&bytes[..SAMPLE], 0, None), Some(TIME));
+            assert_eq!(begins_with(&bytes[..3], 0, None), None);
+        }
     }
 }

@@ -16,7 +16,7 @@ mod scanned;
 mod unpack;
 mod unwrapped;
 
-pub use beginning::begins_at;
+pub use beginning::{begins_at, begins_with};
 pub use control::Control;
 pub use crew::{FileReport, Report, Request, gather};
 pub use error::Error;

@@ -43,7 +43,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::log_portions::{LogPortions, begin_of_log, cut_log, gather_logs};
+    use super::log_portions::{
+        LogPortions, begin_of_log, begin_of_object, cut_log, gather_logs,
+    };
     #[pymodule_export]
     use super::logs::{LogFollower, LogProfile, read_logs};
     #[pymodule_export]

@@ -76,6 +76,21 @@ pub(crate) fn begin_of_log(
     begin.map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
+/// Return when the first entry of a log was logged, from its first bytes, as [`begin_of_log`] does. `written_s` is when
+/// the log was last written, in seconds since 1970.
+#[pyfunction]
+#[pyo3(signature = (beginning, written_s, prefix))]
+pub(crate) fn begin_of_object(
+    py: Python<'_>,
+    beginning: &[u8],
+    written_s: i64,
+    prefix: Option<&str>,
+) -> PyResult<Option<i64>> {
+    let prefix = prefix.map(Prefix::parse).transpose();
+    let prefix = prefix.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(py.detach(|| uncork_ingest::begins_with(beginning, written_s, prefix.as_ref())))
+}
+
 /// Joins portions of logs, in their order.
 #[pyclass(name = "LogPortions", frozen)]
 pub(crate) struct LogPortions {

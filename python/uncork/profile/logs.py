@@ -28,7 +28,7 @@ __all__ = [
     "LogReading",
     "LogRequest",
     "core_request",
-    "log_begin",
+    "log_begins",
     "log_name",
     "log_reading",
     "read_logs",
@@ -152,17 +152,28 @@ def _object_reader(objects: Sequence[LogObject]) -> ObjectReader:
     return ObjectReader(objects)
 
 
-def log_begin(request: LogRequest, place: int) -> int | None:
-    """Return when the first entry of a file of a request was logged, in microseconds; None if unknown.
+def log_begins(request: LogRequest, places: Sequence[int]) -> tuple[int | None, ...]:
+    """Return when the first entries of files and objects of a request were logged, in microseconds.
+
+    None where it is unknown.
 
     Raises:
         UsageError: if the prefix is not a valid log_line_prefix.
     """
     with _prefix_errors(request):
-        try:
-            return _native.begin_of_log(str(request.paths[place]), request.prefix)
-        except OSError:
-            return None  # reading it reports why
+        begins = {place: _begin(path, request.prefix) for place, path in logs.items() if place not in objects}
+        if objects:
+            from uncork.profile.objects.beginnings import object_begins  # noqa: PLC0415 -- few logs are objects
+
+            begins |= zip(objects, object_begins(tuple(objects.values()), request.prefix), strict=True)
+    return tuple(begins[place] for place in places)
+
+
+def _begin(path: Path | LogObject, prefix: str | None) -> int | None:
+    try:
+        return _native.begin_of_log(str(path), prefix)
+    except OSError:
+        return None  # reading it reports why
 
 
 class LogFollower:

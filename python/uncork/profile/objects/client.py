@@ -116,15 +116,18 @@ class Client:
                     last = meta["path"]
                     yield self._object(meta, last)
 
-    async def fetch(self, wanted: LogObject, begin: int, end: int) -> Bytes:
+    async def fetch(self, wanted: LogObject, begin: int, end: int, *, patient: bool = True) -> Bytes:
         """Return the bytes of an object from `begin` until before `end`.
+
+        Unless `patient`, a server that fails is given up after two seconds instead of half a minute.
 
         Raises:
             Changed: if the object is another version now.
             Absent: if it no longer exists.
             ConnectError: if the store does not answer, or refuses.
         """
-        return await self._ask(wanted.name, _RANGE_ATTEMPTS, lambda: self._range(wanted, begin, end))
+        attempts = _RANGE_ATTEMPTS if patient else _FIRST_ATTEMPTS
+        return await self._ask(wanted.name, attempts, lambda: self._range(wanted, begin, end))
 
     # ---- steps ----
 

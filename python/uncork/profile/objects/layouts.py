@@ -22,7 +22,7 @@ from typing import Final
 
 from uncork.profile.objects.address import LogObject
 
-__all__ = ["NamedTimes", "can_be_within", "is_named_as_log", "named_times", "undated"]
+__all__ = ["CLOSE", "FIRST", "NamedTimes", "can_be_within", "is_named_as_log", "named_times", "undated"]
 
 _PACKED: Final = r"(?:\.(?:gz|zst|bz2|xz|lz4))?$"
 _RDS: Final = re.compile(r"postgresql\.log\.(\d{4})-(\d\d)-(\d\d)-(\d\d)(\d\d)?(?:\.(?:csv|json))?" + _PACKED)
@@ -39,11 +39,11 @@ _DATED: Final = re.compile(
     r"|/(?:[a-z]+=)?\d{4}(?:/(?:[a-z]+=)?\d\d){1,4})$"
 )
 """Folders of a date at the end of a path: ``2026-05-31``, ``dt=2026-05-31/08`` or ``2026/05``."""
-_SLACK: Final = timedelta(minutes=5)
+CLOSE: Final = timedelta(minutes=5)
 """How much an entry's time may differ from the name or from the time at which the object was written."""
 _ZONES: Final = timedelta(hours=14)
 """The largest offset of a time zone from UTC."""
-_FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class NamedTimes:
 
 def named_times(key: str) -> NamedTimes | None:
     """Return when the entries of an object were written, from its name; None if the name does not say it."""
-    for pattern, slack in ((_RDS, _SLACK), (_CLOUD_SQL, _SLACK), (_AZURE, _SLACK), (_SERVER, _ZONES)):
+    for pattern, slack in ((_RDS, CLOSE), (_CLOUD_SQL, CLOSE), (_AZURE, CLOSE), (_SERVER, _ZONES)):
         match = pattern.search(key)
         if match is None:
             continue
@@ -110,14 +110,14 @@ def can_be_within(
 
     An object that was last written before the range cannot; neither can one whose name excludes it.
     """
-    begin, end = (None if us is None else _FIRST + timedelta(microseconds=us) for us in (begin_us, end_us))
+    begin, end = (None if us is None else FIRST + timedelta(microseconds=us) for us in (begin_us, end_us))
     named = {one.name: named_times(one.key) for one in objects}
     ends = _ends([times for times in named.values() if times is not None])
     kept = []
     for one in objects:
         times = named[one.name]
-        written = _FIRST + timedelta(seconds=one.modified_s)
-        if begin is not None and written + _SLACK < begin:
+        written = FIRST + timedelta(seconds=one.modified_s)
+        if begin is not None and written + CLOSE < begin:
             continue
         if times is not None:
             last = times.end or ends.get((times.series, times.begin))

@@ -1,36 +1,35 @@
-"""Put the files of each server in the order of time, in which a log must be read."""
+"""Put the logs of each server in the order of time, in which a log must be read."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from uncork.profile.logs import LogRequest, log_begin
+from uncork.profile.logs import LogRequest, log_begins
+from uncork.profile.objects.address import LogObject
 
 __all__ = ["in_order", "in_order_of_time"]
 
 
 def in_order_of_time(request: LogRequest) -> LogRequest:
-    """Return the request with the files of each server in the order of their first entries.
+    """Return the request with the logs of each server in the order of their first entries.
 
-    Objects, streams, and files whose first entries have no time keep their places. Only the beginning of each
-    file is read, and only if its server has several.
+    Streams, and logs whose first entries have no time, keep their places. Only the beginning of each log is
+    read, and only if its server has several. Of objects whose names say when they begin, nothing is read.
 
     Raises:
         UsageError: if the prefix is not a valid log_line_prefix.
     """
     servers = request.servers or [""] * len(request.paths)
-    files = defaultdict(list)
+    logs = defaultdict(list)
     for place, (path, server) in enumerate(zip(request.paths, servers, strict=True)):
-        if isinstance(path, Path) and path.is_file():
-            files[server].append(place)
-    begins: list[int | None] = [None] * len(request.paths)
-    for places in files.values():
-        for place in places if len(places) > 1 else ():
-            begins[place] = log_begin(request, place)
-    return replace(request, paths=tuple(request.paths[place] for place in in_order(servers, begins)))
+        if isinstance(path, LogObject) or path.is_file():
+            logs[server].append(place)
+    several = [place for places in logs.values() if len(places) > 1 for place in places]
+    begins = dict(zip(several, log_begins(request, several), strict=True))
+    known = [begins.get(place) for place in range(len(request.paths))]
+    return replace(request, paths=tuple(request.paths[place] for place in in_order(servers, known)))
 
 
 def in_order(servers: Sequence[str], begins: Sequence[int | None]) -> tuple[int, ...]:

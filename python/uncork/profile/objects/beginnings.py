@@ -1,0 +1,74 @@
+"""Find when the logs in objects begin: from their names, or from their first bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from uncork import _native
+from uncork.errors import ConnectError
+from uncork.profile.objects.address import LogObject
+from uncork.profile.objects.client import Absent, Changed, Client
+from uncork.profile.objects.layouts import CLOSE, FIRST, named_times
+from uncork.profile.objects.loop import LoopThread
+
+__all__ = ["object_begins"]
+
+_HEADS: Final = (64 << 10, 1 << 20)
+"""How many bytes of an object are fetched; the second number if the first shows no entry, as with bzip2."""
+_AT_ONCE: Final = 16
+_PATIENCE_S: Final = 10.0
+
+
+def object_begins(objects: Sequence[LogObject], prefix: str | None) -> tuple[int | None, ...]:
+    """Return when the first entry of each object was logged, in microseconds since 1970; None if unknown.
+
+    An object whose name says when its entries were written is not fetched, unless others must be and its name
+    leaves the time zone open. An object that cannot be fetched has no time: reading it reports why.
+
+    Raises:
+        ValueError: if the prefix is not a valid log_line_prefix.
+    """
+    named = {one: times for one in objects if (times := named_times(one.key)) is not None}
+    if any(one.size for one in objects if one not in named):
+        named = {one: times for one, times in named.items() if times.slack <= CLOSE}
+    begins: dict[LogObject, int | None] = {
+        one: (times.begin - FIRST) // timedelta(microseconds=1) for one, times in named.items()
+    }
+    rest = [one for one in objects if one.size and one not in named]
+    if rest:
+        with LoopThread() as loop:
+            begins |= zip(rest, loop.run(_fetched(rest, prefix)), strict=True)
+    return tuple(map(begins.get, objects))
+
+
+async def _fetched(objects: Sequence[LogObject], prefix: str | None) -> tuple[int | None, ...]:
+    clients: Mapping[tuple[str, str], Client] = {_place(one): Client(one.address) for one in objects}
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def begin(one: LogObject) -> int | None:
+        for head, before in zip(_HEADS, (0, *_HEADS), strict=False):
+            if one.size <= before:
+                break
+            async with turns:
+                try:
+                    async with asyncio.timeout(_PATIENCE_S):
+                        beginning = await clients[_place(one)].fetch(
+                            one, 0, min(head, one.size), patient=False
+                        )
+                except (Changed, Absent, ConnectError, TimeoutError):
+                    return None
+            found = _native.begin_of_object(bytes(beginning), one.modified_s, prefix)
+            if found is not None:
+                return found
+        return None
+
+    return tuple(await asyncio.gather(*map(begin, objects)))
+
+
+def _place(one: LogObject) -> tuple[str, str]:
+    """Return what objects share that one client fetches."""
+    address = one.address
+    return address.bucket, one.name if address.backend == "http" else address.account
