@@ -19,6 +19,7 @@ __all__ = [
     "gather_logs",
     "hdr_log",
     "install_postgres",
+    "is_complete_portion",
     "merge_histograms",
     "planned_operations",
     "read_logs",
@@ -172,6 +173,9 @@ def begin_of_object(beginning: bytes, written_s: int, prefix: str | None) -> int
 
     Raises `ValueError` when the prefix is none.
     """
+
+def is_complete_portion(stored: bytes) -> bool:
+    """Return whether the logs of what `gather_logs` has returned were read to their ends."""
 
 def cut_log(path: str, prefix: str | None, size: int) -> tuple[list[int], str | None]:
     """Return where a log can be cut into parts of about `size` bytes, and the prefix of its lines.

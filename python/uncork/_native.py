@@ -35,6 +35,7 @@ __all__ = [
     "gather_logs",
     "hdr_log",
     "install_postgres",
+    "is_complete_portion",
     "merge_histograms",
     "planned_operations",
     "read_logs",
@@ -65,6 +66,7 @@ draw_stacks = _core.draw_stacks
 gather_logs = _core.gather_logs
 hdr_log = _core.hdr_log
 install_postgres = _core.install_postgres
+is_complete_portion = _core.is_complete_portion
 merge_histograms = _core.merge_histograms
 planned_operations = _core.planned_operations
 read_logs = _core.read_logs

@@ -3,6 +3,8 @@
 import gzip
 import http.client
 import json
+import os
+import random
 import signal
 import time
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 from bench.servers.s3_server import BUCKET, s3_server
 
+from fakes.log_fleet import PREFIX, fleet_log
 from fakes.object_server import object_server
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
@@ -92,3 +95,26 @@ def test_ctrl_c_keeps_what_has_arrived(uncork, server):
     assert process.returncode == 130, output
     facts = json.loads((uncork.runs[0] / "facts.json").read_text())
     assert facts["stopped"] and facts["entries"] > 0
+
+
+def test_a_killed_command_goes_on_with_what_it_had_not_read(uncork, server):
+    for number in range(4):
+        server.put(f"{NAMED}-0{number}", fleet_log(random.Random(number), 0, number, 200).encode())
+    server.silent[f"{NAMED}-02"] = 0
+    for name, value in server.s3.items():
+        uncork.environment[name] = value
+    words = ("profile", "logs", "s3://logs/", "-p", PREFIX)
+    process = uncork.start(*words, "--processes", "2")
+    kept, until = uncork.folder / "runs" / ".unfinished", time.monotonic() + 60
+    while len(list(kept.glob("*[!w]"))) < 3 and time.monotonic() < until:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    server.silent.clear()
+    server.ranges.clear()
+    done = uncork(*words, "--processes", "2", "--json")
+    assert "3 of 4 parts of the logs were read before an interruption" in done.stderr
+    assert {key for key, _, _ in server.ranges} == {f"{NAMED}-02"} and not kept.exists()
+    whole = json.loads(uncork(*words, "-j", "1", "--json").stdout)
+    found = json.loads(done.stdout)
+    assert {name for name in found if found[name] != whole[name]} <= {"run", "missing", "findings"}

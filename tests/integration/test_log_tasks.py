@@ -11,16 +11,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from tests.fakes.local_nodes import LocalNodes
+from tests.fakes.log_fleet import PREFIX, fleet_log, write_fleet
 
 from uncork.cluster.agent import NodeAgent
 from uncork.cluster.log_tasks import on_nodes
 from uncork.errors import SetupError, UsageError
 from uncork.model.load import ClusterRequest
 from uncork.profile.logs import LogReading, LogRequest, read_logs
-from uncork.profile.portions.joining import read_in_tasks
+from uncork.profile.portions.joining import Done, ignore, read_in_tasks
 from uncork.profile.portions.local import in_processes
 from uncork.profile.portions.tasks import LogTask, gather_task, log_tasks
 from uncork.workbench.profile.portions.unfinished import UnfinishedLogs
@@ -29,67 +29,10 @@ FILES = 40
 ENTRIES = 300
 
 
-def _log(chance: random.Random, server: int, file: int) -> str:
-    """Return a rotated file; sessions, transactions, loops and waits go on in the next one."""
-    lines = []
-    for number in range(file * ENTRIES, (file + 1) * ENTRIES):
-        pid, ms = 100 + chance.randrange(5), number * 20
-        head = (
-            f"2026-01-01 08:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}.{ms % 1000:03} UTC "
-            f"[{pid}] u{pid % 2}@d app{server} "
-        )
-        match chance.randrange(25):
-            case 0:
-                lines += [
-                    f'{head}ERROR:  relation "t{number}" does not exist',
-                    f"{head}STATEMENT:  SELECT {number}",
-                ]
-            case 1:
-                lines += [
-                    f"{head}LOG:  process {pid} still waiting for ShareLock on transaction 7 after 1000.1 ms",
-                    f"{head}DETAIL:  Process holding the lock: {100 + (pid + 1) % 5}. Wait queue: {pid}.",
-                    f"{head}STATEMENT:  UPDATE t SET a = {number}",
-                ]
-            case 2:
-                lines.append(
-                    f"{head}LOG:  process {pid} acquired ShareLock on transaction 7 after 2000.{number} ms"
-                )
-            case 3:
-                lines.append(f"{head}LOG:  statement: DELETE FROM t WHERE a = {number}")
-            case 4:
-                lines.append(f"{head}LOG:  duration: {number}.25 ms")
-            case 5:
-                lines.append(f"{head}LOG:  duration: 0.010 ms  statement: BEGIN")
-            case 6:
-                lines.append(f"{head}LOG:  duration: 0.100 ms  statement: COMMIT")
-            case _:
-                lines.append(
-                    f"{head}LOG:  duration: 0.{number % 1000:03} ms  statement: "
-                    f"SELECT a\n\tFROM t WHERE id = {number}"
-                )
-    return "\n".join(lines) + "\n"
-
-
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> LogRequest:
     """Return the request for 40 rotated files of two servers: plain, and compressed in two ways."""
-    chance, folder = random.Random(23), tmp_path_factory.mktemp("fleet")
-    paths = []
-    for number in range(FILES):
-        server, file = number % 2, number // 2
-        text = _log(chance, server, file).encode()
-        path = folder / f"server{server}-{file:02}.log"
-        if number % 3 == 1:
-            path = path.with_suffix(".log.gz")
-            path.write_bytes(gzip.compress(text))
-        elif number % 3 == 2:
-            path = path.with_suffix(".log.zst")
-            path.write_bytes(pa.compress(text, codec="zstd", asbytes=True))
-        else:
-            path.write_bytes(text)
-        paths.append(path)
-    servers = tuple(path.name.partition("-")[0] for path in paths)
-    return LogRequest(tuple(paths), prefix="%m [%p] %u@%d %a ", threads=1, servers=servers)
+    return write_fleet(tmp_path_factory.mktemp("fleet"), FILES, ENTRIES)
 
 
 @pytest.fixture(scope="module")
@@ -157,12 +100,14 @@ class Inline:
     def __init__(self, end: int | None = None) -> None:
         self.end, self.done = end, list[int]()
 
-    def __call__(self, tasks: Sequence[LogTask]) -> Iterator[bytes]:
+    def __call__(self, tasks: Sequence[LogTask], *, done: Done = ignore) -> Iterator[bytes]:
         for task in tasks:
             if task.number == self.end:
                 raise KeyboardInterrupt
             self.done.append(task.number)
-            yield gather_task(task)
+            portion = gather_task(task)
+            done(task, portion)
+            yield portion
 
 
 def test_a_reading_that_was_interrupted_goes_on(fleet: LogRequest, whole: LogReading, tmp_path: Path) -> None:
@@ -174,7 +119,7 @@ def test_a_reading_that_was_interrupted_goes_on(fleet: LogRequest, whole: LogRea
     kept = sorted((tmp_path / ".unfinished").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     assert len(kept) == 30
     kept[3].write_bytes(kept[3].read_bytes()[:-1])
-    kept[7].unlink()
+    kept[7].rename(kept[7].with_suffix(".7.new"))  # as a process leaves it that is killed while it writes
     second, reading = UnfinishedLogs(tmp_path, said.append), Inline()
     _same(read_in_tasks(fleet, second.keeping(reading)), whole)
     assert sorted(reading.done) == [3, 7, *range(30, FILES)]
@@ -183,10 +128,34 @@ def test_a_reading_that_was_interrupted_goes_on(fleet: LogRequest, whole: LogRea
     assert [text.split(" ")[:3] for text in said] == [["30", "of", "40"], ["29", "of", "40"]]
 
 
+def test_a_result_that_waits_for_an_earlier_one_is_kept_too(fleet: LogRequest, tmp_path: Path) -> None:
+    few = replace(fleet, paths=fleet.paths[:4], servers=fleet.servers[:4])
+
+    def backwards(tasks: Sequence[LogTask], *, done: Done = ignore) -> Iterator[bytes]:
+        for task in reversed(tasks[1:]):
+            done(task, gather_task(task))
+        raise KeyboardInterrupt
+        yield b""
+
+    read_in_tasks(few, UnfinishedLogs(tmp_path, print).keeping(backwards))
+    reading = Inline()
+    read_in_tasks(few, UnfinishedLogs(tmp_path, print).keeping(reading))
+    assert reading.done == [0]
+
+
+def test_a_log_that_was_not_read_to_its_end_is_read_again(tmp_path: Path) -> None:
+    path, whole = tmp_path / "a.log.gz", gzip.compress(fleet_log(random.Random(1), 0, 0, ENTRIES).encode())
+    path.write_bytes(whole[:-100])
+    reading = Inline()
+    for _ in range(2):
+        read_in_tasks(LogRequest((path,), prefix=PREFIX), UnfinishedLogs(tmp_path, print).keeping(reading))
+    assert reading.done == [0, 0]
+
+
 def test_what_was_kept_of_a_log_is_not_used_once_it_or_the_request_has_changed(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
-    path.write_text(_log(random.Random(1), 0, 0))
-    request = LogRequest((path,), prefix="%m [%p] %u@%d %a ", threads=1)
+    path.write_text(fleet_log(random.Random(1), 0, 0, ENTRIES))
+    request = LogRequest((path,), prefix=PREFIX, threads=1)
 
     def done(request: LogRequest) -> list[int]:
         reading = Inline()
@@ -196,7 +165,7 @@ def test_what_was_kept_of_a_log_is_not_used_once_it_or_the_request_has_changed(t
     assert (done(request), done(request)) == ([0], [])
     assert done(replace(request, begin_us=1_767_254_400_000_000)) == [0]
     with path.open("a") as file:
-        file.write(_log(random.Random(2), 0, 1))
+        file.write(fleet_log(random.Random(2), 0, 1, ENTRIES))
     assert (done(request), done(request)) == ([0], [])
 
 

@@ -23,6 +23,6 @@ pub use error::Error;
 pub use events::{EventFile, EventFiles, WriteError};
 pub use follow::Follower;
 pub use objects::Objects;
-pub use portion::{Portion, gather_portion};
+pub use portion::{Portion, gather_portion, is_complete};
 pub use range::cut_points;
 pub use scanned::LineKinds;

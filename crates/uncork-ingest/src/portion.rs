@@ -7,6 +7,7 @@
 //! events are replaced by the state of the sessions that they lead to, whose size does not grow with the log.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 
 use uncork_log::form::{Form, FormError, Reader, seal, unseal};
 use uncork_log::{Filter, Gathered, Replays, replay_events};
@@ -18,6 +19,8 @@ use crate::scanned::{LineKinds, Ordered};
 
 /// The level of compression: higher ones take longer, and save little.
 const LEVEL: i32 = 3;
+/// How much of a portion has what it says of its files, in bytes; of an archive with thousands of files it is more.
+const BEGINNING: u64 = 1 << 20;
 /// The names of formats and wrappers.
 const NAMES: [&str; 7] = [
     "stderr",
@@ -80,6 +83,25 @@ pub fn gather_portion(request: &Request, control: &Control) -> Result<Vec<u8>, E
         });
     }
     Ok(portion.store())
+}
+
+/// Whether the logs of a stored portion were read to their ends. False if these bytes are no portion.
+#[must_use]
+pub fn is_complete(stored: &[u8]) -> bool {
+    let beginning = || {
+        let sealed = unseal(stored).ok()?;
+        let mut body = Vec::new();
+        let decoder = zstd::stream::read::Decoder::new(sealed).ok()?;
+        decoder.take(BEGINNING).read_to_end(&mut body).ok()?;
+        let mut from = Reader::new(&body, 0);
+        bool::read(&mut from).ok()?;
+        let stopped = bool::read(&mut from).ok()?;
+        Vec::<String>::read(&mut from).ok()?;
+        let files = Vec::<FileReport>::read(&mut from).ok()?;
+        Some((stopped, files))
+    };
+    beginning()
+        .is_some_and(|(stopped, files)| !stopped && files.iter().all(|file| file.trouble.is_none()))
 }
 
 impl Portion {

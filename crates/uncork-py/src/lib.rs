@@ -44,7 +44,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     #[pymodule_export]
     use super::log_portions::{
-        LogPortions, begin_of_log, begin_of_object, cut_log, gather_logs,
+        LogPortions, begin_of_log, begin_of_object, cut_log, gather_logs, is_complete_portion,
     };
     #[pymodule_export]
     use super::logs::{LogFollower, LogProfile, read_logs};

@@ -38,6 +38,12 @@ pub(crate) fn gather_logs<'py>(
     Ok(PyBytes::new(py, &stored.map_err(ingest_error)?))
 }
 
+/// Return whether the logs of what [`gather_logs`] has returned were read to their ends.
+#[pyfunction]
+pub(crate) fn is_complete_portion(py: Python<'_>, stored: &[u8]) -> bool {
+    py.detach(|| uncork_ingest::is_complete(stored))
+}
+
 /// Return where a log can be cut into parts of about `size` bytes, each of which begins with an entry, and the prefix
 /// of its lines. Empty if it must be read as a whole.
 #[pyfunction]

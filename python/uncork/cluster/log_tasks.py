@@ -13,7 +13,7 @@ from uncork.cluster.ports import Nodes, Reserve
 from uncork.cluster.ray_nodes import check_installed, reserved
 from uncork.errors import NodeLost, SetupError, UsageError
 from uncork.model.load import ClusterRequest
-from uncork.profile.portions.joining import CarryOut
+from uncork.profile.portions.joining import CarryOut, Done, ignore
 from uncork.profile.portions.tasks import LogTask
 from uncork.requests.part import cluster_place
 from uncork.requests.profile_options import LogOptions
@@ -47,8 +47,11 @@ def on_nodes(
     request: ClusterRequest,
     notify: Callable[[str], None],
     reserve: Reserve = reserved,
+    done: Done = ignore,
 ) -> Iterator[bytes]:
     """Yield what each task has gathered, in order. All nodes must see the same files, or read objects.
+
+    `done` takes results as soon as they arrive.
 
     Raises:
         SetupError: if a log cannot be read, or no node is left.
@@ -57,10 +60,12 @@ def on_nodes(
     if reserve is reserved:
         check_installed()
     with reserve(request, notify) as nodes:
-        yield from carry_out(nodes, tasks, notify)
+        yield from carry_out(nodes, tasks, notify, done)
 
 
-def carry_out(nodes: Nodes, tasks: Sequence[LogTask], notify: Callable[[str], None]) -> Iterator[bytes]:
+def carry_out(
+    nodes: Nodes, tasks: Sequence[LogTask], notify: Callable[[str], None], done: Done = ignore
+) -> Iterator[bytes]:
     """Yield what each task has gathered, in order. The task of a lost node is done again by another, once.
 
     Raises:
@@ -69,9 +74,9 @@ def carry_out(nodes: Nodes, tasks: Sequence[LogTask], notify: Callable[[str], No
     waiting, free = deque(tasks), deque(range(1, nodes.count + 1))
     running: dict[Future[bytes], tuple[int, LogTask]] = {}
     attempts: Counter[int] = Counter()
-    done: dict[int, bytes] = {}
+    results: dict[int, bytes] = {}
     for task in tasks:
-        while task.number not in done:
+        while task.number not in results:
             while free and waiting and waiting[0].number < task.number + _AHEAD * nodes.count:
                 next_task, node = waiting.popleft(), free.popleft()
                 attempts[next_task.number] += 1
@@ -81,13 +86,16 @@ def carry_out(nodes: Nodes, tasks: Sequence[LogTask], notify: Callable[[str], No
             for answer in wait(running, return_when=FIRST_COMPLETED).done:
                 node, ended = running.pop(answer)
                 try:
-                    done[ended.number] = answer.result()
+                    results[ended.number] = answer.result()
                     free.append(node)
+                    done(ended, results[ended.number])
                 except (NodeLost, ConnectionError) as error:
                     if attempts[ended.number] == _ATTEMPTS:
                         raise SetupError(
                             f"{ended.name}: the nodes that read it were lost twice: {error}"
                         ) from error
-                    notify(f"node {node} is lost ({error}); another one reads {ended.name}")
+                    # What Ray says of a node that it cannot reach is for its programmers.
+                    reason = error if isinstance(error, NodeLost) else "it cannot be reached"
+                    notify(f"node {node} is lost ({reason}); another one reads {ended.name}")
                     waiting.appendleft(ended)
-        yield done.pop(task.number)
+        yield results.pop(task.number)

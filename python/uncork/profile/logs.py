@@ -118,6 +118,7 @@ class LogReading:
 
     `statements` has the template of each statement_id in events. `beginnings` has the first bytes of objects,
     in pieces: some 32 MB in all. `stored` is what a later reading can follow, if that was asked for.
+    `forget` deletes what was kept in case reading is interrupted: call it once the reading is stored.
     """
 
     facts: Mapping[str, Any]
@@ -125,6 +126,7 @@ class LogReading:
     statements: pa.Table
     beginnings: Mapping[str, Sequence[memoryview]] = field(default_factory=dict, repr=False)
     stored: bytes | None = field(default=None, repr=False)
+    forget: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
 
 
 def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None = None) -> LogReading:
@@ -160,6 +162,8 @@ def log_begins(request: LogRequest, places: Sequence[int]) -> tuple[int | None, 
     Raises:
         UsageError: if the prefix is not a valid log_line_prefix.
     """
+    logs = {place: request.paths[place] for place in places}
+    objects = {place: one for place, one in logs.items() if isinstance(one, LogObject)}
     with _prefix_errors(request):
         begins = {place: _begin(path, request.prefix) for place, path in logs.items() if place not in objects}
         if objects:

@@ -2,7 +2,7 @@ mod damaged;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{Seek as _, Write as _};
 
 use uncork_log::{Dialect, Prefix};
 
@@ -448,6 +448,22 @@ fn a_csv_log_with_lines_that_were_cut_short_is_read_as_a_whole() {
         let (points, _) = crate::cut_points(file.path(), None, 20_000).expect("can be read");
         assert_eq!(points, [0; 0]);
     }
+}
+
+#[test]
+fn a_portion_of_a_log_that_was_not_read_to_its_end_is_not_complete() {
+    let log = log(&mut Random(2), 100, 0, true);
+    let mut file = file(&log);
+    let stored = gathered(&whole_file(&file));
+    assert!(is_complete(&stored) && !is_complete(&stored[1..]) && !is_complete(b""));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(log.as_bytes()).expect("is packed");
+    let packed = packed.finish().expect("is packed");
+    file.as_file().set_len(0).expect("is emptied");
+    file.rewind().expect("can be written again");
+    file.write_all(&packed[..packed.len() / 2])
+        .expect("is written");
+    assert!(!is_complete(&gathered(&whole_file(&file))));
 }
 
 #[test]

@@ -5,17 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import Protocol
 
 from uncork import _native
 from uncork.errors import SetupError, UsageError
 from uncork.profile.logs import LogReading, LogRequest, core_request, log_reading
 from uncork.profile.portions.tasks import PART_BYTES, LogTask, log_tasks
 
-__all__ = ["CarryOut", "read_in_tasks"]
+__all__ = ["CarryOut", "Done", "ignore", "is_complete", "read_in_tasks"]
 
-CarryOut = Callable[[Sequence[LogTask]], Iterator[bytes]]
-"""Carries out tasks, and yields what each has gathered, in their order. It may do a task again whose process
-ended; it yields each once."""
+Done = Callable[[LogTask, bytes], None]
+"""Takes what a task has gathered as soon as it has, in any order and from any thread."""
+
+
+class CarryOut(Protocol):
+    """Carries out tasks, and yields what each has gathered, in their order.
+
+    It may do a task again whose process ended; it yields each once. `done` takes each result earlier: results
+    may wait for the one of an earlier task.
+    """
+
+    def __call__(self, tasks: Sequence[LogTask], *, done: Done = ...) -> Iterator[bytes]:
+        """Carry out tasks."""
+
+
+def is_complete(portion: bytes) -> bool:
+    """Return whether the logs of a task were read to their ends: otherwise it may succeed later."""
+    return _native.is_complete_portion(portion)
+
+
+def ignore(_task: LogTask, _portion: bytes) -> None:
+    """Do nothing with a result that will be yielded anyway."""
 
 
 def read_in_tasks(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import SetupError
+from uncork.profile.portions.joining import Done, ignore
 from uncork.profile.portions.tasks import LogTask
 from uncork.spawn.child import Child, scratch_folder, start
 
@@ -22,18 +23,22 @@ _ATTEMPTS: Final = 2
 
 
 def in_processes(
-    tasks: Sequence[LogTask], processes: int, began: Callable[[int, int], None] | None = None
+    tasks: Sequence[LogTask],
+    processes: int,
+    began: Callable[[int, int], None] | None = None,
+    done: Done = ignore,
 ) -> Iterator[bytes]:
     """Yield what each task has gathered, in order; `processes` carry out so many at once.
 
     A task whose process ended before its result was complete is carried out once more, by another process.
-    `began` takes the number of a task and the process that begins it.
+    `began` takes the number of a task and the process that begins it; `done` takes results as soon as they
+    are complete.
 
     Raises:
         SetupError: if a log cannot be read, or the processes of a task ended twice.
     """
     with scratch_folder("uncork-logs-") as folder:
-        crew = _Crew(tasks, folder, began)
+        crew = _Crew(tasks, folder, began, done)
         threads = [
             threading.Thread(target=crew.work, name=f"logs-{number}", daemon=True)
             for number in range(min(processes, len(tasks)))
@@ -53,10 +58,11 @@ class _Crew:
     """Hands tasks to processes, one after another, and keeps their results until they are asked for."""
 
     def __init__(
-        self, tasks: Sequence[LogTask], folder: Path, began: Callable[[int, int], None] | None
+        self, tasks: Sequence[LogTask], folder: Path, began: Callable[[int, int], None] | None, done: Done
     ) -> None:
         self._folder = folder
         self._began = began
+        self._tell = done
         self._changed = threading.Condition()
         self._waiting = list(reversed(tasks))
         self._done: dict[int, Path] = {}
@@ -92,6 +98,8 @@ class _Crew:
                     if attempt == _ATTEMPTS or trouble:
                         reason = trouble or f"its process ended twice (exit status {status})"
                         raise SetupError(reason if trouble else f"{task.name}: {reason}")
+                if not self._stopped:
+                    self._tell(task, path.read_bytes())
                 self._finish(task.number, path)
         except (SetupError, OSError) as error:
             self._fail(error if isinstance(error, SetupError) else SetupError(str(error)))

@@ -77,7 +77,11 @@ def profile_logs(
         from uncork.workbench.profile.log_updates import repeated_updates  # noqa: PLC0415 -- see _LATER
         from uncork.workbench.run_record import draft, start_run  # noqa: PLC0415 -- see _LATER
 
-        refuse_nothing(reading)
+        try:
+            refuse_nothing(reading)
+        except NothingUnderstood:
+            reading.forget()
+            raise
         again = repeated_updates(request, reading)
         if request.events is not None:
             names = [file["name"] for file in reading.facts["files"]]
@@ -104,6 +108,7 @@ def profile_logs(
         lambda manifest: answer_log(log_result(log_run_facts(manifest, facts), facts, tables)),
         {} if reading.stored is None else {STORED: reading.stored},
     )
+    reading.forget()
     return LogRun(run.folder, result)
 
 

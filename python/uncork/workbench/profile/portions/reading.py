@@ -62,7 +62,8 @@ def reader_of(
         if unfinished is not None and reading.facts["stopped"]:
             unfinished.interrupted()
         elif unfinished is not None:
-            unfinished.forget()
+            # Not yet: the run is still to be stored, and until then the command may be killed.
+            reading = replace(reading, forget=unfinished.forget)
         if not keeps:
             return reading
         return replace(reading, facts={**reading.facts, "versions": {**earlier, **versions}})

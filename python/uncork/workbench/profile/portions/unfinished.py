@@ -14,7 +14,7 @@ from typing import Final
 from uncork import __version__
 from uncork.profile.logs import core_request, log_name
 from uncork.profile.objects.address import LogObject
-from uncork.profile.portions.joining import CarryOut
+from uncork.profile.portions.joining import CarryOut, Done, ignore, is_complete
 from uncork.profile.portions.tasks import LogTask
 
 __all__ = ["UnfinishedLogs"]
@@ -30,21 +30,22 @@ class UnfinishedLogs:
     """Results of tasks that are kept under a folder of runs until `forget`.
 
     A result belongs to its task: to the file with its size and time of change (or the object with its etag),
-    the range of bytes, and all options that change what is gathered. `notify` receives a sentence for people.
+    the range of bytes, and all options that change what is gathered. Of a log that could not be read to its
+    end, nothing is kept. `notify` receives a sentence for people.
     """
 
     def __init__(self, root: Path, notify: Callable[[str], None]) -> None:
         self._folder = root / _FOLDER
         self._notify = notify
         self._paths: list[Path] = []
-        self._done = 0
 
     def keeping(self, carry_out: CarryOut) -> CarryOut:
         """Return what carries out only tasks without a kept result, and keeps the results of the others."""
 
-        def carry_on(tasks: Sequence[LogTask]) -> Iterator[bytes]:
+        def carry_on(tasks: Sequence[LogTask], *, done: Done = ignore) -> Iterator[bytes]:
             self._prune()
             self._paths = [self._folder / _key(task) for task in tasks]
+            paths = {task.number: path for task, path in zip(tasks, self._paths, strict=True)}
             kept = {task.number for task, path in zip(tasks, self._paths, strict=True) if path.is_file()}
             if kept:
                 self._notify(
@@ -52,7 +53,14 @@ class UnfinishedLogs:
                     "are not read again"
                 )
             rest = [task for task in tasks if task.number not in kept]
-            with closing(carry_out(rest) if rest else _nothing()) as portions:  # type: ignore[type-var]
+
+            def keep(task: LogTask, portion: bytes) -> None:
+                if is_complete(portion):
+                    self._keep(paths[task.number], portion)
+                done(task, portion)
+
+            carried_out = carry_out(rest, done=keep) if rest else _nothing()
+            with closing(carried_out) as portions:  # type: ignore[type-var]
                 for task, path in zip(tasks, self._paths, strict=True):
                     portion = _read(path) if task.number in kept else None
                     if portion is None and task.number in kept:
@@ -60,25 +68,26 @@ class UnfinishedLogs:
                             portion = next(again)
                     elif portion is None:
                         portion = next(portions)
-                        self._keep(path, portion)
-                    self._done += 1
                     yield portion
 
         return carry_on
 
     def interrupted(self) -> None:
         """Say how to go on."""
-        if self._done:
+        kept = sum(path.is_file() for path in self._paths)
+        if kept:
             self._notify(
-                f"{self._done} of {len(self._paths)} parts of the logs were read and are kept for {_DAYS} "
+                f"{kept} of {len(self._paths)} parts of the logs were read and are kept for {_DAYS} "
                 "days: the same command reads only the rest"
             )
 
     def forget(self) -> None:
-        """Delete the kept results: the reading is complete."""
-        for path in self._paths:
-            path.unlink(missing_ok=True)
+        """Delete the kept results, and drafts that a killed process left: the run is stored."""
+        own = {path.name for path in self._paths}
         with contextlib.suppress(OSError):
+            for path in self._folder.iterdir():
+                if path.name.partition(".")[0] in own:
+                    path.unlink(missing_ok=True)
             self._folder.rmdir()
 
     def _keep(self, path: Path, portion: bytes) -> None:
