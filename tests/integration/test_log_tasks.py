@@ -61,6 +61,19 @@ def test_several_processes_read_what_one_reads(fleet: LogRequest, whole: LogRead
     _same(read_in_tasks(fleet, partial(in_processes, processes=2), part_bytes=part_bytes), whole)
 
 
+def test_nothing_is_said_of_the_order_of_files_that_overlap(fleet: LogRequest, whole: LogReading) -> None:
+    mixed = replace(fleet, servers=())
+    for reading in (read_logs(mixed), read_in_tasks(mixed, Inline())):
+        assert (whole.facts["withheld"], reading.facts["withheld"]) == ([], [""])
+        for name in ("log_transactions", "log_blocking", "log_loops"):
+            assert whole.tables[name].num_rows > reading.tables[name].num_rows == 0, name
+        waits = reading.tables["log_incidents"].column("is_wait").to_pylist()
+        assert any(whole.tables["log_incidents"].column("is_wait").to_pylist()) and not any(waits)
+        assert not any(reading.tables["log_templates"].column("repeated_rows").to_pylist())
+        assert reading.facts["most_sessions"] is None
+        assert reading.facts["entries"] == whole.facts["entries"]
+
+
 def test_the_task_of_a_killed_process_is_done_again_once(fleet: LogRequest, whole: LogReading) -> None:
     began: list[int] = []
 

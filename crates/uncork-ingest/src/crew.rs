@@ -23,6 +23,7 @@ use crate::control::Control;
 use crate::error::Error;
 use crate::events::{EventFiles, Events, WriteError};
 use crate::objects::{Object, Objects};
+use crate::overlap::interleaved;
 use crate::pool::{Buffer, Closing, Pool};
 use crate::range;
 use crate::scanned::{LineKinds, Ordered, Scanned, scan_block, span};
@@ -165,6 +166,30 @@ pub struct Report {
     pub gathered: Gathered,
     /// Whether it was stopped before the end.
     pub stopped: bool,
+    /// The numbers of the servers of which two files overlap in time: what follows from the order of entries is withheld.
+    pub withheld: BTreeSet<u32>,
+}
+
+impl Report {
+    /// Report what was gathered, without what the order of files does not show.
+    pub(crate) fn new(
+        files: Vec<FileReport>,
+        servers: Vec<String>,
+        mut gathered: Gathered,
+        stopped: bool,
+    ) -> Self {
+        let withheld = interleaved(&files);
+        gathered.withhold(&withheld, |file| {
+            files.get(file as usize).map(|one| one.server)
+        });
+        Self {
+            files,
+            servers,
+            gathered,
+            stopped,
+            withheld,
+        }
+    }
 }
 
 /// A scanner's panic.
@@ -186,12 +211,7 @@ pub(crate) type Parts = (Vec<FileReport>, Vec<String>, Gathered, Ordered);
 
 fn report((mut files, servers, mut gathered, ordered): Parts, control: &Control) -> Report {
     ordered.finish(&mut gathered, &mut files);
-    Report {
-        files,
-        servers,
-        gathered,
-        stopped: control.is_stopped(),
-    }
+    Report::new(files, servers, gathered, control.is_stopped())
 }
 
 /// Read logs, and gather their entries; `ordered` receives what depends on their order.
@@ -366,7 +386,28 @@ impl Reading<'_> {
         }
     }
 
+    /// Read a part of a plain file, in the format that the beginning of the file shows.
+    fn part(&mut self, path: &Path, part: range::Part) -> io::Result<()> {
+        let dialect = range::detect(&mut File::open(path)?, self.cutter.prefix.as_ref())?;
+        let name = path.to_string_lossy();
+        let reader = &mut part.open(path)?;
+        self.add_with(&name, part.begin, |cutter, number| {
+            cutter.cut_as(dialect, number, part.begin, reader)
+        })
+    }
+
     fn add(&mut self, name: &str, offset: u64, reader: &mut dyn Read) -> io::Result<()> {
+        self.add_with(name, offset, |cutter, number| {
+            cutter.cut(number, offset, reader)
+        })
+    }
+
+    fn add_with(
+        &mut self,
+        name: &str,
+        offset: u64,
+        cut: impl FnOnce(&mut Cutter<'_>, u32) -> End,
+    ) -> io::Result<()> {
         let number = u32::try_from(self.files.len()).map_err(io::Error::other)?;
         let end = cut(&mut self.cutter, number);
         self.files.push(FileReport {
@@ -386,28 +427,7 @@ impl Reading<'_> {
     fn trouble(&mut self, before: usize, path: &Path, error: &io::Error) {
         if self.files.len() == before {
             self.files.push(FileReport {
-    /// Read a part of a plain file, in the format that the beginning of the file shows.
-    fn part(&mut self, path: &Path, part: range::Part) -> io::Result<()> {
-        let dialect = range::detect(&mut File::open(path)?, self.cutter.prefix.as_ref())?;
-        let name = path.to_string_lossy();
-        let reader = &mut part.open(path)?;
-        self.add_with(&name, part.begin, |cutter, number| {
-            cutter.cut_as(dialect, number, part.begin, reader)
-        })
-    }
-
                 name: path.to_string_lossy().into_owned(),
-        self.add_with(name, offset, |cutter, number| {
-            cutter.cut(number, offset, reader)
-        })
-    }
-
-    fn add_with(
-        &mut self,
-        name: &str,
-        offset: u64,
-        cut: impl FnOnce(&mut Cutter<'_>, u32) -> End,
-    ) -> io::Result<()> {
                 server: self.cutter.server,
                 ..FileReport::default()
             });

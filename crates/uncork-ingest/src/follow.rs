@@ -142,12 +142,7 @@ impl Follower {
             .ordered
             .clone()
             .finish(&mut gathered, &mut files);
-        Report {
-            files,
-            servers: self.reading.servers.clone(),
-            gathered,
-            stopped: false,
-        }
+        Report::new(files, self.reading.servers.clone(), gathered, false)
     }
 
     /// End: what is still open counts as complete.

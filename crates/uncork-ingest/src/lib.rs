@@ -9,6 +9,7 @@ mod events;
 mod follow;
 mod objects;
 mod order;
+mod overlap;
 mod pool;
 mod portion;
 mod range;

@@ -182,12 +182,7 @@ impl Portion {
     pub fn report(self) -> Report {
         let mut gathered = self.gathered;
         self.before.finish(&mut gathered);
-        Report {
-            files: self.files,
-            servers: self.servers,
-            gathered,
-            stopped: self.stopped,
-        }
+        Report::new(self.files, self.servers, gathered, self.stopped)
     }
 
     /// Return the names of the servers, by number.

@@ -284,6 +284,7 @@ impl LogProfile {
             "steps": steps,
             "quantiles_us": quantiles(gathered),
             "servers": servers(&report),
+            "withheld": withheld(&report),
             "peak": peak(&report),
             "most_sessions": most_sessions(&report),
             "session_quantiles_us": activity.lengths.quantiles([0.5, 0.95], &activity.lengths.buckets()),
@@ -425,6 +426,15 @@ fn peak(report: &Report) -> Option<serde_json::Value> {
         let server = &report.servers[server as usize];
         json!({"second": second, "count": count, "server": server})
     })
+}
+
+/// Return the names of the servers of which nothing is known that follows from the order of entries.
+fn withheld(report: &Report) -> Vec<&str> {
+    let numbers = report.withheld.iter();
+    numbers
+        .filter_map(|number| report.servers.get(*number as usize))
+        .map(String::as_str)
+        .collect()
 }
 
 /// Return how many sessions of one server were open at once.

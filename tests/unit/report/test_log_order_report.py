@@ -11,7 +11,12 @@ BEGIN_US = 1_767_225_600_000_000
 """2026-01-01 00:00:00 UTC."""
 
 
-def warnings(*files: tuple[str, int | None, int], server: str = "", dialects: tuple[str, ...] = ()) -> str:
+def warnings(
+    *files: tuple[str, int | None, int],
+    server: str = "",
+    dialects: tuple[str, ...] = (),
+    withheld: tuple[str, ...] = (),
+) -> str:
     """Return the warnings on files: name, and the seconds of the first and the last entry."""
     result = log_result()
     (first, *_) = result.files
@@ -19,6 +24,7 @@ def warnings(*files: tuple[str, int | None, int], server: str = "", dialects: tu
         order_warnings(
             replace(
                 result,
+                withheld=withheld,
                 files=tuple(
                     replace(
                         first,
@@ -42,15 +48,24 @@ def test_files_in_order_need_no_word():
 
 
 def test_files_that_overlap_are_named_with_the_time_and_what_it_means():
-    text = warnings(("a", 0, 600), ("b", 300, 900), ("c", 890, 900), ("d", 0, 5))
+    text = warnings(("a", 0, 600), ("b", 300, 900), ("c", 890, 900), ("d", 0, 5), withheld=("",))
     assert text.startswith(
         "Files of one server overlap in time: a and b, 2026-01-01 00:05:00 to 00:10:00 UTC; b and c, "
-        "2026-01-01 00:14:50 to 00:15:00 UTC; and 1 other pair. uncork reads one after the other"
+        "2026-01-01 00:14:50 to 00:15:00 UTC; and 1 other pair. Read one after the other"
     )
+    assert "uncork reports nothing of this server that follows from it: transactions" in text
     assert "--servers by-folder" in text and "count twice" not in text
-    named = warnings(("a", 0, 600), ("b", 0, 600), server="db1", dialects=("stderr", "csvlog"))
+    named = warnings(
+        ("a", 0, 600), ("b", 0, 600), server="db1", dialects=("stderr", "csvlog"), withheld=("db1",)
+    )
     assert "a and b of server db1, 2026" in named
     assert "count twice: read only one of the formats" in named and "--servers" not in named
+
+
+def test_where_a_busy_server_begins_its_next_file_sessions_are_complete():
+    text = warnings(("a", 0, 3_600), ("b", 3_580, 7_200))
+    assert "a and b, 2026-01-01 00:59:40 to 01:00:00 UTC. As long as each session logs in order" in text
+    assert "reports nothing" not in text
 
 
 def test_a_log_that_was_read_too_late_is_named():

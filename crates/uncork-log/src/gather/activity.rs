@@ -113,6 +113,11 @@ impl TopIncidents {
         }
     }
 
+    /// Keep only some incidents.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&Incident) -> bool) {
+        self.0.retain(is_kept);
+    }
+
     /// The incidents, the largest first.
     #[must_use]
     pub fn all(&self) -> &[Incident] {

@@ -1,5 +1,7 @@
 //! Replays events in the order of the log, and gathers entries whose meaning only that order shows.
 
+mod withheld;
+
 use std::collections::BTreeMap;
 
 use crate::form::{Form, FormError, Reader};

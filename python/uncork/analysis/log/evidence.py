@@ -126,6 +126,8 @@ def _rates(result: LogResult, seconds: float) -> SessionRates:
     rollbacks = sum(one.executions for one in result.templates if one.kind in ("ROLLBACK", "ABORT"))
     ended = sum(one.count for one in result.transactions)
     alone = result.executions.count - sum(one.statements + 2 * one.count for one in result.transactions)
+    if result.withheld:
+        alone = 0  # whether statements were in transactions is not known
     return SessionRates(
         commits=max(commits, ended - rollbacks, 0) / seconds + max(0, alone) / seconds,
         rollbacks=rollbacks / seconds,

@@ -23,6 +23,13 @@ def _missing(result: LogResult) -> Iterator[Missing]:
             "session_preload_libraries = 'auto_explain', auto_explain.log_min_duration = '10ms', and "
             "auto_explain.log_analyze = on",
         )
+    if result.withheld:
+        names = ", ".join(one for one in result.withheld if one)
+        yield Missing(
+            f"files of {names or 'one server'} that do not overlap in time",
+            "transactions, repeated statements, loops, lock waits and open sessions",
+            "name the server of each file: --servers by-folder, or --server NAME=FILES",
+        )
     yield Missing(
         "a connection to the server",
         "existing indexes, statistics, settings and waits",

@@ -150,6 +150,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         other_servers=tuple(facts.get("other_servers", ())),
         loops=loops_of(tables["log_loops"], columns["text"], columns["executions"], by_server=several(facts)),
         routes=routes_of(tables["log_routes"], origins, columns["text"], total),
+        withheld=tuple(facts.get("withheld", ())),
     )
     return replace(found, findings=find_findings(evidence_of_log(found)), missing=missing_of_log(found))
 

@@ -423,7 +423,9 @@ class LogResult:
     with most time first; both it and `server_series` are empty unless they are several. `other_servers` were
     left out by --only-server. `routes` are who sent statements, the one with most time first; empty if
     neither comments nor application_name say it. `findings` are worth changing, the costliest first;
-    `missing` is the evidence that rules lack.
+    `missing` is the evidence that rules lack. `withheld` are servers whose files overlap in time: nothing is
+    known that follows from the order of entries (transactions, repeated statements, loops, who waited for
+    whom, open sessions).
     """
 
     run: LogRunFacts
@@ -483,4 +485,5 @@ class LogResult:
     routes: tuple[RouteFacts, ...] = ()
     findings: tuple[Finding, ...] = ()
     missing: tuple[Missing, ...] = ()
+    withheld: tuple[str, ...] = ()
     version: int = LOG_RESULT_VERSION

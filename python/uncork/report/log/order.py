@@ -15,6 +15,15 @@ __all__ = ["order_warnings"]
 _SLACK_US: Final = 1_000_000
 """Entries of several sessions may be out of order by this much, also where a server begins its next file."""
 _SHOWN: Final = 2
+_WITHHELD: Final = (
+    "Read one after the other, they do not show the order of entries, so uncork reports nothing of this "
+    "server that follows from it: transactions, repeated statements, loops, who waited for whom, the longest "
+    "waits and open sessions. Other numbers do not depend on the order."
+)
+_BRIEF: Final = (
+    "As long as each session logs in order, as where a busy server begins its next file, transactions, "
+    "repeated statements and loops are complete. Lock waits and open sessions of that time can be incomplete."
+)
 _NEAR: Final = 100
 """How many files before one are tested for overlapping with it."""
 
@@ -39,8 +48,11 @@ def order_warnings(result: LogResult) -> Iterator[str]:
                     overlapping.append((other, file))
             if _time(file.last_us) > _time(latest.last_us):
                 latest = file
-    if overlapping:
-        yield _overlap_words(overlapping)
+    withheld = [pair for pair in overlapping if pair[0].server in result.withheld]
+    if withheld:
+        yield _overlap_words(withheld, _WITHHELD)
+    if len(withheld) < len(overlapping):
+        yield _overlap_words([pair for pair in overlapping if pair not in withheld], _BRIEF)
     if late:
         yield _late_words(late)
 
@@ -50,16 +62,12 @@ def _overlap(one: FileFacts, other: FileFacts) -> bool:
     return begin < min(_time(one.last_us), _time(other.last_us)) - _SLACK_US
 
 
-def _overlap_words(pairs: list[tuple[FileFacts, FileFacts]]) -> str:
+def _overlap_words(pairs: list[tuple[FileFacts, FileFacts]], meaning: str) -> str:
     shown = "; ".join(
         f"{one.name} and {other.name}{_on(one)}, {_shared(one, other)}" for one, other in pairs[:_SHOWN]
     )
     more = f"; and {count_words(len(pairs) - _SHOWN, 'other pair')}" if len(pairs) > _SHOWN else ""
-    text = (
-        f"Files of one server overlap in time: {shown}{more}. uncork reads one after the other, so what it "
-        "follows from entry to entry within a session (transactions, repeated statements, loops, lock waits, "
-        "open sessions) is incomplete there. Other numbers do not depend on the order."
-    )
+    text = f"Files of one server overlap in time: {shown}{more}. {meaning}"
     if any(one.dialect != other.dialect for one, other in pairs):
         text += (
             " Files of different formats can hold the same entries, which then count twice: read only one of "
