@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import psycopg
@@ -11,7 +13,7 @@ import psycopg
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.errors import ConnectError, ServerCrash
 
-__all__ = ["PoolerConsole", "PoolerCounts"]
+__all__ = ["PoolerConsole", "PoolerCounts", "pool_counted"]
 
 _CONSOLE: Final = "pgbouncer"
 """The console's own row among the databases."""
@@ -86,3 +88,30 @@ def _sum(rows: list[dict[str, Any]]) -> PoolerCounts:
         query_us=total("total_query_time"),
         wait_us=total("total_wait_time"),
     )
+
+
+@contextmanager
+def pool_counted(
+    pooler: PoolerConsole, missing: list[str], database: str | None = None
+) -> Iterator[dict[str, float]]:
+    """Count what a pooler does while the block runs, for one database or for all.
+
+    Yields the counts by their names in `PoolerCounts`, with ``elapsed_ns``; filled when the block ends. If
+    the console refuses then, they stay empty, and `missing` receives the reason.
+
+    Raises:
+        ServerCrash: if the console refuses at the beginning.
+    """
+    counted: dict[str, float] = {}
+    before = pooler.counts(database)
+    yield counted
+    try:
+        after = pooler.counts(database)
+    except ServerCrash as error:
+        missing.append(f"what the clients of PgBouncer waited for: {error}")
+        return
+    grown = {name: value - getattr(before, name) for name, value in asdict(after).items()}
+    if min(grown.values()) < 0:
+        missing.append("what the clients of PgBouncer waited for: it started anew meanwhile")
+        return
+    counted.update({"elapsed_ns": grown.pop("at_ns"), **grown})

@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
-from uncork.engines.watch.pooler import PoolerConsole
+from uncork.engines.watch.pooler import PoolerConsole, pool_counted
 from uncork.engines.watch.session import WatchSession
 from uncork.errors import ConnectError, ServerCrash, UncorkError, UsageError
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.requests.jobs import LoadJob
 from uncork.workbench.profile.log_files import expand
-from uncork.workbench.profile.pool_counts import pool_counted
 
 __all__ = ["StepSources", "check_sources"]
 

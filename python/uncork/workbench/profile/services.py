@@ -26,7 +26,7 @@ from uncork.engines.connecting import time_to_connect
 from uncork.engines.conninfo import Address
 from uncork.engines.services.workers import WorkerWatch
 from uncork.engines.watch.connection import ServerWatch
-from uncork.engines.watch.pooler import PoolerConsole
+from uncork.engines.watch.pooler import PoolerConsole, pool_counted
 from uncork.errors import ConnectError, LoadError, UncorkError, UsageError
 from uncork.load.http import run_http
 from uncork.model.http import HttpSpec, Request
@@ -43,7 +43,6 @@ from uncork.workbench.load.monitor import Components, find_components
 from uncork.workbench.profile.database_part import new_part, store_watch, watch_until
 from uncork.workbench.profile.database_watch import Watched
 from uncork.workbench.profile.log_files import expand
-from uncork.workbench.profile.pool_counts import pool_counted
 from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.profile.service_code import record_code
 from uncork.workbench.profile.service_functions import (
