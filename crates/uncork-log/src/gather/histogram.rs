@@ -8,7 +8,9 @@ const SUB_BITS: u32 = SUB.trailing_zeros();
 /// Buckets per page; a page is allocated only if one of its buckets is used.
 const PAGE: usize = 64;
 /// How many durations are buffered before they are counted together, which touches memory less often.
-const FEW: usize = 24;
+const NEWEST: usize = 24;
+/// Up to this number, used buckets are a list: most templates have few, for which pages would be a fifth of all memory.
+const FEW: usize = 96;
 
 /// Upper bounds of the published counts, in microseconds; the last count has none. A duration on a bound belongs to the
 /// later count.
@@ -50,11 +52,84 @@ const UPPER: u16 = 72 * 64;
 pub struct Histogram {
     /// Bucket numbers of the newest durations, in no order. They are not behind a pointer: with many templates, each
     /// pointer is a wait for memory.
-    few: [u16; FEW],
+    newest: [u16; NEWEST],
     /// How many of them there are.
     used: u8,
-    pages: Vec<Option<Box<[u32; PAGE]>>>,
+    counts: Counts,
     count: u64,
+}
+
+/// Counts by bucket: a list while there are few, then pages.
+#[derive(Debug, Clone, Default)]
+struct Counts {
+    /// Used buckets in ascending order; empty as soon as there are pages.
+    few: Vec<(u16, u16)>,
+    /// All buckets; a page is allocated only if one of its buckets is used.
+    pages: Pages,
+}
+
+type Pages = Vec<Option<Box<[u32; PAGE]>>>;
+
+impl Counts {
+    fn add(&mut self, bucket: u16, count: u32) {
+        if !self.pages.is_empty() || !add_to_few(&mut self.few, bucket, count) {
+            self.add_to_page(bucket, count);
+        }
+    }
+
+    /// Add to a page, also while there are few: faster for a histogram that will have pages anyway.
+    fn add_to_page(&mut self, bucket: u16, count: u32) {
+        for (bucket, count) in std::mem::take(&mut self.few) {
+            add_to_pages(&mut self.pages, bucket, u32::from(count));
+        }
+        add_to_pages(&mut self.pages, bucket, count);
+    }
+
+    /// Return the used buckets and their counts, in ascending order of the bucket.
+    fn used(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
+        let few = self.few.iter();
+        let few = few.map(|(bucket, count)| (*bucket, u32::from(*count)));
+        few.chain(self.pages.iter().enumerate().flat_map(|(number, page)| {
+            page.iter().flat_map(move |page| {
+                page.iter()
+                    .enumerate()
+                    .filter(|(_, count)| **count > 0)
+                    .map(move |(place, count)| {
+                        #[expect(
+                            clippy::cast_possible_truncation,
+                            reason = "there are under 5 000 buckets"
+                        )]
+                        let bucket = (number * PAGE + place) as u16;
+                        (bucket, *count)
+                    })
+            })
+        }))
+    }
+}
+
+/// Add to a list; return whether there was room for it.
+fn add_to_few(all: &mut Vec<(u16, u16)>, bucket: u16, count: u32) -> bool {
+    let Ok(count) = u16::try_from(count) else {
+        return false;
+    };
+    match all.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
+        Ok(at) => match all[at].1.checked_add(count) {
+            Some(sum) => all[at].1 = sum,
+            None => return false,
+        },
+        Err(at) if all.len() < FEW => all.insert(at, (bucket, count)),
+        Err(_) => return false,
+    }
+    true
+}
+
+fn add_to_pages(pages: &mut Pages, bucket: u16, count: u32) {
+    let (number, place) = (usize::from(bucket) / PAGE, usize::from(bucket) % PAGE);
+    if number >= pages.len() {
+        pages.resize(number + 1, None);
+    }
+    let page = pages[number].get_or_insert_with(|| Box::new([0; PAGE]));
+    page[place] = page[place].saturating_add(count);
 }
 
 impl PartialEq for Histogram {
@@ -84,31 +159,31 @@ impl Histogram {
     }
 
     fn buffer(&mut self, bucket: u16) {
-        if usize::from(self.used) == FEW {
+        if usize::from(self.used) == NEWEST {
             self.spread();
         }
-        self.few[usize::from(self.used) % FEW] = bucket;
+        self.newest[usize::from(self.used) % NEWEST] = bucket;
         self.used += 1;
     }
 
-    fn few(&self) -> &[u16] {
-        &self.few[..usize::from(self.used).min(FEW)]
+    fn newest(&self) -> &[u16] {
+        &self.newest[..usize::from(self.used).min(NEWEST)]
     }
 
     /// Count a duration at once: faster for a histogram whose pages are in use all the time.
     pub(crate) fn count_one(&mut self, micros: u64) {
         self.count += 1;
-        self.put(bucket(micros), 1);
+        self.counts.add_to_page(bucket(micros), 1);
     }
 
     /// Add the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
-        for bucket in other.few() {
+        for bucket in other.newest() {
             self.buffer(*bucket);
         }
-        for (bucket, count) in other.used() {
-            self.put(bucket, count);
+        for (bucket, count) in other.counts.used() {
+            self.counts.add(bucket, count);
         }
     }
 
@@ -121,9 +196,11 @@ impl Histogram {
     /// Return each used bucket's greatest duration and its count, in ascending order.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
-        let mut all: Vec<(u64, u64)> = self.few().iter().map(|bucket| (top(*bucket), 1)).collect();
+        let newest = self.newest().iter();
+        let mut all: Vec<(u64, u64)> = newest.map(|bucket| (top(*bucket), 1)).collect();
         all.extend(
-            self.used()
+            self.counts
+                .used()
                 .map(|(bucket, count)| (top(bucket), u64::from(count))),
         );
         all.sort_unstable();
@@ -178,39 +255,12 @@ impl Histogram {
         rank
     }
 
-    fn used(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
-        self.pages.iter().enumerate().flat_map(|(number, page)| {
-            page.iter().flat_map(move |page| {
-                page.iter()
-                    .enumerate()
-                    .filter(|(_, count)| **count > 0)
-                    .map(move |(place, count)| {
-                        #[expect(
-                            clippy::cast_possible_truncation,
-                            reason = "there are under 5 000 buckets"
-                        )]
-                        let bucket = (number * PAGE + place) as u16;
-                        (bucket, *count)
-                    })
-            })
-        })
-    }
-
     fn spread(&mut self) {
-        let few = self.few;
-        for bucket in &few[..usize::from(self.used).min(FEW)] {
-            self.put(*bucket, 1);
+        let newest = self.newest;
+        for bucket in &newest[..usize::from(self.used).min(NEWEST)] {
+            self.counts.add(*bucket, 1);
         }
         self.used = 0;
-    }
-
-    fn put(&mut self, bucket: u16, count: u32) {
-        let (number, place) = (usize::from(bucket) / PAGE, usize::from(bucket) % PAGE);
-        if number >= self.pages.len() {
-            self.pages.resize(number + 1, None);
-        }
-        let page = self.pages[number].get_or_insert_with(|| Box::new([0; PAGE]));
-        page[place] = page[place].saturating_add(count);
     }
 }
 
@@ -282,8 +332,8 @@ impl Form for Histogram {
         let mut one = self.clone();
         one.spread();
         one.count.write(out);
-        one.used().count().write(out);
-        for (bucket, count) in one.used() {
+        one.counts.used().count().write(out);
+        for (bucket, count) in one.counts.used() {
             bucket.write(out);
             count.write(out);
         }
@@ -300,7 +350,7 @@ impl Form for Histogram {
             if upper.map_or(usize::from(bucket) > LAST, |place| place >= DIVIDED.len()) {
                 return Err(FormError::Damaged);
             }
-            one.put(bucket, count);
+            one.counts.add(bucket, count);
         }
         Ok(one)
     }
@@ -375,8 +425,35 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_is_full_becomes_pages() {
+        let (mut listed, mut paged) = (Histogram::default(), Histogram::default());
+        let equal = std::iter::repeat_n(7, usize::from(u16::MAX) + 2);
+        let different = (0..2 * FEW as u64).map(|number| number * 3);
+        for micros in different.clone().chain(equal).chain(different) {
+            listed.add(micros);
+            paged.count_one(micros);
+            assert_eq!(listed.count(), paged.count());
+        }
+        assert_eq!(listed.buckets(), paged.buckets());
+        let mut joined = Histogram::default();
+        joined.add(7);
+        joined.merge(&listed);
+        assert_eq!(joined.quantile(0.9), Some(7));
+        assert_eq!(joined.count(), listed.count() + 1);
+    }
+
+    #[test]
     fn in_parts_it_counts_the_same() {
-        for count in [0_u64, 1, 5, FEW as u64, FEW as u64 + 1, 1_000] {
+        for count in [
+            0_u64,
+            1,
+            5,
+            NEWEST as u64,
+            NEWEST as u64 + 1,
+            FEW as u64,
+            1_000,
+            100_000,
+        ] {
             let durations: Vec<u64> = (0..count)
                 .map(|number| number * number * 37 % 5_000_000)
                 .collect();
