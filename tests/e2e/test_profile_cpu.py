@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jsonschema
+import psycopg
 import pytest
 
 from uncork.engines.embedded import EmbeddedServer
@@ -51,6 +53,11 @@ def busy(server):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    with psycopg.connect(dsn, autocommit=True) as watch:
+        until = time.monotonic() + 60
+        while not watch.execute("SELECT count(*) FROM pgbench_history").fetchone()[0]:
+            assert time.monotonic() < until, "the load did not begin"
+            time.sleep(0.05)
     yield dsn
     load.kill()  # nobody reads its report
     load.wait()
