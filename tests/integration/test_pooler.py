@@ -263,3 +263,24 @@ def test_the_wait_for_a_pool_and_parsing_are_steps_of_a_load(pooler, server, tmp
     assert 0.6 < steps["pool"].share < 0.8
     assert 0.02e9 < steps["execute"].ns < 0.05e9 and 0 < steps["parse"].ns < 0.02e9
     assert result.database.startswith(f"uncork@{resolve(server.conninfo()).host}")
+
+
+@pytest.mark.parametrize("server", [None], indirect=True)
+@pytest.mark.parametrize("pooler", ["session"], indirect=True)
+def test_a_load_ends_although_its_clients_share_sessions(pooler, tmp_path):
+    script = LoadScript("wait", 1, "SELECT pg_sleep(0.02);\n")
+    job = LoadJob(
+        spec=LoadSpec(scripts=(script,), clients=4, duration_ns=500_000_000),
+        server=ServerOptions(dsn=pooler.conninfo),
+        tables=None,
+        needs_tables=False,
+        scale=None,
+        vacuum="none",
+        command="uncork load sql",
+    )
+    session = new_load(tmp_path / "runs", job)
+    session.run(None, lambda _: None)
+    result = build_load_result(session.folder)
+    assert result.run.outcome == "complete" and result.counts.failed == 0
+    # Two clients have the two sessions until they have finished, then the others.
+    assert result.run.elapsed_ns < 20e9

@@ -108,6 +108,10 @@ pub trait Endpoint {
     /// one is closed first. [`Endpoint::next`] reports the result for each of its slots.
     fn reopen(&mut self, slot: usize, not_before_ns: u64);
 
+    /// Close the connection of a slot that has nothing left to send in this trial, so that a pooler can give its server
+    /// connection to others.
+    fn release(&mut self, _slot: usize) {}
+
     /// Open another connection in the background. [`Endpoint::next`] reports its slots, which are
     /// numbered after the others, or once that it could not be opened.
     fn grow(&mut self);

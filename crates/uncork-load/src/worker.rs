@@ -41,6 +41,9 @@ use crate::{Endpoint, LoadError, Recorder, Share, Task};
 
 /// The longest wait before the stop signal is checked again.
 const CHECK_INTERVAL_NS: u64 = 20_000_000;
+/// How long clients that have finished keep their connections while others are at work. A pooler whose sessions keep server
+/// connections has none for the others until then.
+const LINGER_NS: u64 = 100_000_000;
 /// The first pause before a lost connection is opened again.
 const FIRST_PAUSE_NS: u64 = 50_000_000;
 /// The longest pause.
@@ -96,6 +99,8 @@ pub(crate) fn work<E: Endpoint>(
         busy: 0,
         closed,
         without_ns: start_ns,
+        finished_ns: None,
+        releases: false,
         open_loop: None,
         replay: context.replay,
         share: context.share,
@@ -154,6 +159,10 @@ struct Worker<'a, E> {
     closed: usize,
     /// When the last connection that sends something was lost, while there is none.
     without_ns: u64,
+    /// Closed loop: when the first client had nothing left to send.
+    finished_ns: Option<u64>,
+    /// Whether clients that have finished close their connections.
+    releases: bool,
     open_loop: Option<OpenLoop>,
     /// Operations that have a client of their own, in a replay.
     replay: Option<Replay>,
@@ -235,7 +244,32 @@ impl<E: Endpoint> Worker<'_, E> {
                     self.stop_early(Outcome::ConnectionLost, message);
                 }
             }
+            self.release_finished(now_ns);
             self.turn(now_ns.saturating_sub(self.start_ns), false);
+        }
+    }
+
+    /// Let clients that have finished close their connections if others are still at work after a while. Connections of a
+    /// warm-up or of a slice are used again.
+    fn release_finished(&mut self, now_ns: u64) {
+        let is_last = self.phase.board.is_some();
+        let lingers = |at_ns: u64| now_ns < at_ns.saturating_add(LINGER_NS);
+        if self.releases || !is_last || self.busy == 0 || self.finished_ns.is_none_or(lingers) {
+            return;
+        }
+        self.releases = true;
+        for slot in 0..self.slots.len() {
+            if matches!(self.slots[slot].state, State::Idle) {
+                self.endpoint.release(slot);
+            }
+        }
+    }
+
+    /// Closed loop: a slot has nothing left to send.
+    fn leave(&mut self, slot: usize, now_ns: u64) {
+        self.finished_ns.get_or_insert(now_ns);
+        if self.releases {
+            self.endpoint.release(slot);
         }
     }
 
@@ -325,6 +359,7 @@ impl<E: Endpoint> Worker<'_, E> {
         if let Stop::OperationsEach(count) = self.phase.stop
             && begun >= self.phase.slot_share(slot, count)
         {
+            self.leave(slot, now_ns);
             return;
         }
         let local = self.phase.next_operation.fetch_add(1, Ordering::Relaxed);
@@ -334,7 +369,10 @@ impl<E: Endpoint> Worker<'_, E> {
             .decide(local - self.phase.first_operation, elapsed_ns)
         {
             Decision::Start => {}
-            Decision::Finished => return,
+            Decision::Finished => {
+                self.leave(slot, now_ns);
+                return;
+            }
             Decision::OverDeadline => {
                 self.stop_early(Outcome::Deadline, "the trial's deadline passed");
                 return;

@@ -416,6 +416,15 @@ impl Endpoint for PostgresEndpoint {
         self.timed.push(Reverse((not_before_ns, planned)));
     }
 
+    fn release(&mut self, slot: usize) {
+        let connection = slot / self.depth();
+        // The slots of a pipeline share a connection, which others may still need.
+        if self.depth() == 1 && self.connections[connection].is_open() {
+            self.connections[connection].close();
+            self.ready.retain(|&ready| ready != connection);
+        }
+    }
+
     fn grow(&mut self) {
         let now_ns = self.now_ns();
         self.growing += 1;
