@@ -11,8 +11,10 @@ from uncork import _native
 from uncork.errors import ConnectError
 from uncork.profile.objects.address import LogObject
 from uncork.profile.objects.client import Absent, Changed, Client
+from uncork.profile.objects.clients import open_client
 from uncork.profile.objects.layouts import CLOSE, FIRST, named_times
 from uncork.profile.objects.loop import LoopThread
+from uncork.profile.objects.ssh import SshClient
 
 __all__ = ["object_begins"]
 
@@ -45,7 +47,10 @@ def object_begins(objects: Sequence[LogObject], prefix: str | None) -> tuple[int
 
 
 async def _fetched(objects: Sequence[LogObject], prefix: str | None) -> tuple[int | None, ...]:
-    clients: Mapping[tuple[str, str], Client] = {_place(one): Client(one.address) for one in objects}
+    places = {_place(one): one.address for one in objects}
+    clients: Mapping[tuple[str, str], Client | SshClient] = {
+        place: open_client(address) for place, address in places.items()
+    }
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def begin(one: LogObject) -> int | None:
@@ -65,7 +70,11 @@ async def _fetched(objects: Sequence[LogObject], prefix: str | None) -> tuple[in
                 return found
         return None
 
-    return tuple(await asyncio.gather(*map(begin, objects)))
+    try:
+        return tuple(await asyncio.gather(*map(begin, objects)))
+    finally:
+        for client in clients.values():
+            client.close()
 
 
 def _place(one: LogObject) -> tuple[str, str]:

@@ -82,15 +82,16 @@ class SshClient:
         """
         return await self._list(listing_command(folder, depth))
 
-    async def fetch(self, wanted: LogObject, begin: int, end: int) -> bytes:
-        """Return the bytes of a file from `begin` until before `end`.
+    async def fetch(self, wanted: LogObject, begin: int, end: int, *, patient: bool = True) -> bytes:
+        """Return the bytes of a file from `begin` until before `end`; unless `patient`, try once only.
 
         Raises:
             Changed: if another file has its name now, or it is shorter.
             Absent: if it no longer exists.
             ConnectError: if the machine cannot be reached, or refuses.
         """
-        answer = await self._ask(range_command(wanted.key, begin, end), wanted.name)
+        attempts = _ATTEMPTS if patient else 1
+        answer = await self._ask(range_command(wanted.key, begin, end), wanted.name, attempts)
         facts, _, content = answer.partition(b"\n")
         if facts.decode() != (wanted.etag or "").partition(".")[0] or len(content) != end - begin:
             raise Changed
@@ -111,9 +112,9 @@ class SshClient:
             found.append(LogObject(self.address.name(key), self.address, key, int(size), int(modified), etag))
         return found
 
-    async def _ask(self, command: str, shown: str) -> bytes:
+    async def _ask(self, command: str, shown: str, attempts: int = _ATTEMPTS) -> bytes:
         """Run a command; repeat it if the connection fails after it was made."""
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(attempts):
             await self._connect()
             async with self._turns:
                 status, output, errors = await self._run(
