@@ -448,8 +448,8 @@ fn sessions_of_two_servers_with_equal_numbers_are_not_mixed() {
         .map(|one| one.waits.count)
         .sum();
     assert_eq!(waits, 2_000);
-    // The same files as one server: its sessions are cut into each other's transactions, so nothing is said of them.
     assert!(apart.withheld.is_empty() && !apart.gathered.activity.longest_waits.all().is_empty());
+    // Read as files of one server, they overlap in time, so its transactions and lock waits are withheld.
     let mixed = read(&mixed);
     assert_eq!(mixed.withheld, BTreeSet::from([0]));
     let of = &mixed.gathered;

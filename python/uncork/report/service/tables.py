@@ -191,8 +191,9 @@ def origins_table(result: ServiceResult) -> Table | None:
 def routes_table(result: ServiceResult) -> Table | None:
     """Return, by route, the service's hottest function beside the statement with most time.
 
-    Labels of the service's own profile name the route of a function, comments that of a statement. A route
-    that only one of both names has a row, too. None if the functions have no routes.
+    Labels in the service's own profile name the route of a function, and comments name the route of a
+    statement. A route has a row even if only labels or only comments name it. Returns None if no function has
+    a route.
     """
     measures = () if result.code is None else result.code.measures
     measure = next((one for one in measures if one.routes), None)
