@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
 from uncork import _native
 from uncork.errors import ConnectError
 from uncork.profile.objects.address import LogObject
-from uncork.profile.objects.client import Absent, Changed, Client
-from uncork.profile.objects.clients import open_client
+from uncork.profile.objects.client import Absent, Changed
+from uncork.profile.objects.clients import Clients
 from uncork.profile.objects.layouts import CLOSE, FIRST, named_times
 from uncork.profile.objects.loop import LoopThread
-from uncork.profile.objects.ssh import SshClient
 
 __all__ = ["object_begins"]
 
@@ -47,10 +46,7 @@ def object_begins(objects: Sequence[LogObject], prefix: str | None) -> tuple[int
 
 
 async def _fetched(objects: Sequence[LogObject], prefix: str | None) -> tuple[int | None, ...]:
-    places = {_place(one): one.address for one in objects}
-    clients: Mapping[tuple[str, str], Client | SshClient] = {
-        place: open_client(address) for place, address in places.items()
-    }
+    clients = Clients()
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def begin(one: LogObject) -> int | None:
@@ -60,9 +56,7 @@ async def _fetched(objects: Sequence[LogObject], prefix: str | None) -> tuple[in
             async with turns:
                 try:
                     async with asyncio.timeout(_PATIENCE_S):
-                        beginning = await clients[_place(one)].fetch(
-                            one, 0, min(head, one.size), patient=False
-                        )
+                        beginning = await clients.of(one).fetch(one, 0, min(head, one.size), patient=False)
                 except (Changed, Absent, ConnectError, TimeoutError):
                     return None
             found = _native.begin_of_object(bytes(beginning), one.modified_s, prefix)
@@ -73,11 +67,4 @@ async def _fetched(objects: Sequence[LogObject], prefix: str | None) -> tuple[in
     try:
         return tuple(await asyncio.gather(*map(begin, objects)))
     finally:
-        for client in clients.values():
-            client.close()
-
-
-def _place(one: LogObject) -> tuple[str, str]:
-    """Return what objects share that one client fetches."""
-    address = one.address
-    return address.bucket, one.name if address.backend == "http" else address.account
+        clients.close()

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from uncork.errors import ConnectError
 from uncork.profile.objects.address import LogObject
-from uncork.profile.objects.client import Absent, Changed, Client
-from uncork.profile.objects.clients import open_client
+from uncork.profile.objects.client import Absent, Changed
+from uncork.profile.objects.clients import Clients
 from uncork.profile.objects.loop import LoopThread
 
 if TYPE_CHECKING:
     from obstore import Bytes
 
-    from uncork.profile.objects.ssh import SshClient
 
 __all__ = ["ObjectReader"]
 
@@ -58,7 +57,7 @@ class ObjectReader:
     def __init__(self, objects: Sequence[LogObject]) -> None:
         self._objects = list(objects)
         self._places = {one.name: place for place, one in enumerate(objects)}
-        self._clients: dict[tuple[str, str], Client | SshClient] = {}
+        self._clients = Clients()
         self._loop = LoopThread()
         self._queue: deque[_Range] = deque()
         self._plan = self._ranges(0)
@@ -80,8 +79,7 @@ class ObjectReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.__exit__(kind, error, trace)
-        for client in self._clients.values():
-            client.close()
+        self._clients.close()
 
     def written_s(self, name: str) -> int | None:
         """Return when an object was written, in seconds since 1970; None if it is none of the objects."""
@@ -169,17 +167,10 @@ class ObjectReader:
                 return
             place, begin, end = following
             wanted = self._objects[place]
-            fetching: Coroutine[Any, Any, Bytes | bytes] = self._client(wanted).fetch(wanted, begin, end)
+            fetching: Coroutine[Any, Any, Bytes | bytes] = self._clients.of(wanted).fetch(wanted, begin, end)
             answer = self._loop.begin(fetching)
             self._queue.append(_Range(place, begin, end, answer))
             ahead += end - begin
-
-    def _client(self, wanted: LogObject) -> Client | SshClient:
-        address = wanted.address
-        key = (address.bucket, wanted.name if address.backend == "http" else address.account)
-        if key not in self._clients:
-            self._clients[key] = open_client(address)
-        return self._clients[key]
 
     def _renew(self) -> None:
         """Find the version that the object has now; what was requested is requested again."""
@@ -188,7 +179,7 @@ class ObjectReader:
         self._queue.clear()
         self._versions += 1
         wanted = self._objects[self._at]
-        self._renewed = self._loop.begin(self._client(wanted).find(wanted.key))
+        self._renewed = self._loop.begin(self._clients.of(wanted).find(wanted.key))
 
     def _take_renewed(self) -> bool:
         """Return whether the version is known."""
