@@ -7,7 +7,8 @@ request is sent, every stack of the service belongs to it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +23,7 @@ from uncork.workbench.profile.service_code import record_code
 from uncork.workbench.profile.service_slices import only_request
 from uncork.workbench.profile.stack_recording import Recorded
 
-__all__ = ["CodeTimes", "code_times", "costliest_requests", "has_routes", "record_apart"]
+__all__ = ["CodeTimes", "code_times", "costliest_requests", "has_routes", "record_apart", "sent_for"]
 
 _ALL: Final = 0.25
 """Fraction of a profile for recording functions if they are recorded for all requests together only."""
@@ -61,6 +62,18 @@ def has_routes(recorded: Recorded) -> bool:
     return any(recorded.tables["stacks"]["route"].to_pylist())
 
 
+@contextmanager
+def sent_for(seconds: float, spec: HttpSpec) -> Iterator[None]:
+    """Send requests while the block runs, somewhat longer than `seconds`; then wait for the last answers."""
+    load = replace(spec, operations=None, warmup_ns=0, duration_ns=round((seconds + _LEAD_S) * 1e9))
+    sending = threading.Thread(target=run_http, args=(load,), daemon=True)
+    sending.start()
+    try:
+        yield
+    finally:
+        sending.join()
+
+
 def record_apart(
     spec: HttpSpec,
     requests: Sequence[Request],
@@ -78,17 +91,12 @@ def record_apart(
     last, trouble = None, ""
     for request in chosen:
         told(f"functions while only {request.name} is sent")
-        length = round((each + _LEAD_S) * 1e9)
-        load = only_request(spec, request, duration_ns=length, operations=None)
-        sending = threading.Thread(target=run_http, args=(load,), daemon=True)
-        sending.start()
         try:
-            last, _ = record_code(workers, spec.server, each, lambda _: None)
+            with sent_for(each, only_request(spec, request, duration_ns=0, operations=None)):
+                last, _ = record_code(workers, spec.server, each, lambda _: None)
         except UncorkError as error:  # such as a profile without samples, because the service hardly works
             trouble = trouble or str(error)
             continue
-        finally:
-            sending.join()
         stacks = last.tables["stacks"]
         names = pa.repeat(pa.scalar(request.name, pa.string()), len(stacks))
         found.append(stacks.set_column(stacks.schema.get_field_index("route"), "route", names))

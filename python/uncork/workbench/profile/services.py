@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -28,7 +28,6 @@ from uncork.engines.services.workers import WorkerWatch
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.pooler import PoolerConsole, pool_counted
 from uncork.errors import ConnectError, LoadError, UncorkError, UsageError
-from uncork.load.http import run_http
 from uncork.model.http import HttpSpec, Request
 from uncork.model.load import LoadOutcome
 from uncork.model.redaction import redact
@@ -51,6 +50,7 @@ from uncork.workbench.profile.service_functions import (
     costliest_requests,
     has_routes,
     record_apart,
+    sent_for,
 )
 from uncork.workbench.profile.service_slices import (
     Counted,
@@ -68,8 +68,6 @@ __all__ = ["profile_service"]
 
 _ALONE: Final = 0.35
 """Fraction of the time for sending each request alone."""
-_LEAD_S: Final = 0.5
-"""How much longer the load of the last step lasts than its recording."""
 _LEAST: Final = 0.25
 """Fraction of the time that the second step lasts at least, if the first one took longer than planned."""
 _CONNECTIONS: Final = 10
@@ -353,11 +351,10 @@ def _record_code(
     if not found.workers:
         return True
     started = time.monotonic_ns()
-    sending = threading.Thread(target=_send, args=(job, seconds + _LEAD_S), daemon=True)
-    if job.send:
-        sending.start()
+    load = replace(job.spec, trace=other_trace(job.spec.trace))
     try:
-        recorded, missing = record_code(found.workers, job.spec.server, seconds, told)
+        with sent_for(seconds, load) if job.send else nullcontext():
+            recorded, missing = record_code(found.workers, job.spec.server, seconds, told)
         if missing:
             found.missing.append(missing)
         if recorded.status == "interrupted":
@@ -368,9 +365,6 @@ def _record_code(
         found.end("interrupted", "interrupted")
     except UncorkError as error:
         found.missing.append(f"functions of the service: {error}")
-    finally:
-        if job.send:
-            sending.join()
     return True
 
 
@@ -390,10 +384,6 @@ def _record_apart(
     if recorded.status == "interrupted":
         found.end("interrupted", "interrupted")
     _store_code(folder, job, recorded, APART, time.monotonic_ns() - started, found)
-
-
-def _send(job: ServiceJob, seconds: float) -> None:
-    run_http(replace(_lasting(job.spec, seconds), trace=other_trace(job.spec.trace)))
 
 
 def _store_code(
