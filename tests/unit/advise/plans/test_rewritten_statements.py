@@ -122,8 +122,8 @@ HASHED = """Index Scan using item_customer on item  (cost=508.00..530.00 rows=3 
 ITEMS = (column("item", "id"), column("item", "customer"), column("blocked", "item"))
 
 
-def excluded(text=HASHED, indexes=INDEXED, columns=ITEMS, ms=20.0):
-    one = statement(NOT_IN, COLUMNS, plan(text), ms=ms)
+def excluded(text=HASHED, indexes=INDEXED, columns=ITEMS, ms=20.0, sql=NOT_IN):
+    one = statement(sql, COLUMNS, plan(text), ms=ms)
     return evidence(one, tables=(table("item"), table("blocked", 30_000)), columns=columns, indexes=indexes)
 
 
@@ -138,6 +138,14 @@ def test_not_in_becomes_not_exists_and_nulls_are_spoken_of():
     (found,) = not_in_subquery.RULE.find(excluded(columns=nullable))
     assert not found.candidates[0].same_answers
     assert found.candidates[0].against[0].startswith("blocked.item can be NULL")
+
+
+@pytest.mark.parametrize(
+    "condition", ["NOT (id IN (SELECT item FROM blocked))", "id <> ALL (SELECT item FROM blocked)"]
+)
+def test_not_in_is_found_in_whatever_words(condition):
+    sql = f"SELECT id FROM item WHERE customer = $1 AND {condition}"
+    assert len(list(not_in_subquery.RULE.find(excluded(sql=sql)))) == 1
 
 
 def test_not_in_that_is_not_hashed_is_found_without_an_index_too():

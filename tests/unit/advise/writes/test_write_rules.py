@@ -51,6 +51,7 @@ def working(number, sessions, *, application="batch", wait_class=CPU, event=""):
             "SELECT id FROM job WHERE state = $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
             Written("lock", "job", ("state",), limited=True, skips=True),
         ),
+        ("SELECT id\nFROM job WHERE state = $1\nFOR UPDATE", Written("lock", "job", ("state",))),
         ("SELECT id FROM job WHERE state = $1", None),
         ("UPDATE counter SET n = $1 WHERE id = $2 OR id = $3", Written("update", "counter", (), ("n",))),
     ],
