@@ -225,31 +225,33 @@ def routes_table(result: ServiceResult) -> Table | None:
 
 
 def functions_table(result: ServiceResult) -> Table | None:
-    """Return, by request, functions of the service beside the statement with most time.
+    """Return, by request, functions of the service beside the statement with most time, if that was counted.
 
     The functions ran while only this request was sent. None if they were not recorded.
     """
+    counted = any(one.templates for one in result.requests)
     rows = []
     for request in result.requests:
         functions = request.functions
         if functions is None:
             continue
         text = request.templates[0].text if request.templates else ""
+        statement = Value(short_template(text, _STATEMENT), code=bool(text))
         rows.append(
             (
                 Value(request.name),
                 _frame_cell(functions.mostly, functions.samples),
                 _frame_cell(functions.hottest, functions.samples, own=True),
-                Value(short_template(text, _STATEMENT), code=bool(text)),
+                *((statement,) if counted else ()),
             )
         )
     if not rows:
         return None
     columns = (
         *(Column("request", header=True), Column("most time within"), Column("hottest function")),
-        Column("statement with most time"),
+        *((Column("statement with most time"),) if counted else ()),
     )
-    caption = "Functions and statements of each request, sent alone"
+    caption = f"Functions{' and statements' if counted else ''} of each request, sent alone"
     return Table(caption, columns, tuple(rows), sortable=True)
 
 
