@@ -476,6 +476,7 @@ fn scan(
             break;
         }
     }
+    gathered.settle();
     (gathered, events.map_or(Ok(()), Events::finish))
 }
 

@@ -170,6 +170,7 @@ impl Portion {
                 count += 1;
                 replay.follow(event);
             })?;
+            replay.settle();
             if count != segment.count {
                 return Err(FormError::Damaged);
             }

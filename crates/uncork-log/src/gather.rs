@@ -241,9 +241,7 @@ impl Gathered {
     ) -> (u64, Control) {
         self.took(execution.step, execution.micros);
         let coarse = execution.time.map(|time| self.coarse.see(time).0);
-        let known = self
-            .templates
-            .add(execution, statement, &self.coarse, coarse);
+        let known = self.templates.add(execution, statement, &self.coarse);
         let bucket = execution.time.map(|time| self.scale.see(time).0);
         if let (Some(bucket), Some(coarse), true) = (bucket, coarse, execution.step.runs()) {
             let micros = execution.micros;

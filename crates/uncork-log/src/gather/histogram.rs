@@ -143,19 +143,8 @@ impl Eq for Histogram {}
 impl Histogram {
     /// Count a duration.
     pub fn add(&mut self, micros: u64) {
-        self.add_to(bucket(micros), micros);
-    }
-
-    /// Count a duration; return the number of its range, which is below 192.
-    pub(crate) fn add_in_range(&mut self, micros: u64) -> u8 {
-        let bucket = bucket(micros);
-        self.add_to(bucket, micros);
-        range_of(bucket)
-    }
-
-    fn add_to(&mut self, bucket: u16, micros: u64) {
         self.count += 1;
-        self.buffer(exact(bucket, micros));
+        self.buffer(exact(bucket(micros), micros));
     }
 
     fn buffer(&mut self, bucket: u16) {
@@ -288,7 +277,7 @@ fn range_of(bucket: u16) -> u8 {
     range
 }
 
-#[cfg(test)]
+/// Return the number of a duration's range, which is below 192.
 pub(crate) fn range(micros: u64) -> u8 {
     range_of(bucket(micros))
 }

@@ -59,12 +59,18 @@ impl Gathered {
         self.rejected_lines.truncate(REJECTED);
     }
 
+    /// Count the executions that wait to be counted: before templates are used, and after the last entry.
+    pub fn settle(&mut self) {
+        self.templates.settle(&self.coarse);
+    }
+
     /// Merge the templates with the least time if there are more than `most`: half of them are kept.
     pub fn bound(&mut self, most: usize) {
-        let all = self.templates.all();
-        if all.len() <= most {
+        if self.templates.len() <= most {
             return;
         }
+        self.settle();
+        let all = self.templates.all();
         let mut order: Vec<u32> = (0..).take(all.len()).collect();
         order.sort_unstable_by_key(|number| {
             let template = &all[*number as usize];

@@ -49,6 +49,7 @@ impl Replays {
 
     /// End all sessions of all servers, and add the results to `gathered`.
     pub fn finish(self, gathered: &mut Gathered) {
+        gathered.settle();
         let mut all = Vec::new();
         let mut busiest = Vec::new();
         for (server, replay) in self.0 {
@@ -155,6 +156,11 @@ impl Replay {
                 text,
             }) => self.late.add_to_error(kind, place, severity, &text),
         }
+    }
+
+    /// Count the statements that wait to be counted.
+    pub fn settle(&mut self) {
+        self.late.settle();
     }
 
     fn count(&mut self, time: Option<Micros>) {

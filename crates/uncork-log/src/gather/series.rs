@@ -135,7 +135,8 @@ impl Scale {
         fits.unwrap_or(LENGTHS[LENGTHS.len() - 1])
     }
 
-    fn bucket(&self, time: Micros) -> i64 {
+    /// Return the bucket of a point in time.
+    pub(crate) fn bucket(&self, time: Micros) -> i64 {
         time.div_euclid(self.seconds() * 1_000_000)
     }
 }

@@ -1,14 +1,17 @@
 //! Templates of statements and their counts: how often, how long, when, by whom, and examples.
 
+mod stored;
+mod waiting;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::form::{Form, FormError, Reader, form};
 use crate::gather::example::by_duration::ByDuration;
 use crate::gather::example::{Example, Execution, Ranges, rows_of};
-use crate::gather::histogram::Histogram;
+use crate::gather::histogram::{self, Histogram};
 use crate::gather::series::{Scale, Series};
+use crate::gather::templates::waiting::{Run, Waiting};
 use crate::gather::times::Times;
 use crate::hash::{FlatMap, Hash, HashedMap};
 use crate::read::message::Step;
@@ -83,10 +86,6 @@ pub struct Template {
     pub seen: Option<(Micros, Micros)>,
     /// The origin of the last executions, and their durations.
     last: (u32, Times),
-    /// The minute of the newest example.
-    minute: Option<i64>,
-    /// The ranges of durations that have an example.
-    ranges: Ranges,
     /// What changes rarely.
     pub more: Box<TemplateDetails>,
 }
@@ -141,13 +140,33 @@ pub(crate) struct Known {
     pub(crate) cut: bool,
 }
 
+/// What decides whether an execution becomes an example of its template. It is apart from the template, whose memory is
+/// rarely in a cache, and never crosses a cache line.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+struct Seen {
+    /// Whether there was any execution.
+    any: bool,
+    /// The longest duration.
+    longest: u64,
+    /// The minute of the newest example.
+    minute: Option<i64>,
+    /// The ranges of durations that have an example.
+    ranges: Ranges,
+}
+
 /// Templates by number.
+///
+/// Executions are counted late: [`Self::settle`] before the counts are used.
 #[derive(Debug, Clone, Default)]
 pub struct Templates {
     stripper: Stripper,
     skeletons: FlatMap<Known>,
     numbers: HashMap<Box<[u8]>, u32>,
     all: Vec<Template>,
+    /// What was seen of each template.
+    seen: Vec<Seen>,
+    waiting: Waiting,
     /// Executions by template and the server's query ID, if it is logged.
     query_ids: HashMap<(u32, i64), u64>,
 }
@@ -170,7 +189,7 @@ impl Templates {
             *number
         } else {
             let text: Box<[u8]> = text.into();
-            Self::push(&mut self.numbers, &mut self.all, text)
+            self.push(text)
         };
         if self.skeletons.len() >= SKELETONS {
             self.skeletons.clear();
@@ -187,47 +206,73 @@ impl Templates {
         known
     }
 
-    fn push(
-        numbers: &mut HashMap<Box<[u8]>, u32>,
-        all: &mut Vec<Template>,
-        text: Box<[u8]>,
-    ) -> u32 {
-        let number = u32::try_from(all.len()).unwrap_or(u32::MAX);
-        numbers.insert(text.clone(), number);
-        all.push(Template::new(text));
+    fn push(&mut self, text: Box<[u8]>) -> u32 {
+        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.numbers.insert(text.clone(), number);
+        self.all.push(Template::new(text));
+        self.seen.push(Seen::default());
         number
     }
 
-    /// Count an execution or another step. `statement` differs from the execution's text if that is a plan. `bucket`
-    /// is the bucket of its time on the scale.
+    /// Count an execution or another step. `statement` differs from the execution's text if that is a plan. The scale
+    /// includes its time.
     pub(crate) fn add(
         &mut self,
         execution: &Execution<'_>,
         statement: &[u8],
         scale: &Scale,
-        bucket: Option<i64>,
     ) -> Known {
         let known = self.find(statement);
-        let template = &mut self.all[known.number as usize];
+        let number = known.number as usize;
         match execution.step {
-            Step::Plan => template.explain(execution),
-            Step::Parse => template.more.parses.add(execution.micros),
-            Step::Bind => template.more.binds.add(execution.micros),
+            Step::Plan => self.all[number].explain(execution),
+            Step::Parse => self.all[number].more.parses.add(execution.micros),
+            Step::Bind => self.all[number].more.binds.add(execution.micros),
             _ => {
-                template.execute(execution, scale, bucket);
+                self.execute(execution, known.number, scale);
                 if execution.query_id != 0 {
                     let key = (known.number, execution.query_id);
                     identify(&mut self.query_ids, key, 1);
                 }
                 if known.elements > 0 {
-                    template.more.elements.add(known.elements);
+                    self.all[number].more.elements.add(known.elements);
                 }
                 if known.cut {
-                    template.more.cut += 1;
+                    self.all[number].more.cut += 1;
                 }
             }
         }
         known
+    }
+
+    /// Keep an execution as an example if it is one, and count it, at once or later.
+    fn execute(&mut self, execution: &Execution<'_>, template: u32, scale: &Scale) {
+        let number = template as usize;
+        self.seen[number].keep(execution, &mut self.all[number]);
+        let (micros, origin) = (execution.micros, execution.origin);
+        let Some(time) = execution.time else {
+            self.all[number].count(micros, origin, None, scale);
+            return;
+        };
+        let run = Run {
+            time,
+            micros,
+            origin,
+            template,
+        };
+        if let Some(runs) = self.waiting.add(run) {
+            count(&mut self.all, runs, scale);
+        }
+    }
+
+    /// Count the executions that wait.
+    pub(crate) fn settle(&mut self, scale: &Scale) {
+        count(&mut self.all, self.waiting.take(), scale);
+    }
+
+    /// Return their number.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
     }
 
     /// Return the identity of each template, by number; it is the same in any collection.
@@ -264,23 +309,37 @@ impl Templates {
     }
 
     /// All of them, by number.
+    ///
+    /// # Panics
+    ///
+    /// If executions still wait to be counted.
     #[must_use]
     pub fn all(&self) -> &[Template] {
+        self.assert_settled();
         &self.all
+    }
+
+    fn assert_settled(&self) {
+        assert!(self.waiting.is_empty(), "all executions are counted");
     }
 
     /// Add another collection's templates. `origins` maps the numbers of its origins to the numbers here; returned is
     /// the same map for its templates.
-    pub fn merge(&mut self, other: Self, scale: &Scale, origins: &[u32]) -> Vec<u32> {
+    pub fn merge(&mut self, mut other: Self, scale: &Scale, origins: &[u32]) -> Vec<u32> {
+        self.settle(scale);
+        other.settle(scale);
         let adopt = |template: Template| {
             let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
             match self.numbers.entry(template.more.text.clone()) {
                 Entry::Occupied(known) => {
-                    self.all[*known.get() as usize].merge(template, scale, origins);
+                    let place = *known.get() as usize;
+                    self.all[place].merge(template, scale, origins);
+                    self.seen[place] = Seen::of(&self.all[place]);
                     *known.get()
                 }
                 Entry::Vacant(none) => {
                     none.insert(number);
+                    self.seen.push(Seen::of(&template));
                     self.all.push(template.adopted(scale, origins));
                     number
                 }
@@ -292,6 +351,14 @@ impl Templates {
             identify(&mut self.query_ids, key, executions);
         }
         numbers
+    }
+}
+
+/// Count executions in their templates.
+fn count(all: &mut [Template], runs: impl Iterator<Item = Run>, scale: &Scale) {
+    for run in runs {
+        let (micros, origin, time) = (run.micros, run.origin, Some(run.time));
+        all[run.template as usize].count(micros, origin, time, scale);
     }
 }
 
@@ -316,35 +383,18 @@ impl Template {
         }
     }
 
-    fn execute(&mut self, execution: &Execution<'_>, scale: &Scale, bucket: Option<i64>) {
-        let micros = execution.micros;
-        let slow = micros >= self.executions.max;
+    fn count(&mut self, micros: u64, origin: u32, time: Option<Micros>, scale: &Scale) {
         self.executions.add(micros);
-        let range = self.histogram.add_in_range(micros);
-        if let (Some(time), Some(bucket)) = (execution.time, bucket) {
-            self.series.add(scale, bucket, micros);
+        self.histogram.add(micros);
+        if let Some(time) = time {
+            self.series.add(scale, scale.bucket(time), micros);
             self.see((time, time));
         }
-        if self.last.0 != execution.origin {
+        if self.last.0 != origin {
             self.more.settle(&mut self.last);
-            self.last.0 = execution.origin;
+            self.last.0 = origin;
         }
         self.last.1.add(micros);
-        if slow {
-            self.more.slow(execution);
-        }
-        let minute = execution.minute();
-        if minute > self.minute || self.executions.count == 1 {
-            self.minute = minute;
-            match &mut self.more.newest {
-                Some(newest) => execution.replace(newest),
-                none => *none = Some(execution.example()),
-            }
-        }
-        if !self.ranges.has(range) {
-            self.more.by_duration.see(range, execution);
-            self.ranges = self.more.by_duration.ranges();
-        }
     }
 
     fn explain(&mut self, execution: &Execution<'_>) {
@@ -387,8 +437,6 @@ impl Template {
             self.see(seen);
         }
         self.more.merge(*other.more, origins);
-        self.ranges = self.more.by_duration.ranges();
-        self.minute = self.more.newest.as_ref().and_then(|newest| newest.age().0);
     }
 
     /// Convert for another collection.
@@ -406,6 +454,41 @@ impl Template {
         }
         self.series.rescale(scale);
         self
+    }
+}
+
+impl Seen {
+    /// Return what was seen of a template whose executions are counted.
+    fn of(template: &Template) -> Self {
+        let more = &template.more;
+        Self {
+            any: template.executions.count > 0,
+            longest: template.executions.max,
+            minute: more.newest.as_ref().and_then(|newest| newest.age().0),
+            ranges: more.by_duration.ranges(),
+        }
+    }
+
+    /// Keep an execution as each kind of example that it is. The template's memory is touched only then.
+    fn keep(&mut self, execution: &Execution<'_>, template: &mut Template) {
+        let micros = execution.micros;
+        if micros >= self.longest {
+            self.longest = micros;
+            template.more.slow(execution);
+        }
+        let minute = execution.minute();
+        if minute > self.minute || !self.any {
+            (self.any, self.minute) = (true, minute);
+            match &mut template.more.newest {
+                Some(newest) => execution.replace(newest),
+                none => *none = Some(execution.example()),
+            }
+        }
+        let range = histogram::range(micros);
+        if !self.ranges.has(range) {
+            template.more.by_duration.see(range, execution);
+            self.ranges = template.more.by_duration.ranges();
+        }
     }
 }
 
@@ -476,115 +559,4 @@ fn greatest<K: Ord>(
     key: impl FnMut(&Example) -> K,
 ) -> Option<Example> {
     one.into_iter().chain(other).max_by_key(key)
-}
-
-form!(Elements {
-    count,
-    sum,
-    min,
-    max
-});
-
-impl Form for TemplateDetails {
-    fn write(&self, out: &mut Vec<u8>) {
-        self.text.write(out);
-        self.identity.0.write(out);
-        self.identity.1.write(out);
-        self.plans.write(out);
-        self.rows.write(out);
-        self.plan.write(out);
-        self.parses.write(out);
-        self.binds.write(out);
-        self.elements.write(out);
-        self.cut.write(out);
-        self.slowest.write(out);
-        self.newest.write(out);
-        self.by_duration.write(out);
-    }
-
-    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
-        Ok(Self {
-            text: Form::read(from)?,
-            identity: (u64::read(from)?, Control::read(from)?),
-            plans: Form::read(from)?,
-            rows: Form::read(from)?,
-            plan: Form::read(from)?,
-            parses: Form::read(from)?,
-            binds: Form::read(from)?,
-            elements: Form::read(from)?,
-            cut: Form::read(from)?,
-            slowest: Form::read(from)?,
-            newest: Form::read(from)?,
-            by_duration: Form::read(from)?,
-            ..Self::default()
-        })
-    }
-}
-
-impl Form for Template {
-    fn write(&self, out: &mut Vec<u8>) {
-        self.executions.write(out);
-        self.histogram.write(out);
-        self.series.write(out);
-        self.seen.write(out);
-        self.more.write(out);
-        let origins = self.origins();
-        origins.len().write(out);
-        for (origin, times) in origins {
-            origin.write(out);
-            times.write(out);
-        }
-    }
-
-    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
-        let mut template = Self {
-            executions: Form::read(from)?,
-            histogram: Form::read(from)?,
-            series: Form::read(from)?,
-            seen: Form::read(from)?,
-            more: Form::read(from)?,
-            ..Self::default()
-        };
-        for _ in 0..from.count()? {
-            let origin = u32::read(from)?;
-            template.more.by_origin(origin).merge(&Times::read(from)?);
-        }
-        template.ranges = template.more.by_duration.ranges();
-        let newest = template.more.newest.as_ref();
-        template.minute = newest.and_then(|newest| newest.age().0);
-        Ok(template)
-    }
-}
-
-impl Form for Templates {
-    fn write(&self, out: &mut Vec<u8>) {
-        self.all.write(out);
-        let mut ids: Vec<_> = self.query_ids.iter().collect();
-        ids.sort_unstable();
-        ids.len().write(out);
-        for ((number, id), executions) in ids {
-            number.write(out);
-            id.write(out);
-            executions.write(out);
-        }
-    }
-
-    fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
-        let all: Vec<Template> = Vec::read(from)?;
-        let names = all.iter().map(|template| template.more.text.clone());
-        let mut templates = Self {
-            numbers: names.zip(0..).collect(),
-            ..Self::default()
-        };
-        for _ in 0..from.count()? {
-            let number = u32::read(from)?;
-            if number as usize >= all.len() {
-                return Err(FormError::Damaged);
-            }
-            let key = (number, i64::read(from)?);
-            templates.query_ids.insert(key, u64::read(from)?);
-        }
-        templates.all = all;
-        Ok(templates)
-    }
 }

@@ -42,6 +42,8 @@ fn scanner() -> Lines {
 }
 
 fn told(gathered: &Gathered) -> String {
+    let mut gathered = gathered.clone();
+    gathered.settle();
     let origins = gathered.origins.all();
     let mut rows: Vec<String> = gathered
         .templates
@@ -107,7 +109,8 @@ fn whole(log: &str) -> Gathered {
 
 #[test]
 fn counts_are_the_truth() {
-    let gathered = whole(&log());
+    let mut gathered = whole(&log());
+    gathered.settle();
     assert_eq!(gathered.entries, 600);
     assert_eq!(gathered.rejected, 0);
     let find = |text: &str| {
