@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, final, type_check_only
 
 __all__ = [
+    "Grammar",
     "Lease",
     "LogFollower",
     "LogPortions",
@@ -37,6 +38,21 @@ class _ArrowTable(Protocol):
     """Any table that speaks the Arrow C stream interface: `pyarrow.table(it)` reads it."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class Grammar:
+    """PostgreSQL's grammar, by libpg_query."""
+
+    def __new__(cls, path: str) -> Grammar:
+        """Load libpg_query from a file, or by its name. Raises `OSError` if it cannot be loaded."""
+
+    def identities(self, templates: Sequence[tuple[bytes, bytes]]) -> list[str | None]:
+        """Return the identity of each template, for pairs of its text and one of its statements.
+
+        All statements of a template share it: the fingerprint, which ignores literals and digits in table
+        names, and then the names with digits. None if the grammar rejects the statement, or if it has more
+        than 100 000 bytes. Many are parsed by all processors.
+        """
 
 @final
 class Lease:
@@ -285,7 +301,7 @@ class LogProfile:
     def facts(self) -> bytes:
         """Return, as JSON, what was read: files, counts, the time spanned."""
 
-    def statements(self) -> list[list[bytes]]:
+    def statements(self) -> list[tuple[bytes, bytes]]:
         """Return for each template, by number, its text and that of one statement of it."""
 
     def statement_ids(self) -> list[int]:

@@ -20,6 +20,7 @@ except ImportError as problem:
 
 __all__ = [
     "PLAN_VERSION",
+    "Grammar",
     "Lease",
     "LogFollower",
     "LogPortions",
@@ -51,6 +52,7 @@ __all__ = [
 PLAN_VERSION = 11
 """Version of the load plan's format that this package writes."""
 
+Grammar = _core.Grammar
 Lease = _core.Lease
 LogFollower = _core.LogFollower
 LogPortions = _core.LogPortions

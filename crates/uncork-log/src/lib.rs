@@ -44,6 +44,7 @@ pub use read::time::{Clock, Micros, Written};
 pub use read::unwrap::Unwrapper;
 pub use routes::{Requests, Routes, Sender};
 pub use template::control::Control;
+pub use template::numbered::numbered_names;
 pub use template::skeleton::skeleton;
 pub use template::{Stripped, Stripper};
 pub use texts::Texts;

@@ -6,6 +6,7 @@
 //! statements.
 
 pub(crate) mod control;
+pub(crate) mod numbered;
 pub(crate) mod roles;
 pub(crate) mod secret;
 pub(crate) mod skeleton;

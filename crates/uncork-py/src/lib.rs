@@ -3,6 +3,7 @@
 mod arrow;
 mod errors;
 mod event_files;
+mod grammar;
 mod log_extra_tables;
 mod log_portions;
 mod log_tables;
@@ -42,6 +43,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The compiled core of uncork. Only `uncork._native` imports it.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::grammar::Grammar;
     #[pymodule_export]
     use super::log_portions::{
         LogPortions, begin_of_log, begin_of_object, cut_log, gather_logs, is_complete_portion,

@@ -20,6 +20,9 @@ use crate::log_tables::{Shown, text};
 use crate::objects::PythonObjects;
 use crate::wait::wait;
 
+/// A template's text and the text of one of its statements.
+type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
 /// Which logs to read, as JSON.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -299,7 +302,7 @@ impl LogProfile {
     }
 
     /// Return, for each template by number, its text and the text of one of its statements.
-    fn statements<'py>(&self, py: Python<'py>) -> PyResult<Vec<[Bound<'py, PyBytes>; 2]>> {
+    fn statements<'py>(&self, py: Python<'py>) -> PyResult<Vec<Pair<'py>>> {
         let report = self.report()?;
         let templates = report.gathered.templates.all();
         Ok(templates
@@ -311,7 +314,10 @@ impl LogProfile {
                     Some(example) if *template.more.text != *RARE => &example.text,
                     _ => &*template.more.text,
                 };
-                [&*template.more.text, statement].map(|text| PyBytes::new(py, text))
+                (
+                    PyBytes::new(py, &template.more.text),
+                    PyBytes::new(py, statement),
+                )
             })
             .collect())
     }

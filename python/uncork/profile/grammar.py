@@ -6,29 +6,20 @@ of literals, aliases and white space. It is computed once for each template that
 
 from __future__ import annotations
 
-import itertools
-import os
+import functools
 import re
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
+
+from uncork import _native
 
 __all__ = ["Grouping", "group", "identify", "template_text"]
 
 _LONGEST: Final = 100_000
-"""Longer statements are not parsed, because that would take longer than reading the log."""
-_MANY: Final = 1_000
-"""From this number of templates on, parsing them takes longer than starting threads."""
-_NUMBERED: Final = re.compile(rb"[a-z_\x80-\xff][\w$\x80-\xff]*\d[\w$\x80-\xff]*")
-"""Names with digits. The fingerprint ignores digits in table names, to group partitions; uncork does not."""
-_TEMPORARY: Final = re.compile(
-    rb"(?:close|fetch|move|savepoint|release|rollback|deallocate)\b.*|declare\s+(?:\"[^\"]*\"|\S+)", re.DOTALL
-)
-"""Where a statement names a cursor, a savepoint or a prepared statement that it begins or ends. Drivers
-number them: Django declares `"_django_curs_139715399527296_sync_149"`, and the next cursor is ``..._150``."""
-
-
+"""Of a longer statement, only this many characters become its template."""
 _LITERALS: Final = frozenset({"SCONST", "ICONST", "FCONST", "BCONST", "XCONST", "USCONST", "PARAM"})
 _COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
 _TAG: Final = re.compile(rb"\$\w*$")
@@ -48,7 +39,7 @@ class Grouping:
     identities: list[str | None]
 
 
-def group(templates: Sequence[Sequence[bytes]]) -> Grouping:
+def group(templates: Sequence[tuple[bytes, bytes]]) -> Grouping:
     """Group templates that are equal to the grammar.
 
     Each template is a pair: its text, and one of its statements.
@@ -56,7 +47,7 @@ def group(templates: Sequence[Sequence[bytes]]) -> Grouping:
     first: dict[str, int] = {}
     groups: list[int] = []
     identities: list[str | None] = []
-    for place, identity in enumerate(_identified(templates)):
+    for place, identity in enumerate(_grammar().identities(templates)):
         same = place if identity is None else first.setdefault(identity, place)
         groups.append(same)
         if same == place:
@@ -64,43 +55,24 @@ def group(templates: Sequence[Sequence[bytes]]) -> Grouping:
     return Grouping(groups, identities)
 
 
-def _identified(templates: Sequence[Sequence[bytes]]) -> Iterator[str | None]:
-    """Return the identity of each template; with many, by all processors: the parser releases the GIL."""
-    if len(templates) < _MANY:
-        return itertools.starmap(identify, templates)
-    workers = len(os.sched_getaffinity(0))
-    size = -(-len(templates) // workers)
-    parts = [templates[begin : begin + size] for begin in range(0, len(templates), size)]
-    with ThreadPoolExecutor(workers) as pool:
-        return itertools.chain.from_iterable(
-            pool.map(lambda part: list(itertools.starmap(identify, part)), parts)
-        )
-
-
 def identify(template: bytes, statement: bytes) -> str | None:
     """Return an identity that all statements of a template share; None if the grammar rejects it."""
-    from uncork.profile.fingerprint import fingerprint  # noqa: PLC0415 -- loads a parser of 14 MB
-
-    if len(statement) > _LONGEST or b"\0" in statement or not _is_text(statement):
-        return None
-    found = fingerprint(statement)
-    if found is None:
-        return None
-    temporary = _TEMPORARY.match(template)
-    names = _NUMBERED.findall(template, 0 if temporary is None else temporary.end())
-    if not names:
-        return found
-    return f"{found} {b' '.join(sorted(set(names))).decode(errors='replace')}"
+    [identity] = _grammar().identities([(template, statement)])
+    return identity
 
 
-def _is_text(statement: bytes) -> bool:
-    if statement.isascii():
-        return True
-    try:
-        statement.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+@functools.cache
+def _grammar() -> _native.Grammar:
+    """Return PostgreSQL's grammar from the library that postgast brings, or from one of the system.
+
+    Importing postgast would also load the messages of parse trees, which takes 0.25 s and which an identity
+    does not need.
+    """
+    package = find_spec("postgast")
+    if package is None or package.origin is None:
+        raise ImportError("postgast is not installed; install uncork with the packages it requires")
+    beside = Path(package.origin).with_name("libpg_query.so")
+    return _native.Grammar(str(beside) if beside.is_file() else "libpg_query.so")
 
 
 def template_text(statement: str) -> str:

@@ -6,8 +6,8 @@ import sys
 import postgast
 import pytest
 
-from uncork.profile.fingerprint import fingerprint
-from uncork.profile.grammar import group
+from uncork import _native
+from uncork.profile.grammar import group, identify
 
 
 def together(*statements):
@@ -76,7 +76,23 @@ def test_templates_are_grouped_without_the_messages_of_parse_trees():
     assert done.stdout.split("\n")[:2] == ["[0, 0, 2]", "[]"]
 
 
-def test_the_fingerprint_is_postgasts():
-    statement = "SELECT a FROM t WHERE b = 'ü' AND c IN (1, 2)"
-    assert fingerprint(statement.encode()) == postgast.fingerprint(statement).hex
-    assert fingerprint(b"SELEC 1") is None
+@pytest.mark.parametrize(
+    "statement",
+    ["SELECT a FROM t WHERE b = 'ü' AND c IN (1, 2)", "SELECT 1;" * 3, "", f"SELECT {'1+' * 40_000}1"],
+)
+def test_the_fingerprint_is_postgasts(statement):
+    assert identify(b"t", statement.encode()) == postgast.fingerprint(statement).hex
+
+
+def test_what_is_nested_deeply_does_no_harm_in_a_thread():
+    signs = [(b"(", b")"), (b"- ", b""), (b"", b"+1")]
+    nested = [b"SELECT " + before * 33_000 + b"1" + after * 33_000 for before, after in signs]
+    alone = [identify(b"t", one) for one in nested]
+    assert alone[:2] == [None, None]
+    many = [*nested, *[b"SELECT a FROM t"] * 1_000]
+    assert group([(b"t", one) for one in many]).identities[:3] == alone
+
+
+def test_a_library_that_is_missing_is_named():
+    with pytest.raises(OSError, match=r"nowhere/libpg_query\.so: .*No such file"):
+        _native.Grammar("nowhere/libpg_query.so")

@@ -1,0 +1,144 @@
+//! Identities of templates by `PostgreSQL`'s grammar, for Python: calls `libpg_query`, which Python has found.
+
+use std::error::Error as _;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::mem::ManuallyDrop;
+use std::thread;
+
+use libloading::{Library, Symbol};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use uncork_log::numbered_names;
+
+/// From this number of templates on, parsing them takes longer than starting threads.
+const MANY: usize = 1_000;
+/// Longer statements are not parsed, because that would take longer than reading the log.
+const LONGEST: usize = 100_000;
+/// A thread's stack, as large as a process begins with: the parser calls itself for each nested expression.
+const STACK: usize = 8 << 20;
+
+/// `PgQueryFingerprintResult` of `pg_query.h`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Fingerprint {
+    number: u64,
+    text: *mut c_char,
+    stderr: *mut c_char,
+    error: *mut c_void,
+}
+
+type FingerprintOf = unsafe extern "C" fn(*const c_char) -> Fingerprint;
+type Free = unsafe extern "C" fn(Fingerprint);
+
+/// `PostgreSQL`'s grammar, from a library.
+#[pyclass(frozen)]
+pub(crate) struct Grammar {
+    fingerprint: FingerprintOf,
+    free: Free,
+    /// Never closed: the library keeps memory for each thread until the thread ends.
+    _library: ManuallyDrop<Library>,
+}
+
+#[pymethods]
+impl Grammar {
+    /// Load `libpg_query` from a file, or by its name.
+    #[new]
+    #[expect(unsafe_code, reason = "code of a library is called")]
+    fn new(path: &str) -> PyResult<Self> {
+        let failed = |error: libloading::Error| {
+            let cause = error
+                .source()
+                .map_or_else(|| error.to_string(), ToString::to_string);
+            PyOSError::new_err(format!("{path}: {cause}"))
+        };
+        // SAFETY: what runs when libpg_query is loaded needs nothing from us. The types are those of `pg_query.h`,
+        // which no version of libpg_query since 13 has changed; the requirements pin the package that brings it.
+        unsafe {
+            let library = Library::new(path).map_err(failed)?;
+            let fingerprint: Symbol<'_, FingerprintOf> =
+                library.get(b"pg_query_fingerprint").map_err(failed)?;
+            let free: Symbol<'_, Free> = library
+                .get(b"pg_query_free_fingerprint_result")
+                .map_err(failed)?;
+            Ok(Self {
+                fingerprint: *fingerprint,
+                free: *free,
+                _library: ManuallyDrop::new(library),
+            })
+        }
+    }
+
+    /// Return the identity of each template; takes pairs of a template's text and one of its statements.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "arguments from Python arrive by value"
+    )]
+    fn identities(
+        &self,
+        py: Python<'_>,
+        templates: Vec<(PyBackedBytes, PyBackedBytes)>,
+    ) -> Vec<Option<String>> {
+        let all: Vec<(&[u8], &[u8])> = templates
+            .iter()
+            .map(|(template, statement)| (&**template, &**statement))
+            .collect();
+        py.detach(|| self.all(&all))
+    }
+}
+
+impl Grammar {
+    fn all(&self, templates: &[(&[u8], &[u8])]) -> Vec<Option<String>> {
+        let some = |part: &[(&[u8], &[u8])]| -> Vec<Option<String>> {
+            part.iter()
+                .map(|(template, statement)| self.identity(template, statement))
+                .collect()
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        if templates.len() < MANY || threads == 1 {
+            return some(templates);
+        }
+        thread::scope(|scope| {
+            let parts = templates.chunks(templates.len().div_ceil(threads));
+            let started: Vec<_> = parts
+                .map(|part| {
+                    let thread = thread::Builder::new().stack_size(STACK);
+                    (part, thread.spawn_scoped(scope, move || some(part)).ok())
+                })
+                .collect();
+            started
+                .into_iter()
+                .flat_map(|(part, thread)| {
+                    let done = thread.and_then(|thread| thread.join().ok());
+                    done.unwrap_or_else(|| some(part))
+                })
+                .collect()
+        })
+    }
+
+    /// Return an identity that all statements of a template share; `None` if the grammar rejects the statement.
+    fn identity(&self, template: &[u8], statement: &[u8]) -> Option<String> {
+        if statement.len() > LONGEST || str::from_utf8(statement).is_err() {
+            return None;
+        }
+        let mut identity = self.fingerprint(&CString::new(statement).ok()?)?;
+        for name in numbered_names(template) {
+            identity.push(' ');
+            identity.push_str(&String::from_utf8_lossy(name));
+        }
+        Some(identity)
+    }
+
+    #[expect(unsafe_code, reason = "code of a library is called")]
+    fn fingerprint(&self, statement: &CStr) -> Option<String> {
+        // SAFETY: the statement ends with a zero byte and lives until the call returns. The result is freed once, after
+        // its text has been copied; the text is null or ends with a zero byte.
+        unsafe {
+            let found = (self.fingerprint)(statement.as_ptr());
+            let text = (found.error.is_null() && !found.text.is_null())
+                .then(|| CStr::from_ptr(found.text).to_string_lossy().into_owned());
+            (self.free)(found);
+            text
+        }
+    }
+}
