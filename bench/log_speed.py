@@ -3,8 +3,10 @@
 The log is written by a real server: look-ups by key on a thousand and two hundred views, sometimes in
 transactions, each statement logged with its duration. It is kept (``--log``), so that it is created only
 once. Tools alternate in random order within pairs. The results are the ratio of wall times, and each tool's
-rate and maximum resident memory. A tool that is not installed is left out: pgbadger, quellog, ripgrep (which
-only counts the lines that contain "duration:").
+rate and maximum resident memory; of uncork also the rate until its summary is printed, before the page is
+written. A tool that is not installed is left out: pgbadger, quellog, ripgrep (which only counts the lines
+with "duration:"). ``--other`` adds another version of uncork: the folder ``python`` of a checkout that has
+been built.
 
 ``python bench/log_speed.py --log /var/tmp/big.log [--megabytes 1000] [--format stderr] [--pairs 7]``
 """
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +39,13 @@ CLIENTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The cost of one turn of one tool: wall time and CPU time in seconds, resident memory in bytes."""
+    """The cost of one turn of one tool: wall time and CPU time in seconds, resident memory in bytes.
+
+    `summary_s` is when it had printed the last line before its last one.
+    """
 
     wall_s: float
+    summary_s: float
     cpu_s: float
     memory: int
 
@@ -60,19 +66,26 @@ def main() -> int:
             for name in names:
                 if name in options.once and pair != 1:
                     continue
-                turn = _turn(commands[name])
+                turn = _turn(*commands[name])
                 if pair:
                     found[name].append(turn)
     print(f"{size / 1e6:.0f} MB {options.format}, {options.pairs} pairs\n")
-    print("| tool | MB/s | wall, s | processor, s | memory, MB | uncork's wall time / its own |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| tool | MB/s to the summary | MB/s | wall, s | CPU, s | memory, MB | uncork's wall time / its own |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for name, turns in found.items():
         walls = [turn.wall_s for turn in turns]
         mean = sum(walls) / len(walls)
         cpu = sum(turn.cpu_s for turn in turns) / len(turns)
         memory = max(turn.memory for turn in turns) / 1e6
         ratio = "" if name == "uncork" else _ratio(found["uncork"], turns)
-        print(f"| {name} | {size / 1e6 / mean:.0f} | {mean:.3g} | {cpu:.3g} | {memory:.0f} | {ratio} |")
+        summary = ""
+        if name.startswith("uncork"):
+            summary = f"{size / 1e6 / (sum(turn.summary_s for turn in turns) / len(turns)):.0f}"
+        cells = [name, summary, f"{size / 1e6 / mean:.0f}"]
+        cells += [f"{mean:.3g}", f"{cpu:.3g}", f"{memory:.0f}", ratio]
+        print(f"| {' | '.join(cells)} |")
     return 0
 
 
@@ -83,6 +96,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=FORMATS, default="stderr")
     parser.add_argument("--templates", type=int, default=1200)
     parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--other", type=Path, help="the folder with the package of another version of uncork")
     parser.add_argument("--once", nargs="*", default=["pgbadger"], help="tools too slow for several turns")
     return parser
 
@@ -147,15 +161,21 @@ def _script(templates: int) -> str:
 # ---- measuring ----
 
 
-def _commands(options: argparse.Namespace, scratch: Path) -> Sequence[tuple[str, list[str]]]:
+def _commands(
+    options: argparse.Namespace, scratch: Path
+) -> Iterator[tuple[str, tuple[list[str], Path | None]]]:
+    """Yield the tools that are installed: the name, and the command with the folder to import uncork from."""
     log = str(options.log)
-    all_tools = {
-        "uncork": [sys.executable, "-m", "uncork", "profile", "logs", log, "-q", "--runs", str(scratch)],
+    own = [sys.executable, "-u", "-m", "uncork", "profile", "logs", log, "-q", "--runs", str(scratch)]
+    yield "uncork", (own, None)
+    if options.other is not None:
+        yield "uncork, other version", (own, options.other)
+    others = {
         "pgbadger": ["pgbadger", "-q", "-j", "2", "-p", PREFIX, "-o", str(scratch / "out.html"), log],
         "quellog": ["quellog", log],
         "rg": ["rg", "-c", "duration:", log],
     }
-    return [(name, words) for name, words in all_tools.items() if shutil.which(words[0])]
+    yield from ((name, (words, None)) for name, words in others.items() if shutil.which(words[0]))
 
 
 def _warm(log: Path) -> None:
@@ -165,17 +185,23 @@ def _warm(log: Path) -> None:
             pass
 
 
-def _turn(command: Sequence[str]) -> Turn:
+def _turn(command: Sequence[str], package: Path | None) -> Turn:
     """Run a tool to its end."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    if package is not None:
+        environment["PYTHONPATH"] = str(package)
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+    printed = [0.0, 0.0]
+    for line in process.stdout or ():
+        if line.strip():
+            printed = [printed[-1], time.perf_counter() - begun]
     _, status, used = os.wait4(process.pid, 0)
     wall = time.perf_counter() - begun
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{command[0]} failed: status {process.returncode}")
-    return Turn(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    return Turn(wall, printed[0], used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
 def _ratio(ours: Sequence[Turn], theirs: Sequence[Turn]) -> str:
