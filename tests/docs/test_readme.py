@@ -19,6 +19,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from fakes.forked_commands import ForkedCommands
 from uncork.engines.embedded import EmbeddedServer
 from uncork.workbench.overhead.observers import perf_trouble
 
@@ -39,6 +40,15 @@ CHAINS = (
 """Sections that use what the one before left; a folder for each chain."""
 STATUSES = {"uncork guard examples/guard": {3}, "uncork guard question.toml": {0, 4}}
 """Exit statuses other than 0, as the README explains them."""
+SHORTER = {
+    "-T 5": "-T 1",
+    "-s 5": "-s 1",
+    "-s 10": "-s 1",
+    "-n 50000": "-n 5000",
+    "--for 5s": "--for 2s",
+    "--for 8s": "--for 4s",
+}
+"""Lengths and sizes that the test shortens, because it does not judge what the commands find."""
 
 
 def blocks(section: str, language: str) -> list[str]:
@@ -96,8 +106,10 @@ def web(folder: Path) -> Iterator[int]:
 class Reader:
     """Types what the README shows, in a folder like a checkout's, with an experiment of its own in Git."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], port: int) -> None:
-        self.folder, self.port = folder, port
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], port: int, commands: ForkedCommands
+    ) -> None:
+        self.folder, self.port, self.commands = folder, port, commands
         self.environment = {**os.environ, **environment, "UNCORK_RUNS": str(folder / "runs")}
         for name in ("CI", "FORCE_COLOR"):
             self.environment.pop(name, None)
@@ -118,26 +130,17 @@ class Reader:
         self.git("commit", "-q", "--allow-empty", "-m", subject)
 
     def type(self, line: str) -> None:
+        assert line.startswith("uncork ")
         if line == "uncork serve":
             return self.serve(line)
         wanted = next((found for start, found in STATUSES.items() if line.startswith(start)), {0})
-        words = shlex.split(line.replace("127.0.0.1:8080", f"127.0.0.1:{self.port}"))
-        done = self.run(*words)
+        for long, short in SHORTER.items():
+            line = re.sub(rf"(?<!\S){long}(?!\S)", short, line)
+        _, *words = shlex.split(line.replace("127.0.0.1:8080", f"127.0.0.1:{self.port}"))
+        done = self.commands.run(tuple(words), self.folder, self.environment, 300)
         assert done.returncode in wanted, f"{line}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, f"{line}\n{done.stderr}"
         return None
-
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", *words]
-        return subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
 
     def serve(self, line: str) -> None:
         """Start the dashboard, open its first page, and end it as Ctrl-C does. Port 8675 may be taken."""
@@ -159,16 +162,24 @@ class Reader:
         (self.folder / "test_shown.py").write_text(f"import uncork\n\n{text}")
         plugin = ("-p", "no:uncork", "-p", "uncork.api.pytest_plugin")  # also where it is installed
         ours = ("-p", "no:cacheprovider", "-p", "no:randomly", f"--rootdir={self.folder}")
-        done = self.run("pytest", *plugin, *ours, "test_shown.py")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *plugin, *ours, "test_shown.py"],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.postgres
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain[0].split()[0].lower())
-def test_the_blocks_of_the_readme_run_in_order(chain, tmp_path):
+def test_the_blocks_of_the_readme_run_in_order(chain, tmp_path, commands):
     with postgres() as environment, web(tmp_path / "web") as port:
-        reader = Reader(tmp_path / "checkout", environment, port)
+        reader = Reader(tmp_path / "checkout", environment, port, commands)
         for title in chain:
             if title == "Keep it fixed":
                 reader.commit("Ask")
