@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
+from pathlib import Path
 
 import duckdb
 import jsonschema
 import pytest
 
-from e2e.conftest import QUICK
+from e2e.conftest import QUICK, Uncork
 
 pytestmark = pytest.mark.postgres
+one_group = pytest.mark.xdist_group("one run")
 
 FASTER = re.compile(r"key is .{1,12} (faster than|as fast as)\sscan")
 
 
-def test_a_faster_variant_is_found_and_reported_in_every_form(uncork):
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, commands):
+    """Run the experiment once for the tests that read its run; they are one group, so one worker does."""
+    uncork = Uncork(tmp_path_factory.mktemp("measured"), commands)
     done = uncork("run", uncork.write(QUICK), "--expect", "key=faster")
     assert done.returncode == 0, done.stderr
-    assert FASTER.search(done.stdout)
     (folder,) = uncork.runs
+    return done, folder
+
+
+@pytest.fixture
+def copied(uncork, measured):
+    """Return the run in a place where a test may add others."""
+    _, folder = measured
+    return Path(shutil.copytree(folder, uncork.folder / "runs" / folder.name))
+
+
+@one_group
+def test_a_faster_variant_is_found_and_reported_in_every_form(measured):
+    done, folder = measured
+    assert FASTER.search(done.stdout)
     assert done.stdout.rstrip().endswith(str(folder / "report.html"))
     result = json.loads((folder / "result.json").read_text())
     jsonschema.validate(result, json.loads(_schema("report")))
@@ -41,14 +60,12 @@ def test_a_faster_variant_is_found_and_reported_in_every_form(uncork):
 
 
 def _schema(name: str) -> str:
-    from pathlib import Path
-
     return (Path(__file__).parents[2] / "schemas" / f"{name}.schema.json").read_text()
 
 
-def test_every_block_holds_each_arm_once_and_the_stored_plan_says_so(uncork):
-    assert uncork("run", uncork.write(QUICK)).returncode == 0
-    (folder,) = uncork.runs
+@one_group
+def test_every_block_holds_each_arm_once_and_the_stored_plan_says_so(measured):
+    _, folder = measured
     rows = duckdb.sql(
         "SELECT round, block, count(*), count(DISTINCT variant || again::text) "
         f"FROM '{folder}/trials/*.parquet' GROUP BY round, block"
@@ -105,8 +122,8 @@ def test_a_question_without_an_answer_ends_with_status_4_when_one_was_demanded(u
     assert "expected faster: key on get is not enough evidence" in done.stderr
 
 
-def test_a_run_can_be_repeated_listed_and_reported_again(uncork):
-    assert uncork("run", uncork.write(QUICK)).returncode == 0
+@one_group
+def test_a_run_can_be_repeated_listed_and_reported_again(uncork, copied):
     again = uncork("rerun", "last", "--json", "--html", uncork.folder / "page.html")
     assert again.returncode == 0, again.stderr
     assert len(uncork.runs) == 2
@@ -125,15 +142,14 @@ def test_a_run_can_be_repeated_listed_and_reported_again(uncork):
     assert uncork("report", "--markdown").stdout.startswith("# ")
 
 
-def test_a_damaged_run_is_said_and_the_others_stay_readable(uncork):
-    assert uncork("run", uncork.write(QUICK)).returncode == 0
-    (folder,) = uncork.runs
-    broken = folder.with_name("broken-20200101-000000")
+@one_group
+def test_a_damaged_run_is_said_and_the_others_stay_readable(uncork, copied):
+    broken = copied.with_name("broken-20200101-000000")
     broken.mkdir()
     (broken / "manifest.json").write_text("{")
     listed = uncork("runs")
     assert listed.returncode == 0
-    assert folder.name in listed.stdout
+    assert copied.name in listed.stdout
     assert "damaged" in listed.stderr
     again = uncork("report", broken.name)
     assert again.returncode == 2
@@ -146,8 +162,8 @@ LONG = QUICK.replace('"50%"', '"0.01%"\nblocks = 2\nminimum_rounds = 3\nmaximum_
 )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork, number):
+def interrupted(uncork, number):
+    """Send a run a signal in its second round; return the run's folder and the rounds that it kept."""
     process = uncork.start("run", uncork.write(LONG), "--markdown")
     uncork.wait_for(process, "round 2:")
     process.send_signal(number)
@@ -160,6 +176,15 @@ def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork, number):
     assert out == uncork("report", folder.name, "--markdown").stdout
     rounds = _rounds(folder)
     assert rounds[:1] == [1]
+    return folder, rounds
+
+
+def test_a_terminated_run_keeps_what_was_measured(uncork):
+    interrupted(uncork, signal.SIGTERM)
+
+
+def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork):
+    folder, rounds = interrupted(uncork, signal.SIGINT)
     done = uncork("run", "--resume", folder.name, "--budget", "200s")
     assert done.returncode == 0, done.stderr
     after = _rounds(folder)
