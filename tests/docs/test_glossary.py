@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,17 @@ def words():
     return [word for word in found if word not in {"word", "---"}]
 
 
-def strings(path):
-    """Return the texts in a source file, docstrings among them, as one line each."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield " ".join(node.value.split())
+@cache
+def texts():
+    """Return the texts in each source file, docstrings among them, as one line each."""
+    return {
+        path: [
+            " ".join(node.value.split())
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        for path in sorted((ROOT / "python" / "uncork").rglob("*.py"))
+    }
 
 
 def test_every_word_of_the_glossary_is_used_where_people_read():
@@ -52,9 +59,5 @@ def test_no_word_has_two_meanings_in_the_glossary():
 def test_words_that_gave_way_to_others_are_gone(pattern):
     retired = re.compile(rf"(?<!\w){pattern}\b", re.IGNORECASE)
     pages = [path for path in PAGES if retired.search(" ".join(path.read_text().split()))]
-    sources = [
-        path
-        for path in sorted((ROOT / "python" / "uncork").rglob("*.py"))
-        if any(retired.search(text) for text in strings(path))
-    ]
+    sources = [path for path, found in texts().items() if any(map(retired.search, found))]
     assert [str(path.relative_to(ROOT)) for path in (*pages, *sources)] == [], f"write: {RETIRED[pattern]}"

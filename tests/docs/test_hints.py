@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,13 +43,18 @@ def texts(path):
             yield node.lineno, node.value
 
 
+@cache
 def messages():
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if "cases" not in path.parts:
-            for line, text in texts(path):
-                yield f"{path.relative_to(ROOT)}:{line}", text
+    """Return every text of the package with its place."""
+    found = [
+        (f"{path.relative_to(ROOT)}:{line}", text)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if "cases" not in path.parts
+        for line, text in texts(path)
+    ]
     for path in sorted(PACKAGE.rglob("*.j2")):
-        yield str(path.relative_to(ROOT)), re.sub(r"\{\{.*?\}\}", HOLE, path.read_text())
+        found.append((str(path.relative_to(ROOT)), re.sub(r"\{\{.*?\}\}", HOLE, path.read_text())))
+    return found
 
 
 def known_verbs():
