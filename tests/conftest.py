@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -19,6 +20,11 @@ settings.load_profile("uncork")
 
 _TEMPORARY = Path("/var/tmp") if Path("/var/tmp").is_dir() else Path(tempfile.gettempdir())
 _SERVERS = _TEMPORARY / f"uct-{os.getpid()}"  # short: a socket's path is limited to 107 bytes
+_MEMORY = Path("/dev/shm") / _SERVERS.name
+_ROOM = 8 << 30
+"""How much memory must be free, in bytes. The servers of two workers took 0.6 GB."""
+_WAIT_FOR_A_DISK = {"test_demo", "test_profile_db"}
+"""Files of tests as a user starts them, or about commits that wait for a disk."""
 
 
 def pytest_configure():
@@ -29,7 +35,8 @@ def pytest_configure():
 
 
 def pytest_unconfigure():
-    shutil.rmtree(_SERVERS, ignore_errors=True)
+    for folder in (_SERVERS, _MEMORY):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -118,6 +125,25 @@ def runs_away_from_the_checkout(tmp_path, monkeypatch):
     monkeypatch.setenv("UNCORK_RUNS", str(tmp_path / "runs"))
     for name in ("PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGSERVICE"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def servers_in_memory(request):
+    """Let experiments that are run as commands keep their data in memory: they copy it all the time."""
+    file = request.path
+    with pytest.MonkeyPatch.context() as patch:
+        if file.parent.name in {"docs", "e2e"} and file.stem not in _WAIT_FOR_A_DISK and _is_there_room():
+            patch.setenv("UNCORK_SERVERS", str(_MEMORY))
+        yield
+
+
+def _is_there_room():
+    try:
+        room = shutil.disk_usage(_MEMORY.parent).free
+        available = re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())
+    except OSError:
+        return False
+    return available is not None and min(room, 1024 * int(available[1])) >= _ROOM
 
 
 @pytest.fixture(scope="session")
