@@ -50,7 +50,7 @@ impl Grammar {
             let cause = error
                 .source()
                 .map_or_else(|| error.to_string(), ToString::to_string);
-            PyOSError::new_err(format!("{path}: {cause}"))
+            PyOSError::new_err(cause) // it names the file
         };
         // SAFETY: what runs when libpg_query is loaded needs nothing from us. The types are those of `pg_query.h`,
         // which no version of libpg_query since 13 has changed; the requirements pin the package that brings it.

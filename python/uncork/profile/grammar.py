@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from uncork import _native
+from uncork.errors import SetupError
 
 __all__ = ["Grouping", "group", "identify", "template_text"]
 
 _LONGEST: Final = 100_000
 """Of a longer statement, only this many characters become its template."""
+_REPAIR: Final = "install uncork again with the packages it requires"
+
 _LITERALS: Final = frozenset({"SCONST", "ICONST", "FCONST", "BCONST", "XCONST", "USCONST", "PARAM"})
 _COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
 _TAG: Final = re.compile(rb"\$\w*$")
@@ -67,12 +70,18 @@ def _grammar() -> _native.Grammar:
 
     Importing postgast would also load the messages of parse trees, which takes 0.25 s and which an identity
     does not need.
+
+    Raises:
+        SetupError: if there is no such library.
     """
     package = find_spec("postgast")
     if package is None or package.origin is None:
-        raise ImportError("postgast is not installed; install uncork with the packages it requires")
+        raise SetupError(f"the package postgast is not installed; {_REPAIR}")
     beside = Path(package.origin).with_name("libpg_query.so")
-    return _native.Grammar(str(beside) if beside.is_file() else "libpg_query.so")
+    try:
+        return _native.Grammar(str(beside) if beside.is_file() else "libpg_query.so")
+    except OSError as problem:
+        raise SetupError(f"PostgreSQL's grammar cannot be loaded ({problem}); {_REPAIR}") from problem
 
 
 def template_text(statement: str) -> str:

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 
 import postgast
 import pytest
 
 from uncork import _native
+from uncork.errors import SetupError
+from uncork.profile import grammar
 from uncork.profile.grammar import group, identify
 
 
@@ -91,6 +94,22 @@ def test_what_is_nested_deeply_does_no_harm_in_a_thread():
     assert alone[:2] == [None, None]
     many = [*nested, *[b"SELECT a FROM t"] * 1_000]
     assert group([(b"t", one) for one in many]).identities[:3] == alone
+
+
+def test_without_the_library_one_message_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(grammar, "_grammar", grammar._grammar.__wrapped__)
+    broken = tmp_path / "libpg_query.so"
+    broken.write_bytes(b"no library")
+    for package, told in [
+        (None, "postgast is not installed; install uncork again"),
+        (
+            ModuleSpec("postgast", None, origin=str(tmp_path / "__init__.py")),
+            f"cannot be loaded .*{broken}: .*; install",
+        ),
+    ]:
+        monkeypatch.setattr(grammar, "find_spec", lambda _, found=package: found)
+        with pytest.raises(SetupError, match=told):
+            identify(b"select ?", b"SELECT 1")
 
 
 def test_a_library_that_is_missing_is_named():
