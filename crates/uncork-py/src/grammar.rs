@@ -3,20 +3,18 @@
 use std::error::Error as _;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::ManuallyDrop;
-use std::thread;
 
 use libloading::{Library, Symbol};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use uncork_log::numbered_names;
+use uncork_stacks::{processors, side_by_side};
 
 /// From this number of templates on, parsing them takes longer than starting threads.
 const MANY: usize = 1_000;
 /// Longer statements are not parsed, because that would take longer than reading the log.
 const LONGEST: usize = 100_000;
-/// A thread's stack, as large as a process begins with: the parser calls itself for each nested expression.
-const STACK: usize = 8 << 20;
 
 /// `PgQueryFingerprintResult` of `pg_query.h`.
 #[repr(C)]
@@ -83,39 +81,18 @@ impl Grammar {
             .iter()
             .map(|(template, statement)| (&**template, &**statement))
             .collect();
-        py.detach(|| self.all(&all))
-    }
-}
-
-impl Grammar {
-    fn all(&self, templates: &[(&[u8], &[u8])]) -> Vec<Option<String>> {
         let some = |part: &[(&[u8], &[u8])]| -> Vec<Option<String>> {
             part.iter()
                 .map(|(template, statement)| self.identity(template, statement))
                 .collect()
         };
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        if templates.len() < MANY || threads == 1 {
-            return some(templates);
-        }
-        thread::scope(|scope| {
-            let parts = templates.chunks(templates.len().div_ceil(threads));
-            let started: Vec<_> = parts
-                .map(|part| {
-                    let thread = thread::Builder::new().stack_size(STACK);
-                    (part, thread.spawn_scoped(scope, move || some(part)).ok())
-                })
-                .collect();
-            started
-                .into_iter()
-                .flat_map(|(part, thread)| {
-                    let done = thread.and_then(|thread| thread.join().ok());
-                    done.unwrap_or_else(|| some(part))
-                })
-                .collect()
-        })
+        let threads = if all.len() < MANY { 1 } else { processors() };
+        let parts = all.chunks(all.len().div_ceil(threads).max(1));
+        py.detach(|| side_by_side(parts, some).concat())
     }
+}
 
+impl Grammar {
     /// Return an identity that all statements of a template share; `None` if the grammar rejects the statement.
     fn identity(&self, template: &[u8], statement: &[u8]) -> Option<String> {
         if statement.len() > LONGEST || str::from_utf8(statement).is_err() {

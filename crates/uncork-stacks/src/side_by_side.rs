@@ -6,7 +6,11 @@ use std::thread;
 
 /// Run each task on a thread of its own, the first on the calling thread; return their results in
 /// order.
-pub(crate) fn side_by_side<W: Send, R: Send>(
+///
+/// # Panics
+///
+/// If one of them panics, once all have ended.
+pub fn side_by_side<W: Send, R: Send>(
     work: impl IntoIterator<Item = W>,
     act: impl Fn(W) -> R + Sync,
 ) -> Vec<R> {

@@ -1,5 +1,7 @@
 //! Names with digits: what the fingerprint of `PostgreSQL`'s grammar leaves out, but tells templates apart.
 
+use crate::template::skeleton::NAME;
+
 /// Words after which a statement is about a cursor, a savepoint or a prepared statement that begins or ends. Drivers
 /// number them: Django declares `"_django_curs_139715399527296_sync_149"`, and the next cursor is `..._150`.
 const TEMPORARY: [&[u8]; 7] = [
@@ -71,7 +73,7 @@ fn begins_name(byte: u8) -> bool {
 }
 
 fn in_name(byte: u8) -> bool {
-    is_word(byte) || matches!(byte, b'$' | 0x80..)
+    NAME[usize::from(byte)]
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ const END: u64 = 3;
 /// Bytes that end a literal run.
 static SPECIAL: [bool; 256] = specials();
 /// Bytes that a name may contain after its first byte.
-static NAME: [bool; 256] = names();
+pub(super) static NAME: [bool; 256] = names();
 
 const fn specials() -> [bool; 256] {
     let mut table = [false; 256];
