@@ -476,7 +476,7 @@ fn scan(
             break;
         }
     }
-    gathered.settle();
+    gathered.settle(); // all threads at once
     (gathered, events.map_or(Ok(()), Events::finish))
 }
 

@@ -166,11 +166,12 @@ impl Portion {
         for segment in std::mem::take(&mut self.segments) {
             let replay = self.before.of(segment.server);
             let mut count = 0;
-            replay_events(&segment.events, segment.files, |event| {
+            let replayed = replay_events(&segment.events, segment.files, |event| {
                 count += 1;
                 replay.follow(event);
-            })?;
+            });
             replay.settle();
+            replayed?;
             if count != segment.count {
                 return Err(FormError::Damaged);
             }

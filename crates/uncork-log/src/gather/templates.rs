@@ -144,7 +144,7 @@ pub(crate) struct Known {
 /// rarely in a cache, and never crosses a cache line.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
-struct Seen {
+struct Wanted {
     /// Whether there was any execution.
     any: bool,
     /// The longest duration.
@@ -164,8 +164,8 @@ pub struct Templates {
     skeletons: FlatMap<Known>,
     numbers: HashMap<Box<[u8]>, u32>,
     all: Vec<Template>,
-    /// What was seen of each template.
-    seen: Vec<Seen>,
+    /// What each template still wants as examples.
+    wanted: Vec<Wanted>,
     waiting: Waiting,
     /// Executions by template and the server's query ID, if it is logged.
     query_ids: HashMap<(u32, i64), u64>,
@@ -210,7 +210,7 @@ impl Templates {
         let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         self.numbers.insert(text.clone(), number);
         self.all.push(Template::new(text));
-        self.seen.push(Seen::default());
+        self.wanted.push(Wanted::default());
         number
     }
 
@@ -248,7 +248,7 @@ impl Templates {
     /// Keep an execution as an example if it is one, and count it, at once or later.
     fn execute(&mut self, execution: &Execution<'_>, template: u32, scale: &Scale) {
         let number = template as usize;
-        self.seen[number].keep(execution, &mut self.all[number]);
+        self.wanted[number].keep(execution, &mut self.all[number]);
         let (micros, origin) = (execution.micros, execution.origin);
         let Some(time) = execution.time else {
             self.all[number].count(micros, origin, None, scale);
@@ -334,12 +334,12 @@ impl Templates {
                 Entry::Occupied(known) => {
                     let place = *known.get() as usize;
                     self.all[place].merge(template, scale, origins);
-                    self.seen[place] = Seen::of(&self.all[place]);
+                    self.wanted[place] = Wanted::of(&self.all[place]);
                     *known.get()
                 }
                 Entry::Vacant(none) => {
                     none.insert(number);
-                    self.seen.push(Seen::of(&template));
+                    self.wanted.push(Wanted::of(&template));
                     self.all.push(template.adopted(scale, origins));
                     number
                 }
@@ -457,8 +457,8 @@ impl Template {
     }
 }
 
-impl Seen {
-    /// Return what was seen of a template whose executions are counted.
+impl Wanted {
+    /// Return what a template whose executions are counted still wants.
     fn of(template: &Template) -> Self {
         let more = &template.more;
         Self {

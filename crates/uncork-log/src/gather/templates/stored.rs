@@ -1,7 +1,7 @@
 //! The stored form of templates.
 
 use crate::form::{Form, FormError, Reader, form};
-use crate::gather::templates::{Elements, Seen, Template, TemplateDetails, Templates};
+use crate::gather::templates::{Elements, Template, TemplateDetails, Templates, Wanted};
 use crate::gather::times::Times;
 use crate::template::control::Control;
 
@@ -109,7 +109,7 @@ impl Form for Templates {
             let key = (number, i64::read(from)?);
             templates.query_ids.insert(key, u64::read(from)?);
         }
-        templates.seen = all.iter().map(Seen::of).collect();
+        templates.wanted = all.iter().map(Wanted::of).collect();
         templates.all = all;
         Ok(templates)
     }
