@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
@@ -188,11 +190,8 @@ def _batches(timeline: Sequence[int], parts: int) -> list[float]:
     whole = sum(timeline)
     if not whole or len(timeline) < parts:
         return [1.0] * parts
-    sums, widths = [0.0] * parts, [0] * parts
-    for place, count in enumerate(timeline):
-        sums[place * parts // len(timeline)] += count
-        widths[place * parts // len(timeline)] += 1
     mean = whole / len(timeline)
-    found = [value / width / mean for value, width in zip(sums, widths, strict=True)]
+    bounds = [math.ceil(part * len(timeline) / parts) for part in range(parts + 1)]
+    found = [sum(timeline[begin:end]) / (end - begin) / mean for begin, end in pairwise(bounds)]
     level = sum(found) / parts
     return [value / level for value in found]

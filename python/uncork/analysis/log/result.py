@@ -86,7 +86,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
     order = _order(columns)
     shown = templates.take(pa.array(order, pa.int64()))
     points = _points(tables["log_series"], [columns["template"][at] for at in order[:MOST_SERIES]])
-    begin, timelines = _timelines(tables["log_series"], facts["template_bucket_s"])
+    begin, timelines = _timelines(tables["log_series"], facts["template_bucket_s"], shown["template"])
     executed = LogTimes(sum(columns["executions"]), total * 1000, max(columns["max_us"], default=0) * 1000)
     origins = tables["log_origins"]
     names = origins.select([*_NAMES, *COUNTED]).to_pydict()
@@ -189,14 +189,18 @@ def _application_series(table: pa.Table) -> tuple[NamedSeries, ...]:
     return tuple(sorted(all_of, key=lambda one: (-sum(point.sum_ns for point in one.points), one.name)))
 
 
-def _timelines(table: pa.Table, step_s: int) -> tuple[int | None, Mapping[int, tuple[int, ...]]]:
-    """Return when the first template ran, and how often each one ran in each step from there on."""
-    found = table.filter(pc.equal(table["kind"], "template"))
-    if not found.num_rows:
+def _timelines(
+    table: pa.Table, step_s: int, wanted: pa.ChunkedArray
+) -> tuple[int | None, Mapping[int, tuple[int, ...]]]:
+    """Return when the first template ran, and how often each wanted one ran in each step from there on."""
+    every = table.filter(pc.equal(table["kind"], "template"))
+    if not every.num_rows:
         return None, {}
+    bounds = pc.min_max(every["start_us"]).as_py()
+    begin, step = bounds["min"], step_s * 1_000_000
+    length = (bounds["max"] - begin) // step + 1
+    found = every.filter(pc.is_in(every["template"], wanted.cast(every["template"].type)))
     starts: list[int] = found["start_us"].to_pylist()
-    begin, step = min(starts), step_s * 1_000_000
-    length = (max(starts) - begin) // step + 1
     counts: dict[int, list[int]] = {}
     for template, start, count in zip(
         found["template"].to_pylist(), starts, found["count"].to_pylist(), strict=True

@@ -49,8 +49,8 @@ PARTS_OF_MARKDOWN: Final = 200
 """Most templates with their own section in Markdown, which people read from top to bottom."""
 
 
-def build_log_document(result: LogResult, *, parts: int | None = None) -> Document:
-    """Return the report on a log, without empty sections.
+def build_log_document(result: LogResult, *, parts: int | None = None, has_sections: bool = True) -> Document:
+    """Return the report on a log, without empty sections, or without any.
 
     The first `parts` templates (by default all) have a section of their own; a table lists the others too.
     """
@@ -65,7 +65,7 @@ def build_log_document(result: LogResult, *, parts: int | None = None) -> Docume
         facts=tuple(_facts(result)),
         variants=(EXECUTIONS,),
         baseline="",
-        sections=tuple(_sections(result, parts)),
+        sections=tuple(_sections(result, parts)) if has_sections else (),
         version=result.run.uncork_version,
         heading="What to know",
     )

@@ -57,7 +57,7 @@ def render_log_terminal(
     `rejected` adds the lines that were not understood; `full` adds all tables.
     """
     parts = _parts(result, console.width, top, rejected=rejected, full=full)
-    write_report(console, build_log_document(result, parts=0), parts)
+    write_report(console, build_log_document(result, has_sections=False), parts)
 
 
 def render_log_live(result: LogResult, console: Console, state: str, *, top: int) -> None:

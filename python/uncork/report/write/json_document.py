@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_core import to_json
-
 __all__ = ["json_bytes", "json_text", "schema_of"]
 
 
@@ -16,6 +14,8 @@ def json_text(value: Any) -> str:
 
 def json_bytes(value: Any) -> bytes:
     """Return the JSON of `json_text` in UTF-8."""
+    from pydantic_core import to_json  # noqa: PLC0415 -- loaded after the terminal has its summary
+
     return to_json(value, indent=1, inf_nan_mode="null") + b"\n"
 
 

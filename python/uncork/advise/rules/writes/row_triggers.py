@@ -35,6 +35,8 @@ _CHANGES_ROW: Final = re.compile(r"\bnew\s*\.\s*\"?\w+\"?\s*:?=(?!=)|\bnew\s*:="
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
+    if not seen.catalogue.triggers:
+        return
     functions = {one.name.rpartition(".")[2]: one for one in seen.catalogue.functions}
     for one in seen.costliest():
         what = written(one)

@@ -62,8 +62,9 @@ class Written:
 
 def written(one: Statement) -> Written | None:
     """Return what a statement writes or locks; None if it only reads, or if its text is not understood."""
-    if one.text.startswith("select") and "update" not in one.text:
-        return None  # to take it apart for FOR UPDATE would take much longer
+    words = ("update",) if one.text.startswith("select") else ("insert", "update", "delete")
+    if not any(word in one.text for word in words):
+        return None  # to take it apart would take much longer
     found = _by_shape(one.shape, one.text) if one.shape is not None else None
     return found or _by_text(one.text)
 
