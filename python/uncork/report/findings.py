@@ -110,7 +110,7 @@ def finding_sections(findings: Iterable[Finding]) -> Iterator[Section]:
 
 def missing_words(missing: Iterable[Missing]) -> tuple[str, ...]:
     """Return what could not be judged for lack of evidence, and how to get it, in sentences."""
-    return tuple(f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}." for one in missing)
+    return tuple(f"Not known: {one.lost}. This needs {one.what}: {one.remedy}." for one in missing)
 
 
 def nothing_found_words(sessions: float | None) -> str:

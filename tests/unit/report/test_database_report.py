@@ -112,7 +112,7 @@ def test_how_it_ended_is_told(status, word):
 
 def test_what_lacks_is_one_line_with_its_remedy():
     lack = Missing("jit", "what it compiled", "jit = on")
-    said = "Missing: what it compiled, which needs jit; to get it: jit = on."
+    said = "Not known: what it compiled. This needs jit: jit = on."
     assert said in build_database_document(database_result(missing=(lack,))).reasons
 
 

@@ -49,6 +49,13 @@ def test_a_quiet_log_has_no_finding_and_no_step():
     assert build_log_document(result, parts=0).steps == ()
 
 
+def test_a_log_without_a_costly_template_names_none_in_its_headline():
+    many = tuple(replace(template(number), sum_ns=TOTAL // 50, share=0.02) for number in range(50))
+    answer = judged(quiet(templates=many, templates_more=10)).answer
+    assert answer.startswith("None of 60 templates took more than 2.0 % of 1.00 s of statement time. ")
+    assert 'The costliest, "select column_0' in answer
+
+
 def forgetful(pause_ms):
     """A log in which transactions pause for over a second."""
     pauses = {"pauses": 4, "pause_ns": pause_ms * MS, "pause_max_ns": 1_200 * MS}
@@ -85,7 +92,7 @@ def test_what_a_log_lacks_is_said_with_the_remedy():
     plans, server = missing_of_log(bare)
     assert "auto_explain" in plans.remedy and server.remedy == "uncork advise log-x DSN"
     words = build_log_document(replace(bare, missing=(plans, server)), parts=0).reasons
-    assert words[-1].startswith("Missing: existing indexes, statistics, settings and waits")
+    assert words[-1].startswith("Not known: existing indexes, statistics, settings and waits")
 
 
 def test_lines_that_belong_to_no_entry_are_told_with_the_first_one_and_the_remedy():

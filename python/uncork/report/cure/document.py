@@ -383,7 +383,7 @@ def _workload(result: CureResult) -> Iterator[Block]:
 def _missing_sentence(one: Missing) -> str:
     if not one.remedy:
         return f"Not captured: {one.what}. {reason_sentence(one.lost)}"
-    return f"Missing: {one.lost}, which needs {one.what}; to get it: {one.remedy}."
+    return f"Not known: {one.lost}. This needs {one.what}: {one.remedy}."
 
 
 def _files(result: CureResult) -> Iterator[Block]:

@@ -20,6 +20,8 @@ __all__ = ["answer_log"]
 
 _DOMINANT: Final = 0.5
 """Share of all time from which on the answer names the application before the template."""
+_STANDS_OUT: Final = 0.05
+"""Share of all time from which on a template is named in the headline; below it, the time is spread."""
 _BEGINNING: Final = 60
 """Characters shown of a line that belongs to no entry."""
 _SHOWN: Final = 3
@@ -33,8 +35,13 @@ def _compose_log_answer(result: LogResult) -> str:
         return _without_durations(result)
     total = format_duration(result.executions.sum_ns)
     top = result.templates[0]
-    headline = f"{headline_template(top.text)} took {share_text(top.share)} of {total} of statement time"
-    rest = [f"It had {_often(top)}"]
+    if top.share >= _STANDS_OUT:
+        headline = f"{headline_template(top.text)} took {share_text(top.share)} of {total} of statement time"
+        rest = [f"It had {_often(top)}"]
+    else:
+        templates = count_words(len(result.templates) + result.templates_more, "template")
+        headline = f"None of {templates} took more than {share_text(top.share)} of {total} of statement time"
+        rest = [f"The costliest, {headline_template(top.text)}, had {_often(top)}"]
     application = next(iter(result.applications), None)
     if (
         application is not None

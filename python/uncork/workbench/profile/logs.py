@@ -78,7 +78,7 @@ def profile_logs(
         from uncork.workbench.run_record import draft, start_run  # noqa: PLC0415 -- see _LATER
 
         try:
-            refuse_nothing(reading)
+            refuse_nothing(reading, request.prefix)
         except NothingUnderstood:
             reading.forget()
             raise
@@ -112,8 +112,10 @@ def profile_logs(
     return LogRun(run.folder, result)
 
 
-def refuse_nothing(reading: LogReading) -> None:
+def refuse_nothing(reading: LogReading, prefix: str | None = None) -> None:
     """Refuse logs without any entry, with a message that says what was found.
+
+    `prefix` is the log_line_prefix that the user gave.
 
     Raises:
         NothingUnderstood: if no line is a log entry that counts.
@@ -143,6 +145,11 @@ def refuse_nothing(reading: LogReading) -> None:
     if not any(file["bytes"] for file in files):
         raise NothingUnderstood(
             f"nothing to read: {names} is empty" if len(files) == 1 else "all files are empty"
+        )
+    if prefix is not None:
+        raise NothingUnderstood(
+            f"{names}: no line begins with the log_line_prefix '{prefix}' of -p; leave -p out, because most "
+            "prefixes are recognised, or give the server's own (SHOW log_line_prefix)"
         )
     raise NothingUnderstood(
         f"{names}: no line looks like a PostgreSQL log entry (stderr, csvlog or jsonlog); if the server has "
