@@ -5,7 +5,7 @@ templates take most of the time. The page is rendered, then opened in headless C
 each time in a new context. Times are those that the browser reports (navigation and paint timing), and the
 times from a click on a column's header, and from a word typed into the search box, to the next painted frame.
 
-``python bench/log_page.py [--templates 2000] [--opened 15] [--page page.html]``
+``python bench/log_page.py [--templates 1000] [--opened 15] [--page page.html]``
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main() -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--templates", type=int, default=2000)
+    parser.add_argument("--templates", type=int, default=1000)
     parser.add_argument("--rendered", type=int, default=5, help="how often each form is rendered")
     parser.add_argument("--opened", type=int, default=15, help="how often the page is opened")
     parser.add_argument("--page", type=Path, help="keep the page here")
@@ -150,7 +150,7 @@ def _opened(page: Path, often: int) -> Iterator[tuple[str, list[float]]]:
         "parsed, tables can be sorted (DOMContentLoaded)",
         "load event",
         "second frame after it, seen from outside",
-        "sort 2 000 rows by a click, to the next frame",
+        "sort 1 000 rows by a click, to the next frame",
         "search them, to the next frame",
     )
     found: list[list[float]] = []

@@ -261,7 +261,10 @@ def test_a_log_without_durations_says_so(uncork):
         (["*.nothing"], "*.nothing: no file matches"),
         (["empty.log"], "nothing to read: empty.log is empty"),
         (["letter.txt"], "letter.txt: no line looks like a PostgreSQL log entry"),
-        (["some.log", "-p", "%t;%r "], "no line begins with the log_line_prefix '%t;%r ' of -p; leave -p out"),
+        (
+            ["some.log", "-p", "%t;%r "],
+            "no line begins with the log_line_prefix '%t;%r ' of -p; leave -p out",
+        ),
         (["some.log", "-p", "%y "], 'log_line_prefix "%y ": %y is no escape'),
         (["some.log", "-b", "yesterday"], '-b "yesterday" is not a time'),
         (["some.log", "-b", "2026-01-02", "-e", "2026-01-01"], "is not after the beginning"),

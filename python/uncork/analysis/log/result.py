@@ -25,7 +25,7 @@ from uncork.analysis.log.activity import (
     vacuum_work_of,
 )
 from uncork.analysis.log.blocking import blocking_of
-from uncork.analysis.log.contributions import COUNTED, contributions, kinds_of, of_template
+from uncork.analysis.log.contributions import COUNTED, by_kind, contributions, of_template
 from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.missing import missing_of_log
@@ -59,7 +59,7 @@ from uncork.store.layout import Manifest, read_manifest
 
 __all__ = ["log_result", "log_run_facts", "stored_log_result"]
 
-MOST_TEMPLATES = 2_000
+MOST_TEMPLATES: Final = 1_000
 """The most templates that a report shows; the tables of the run hold all of them."""
 MOST_SERIES = 100
 """Templates whose executions over time are kept."""
@@ -124,7 +124,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         users=contributions(names["user"], names, total),
         databases=contributions(names["database"], names, total),
         hosts=contributions(names["host"], names, total),
-        kinds=kinds_of(columns, total),
+        kinds=by_kind(columns, total),
         transactions=tuple(_transactions(tables["log_transactions"])),
         errors=tuple(one for one in errors if one.severity in _BAD),
         notices=tuple(one for one in errors if one.severity not in _BAD),

@@ -247,8 +247,9 @@ def write_steps(console: Console, steps: Sequence[Step]) -> None:
 
 def write_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
     """Print lines without wrapping them."""
-    for line in lines:
-        console.print(as_text(console, line, style))
+    all_of = list(lines)
+    if all_of:
+        console.print(as_text(console, "\n".join(all_of), style))  # each print of its own takes 0.7 ms
 
 
 def wrapped(text: str, width: int) -> list[str]:
