@@ -14,6 +14,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from uncork.analysis.log.result import MOST_TEMPLATES
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
 STDERR = FIXTURES / "same-events.stderr.log.gz"
 LINE = "2026-01-01 00:00:0{second}.000 UTC [{pid}] u@d app LOG:  duration: {ms} ms  statement: {text}\n"
@@ -150,6 +152,21 @@ def test_two_logs_are_compared(uncork):
     assert shown.stdout.startswith("Statement time went from 1.11 s to 70.2 ms a second (÷16).\n\nExecutions")
     assert "lists of 1 → 100" in shown.stdout
     assert any((folder / "comparison.html").is_file() for folder in uncork.runs)
+
+
+def test_templates_that_only_one_of_two_reports_shows_are_neither_new_nor_gone(uncork):
+    names = [f"t{number}" for number in range(MOST_TEMPLATES + 300)]
+    for file, costliest_last in (("before.log", names), ("after.log", names[::-1])):
+        lines = [line(f"SELECT a FROM {name}", ms=f"{1 + at}.000") for at, name in enumerate(costliest_last)]
+        extra = f"SELECT a FROM only_{file[:-4]}"
+        uncork.write("".join([*lines, line(extra, ms="2000.000")]), file)
+    fresh = uncork("profile", "logs", "after.log", "--against", "before.log", "--json", "-q")
+    stored = uncork("compare", "log-before", "log-after", "--json")
+    assert fresh.stdout == stored.stdout
+    changes = {one["text"]: one["change"] for one in json.loads(stored.stdout)["templates"]}
+    assert len(changes) == len(names) + 2
+    assert [text for text, word in changes.items() if word == "gone"] == ["select a from only_before"]
+    assert [text for text, word in changes.items() if word == "new"] == ["select a from only_after"]
 
 
 def test_two_periods_of_one_log_are_compared(uncork):

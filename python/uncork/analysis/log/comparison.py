@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from uncork.analysis.log.result import template_key
 from uncork.model.results.log import DURATION_PARTS, Contribution, LogResult, TemplateFacts
 from uncork.model.results.log_comparison import (
     ApplicationChange,
@@ -14,7 +15,7 @@ from uncork.model.results.log_comparison import (
     TemplateChange,
 )
 
-__all__ = ["compare_logs"]
+__all__ = ["absent_from", "compare_logs"]
 
 _NOTABLE: Final = 0.1
 """A smaller relative change of the mean, or of executions a second, is not worth mentioning."""
@@ -29,12 +30,13 @@ def compare_logs(
 ) -> LogComparison:
     """Return the changes between two logs, template by template and application by application.
 
-    Templates are matched by their identity, or by their text if the grammar rejects it. Only the templates in
-    the results are compared: the 2 000 with the most time. `seconds` are the logs' durations, if more is
+    Templates are matched by their identity, or by their text if the grammar rejects it. A template that one
+    result lacks is new or gone, so a result that leaves some out (`templates_more`) must at least have those
+    of the other one: `absent_from` names them. `seconds` are the logs' durations, if more is
     known than their first and last entries.
     """
     seconds = seconds or (_seconds(before), _seconds(after))
-    old, new = ({_key(one): one for one in result.templates} for result in (before, after))
+    old, new = _by_key(before), _by_key(after)
     changes = []
     for key in {**new, **old}:
         facts = (old.get(key), new.get(key))
@@ -61,8 +63,13 @@ def compare_logs(
     )
 
 
-def _key(one: TemplateFacts) -> str:
-    return one.identity or f"text: {one.text}"
+def absent_from(result: LogResult, other: LogResult) -> frozenset[str]:
+    """Return the keys of the templates of another result that this one may have left out."""
+    return frozenset(_by_key(other).keys() - _by_key(result).keys() if result.templates_more else ())
+
+
+def _by_key(result: LogResult) -> dict[str, TemplateFacts]:
+    return {template_key(one.identity, one.text): one for one in result.templates}
 
 
 def _name(result: LogResult) -> str:

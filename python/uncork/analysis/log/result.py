@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -57,7 +57,7 @@ from uncork.model.tables.register import HISTOGRAM_COLUMNS
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
 
-__all__ = ["log_result", "log_run_facts", "stored_log_result"]
+__all__ = ["log_result", "log_run_facts", "stored_log_result", "template_key"]
 
 MOST_TEMPLATES: Final = 1_000
 """The most templates that a report shows; the tables of the run hold all of them."""
@@ -71,8 +71,13 @@ Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
 
 
-def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> LogResult:
-    """Build the result of logs from the facts and tables of reading them. Pure."""
+def log_result(
+    run: LogRunFacts, facts: Mapping[str, Any], tables: Tables, also: Collection[str] = ()
+) -> LogResult:
+    """Build the result of logs from the facts and tables of reading them. Pure.
+
+    It has the templates with the most time, and those of `also`, by their `template_key`.
+    """
     templates = tables["log_templates"]
     columns = templates.select(["template", "text", *COUNTED]).to_pydict()
     total = sum(columns["sum_us"])
@@ -84,6 +89,10 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         server_series = series_by_server(tables["log_series"])
         tables = added_up(tables)
     order = _order(columns)
+    if also:
+        keys = map(template_key, templates["identity"].to_pylist(), columns["text"])
+        shown_already = set(order)
+        order += [at for at, key in enumerate(keys) if key in also and at not in shown_already]
     shown = templates.take(pa.array(order, pa.int64()))
     points = _points(tables["log_series"], [columns["template"][at] for at in order[:MOST_SERIES]])
     begin, timelines = _timelines(tables["log_series"], facts["template_bucket_s"], shown["template"])
@@ -118,7 +127,7 @@ def log_result(run: LogRunFacts, facts: Mapping[str, Any], tables: Tables) -> Lo
         series=points[None],
         application_series=_application_series(tables["log_series"]),
         templates=tuple(_templates(tables, shown, points, timelines, files, total, by_server=bool(servers))),
-        templates_more=max(0, len(columns["template"]) - MOST_TEMPLATES),
+        templates_more=len(columns["template"]) - len(order),
         rare=facts["rare"],
         applications=contributions(names["application"], names, total),
         users=contributions(names["user"], names, total),
@@ -393,14 +402,19 @@ def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> S
     )
 
 
-def stored_log_result(folder: Path) -> LogResult:
-    """Build the result of a stored log.
+def stored_log_result(folder: Path, also: Collection[str] = ()) -> LogResult:
+    """Build the result of a stored log: see `log_result`.
 
     Raises:
         StoreError: if its files are damaged.
     """
     facts, tables = read_evidence(folder, LOG_TABLES)
-    return log_result(log_run_facts(read_manifest(folder), facts), facts, tables)
+    return log_result(log_run_facts(read_manifest(folder), facts), facts, tables, also)
+
+
+def template_key(identity: str | None, text: str) -> str:
+    """Return what is the same of a template in several logs: its identity, or its text if it has none."""
+    return identity or f"text: {text}"
 
 
 def log_run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFacts:

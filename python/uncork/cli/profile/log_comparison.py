@@ -6,11 +6,9 @@ from pathlib import Path
 
 import typer
 
-from uncork.analysis.log.comparison import compare_logs
 from uncork.cli import console
 from uncork.cli.pages import Form, write_forms, write_pages
 from uncork.report.log.comparison import (
-    answer_log_comparison,
     build_log_comparison_document,
     render_comparison_terminal,
 )
@@ -18,6 +16,7 @@ from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.workbench.documents.kinds import kind_named
+from uncork.workbench.documents.log_comparison import compare_stored_logs
 from uncork.workbench.profile.logs import LogRun
 
 __all__ = ["compare_log_runs"]
@@ -25,7 +24,7 @@ __all__ = ["compare_log_runs"]
 
 def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:
     """Show what changed between two logs, and write it beside the later one."""
-    comparison = answer_log_comparison(compare_logs(before.result, after.result))
+    comparison = compare_stored_logs(before.folder, after.folder, (before.result, after.result))
     document = build_log_comparison_document(comparison)
     text, data = markdown_text(document), json_text(comparison)
     if form == "terminal":

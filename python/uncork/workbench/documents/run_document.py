@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from uncork.analysis.log.comparison import compare_logs
 from uncork.analysis.runs.compared import comparison_kind
 from uncork.analysis.runs.comparison import PRACTICAL, compare_stored
 from uncork.analysis.runs.history import stored_history
@@ -25,7 +24,7 @@ from uncork.model.results.service import ServiceResult
 from uncork.model.results.stacks import StackResult
 from uncork.model.results.sweep import SweepResult
 from uncork.report.blocks import Document
-from uncork.report.log.comparison import answer_log_comparison, build_log_comparison_document
+from uncork.report.log.comparison import build_log_comparison_document
 from uncork.report.runs.comparison import build_runs_document
 from uncork.report.runs.comparison_answer import answer_runs
 from uncork.report.runs.history import build_history_document
@@ -36,7 +35,7 @@ from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.documents.experiments import read_experiment
 from uncork.workbench.documents.flames import compared_flames, stack_flames
 from uncork.workbench.documents.kinds import kind_of
-from uncork.workbench.documents.logs import read_log
+from uncork.workbench.documents.log_comparison import compare_stored_logs
 from uncork.workbench.documents.stacks import read_stacks
 
 __all__ = [
@@ -122,7 +121,7 @@ def comparison_document(
         document = build_runs_document(result, compared_flames(before, others))
         return RunDocument(document, json_text(result), result)
     if kind == "logs":
-        logs = answer_log_comparison(compare_logs(read_log(before), read_log(others[0])))
+        logs = compare_stored_logs(before, others[0])
         return RunDocument(build_log_comparison_document(logs), json_text(logs), logs)
     run = read_stacks(others[0], against=before.name)
     document = build_stack_document(run.result, stack_flames(run))
