@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,8 @@ def append_table(run: Path, name: str, table: pa.Table) -> None:
     """
     table = table.select([column.name for column in TABLES[name].columns])
     table = table.cast(arrow_schema(TABLES[name]))
-    sink = pa.BufferOutputStream()  # a file of Python would need the GIL for each column
-    pq.write_table(table, sink, compression="zstd")
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
     folder = run / name
     last = max((int(path.stem) for path in folder.glob("*.parquet")), default=0)
-    write_atomically(folder / f"{last + 1:06d}.parquet", sink.getvalue().to_pybytes())
+    write_atomically(folder / f"{last + 1:06d}.parquet", buffer.getvalue())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from uncork.analysis.log.statement_kind import kinds_of
+from uncork.analysis.log.statement_kind import kind_of
 from uncork.model.results.log import OTHERS, Contribution
 
-__all__ = ["COUNTED", "by_kind", "contributions", "of_template"]
+__all__ = ["COUNTED", "contributions", "kinds_of", "of_template"]
 
 COUNTED: Final = ("executions", "sum_us", "max_us")
 """The columns that are added up."""
@@ -71,9 +71,9 @@ def of_template(rows: Sequence[Row], name: str, total: int) -> tuple[Contributio
     return contributions((row[name] for row in rows), counts, total, _MOST_OF_TEMPLATE)
 
 
-def by_kind(columns: Mapping[str, Sequence[Any]], total: int) -> tuple[Contribution, ...]:
+def kinds_of(columns: Mapping[str, Sequence[Any]], total: int) -> tuple[Contribution, ...]:
     """Add up executions by the kind of statement. `columns` are those of templates."""
     executed = [at for at, executions in enumerate(columns["executions"]) if executions]
     counts = {name: [columns[name][at] for at in executed] for name in COUNTED}
     texts = columns["text"]
-    return contributions(kinds_of([texts[at] for at in executed]), counts, total)
+    return contributions((kind_of(texts[at]) for at in executed), counts, total)

@@ -25,7 +25,7 @@ from uncork.analysis.log.activity import (
     vacuum_work_of,
 )
 from uncork.analysis.log.blocking import blocking_of
-from uncork.analysis.log.contributions import COUNTED, by_kind, contributions, of_template
+from uncork.analysis.log.contributions import COUNTED, contributions, kinds_of, of_template
 from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.missing import missing_of_log
@@ -133,7 +133,7 @@ def log_result(
         users=contributions(names["user"], names, total),
         databases=contributions(names["database"], names, total),
         hosts=contributions(names["host"], names, total),
-        kinds=by_kind(columns, total),
+        kinds=kinds_of(columns, total),
         transactions=tuple(_transactions(tables["log_transactions"])),
         errors=tuple(one for one in errors if one.severity in _BAD),
         notices=tuple(one for one in errors if one.severity not in _BAD),
