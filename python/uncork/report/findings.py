@@ -24,6 +24,7 @@ __all__ = [
     "finding_sentence",
     "finding_step",
     "looked_at_words",
+    "missing_sentence",
     "missing_words",
     "nothing_found_words",
     "proof_steps",
@@ -110,7 +111,12 @@ def finding_sections(findings: Iterable[Finding]) -> Iterator[Section]:
 
 def missing_words(missing: Iterable[Missing]) -> tuple[str, ...]:
     """Return what could not be judged for lack of evidence, and how to get it, in sentences."""
-    return tuple(f"Not known: {one.lost}. This needs {one.what}: {one.remedy}." for one in missing)
+    return tuple(map(missing_sentence, missing))
+
+
+def missing_sentence(one: Missing) -> str:
+    """Return what is not known for lack of one kind of evidence, and how to get it."""
+    return f"Not known: {one.lost}. This needs {one.what}: {one.remedy}."
 
 
 def nothing_found_words(sessions: float | None) -> str:

@@ -49,7 +49,7 @@ from uncork.report.cure.words import (
     state_text,
     worst_effect,
 )
-from uncork.report.findings import finding_blocks
+from uncork.report.findings import finding_blocks, missing_sentence
 from uncork.report.words import capitalised, effect_text
 
 __all__ = ["build_cure_document", "changes_table", "finding_title", "proven_blocks"]
@@ -383,7 +383,7 @@ def _workload(result: CureResult) -> Iterator[Block]:
 def _missing_sentence(one: Missing) -> str:
     if not one.remedy:
         return f"Not captured: {one.what}. {reason_sentence(one.lost)}"
-    return f"Not known: {one.lost}. This needs {one.what}: {one.remedy}."
+    return missing_sentence(one)
 
 
 def _files(result: CureResult) -> Iterator[Block]:
