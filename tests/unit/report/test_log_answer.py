@@ -13,7 +13,7 @@ from uncork.model.results.log import (
     TransactionFacts,
 )
 from uncork.report.log.answer import answer_log
-from uncork.report.log.document import build_log_document
+from uncork.report.log.document import MOST_TEMPLATES, build_log_document
 from uncork.report.log.tables import lines_words
 
 TOTAL = 1_000 * MS
@@ -54,6 +54,16 @@ def test_a_log_without_a_costly_template_names_none_in_its_headline():
     answer = judged(quiet(templates=many, templates_more=10)).answer
     assert answer.startswith("None of 60 templates took more than 2.0 % of 1.00 s of statement time. ")
     assert 'The costliest, "select column_0' in answer
+
+
+def test_a_report_shows_the_costliest_templates_and_counts_the_others():
+    many = tuple(replace(template(number), sum_ns=MS, share=0.0) for number in range(MOST_TEMPLATES + 7))
+    document = build_log_document(judged(quiet(templates=many, templates_more=10)))
+    (table,) = (section.blocks[0] for section in document.sections if section.id == "templates")
+    (details,) = (section.blocks for section in document.sections if section.id == "details")
+    assert len(table.rows) == len(details) == MOST_TEMPLATES
+    assert table.caption == "Templates by total time; 17 other templates not shown"
+    assert ("templates", "1 017") in document.facts
 
 
 def forgetful(pause_ms):

@@ -59,8 +59,8 @@ from uncork.store.layout import Manifest, read_manifest
 
 __all__ = ["log_result", "log_run_facts", "stored_log_result", "template_key"]
 
-MOST_TEMPLATES: Final = 1_000
-"""The most templates that a report shows; the tables of the run hold all of them."""
+MOST_TEMPLATES: Final = 2_000
+"""The most templates of a result; the tables of the run hold all of them."""
 MOST_SERIES = 100
 """Templates whose executions over time are kept."""
 _MOST_NAMES = 100
@@ -88,11 +88,7 @@ def log_result(
         servers = servers_of(facts, tables, files, columns["text"], total)
         server_series = series_by_server(tables["log_series"])
         tables = added_up(tables)
-    order = _order(columns)
-    if also:
-        keys = map(template_key, templates["identity"].to_pylist(), columns["text"])
-        shown_already = set(order)
-        order += [at for at, key in enumerate(keys) if key in also and at not in shown_already]
+    order = _order(columns, _also(templates, also))
     shown = templates.take(pa.array(order, pa.int64()))
     points = _points(tables["log_series"], [columns["template"][at] for at in order[:MOST_SERIES]])
     begin, timelines = _timelines(tables["log_series"], facts["template_bucket_s"], shown["template"])
@@ -218,12 +214,23 @@ def _timelines(
     return begin, {template: tuple(line) for template, line in counts.items()}
 
 
-def _order(columns: Mapping[str, list[Any]]) -> list[int]:
-    """Return the positions of the templates in descending order of time."""
+def _also(templates: pa.Table, keys: Collection[str]) -> set[int]:
+    """Return the positions of the templates with these keys."""
+    if not keys:
+        return set()
+    found = map(template_key, templates["identity"].to_pylist(), templates["text"].to_pylist())
+    return {at for at, key in enumerate(found) if key in keys}
+
+
+def _order(columns: Mapping[str, list[Any]], also: set[int]) -> list[int]:
+    """Return the positions of the costliest templates, and of others, in descending order of time."""
     sums, counts, texts = columns["sum_us"], columns["executions"], columns["text"]
-    return heapq.nsmallest(
-        MOST_TEMPLATES, range(len(sums)), key=lambda at: (-sums[at], -counts[at], texts[at])
-    )
+
+    def rank(at: int) -> tuple[int, int, str]:
+        return -sums[at], -counts[at], texts[at]
+
+    costliest = heapq.nsmallest(MOST_TEMPLATES, range(len(sums)), key=rank)
+    return sorted(also.union(costliest), key=rank) if also else costliest
 
 
 def _templates(

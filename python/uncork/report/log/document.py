@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.log import LogResult
@@ -37,7 +38,7 @@ from uncork.report.log.tables import (
 )
 from uncork.report.quantity_words import span_text
 
-__all__ = ["PARTS_OF_MARKDOWN", "build_log_document"]
+__all__ = ["MOST_TEMPLATES", "PARTS_OF_MARKDOWN", "build_log_document"]
 
 _LINE: Final = 100
 _SLOWEST: Final = 50
@@ -45,6 +46,8 @@ _MOST_STEPS: Final = 3
 """Findings with a step: only the costliest, because a change may remove the others."""
 
 
+MOST_TEMPLATES: Final = 1_000
+"""Most templates that a report shows. Each takes 0.2 ms to write; the result, and its JSON, has more."""
 PARTS_OF_MARKDOWN: Final = 200
 """Most templates with their own section in Markdown, which people read from top to bottom."""
 
@@ -52,8 +55,11 @@ PARTS_OF_MARKDOWN: Final = 200
 def build_log_document(result: LogResult, *, parts: int | None = None, has_sections: bool = True) -> Document:
     """Return the report on a log, without empty sections, or without any.
 
-    The first `parts` templates (by default all) have a section of their own; a table lists the others too.
+    It shows the `MOST_TEMPLATES` with the most time. The first `parts` of them (by default all) have a
+    section of their own; a table lists the others too.
     """
+    shown, left_out = result.templates[:MOST_TEMPLATES], result.templates[MOST_TEMPLATES:]
+    result = replace(result, templates=shown, templates_more=result.templates_more + len(left_out))
     parts = len(result.templates) if parts is None else parts
     return Document(
         title=result.run.id,

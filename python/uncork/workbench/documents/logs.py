@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -17,13 +18,13 @@ from uncork.workbench.documents.kinds import Kind
 __all__ = ["KIND", "read_log"]
 
 
-def read_log(folder: Path) -> LogResult:
-    """Return the result of a stored log, with its sentences.
+def read_log(folder: Path, also: Collection[str] = ()) -> LogResult:
+    """Return the result of a stored log, with its sentences; `also` as in `log_result`.
 
     Raises:
         StoreError: if its files are damaged.
     """
-    return answer_log(stored_log_result(folder))
+    return answer_log(stored_log_result(folder, also))
 
 
 def _document(_: Path, result: LogResult) -> Document:
