@@ -172,9 +172,12 @@ def _compare(log: bytes, place: Path) -> None:
 
 def _run(*words: str, **environment: str) -> str:
     """Run a program in the root of the repository, and return its output."""
-    done = subprocess.run(
-        words, cwd=ROOT, env=_ENVIRONMENT | environment, text=True, capture_output=True, check=False
-    )
+    try:
+        done = subprocess.run(
+            words, cwd=ROOT, env=_ENVIRONMENT | environment, text=True, capture_output=True, check=False
+        )
+    except FileNotFoundError as missing:
+        raise SystemExit(f"{words[0]} is not on the path") from missing
     if done.returncode:
         raise SystemExit(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
