@@ -1,6 +1,7 @@
 //! The boundary to Python: convert, map errors, let other threads run. Nothing is decided here.
 
 mod arrow;
+mod aside;
 mod errors;
 mod event_files;
 mod grammar;

@@ -13,6 +13,7 @@ use serde_json::json;
 use uncork_ingest::{Control, Follower, Report, Request};
 use uncork_log::{AVERAGES, By, CHECKPOINT, Checkpoints, Filter, Prefix, RARE, Step, Texts, Times};
 
+use crate::aside::FreedAside;
 use crate::errors::{DataError, ingest_error};
 use crate::event_files::PythonFiles;
 use crate::log_extra_tables::{quantiles, quantiles_of};
@@ -64,7 +65,7 @@ impl FilterRequest {
 /// Gathered logs.
 #[pyclass(name = "LogProfile", frozen)]
 pub(crate) struct LogProfile {
-    report: Mutex<Report>,
+    report: Mutex<FreedAside<Report>>,
     texts: Texts,
 }
 
@@ -100,10 +101,7 @@ pub(crate) fn read_logs(
             true
         },
     )?;
-    Ok(LogProfile {
-        report: Mutex::new(report.map_err(ingest_error)?),
-        texts,
-    })
+    Ok(LogProfile::new(report.map_err(ingest_error)?, texts))
 }
 
 pub(crate) fn read_request(request: &[u8], events: Option<Py<PyAny>>) -> PyResult<Request> {
@@ -194,10 +192,7 @@ impl LogFollower {
     }
 
     fn profile_of(&self, report: Report) -> LogProfile {
-        LogProfile {
-            report: Mutex::new(report),
-            texts: self.texts,
-        }
+        LogProfile::new(report, self.texts)
     }
 }
 
@@ -361,12 +356,12 @@ impl LogProfile {
 impl LogProfile {
     pub(crate) fn new(report: Report, texts: Texts) -> Self {
         Self {
-            report: Mutex::new(report),
+            report: Mutex::new(FreedAside::new(report)),
             texts,
         }
     }
 
-    fn report(&self) -> PyResult<std::sync::MutexGuard<'_, Report>> {
+    fn report(&self) -> PyResult<std::sync::MutexGuard<'_, FreedAside<Report>>> {
         let report = self.report.lock();
         report.map_err(|error| DataError::from(&error).into())
     }

@@ -198,13 +198,15 @@ def _timelines(
     table: pa.Table, step_s: int, wanted: pa.ChunkedArray
 ) -> tuple[int | None, Mapping[int, tuple[int, ...]]]:
     """Return when the first template ran, and how often each wanted one ran in each step from there on."""
-    every = table.filter(pc.equal(table["kind"], "template"))
-    if not every.num_rows:
-        return None, {}
-    bounds = pc.min_max(every["start_us"]).as_py()
+    of_templates = pc.equal(table["kind"], "template")
+    bounds = pc.min_max(table["start_us"].filter(of_templates)).as_py()
     begin, step = bounds["min"], step_s * 1_000_000
+    if begin is None:
+        return None, {}
     length = (bounds["max"] - begin) // step + 1
-    found = every.filter(pc.is_in(every["template"], wanted.cast(every["template"].type)))
+    numbers = table["template"]
+    shown = pc.and_(of_templates, pc.is_in(numbers, wanted.cast(numbers.type)))
+    found = table.select(["template", "start_us", "count"]).filter(shown)
     starts: list[int] = found["start_us"].to_pylist()
     counts: dict[int, list[int]] = {}
     for template, start, count in zip(
