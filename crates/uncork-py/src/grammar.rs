@@ -9,7 +9,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use uncork_log::numbered_names;
-use uncork_stacks::{processors, side_by_side};
+use uncork_stacks::in_parts;
 
 /// From this number of templates on, parsing them takes longer than starting threads.
 const MANY: usize = 1_000;
@@ -86,9 +86,7 @@ impl Grammar {
                 .map(|(template, statement)| self.identity(template, statement))
                 .collect()
         };
-        let threads = if all.len() < MANY { 1 } else { processors() };
-        let parts = all.chunks(all.len().div_ceil(threads).max(1));
-        py.detach(|| side_by_side(parts, some).concat())
+        py.detach(|| in_parts(&all, MANY, some))
     }
 }
 

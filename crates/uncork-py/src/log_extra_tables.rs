@@ -5,9 +5,10 @@ use std::sync::Arc;
 use arrow_array::{Int64Array, UInt64Array};
 use pyo3::prelude::*;
 use uncork_log::{Gathered, Histogram, Origin, Sender, Slow, Times, VACUUM};
+use uncork_stacks::in_parts;
 
 use crate::arrow::Table;
-use crate::log_tables::{Shown, instants, numbers, template_numbers, text, texts};
+use crate::log_tables::{MANY, Shown, instants, numbers, template_numbers, text, texts};
 use crate::tables::table;
 
 impl Shown<'_> {
@@ -80,7 +81,7 @@ impl Shown<'_> {
                 "route",
                 texts(&rows, |row| match sender(row) {
                     of if of.is_path => self.texts.name("path", &of.route),
-                    of => text(&of.route),
+                    of => text(&of.route).into_owned(),
                 }),
             ),
             (
@@ -110,10 +111,7 @@ impl Shown<'_> {
             if analyze { "autoanalyze" } else { "autovacuum" }
         };
         let mut columns = vec![
-            (
-                "kind",
-                texts(&rows, |((_, analyze, _), _)| kind(*analyze).to_owned()),
-            ),
+            ("kind", texts(&rows, |((_, analyze, _), _)| kind(*analyze))),
             ("name", texts(&rows, |((.., name), _)| text(name))),
             ("server", self.servers(&rows, |((server, ..), _)| *server)),
         ];
@@ -127,12 +125,20 @@ impl Shown<'_> {
 
 /// Return the distribution of all durations: the quantiles 0.5, 0.95 and 0.99.
 pub(crate) fn quantiles(gathered: &Gathered) -> Option<[u64; 3]> {
+    let templates = gathered.templates.all();
+    let parts = in_parts(templates, MANY, |part| {
+        let mut sum = Histogram::default();
+        for template in part {
+            sum.merge(&template.histogram);
+        }
+        vec![sum]
+    });
     let mut all = Histogram::default();
-    let mut max = 0;
-    for template in gathered.templates.all() {
-        all.merge(&template.histogram);
-        max = template.executions.max.max(max);
+    for part in &parts {
+        all.merge(part);
     }
+    let max = templates.iter().map(|one| one.executions.max).max();
+    let max = max.unwrap_or_default();
     let found = all.quantiles([0.5, 0.95, 0.99], &all.buckets());
     found.map(|quantiles| quantiles.map(|one| one.min(max)))
 }

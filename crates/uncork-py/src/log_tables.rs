@@ -6,7 +6,9 @@ mod servers;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
@@ -16,9 +18,14 @@ use uncork_log::{
     Template, Texts, Times,
 };
 
+use uncork_stacks::in_parts;
+
 use crate::arrow::Table;
 use crate::log_extra_tables::{hours, query_ids};
 use crate::tables::table;
+
+/// From this number of templates on, their distributions take longer than starting threads.
+pub(crate) const MANY: usize = 1_000;
 
 /// Gathered logs, and how their texts are prepared.
 pub(crate) struct Shown<'a> {
@@ -27,15 +34,28 @@ pub(crate) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Return all tables by name.
-    pub(crate) fn all(&self) -> PyResult<[(&'static str, Table); 20]> {
+    /// Return all tables by name. That of examples takes as long as all others, and is made beside them.
+    pub(crate) fn all(&self) -> PyResult<Vec<(&'static str, Table)>> {
+        let spread = in_parts(self.report.gathered.templates.all(), MANY, |part| {
+            part.iter().map(Spread::of).collect()
+        });
+        thread::scope(|scope| {
+            let examples = scope.spawn(|| self.examples(&spread));
+            let mut all = Vec::from(self.others(&spread)?);
+            let examples = examples
+                .join()
+                .unwrap_or_else(|panic| resume_unwind(panic))?;
+            all.push(("log_examples", examples));
+            Ok(all)
+        })
+    }
+
+    fn others(&self, spread: &[Spread]) -> PyResult<[(&'static str, Table); 19]> {
         let gathered = &self.report.gathered;
-        let spread: Vec<Spread> = gathered.templates.all().iter().map(Spread::of).collect();
         Ok([
-            ("log_templates", templates(gathered, &spread, self.texts)?),
+            ("log_templates", templates(gathered, spread, self.texts)?),
             ("log_origins", self.origins()?),
             ("log_series", self.series()?),
-            ("log_examples", self.examples(&spread)?),
             ("log_errors", self.errors()?),
             ("log_failed_statements", failed(gathered)?),
             ("log_activity", self.activity()?),
@@ -77,7 +97,7 @@ impl Shown<'_> {
     /// The column that names the server of each row.
     pub(crate) fn servers<T>(&self, rows: &[T], server: impl Fn(&T) -> u32) -> ArrayRef {
         texts(rows, |row| {
-            self.report.servers[server(row) as usize].clone()
+            self.report.servers[server(row) as usize].as_str()
         })
     }
 
@@ -121,7 +141,7 @@ impl Shown<'_> {
         }
         table(vec![
             ("template", template_numbers(&rows, |row| row.0)),
-            ("kind", texts(&rows, |row| row.1.to_owned())),
+            ("kind", texts(&rows, |row| row.1)),
             ("duration_us", numbers(&rows, |row| row.2.micros)),
             ("time_us", instants(&rows, |row| row.2.time)),
             ("file", numbers(&rows, |row| row.2.place.0.into())),
@@ -208,7 +228,7 @@ impl Shown<'_> {
             rows.extend(by.iter().map(|((server, name), times)| {
                 let name = match kind {
                     "connection" => self.texts.name("host", name),
-                    _ => text(name),
+                    _ => text(name).into_owned(),
                 };
                 (kind, name, u32::MAX, *server, *times)
             }));
@@ -223,7 +243,7 @@ impl Shown<'_> {
             } else {
                 "autovacuum"
             };
-            (kind, text(name), u32::MAX, *server, *times)
+            (kind, text(name).into_owned(), u32::MAX, *server, *times)
         }));
         for (kind, by) in [
             ("waiting statement", &activity.waiting),
@@ -243,8 +263,8 @@ impl Shown<'_> {
             ))
         });
         table(vec![
-            ("kind", texts(&rows, |row| row.0.to_owned())),
-            ("name", texts(&rows, |row| row.1.clone())),
+            ("kind", texts(&rows, |row| row.0)),
+            ("name", texts(&rows, |row| &row.1)),
             ("template", template_numbers(&rows, |row| row.2)),
             ("server", self.servers(&rows, |row| row.3)),
             ("count", numbers(&rows, |row| row.4.count)),
@@ -337,7 +357,7 @@ impl Shown<'_> {
                 let origin = get(one)
                     .origin
                     .map(|number| &gathered.origins.all()[number as usize]);
-                origin.map_or_else(String::new, |origin| text(part(origin)))
+                origin.map_or_else(Cow::default, |origin| text(part(origin)))
             })
         };
         let user = |get: fn(&Blocking) -> Party<u32>| {
@@ -380,7 +400,7 @@ impl Shown<'_> {
             connections.map(|(which, times)| (which, *times)).collect();
         rows.sort_by(|one, other| one.0.cmp(other.0));
         table(vec![
-            ("side", texts(&rows, |row| row.0.side.name().to_owned())),
+            ("side", texts(&rows, |row| row.0.side.name())),
             ("database", texts(&rows, |row| text(&row.0.database))),
             (
                 "user",
@@ -414,8 +434,8 @@ impl Shown<'_> {
 }
 
 /// Convert bytes of a log to text; invalid UTF-8 is replaced.
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
 }
 
 pub(crate) fn numbers<T>(rows: &[T], get: impl Fn(&T) -> u64) -> ArrayRef {
@@ -430,7 +450,7 @@ pub(crate) fn instants<T>(rows: &[T], get: impl Fn(&T) -> Option<i64>) -> ArrayR
     Arc::new(rows.iter().map(get).collect::<Int64Array>())
 }
 
-pub(crate) fn texts<T>(rows: &[T], get: impl Fn(&T) -> String) -> ArrayRef {
+pub(crate) fn texts<'a, T, S: AsRef<str>>(rows: &'a [T], get: impl Fn(&'a T) -> S) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(rows.iter().map(get)))
 }
 
@@ -446,6 +466,7 @@ pub(crate) fn template_numbers<T>(rows: &[T], get: impl Fn(&T) -> u32) -> ArrayR
 
 /// The distribution of a template's durations: the quantiles 0.5, 0.95 and 0.99, and the counts in each bucket of the
 /// published histogram.
+#[derive(Clone)]
 struct Spread {
     quantiles: Option<[u64; 3]>,
     parts: [u64; 10],

@@ -253,7 +253,7 @@ impl LogProfile {
             .map(|one| {
                 let name = match one.by {
                     By::User | By::Host => self.texts.name(one.by.name(), &one.name),
-                    _ => text(&one.name),
+                    _ => text(&one.name).into_owned(),
                 };
                 json!({"by": one.by.name(), "name": name, "entries": one.entries})
             })
@@ -341,12 +341,15 @@ impl LogProfile {
 
     /// Return all tables by name.
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = py.detach(|| {
+            let shown = Shown {
+                report: &*self.report()?,
+                texts: self.texts,
+            };
+            shown.all()
+        });
         let tables = PyDict::new(py);
-        let shown = Shown {
-            report: &*self.report()?,
-            texts: self.texts,
-        };
-        for (name, table) in shown.all()? {
+        for (name, table) in all? {
             tables.set_item(name, table)?;
         }
         Ok(tables)

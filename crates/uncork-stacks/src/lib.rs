@@ -27,5 +27,5 @@ pub use export::{to_folded, to_pprof, to_speedscope};
 pub use folded::Folded;
 pub use format::{Format, read};
 pub use profile::{KERNEL, Limits, Measure, Row, Stacks};
-pub use side_by_side::{processors, side_by_side};
+pub use side_by_side::{in_parts, processors, side_by_side};
 pub use tree::{Entry, FrameTotals, Tree};

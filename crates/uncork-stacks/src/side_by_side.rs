@@ -29,6 +29,17 @@ pub fn side_by_side<W: Send, R: Send>(
     })
 }
 
+/// Act on equal parts of `all` side by side, as many as there are processors; return the results in order. With fewer
+/// than `many` it is one part, because starting threads would take longer.
+pub fn in_parts<T: Sync, R: Clone + Send>(
+    all: &[T],
+    many: usize,
+    act: impl Fn(&[T]) -> Vec<R> + Sync,
+) -> Vec<R> {
+    let threads = if all.len() < many { 1 } else { processors() };
+    side_by_side(all.chunks(all.len().div_ceil(threads).max(1)), act).concat()
+}
+
 /// Return how many threads this process may keep busy.
 #[must_use]
 pub fn processors() -> usize {

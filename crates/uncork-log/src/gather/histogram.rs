@@ -79,10 +79,31 @@ impl Counts {
 
     /// Add to a page, also while there are few: faster for a histogram that will have pages anyway.
     fn add_to_page(&mut self, bucket: u16, count: u32) {
+        self.use_pages();
+        add_to_pages(&mut self.pages, bucket, count);
+    }
+
+    fn use_pages(&mut self) {
         for (bucket, count) in std::mem::take(&mut self.few) {
             add_to_pages(&mut self.pages, bucket, u32::from(count));
         }
-        add_to_pages(&mut self.pages, bucket, count);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (bucket, count) in &other.few {
+            self.add(*bucket, (*count).into());
+        }
+        if !other.pages.is_empty() {
+            self.use_pages();
+        }
+        for (number, page) in (0..).zip(&other.pages) {
+            if let Some(page) = page {
+                let sums = page_of(&mut self.pages, number);
+                for (sum, count) in sums.iter_mut().zip(&**page) {
+                    *sum = sum.saturating_add(*count);
+                }
+            }
+        }
     }
 
     /// Return the used buckets and their counts, in ascending order of the bucket.
@@ -125,11 +146,22 @@ fn add_to_few(all: &mut Vec<(u16, u16)>, bucket: u16, count: u32) -> bool {
 
 fn add_to_pages(pages: &mut Pages, bucket: u16, count: u32) {
     let (number, place) = (usize::from(bucket) / PAGE, usize::from(bucket) % PAGE);
+    let page = page_of(pages, number);
+    page[place] = page[place].saturating_add(count);
+}
+
+fn add_to_tops(all: &mut Vec<(u64, u64)>, top: u64, count: u64) {
+    match all.binary_search_by_key(&top, |(top, _)| *top) {
+        Ok(at) => all[at].1 += count,
+        Err(at) => all.insert(at, (top, count)),
+    }
+}
+
+fn page_of(pages: &mut Pages, number: usize) -> &mut [u32; PAGE] {
     if number >= pages.len() {
         pages.resize(number + 1, None);
     }
-    let page = pages[number].get_or_insert_with(|| Box::new([0; PAGE]));
-    page[place] = page[place].saturating_add(count);
+    pages[number].get_or_insert_with(|| Box::new([0; PAGE]))
 }
 
 impl PartialEq for Histogram {
@@ -171,9 +203,7 @@ impl Histogram {
         for bucket in other.newest() {
             self.buffer(*bucket);
         }
-        for (bucket, count) in other.counts.used() {
-            self.counts.add(bucket, count);
-        }
+        self.counts.merge(&other.counts);
     }
 
     /// Number of durations.
@@ -185,22 +215,19 @@ impl Histogram {
     /// Return each used bucket's greatest duration and its count, in ascending order.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
-        let newest = self.newest().iter();
-        let mut all: Vec<(u64, u64)> = newest.map(|bucket| (top(*bucket), 1)).collect();
-        all.extend(
-            self.counts
-                .used()
-                .map(|(bucket, count)| (top(bucket), u64::from(count))),
-        );
-        all.sort_unstable();
-        let mut sums: Vec<(u64, u64)> = Vec::with_capacity(all.len());
-        for (top, count) in all {
-            match sums.last_mut() {
-                Some((last, sum)) if *last == top => *sum += count,
-                _ => sums.push((top, count)),
+        let mut all: Vec<(u64, u64)> = Vec::with_capacity(FEW);
+        // Upper parts of divided buckets come last, but their durations do not.
+        self.counts.used().for_each(|(bucket, count)| {
+            if bucket < UPPER {
+                all.push((top(bucket), count.into()));
+            } else {
+                add_to_tops(&mut all, top(bucket), count.into());
             }
+        });
+        for bucket in self.newest() {
+            add_to_tops(&mut all, top(*bucket), 1);
         }
-        sums
+        all
     }
 
     /// Return a quantile: the smallest bucket bound that at least a share of all durations do not exceed.
@@ -284,11 +311,16 @@ pub(crate) fn range(micros: u64) -> u8 {
 
 /// Return the number of a duration's bucket, which a bound may divide.
 fn exact(bucket: u16, micros: u64) -> u16 {
-    let divided = DIVIDED_IN[usize::from(range_of(bucket)) % DIVIDED_IN.len()];
-    if bucket % u16::from(RANGE) == u16::from(divided) {
+    if is_divided(bucket) {
         return upper(bucket, micros);
     }
     bucket
+}
+
+/// Return whether a bound divides a bucket.
+fn is_divided(bucket: u16) -> bool {
+    let divided = DIVIDED_IN[usize::from(range_of(bucket)) % DIVIDED_IN.len()];
+    bucket % u16::from(RANGE) == u16::from(divided)
 }
 
 /// Return the number of a duration's part of a divided bucket.
@@ -303,6 +335,9 @@ fn upper(bucket: u16, micros: u64) -> u16 {
 fn top(bucket: u16) -> u64 {
     if let Some(number) = bucket.checked_sub(UPPER) {
         return whole_top(DIVIDED[usize::from(number)]);
+    }
+    if !is_divided(bucket) {
+        return whole_top(bucket);
     }
     let divided = DIVIDED.iter().position(|divided| *divided == bucket);
     divided.map_or_else(|| whole_top(bucket), |number| BOUNDS[number] - 1)

@@ -90,10 +90,10 @@ impl Shown<'_> {
         }
         let server = |row: &Row<'_>| {
             let server = row.0.server;
-            server.map_or_else(String::new, |one| self.report.servers[one as usize].clone())
+            server.map_or("", |one| self.report.servers[one as usize].as_str())
         };
         table(vec![
-            ("kind", texts(&rows, |row| row.0.kind.to_owned())),
+            ("kind", texts(&rows, |row| row.0.kind)),
             ("name", texts(&rows, |row| text(row.0.name))),
             ("template", template_numbers(&rows, |row| row.0.template)),
             ("server", texts(&rows, server)),
