@@ -44,6 +44,6 @@ def disturbed_words(checks: Sequence[SliceCheckFacts], factors: Sequence[FactorF
         yield (
             f"Short slices disturb each other on {workload}{where}: there {worst.variant} differs by "
             f"{effect_with_interval(worst.ratio or 1.0, worst.low, worst.high)} from its result with "
-            "long slices. Only rounds with slices five times as long count for it. Set `duration` to run "
-            "its trials one after the other."
+            "long slices. Only rounds with slices five times as long count for it. Give the "
+            "workload a duration, so that trials run one after the other."
         )

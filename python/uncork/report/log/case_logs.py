@@ -86,7 +86,7 @@ def _reasons(result: CaseLogs) -> Iterator[str]:
     yield f"The server logged every statement ({' before, '.join(sizes)} after); the times include that cost."
     yield (
         "This describes two logs of one batch each, on one machine, one after the other; it does not prove a "
-        f"cause. `uncork case run {result.case}` does."
+        f"cause. An experiment does: uncork case run {result.case}."
     )
     yield from comparison.warnings
 

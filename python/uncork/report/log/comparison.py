@@ -78,7 +78,7 @@ def _reasons(comparison: LogComparison) -> Iterator[str]:
     )
     yield (
         "This describes two logs; it does not prove a cause, because it includes everything else that "
-        "changed between them. `uncork run` proves causes."
+        "changed between them. An experiment proves causes: uncork run."
     )
     yield from comparison.warnings
 
