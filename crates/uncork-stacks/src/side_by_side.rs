@@ -31,6 +31,10 @@ pub fn side_by_side<W: Send, R: Send>(
 
 /// Act on equal parts of `all` side by side, as many as there are processors; return the results in order. With fewer
 /// than `many` it is one part, because starting threads would take longer.
+///
+/// # Panics
+///
+/// As [`side_by_side`].
 pub fn in_parts<T: Sync, R: Clone + Send>(
     all: &[T],
     many: usize,
@@ -54,6 +58,17 @@ mod tests {
     fn what_comes_of_work_stands_in_its_order() {
         assert_eq!(side_by_side(0..5, |number| number * 2), [0, 2, 4, 6, 8]);
         assert!(side_by_side(0..0, |number| number * 2).is_empty());
+    }
+
+    #[test]
+    fn what_comes_of_parts_stands_in_their_order() {
+        for count in [0, 1, 2, 7, 100] {
+            let all: Vec<usize> = (0..count).collect();
+            for many in [1, 50] {
+                let doubled = in_parts(&all, many, |part| part.iter().map(|one| one * 2).collect());
+                assert!(doubled.into_iter().eq((0..count).map(|one| one * 2)));
+            }
+        }
     }
 
     #[test]
