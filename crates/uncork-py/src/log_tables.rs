@@ -17,7 +17,6 @@ use uncork_log::{
     BOUNDS, Blocking, Connections, Errors, Example, Gathered, Incident, Origin, Party, Repetitions,
     Template, Texts, Times,
 };
-
 use uncork_stacks::in_parts;
 
 use crate::arrow::Table;
