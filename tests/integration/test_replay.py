@@ -213,3 +213,24 @@ def test_whole_seconds_show_no_pauses(tmp_path):
     )
     done = CliRunner().invoke(app, ["capture", "--sessions", str(log), "-o", str(tmp_path / "out"), "-q"])
     assert done.exit_code == 1 and "use %m instead of %t" in str(done.exception)
+
+
+LINE = "{} UTC [7] LOG:  duration: 1.000 ms  statement: SELECT 1\n"
+RECORD = (
+    '{} UTC,"app","shop",7,"[local]",65f.7,1,"SELECT",2026-01-01 09:00:00 UTC,3/1,0,LOG,00000,'
+    '"duration: 1.000 ms  statement: SELECT 1",,,,,,,,,"psql","client backend",,0\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "choice"),
+    [("copy.log", LINE, "of one server, without copies"), ("server.csv", RECORD, "in one format")],
+)
+def test_files_that_overlap_in_time_are_refused(tmp_path, name, form, choice):
+    for path, entry in ((tmp_path / "server.log", LINE), (tmp_path / name, form)):
+        path.write_text("".join(entry.format(f"2026-01-01 10:0{minute}:00.123") for minute in range(5)))
+    words = ["capture", "--sessions", str(tmp_path), "-o", str(tmp_path / "out"), "-q"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 1
+    assert str(done.exception).endswith(f"each session sent its statements: name only files {choice}")
+    assert not (tmp_path / "out").exists()

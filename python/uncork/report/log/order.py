@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from uncork.model.results.log import FileFacts, LogResult
 from uncork.report.quantity_words import instant_text, span_text
 from uncork.report.words import count_words
 
-__all__ = ["order_warnings"]
+__all__ = ["order_warnings", "overlap_refusal"]
 
 _SLACK_US: Final = 1_000_000
 """Entries of several sessions may be out of order by this much, also where a server begins its next file."""
@@ -27,15 +27,42 @@ _BRIEF: Final = (
 _NEAR: Final = 100
 """How many files before one are tested for overlapping with it."""
 
+_Pairs = list[tuple[FileFacts, FileFacts]]
+
 
 def order_warnings(result: LogResult) -> Iterator[str]:
     """Yield what is to be known of files of one server that overlap in time, or that were read too late."""
+    overlapping, late = _out_of_order(result.files)
+    withheld = [pair for pair in overlapping if pair[0].server in result.withheld]
+    if withheld:
+        yield _overlap_words(withheld, _WITHHELD)
+    if len(withheld) < len(overlapping):
+        yield _overlap_words([pair for pair in overlapping if pair not in withheld], _BRIEF)
+    if late:
+        yield _late_words(late)
+
+
+def overlap_refusal(files: Sequence[FileFacts], withheld: Collection[str]) -> str | None:
+    """Return why files do not show what sessions sent, if some of a server in `withheld` overlap in time."""
+    pairs = [pair for pair in _out_of_order(files)[0] if pair[0].server in withheld]
+    if not pairs:
+        return None
+    one, other = pairs[0]
+    choice = "in one format" if one.dialect != other.dialect else "of one server, without copies"
+    return (
+        f"{one.name} and {other.name} overlap in time, {_shared(one, other)}, so they do not show in which "
+        f"order each session sent its statements: name only files {choice}"
+    )
+
+
+def _out_of_order(all_files: Sequence[FileFacts]) -> tuple[_Pairs, _Pairs]:
+    """Return the pairs of files of a server that overlap, and those of which the later one was read first."""
     servers: dict[str, list[FileFacts]] = defaultdict(list)
-    for file in result.files:
+    for file in all_files:
         if file.first_us is not None:
             servers[file.server].append(file)
-    overlapping: list[tuple[FileFacts, FileFacts]] = []
-    late: list[tuple[FileFacts, FileFacts]] = []
+    overlapping: _Pairs = []
+    late: _Pairs = []
     for files in servers.values():
         latest = files[0]
         for place, file in enumerate(files[1:], 1):
@@ -48,13 +75,7 @@ def order_warnings(result: LogResult) -> Iterator[str]:
                     overlapping.append((other, file))
             if _time(file.last_us) > _time(latest.last_us):
                 latest = file
-    withheld = [pair for pair in overlapping if pair[0].server in result.withheld]
-    if withheld:
-        yield _overlap_words(withheld, _WITHHELD)
-    if len(withheld) < len(overlapping):
-        yield _overlap_words([pair for pair in overlapping if pair not in withheld], _BRIEF)
-    if late:
-        yield _late_words(late)
+    return overlapping, late
 
 
 def _overlap(one: FileFacts, other: FileFacts) -> bool:
@@ -62,7 +83,7 @@ def _overlap(one: FileFacts, other: FileFacts) -> bool:
     return begin < min(_time(one.last_us), _time(other.last_us)) - _SLACK_US
 
 
-def _overlap_words(pairs: list[tuple[FileFacts, FileFacts]], meaning: str) -> str:
+def _overlap_words(pairs: _Pairs, meaning: str) -> str:
     shown = "; ".join(
         f"{one.name} and {other.name}{_on(one)}, {_shared(one, other)}" for one, other in pairs[:_SHOWN]
     )
@@ -80,7 +101,7 @@ def _overlap_words(pairs: list[tuple[FileFacts, FileFacts]], meaning: str) -> st
     return text
 
 
-def _late_words(pairs: list[tuple[FileFacts, FileFacts]]) -> str:
+def _late_words(pairs: _Pairs) -> str:
     shown = "; ".join(
         f"{other.name} ends at {instant_text(other.last_us)} UTC, before {one.name}{_on(one)} ends"
         for one, other in pairs[:_SHOWN]

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from uncork.errors import SetupError, UsageError
 from uncork.load.recording import transaction_line
 from uncork.model.database.recording import TRANSACTIONS, Recording
+from uncork.model.results.log import FileFacts
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.profile.recording.scripts import recording_of
 from uncork.profile.recording.transactions import COLUMNS, LoggedSessions, logged_transactions
 from uncork.report.database.recording import recording_answer, recording_readme
+from uncork.report.log.order import overlap_refusal
 from uncork.workbench.cure.files import README, check_folder
 from uncork.workbench.profile.logs import refuse_nothing
 
@@ -54,11 +56,14 @@ def logged_sessions(
 
     Raises:
         SetupError: if a log cannot be opened, or has no entries.
-        UsageError: if the log does not have what shows transactions.
+        UsageError: if the log does not have what shows transactions, or its files overlap in time.
     """
     entries = _Entries()
     reading = read_logs(replace(request, events=entries, anonymous=False), progress)
     refuse_nothing(reading)
+    refusal = overlap_refusal([FileFacts(**one) for one in reading.facts["files"]], reading.facts["withheld"])
+    if refusal is not None:
+        raise UsageError(refusal)
     table = entries.of_database(database)
     found = logged_transactions(_rows(table))
     _refuse_coarse_times(table)
