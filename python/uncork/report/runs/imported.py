@@ -63,7 +63,7 @@ def _reasons(run: RunFigures) -> Iterator[str]:
         yield f"The file holds no samples{part}: how much these vary within the run is unknown."
     if noisy:
         yield (
-            f"One run decides nothing: uncork compare and uncork history --window need {KNOWN_RUNS} "
+            f"One run decides nothing: comparisons, and uncork history --window, need {KNOWN_RUNS} "
             "comparable runs of the same series, to know how much they differ."
         )
     named = ", ".join(dict.fromkeys(one.name for one in noisy if not one.better))
