@@ -1,12 +1,9 @@
-//! Frees a large value on a thread of its own, and returns its memory to the system.
+//! Frees large values and returns memory to the system, on threads that nobody waits for.
 
 use std::ops::{Deref, DerefMut};
 use std::thread;
 
 /// A value that whoever drops it does not wait for. Logs with 50,000 templates take 0.1 s to free.
-///
-/// The allocator would keep the memory for a second, in case another thread of the core allocates soon. After
-/// reading logs only Python allocates, from memory of its own.
 #[derive(Debug)]
 pub(crate) struct FreedAside<T: Send + 'static>(Option<T>);
 
@@ -32,14 +29,19 @@ impl<T: Send> DerefMut for FreedAside<T> {
 
 impl<T: Send> Drop for FreedAside<T> {
     fn drop(&mut self) {
-        let value = self.0.take();
-        let free = move || {
-            drop(value);
-            return_memory();
-        };
-        // Without another thread, `free` is dropped here with the value.
-        let _ = thread::Builder::new().name("uncork".to_owned()).spawn(free);
+        return_memory_of(self.0.take());
     }
+}
+
+/// Drop a value, and then return memory that is not in use. The allocator would keep it for a second, in case another
+/// thread of the core allocates soon. After reading logs only Python allocates, from memory of its own.
+pub(crate) fn return_memory_of(value: impl Send + 'static) {
+    let free = move || {
+        drop(value);
+        return_memory();
+    };
+    // Without another thread, `free` is dropped here with the value.
+    let _ = thread::Builder::new().name("uncork".to_owned()).spawn(free);
 }
 
 #[expect(unsafe_code, reason = "a function of the allocator is called")]
