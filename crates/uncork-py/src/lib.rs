@@ -1,9 +1,9 @@
 //! The boundary to Python: convert, map errors, let other threads run. Nothing is decided here.
 
 mod arrow;
-mod aside;
 mod errors;
 mod event_files;
+mod freeing;
 mod grammar;
 mod log_extra_tables;
 mod log_portions;

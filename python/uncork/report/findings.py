@@ -115,7 +115,7 @@ def missing_words(missing: Iterable[Missing]) -> tuple[str, ...]:
 
 
 def missing_sentence(one: Missing) -> str:
-    """Return what is not known for lack of one kind of evidence, and how to get it."""
+    """Return what rules cannot find without one kind of evidence, and how to get this evidence."""
     return f"Not known: {one.lost}. This needs {one.what}: {one.remedy}."
 
 
