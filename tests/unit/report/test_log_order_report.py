@@ -5,41 +5,38 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fakes.log_results import log_result
-from uncork.report.log.order import order_warnings
+from uncork.report.log.order import order_warnings, overlap_refusal
 
 BEGIN_US = 1_767_225_600_000_000
 """2026-01-01 00:00:00 UTC."""
 
 
-def warnings(
-    *files: tuple[str, int | None, int],
-    server: str = "",
-    dialects: tuple[str, ...] = (),
-    withheld: tuple[str, ...] = (),
-) -> str:
-    """Return the warnings on files: name, and the seconds of the first and the last entry."""
-    result = log_result()
-    (first, *_) = result.files
-    text = "\n".join(
-        order_warnings(
-            replace(
-                result,
-                withheld=withheld,
-                files=tuple(
-                    replace(
-                        first,
-                        name=name,
-                        server=server,
-                        dialect=dialects[place] if dialects else "stderr",
-                        first_us=None if begin is None else BEGIN_US + begin * 1_000_000,
-                        last_us=BEGIN_US + end * 1_000_000,
-                    )
-                    for place, (name, begin, end) in enumerate(files)
-                ),
-            )
+def files_of(*files: tuple[str, int | None, int], server: str = "", dialects: tuple[str, ...] = ()):
+    """Return files: name, and the seconds of the first and the last entry."""
+    (first, *_) = log_result().files
+    return tuple(
+        replace(
+            first,
+            name=name,
+            server=server,
+            dialect=dialects[place] if dialects else "stderr",
+            first_us=None if begin is None else BEGIN_US + begin * 1_000_000,
+            last_us=BEGIN_US + end * 1_000_000,
         )
+        for place, (name, begin, end) in enumerate(files)
     )
-    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def warnings(*files: tuple[str, int | None, int], withheld: tuple[str, ...] = (), **more) -> str:
+    """Return the warnings on files; see `files_of`."""
+    result = replace(log_result(), withheld=withheld, files=files_of(*files, **more))
+    return "\n".join(order_warnings(result)).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_refusal_names_the_files_that_overlap_most():
+    told = overlap_refusal(files_of(("a", 0, 60), ("b", 57, 600), ("c", 100, 590), dialects=("x", "x", "y")))
+    assert told.startswith("b and c overlap in time") and told.endswith("name only files in one format")
+    assert "name files that follow each other" in overlap_refusal(files_of(("a", 0, 60)))
 
 
 def test_files_in_order_need_no_word():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from uncork.model.results.log import FileFacts, LogResult
@@ -24,6 +24,7 @@ _BRIEF: Final = (
     "As long as each session logs in order, as where a busy server begins its next file, transactions, "
     "repeated statements and loops are complete. Lock waits and open sessions of that time can be incomplete."
 )
+_NO_ORDER: Final = "so they do not show in which order each session sent its statements"
 _NEAR: Final = 100
 """How many files before one are tested for overlapping with it."""
 
@@ -42,16 +43,16 @@ def order_warnings(result: LogResult) -> Iterator[str]:
         yield _late_words(late)
 
 
-def overlap_refusal(files: Sequence[FileFacts], withheld: Collection[str]) -> str | None:
-    """Return why files do not show what sessions sent, if some of a server in `withheld` overlap in time."""
-    pairs = [pair for pair in _out_of_order(files)[0] if pair[0].server in withheld]
+def overlap_refusal(files: Sequence[FileFacts]) -> str:
+    """Return why files that overlap in time do not show what sessions sent, and what to do."""
+    pairs = _out_of_order(files)[0]
     if not pairs:
-        return None
-    one, other = pairs[0]
+        return f"files of one server overlap in time, {_NO_ORDER}: name files that follow each other"
+    one, other = max(pairs, key=lambda pair: _shared_us(*pair))
     choice = "in one format" if one.dialect != other.dialect else "of one server, without copies"
     return (
-        f"{one.name} and {other.name} overlap in time, {_shared(one, other)}, so they do not show in which "
-        f"order each session sent its statements: name only files {choice}"
+        f"{one.name} and {other.name} overlap in time, {_shared(one, other)}, {_NO_ORDER}: "
+        f"name only files {choice}"
     )
 
 
@@ -79,8 +80,13 @@ def _out_of_order(all_files: Sequence[FileFacts]) -> tuple[_Pairs, _Pairs]:
 
 
 def _overlap(one: FileFacts, other: FileFacts) -> bool:
+    return _shared_us(one, other) > _SLACK_US
+
+
+def _shared_us(one: FileFacts, other: FileFacts) -> int:
+    """Return how long both were written, in microseconds; below 0 is the time between them."""
     begin = max(_time(one.first_us), _time(other.first_us))
-    return begin < min(_time(one.last_us), _time(other.last_us)) - _SLACK_US
+    return min(_time(one.last_us), _time(other.last_us)) - begin
 
 
 def _overlap_words(pairs: _Pairs, meaning: str) -> str:

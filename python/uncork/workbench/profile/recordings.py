@@ -61,9 +61,8 @@ def logged_sessions(
     entries = _Entries()
     reading = read_logs(replace(request, events=entries, anonymous=False), progress)
     refuse_nothing(reading)
-    refusal = overlap_refusal([FileFacts(**one) for one in reading.facts["files"]], reading.facts["withheld"])
-    if refusal is not None:
-        raise UsageError(refusal)
+    if reading.facts["withheld"]:
+        raise UsageError(overlap_refusal([FileFacts(**one) for one in reading.facts["files"]]))
     table = entries.of_database(database)
     found = logged_transactions(_rows(table))
     _refuse_coarse_times(table)
