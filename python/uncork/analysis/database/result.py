@@ -39,6 +39,7 @@ from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.profile import activity, deltas
 from uncork.profile.blocking import find_blockers
 from uncork.profile.missing import find_missing
+from uncork.profile.own_statements import own_keys
 from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
 from uncork.store.evidence import read_evidence, release_memory
@@ -84,8 +85,10 @@ def database_evidence(
     release_memory()
     counters = moments["database_counters"]
     tree = activity.time_tree(rows, whole)
-    statements = _statement_rows(moments["database_statements"], watched["own_query_ids"])
-    own = _statement_rows(moments["database_statements"], watched["own_query_ids"], own=True)
+    own_entries = own_keys(watched)
+    grown = deltas.statement_deltas(*moments["database_statements"])
+    statements = [row for row in grown if deltas.statement_key(row) not in own_entries]
+    own = [row for row in grown if deltas.statement_key(row) in own_entries]
     kernel = _kernel(tables["database_kernel"], facts)
     templates = _templates(rows, whole, tables["database_templates"], statements, kernel)
     counting = _counts_statements(facts)
@@ -104,7 +107,12 @@ def database_evidence(
         role=facts["server"]["role"],
         standby=facts["server"]["standby"],
         block_bytes=facts["server"]["block_size"],
-        watch=_watch(watched, samples, shares, sum(row["execution_ns"] for row in own) if counting else None),
+        watch=_watch(
+            watched,
+            samples,
+            shares,
+            sum(row["execution_ns"] for row in own) if counting and facts["server"]["counts_own"] else None,
+        ),
         tree=tree,
         background=activity.time_tree(others, whole, by_process=True),
         history=over_time,
@@ -299,14 +307,6 @@ def _own_count(
 
 
 # ---- templates ----
-
-
-def _statement_rows(
-    moments: tuple[Sequence[Row], Sequence[Row]], own_ids: Sequence[int], *, own: bool = False
-) -> list[dict[str, Any]]:
-    """Return the growth of pg_stat_statements between the snapshots: of others' entries, or of uncork's."""
-    mine = set(own_ids)
-    return [row for row in deltas.statement_deltas(*moments) if (row["query_id"] in mine) == own]
 
 
 def _kernel(table: pa.Table, facts: Mapping[str, Any]) -> Mapping[deltas.Key, KernelFacts]:
