@@ -106,7 +106,7 @@ def look_up(connection: psycopg.Connection, chance: Random) -> None:
 
 
 def connected(conninfo: str, application: str) -> psycopg.Connection:
-    """Connect as an application that sends values as literals: its statements have the same id as EXPLAIN's."""
+    """Connect as an application that sends literals: its statements have the same id as EXPLAIN's."""
     return psycopg.connect(
         conninfo, autocommit=True, application_name=application, cursor_factory=psycopg.ClientCursor
     )

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from uncork.advise.costly_parts import costly_parts
 from uncork.advise.evidence import Evidence
 from uncork.advise.findings import find_findings
 from uncork.analysis.database.catalogue import catalogue_of
@@ -24,6 +25,7 @@ from uncork.analysis.database.sessions import session_rates_of
 from uncork.analysis.database.steps import counted_time, steps_of
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database import (
+    IDLE_TEMPLATE,
     CounterFacts,
     DatabaseResult,
     DatabaseRunFacts,
@@ -76,7 +78,10 @@ def database_evidence(
     shares = activity.weights(times, begun, ended)
     places = activity.history_places(times, begun, ended)
     client = pc.equal(tables["database_activity"]["backend"], activity.CLIENT)
-    sessions = tables["database_activity"].filter(client)
+    all_sessions = tables["database_activity"].filter(client)
+    database = facts["server"]["database"]
+    # Sessions of other databases have a line of their own: no change of this database shortens their time.
+    sessions = all_sessions.filter(pc.equal(all_sessions["database"], database))
     rows = _weighed(sessions, shares, _KEYS)
     by_process = _weighed(sessions, shares, _BY_PROCESS)
     others = _weighed(tables["database_activity"].filter(pc.invert(client)), shares, _KEYS)
@@ -86,7 +91,9 @@ def database_evidence(
     counters = moments["database_counters"]
     tree = activity.time_tree(rows, whole)
     own_entries = own_keys(watched)
-    grown = deltas.statement_deltas(*moments["database_statements"])
+    grown = [
+        row for row in deltas.statement_deltas(*moments["database_statements"]) if row["database"] == database
+    ]
     statements = [row for row in grown if deltas.statement_key(row) not in own_entries]
     own = [row for row in grown if deltas.statement_key(row) in own_entries]
     kernel = _kernel(tables["database_kernel"], facts)
@@ -95,6 +102,7 @@ def database_evidence(
     counted = counted_time(statements, facts["snapshots"]) if counting else None
     horizons = [{**row, "now_us": ended} for row in tables["database_horizons"].to_pylist()]
     counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
+    here = [counter for counter in counter_facts if counter.object == database]
     plans = tables["database_plans"].to_pylist()
     over_time = activity.history(_weighed(sessions, shares, _WAITS, places), places, shares, begun, ended)
     result = DatabaseResult(
@@ -103,7 +111,7 @@ def database_evidence(
         reasons=(),
         warnings=(),
         server_version=_short_version(facts["server"]["version"]),
-        database=facts["server"]["database"],
+        database=database,
         role=facts["server"]["role"],
         standby=facts["server"]["standby"],
         block_bytes=facts["server"]["block_size"],
@@ -116,14 +124,14 @@ def database_evidence(
         tree=tree,
         background=activity.time_tree(others, whole, by_process=True),
         history=over_time,
-        own_active=_own_count(counters, counter_facts, facts["snapshots"], samples, "active_time"),
-        own_idle=_own_count(counters, counter_facts, facts["snapshots"], (), "idle_in_transaction_time"),
+        own_active=_own_count(counters, here, facts["snapshots"], samples, "active_time"),
+        own_idle=_own_count(counters, here, facts["snapshots"], (), "idle_in_transaction_time"),
         counted_ns=sum(row["execution_ns"] for row in statements) if counting else None,
         templates=tuple(templates[:MOST_TEMPLATES]),
         templates_more=max(0, len(templates) - MOST_TEMPLATES),
         applications=_usage(rows, "application", whole, tree.sessions),
         users=_usage(rows, "user", whole, tree.sessions),
-        databases=_usage(rows, "database", whole, tree.sessions),
+        databases=_databases(_weighed(all_sessions, shares, ("database",)), whole),
         blockers=find_blockers(samples, _held(tables["database_activity"]), begun, ended, texts),
         counters=counter_facts,
         resets=deltas.resets(*counters) if counters[1] else (),
@@ -136,7 +144,7 @@ def database_evidence(
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),
         writers=row_writers(by_process, whole, texts),
         connections=_connections(counters),
-        horizons=horizon_holders(_last_look(tables, samples), horizons, facts["server"]["database"], texts),
+        horizons=horizon_holders(_last_look(tables, samples), horizons, database, texts),
         system=system_use(tables),
         busiest=activity.busiest(over_time),
         steps=steps_of(tree, counted) if counted else (),
@@ -157,7 +165,8 @@ def database_evidence(
         _texts(tables["database_texts"]),
         main_roles(statements, pieces),
     )
-    return replace(result, findings=find_findings(seen)), seen
+    findings = find_findings(seen)
+    return replace(result, findings=findings, costliest=costly_parts(seen, findings)), seen
 
 
 _BY_MOMENT: Final = ("database_statements", "database_counters", "database_relations", "database_indexes")
@@ -251,6 +260,12 @@ def _usage(rows: Sequence[Row], name: str, whole: float, sessions: float) -> Any
     return activity.usage(activity.averages(rows, lambda row: row[name] or "", whole), sessions)
 
 
+def _databases(rows: Sequence[Row], whole: float) -> Any:
+    """Return the busy sessions of each database, with its share of those of the server."""
+    found = activity.averages(rows, lambda row: row["database"] or "", whole)
+    return activity.usage(found, sum(found.values()))
+
+
 def _watch(
     watched: Row, samples: Sequence[Row], shares: Sequence[float], server_ns: float | None
 ) -> WatchFacts:
@@ -295,6 +310,7 @@ def _own_count(
 ) -> float | None:
     """Return the average number of sessions by one of the server's own counts of their time.
 
+    `grown` are counters of the watched database.
     uncork's own session, which is active while it answers (`samples`), is left out.
     """
     wanted = ("pg_stat_database", counter)
@@ -325,7 +341,9 @@ def _templates(
 ) -> list[TemplateActivity]:
     by_template: dict[int | None, list[Row]] = defaultdict(list)
     for row in rows:
-        by_template[row["template"]].append(row)
+        # A session that is idle in a transaction executes nothing: its time is none of its last statement.
+        idle = activity.wait_class(row) == IDLE
+        by_template[IDLE_TEMPLATE if idle else row["template"]].append(row)
     counted: dict[int | None, list[Row]] = defaultdict(list)
     for row in statements:
         counted[row["template"]].append(row)
@@ -333,7 +351,8 @@ def _templates(
     total = sum(row["weight"] for row in rows) / whole
     found = []
     for number, text, identity in chain(
-        _columns(table, "template", "text", "identity"), [(None, "(not told)", None)]
+        _columns(table, "template", "text", "identity"),
+        [(None, "(unknown)", None), (IDLE_TEMPLATE, f"({IDLE})", None)],
     ):
         mine, figures = by_template[number], counted[number]
         if not mine and not figures:

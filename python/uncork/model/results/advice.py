@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from uncork.model.database.finding import Finding
 from uncork.model.database.missing import Missing
+from uncork.model.results.costly_parts import CostlyPart
 
 __all__ = ["ADVICE_VERSION", "AdviceResult", "AdviceSource", "LookedAt"]
 
@@ -40,7 +41,8 @@ class AdviceResult:
     """Findings, the costliest first; findings that cost no time come last.
 
     `sessions` is the average number of busy sessions. `lost` means that the connection to the server was lost
-    before its counters, tables and plans could be read.
+    before its counters, tables and plans could be read. `costliest` are the statements and waits with the
+    most time, and what is known of each.
     `missing` is evidence that could not be had, with what is lost. `reproduce` is the command.
     """
 
@@ -54,4 +56,5 @@ class AdviceResult:
     reproduce: str
     uncork_version: str
     lost: bool = False
+    costliest: tuple[CostlyPart, ...] = ()
     version: int = ADVICE_VERSION

@@ -9,6 +9,7 @@ from uncork.model.database.copy import CopyFacts
 from uncork.model.database.finding import Bill, ClientHabit, Finding
 from uncork.model.database.missing import Missing
 from uncork.model.results.advice import LookedAt
+from uncork.model.results.costly_parts import CostlyPart
 
 __all__ = [
     "CURE_VERSION",
@@ -165,6 +166,8 @@ class CureResult:
     looked_at: LookedAt | None = None
     sessions: float | None = None
     usual: tuple[Change, ...] = ()
+    costliest: tuple[CostlyPart, ...] = ()
+    all_s_per_hour: float | None = None
 
 
 def application_changes(result: CureResult) -> tuple[Change, ...]:
