@@ -311,7 +311,11 @@ def test_what_the_doctor_says_is_made_of_a_stored_run(found):
             ConnectError,
             "Connection refused",
         ),
-        (lambda runs: uncork.load_http("nope", runs=runs), UsageError, '"nope" names no server'),
+        (
+            lambda runs: uncork.load_http("nope", runs=runs),
+            UsageError,
+            '"nope" has no scheme; write http://nope/',
+        ),
         (lambda runs: uncork.sweep_sql("x", to=0, runs=runs), UsageError, "^to 0 must be between 1"),
         (
             lambda runs: uncork.profile_db(rate=1000, runs=runs),

@@ -133,6 +133,7 @@ def _of_file(
     first = base or next((target for target in targets if "://" in target), None)
     if first is None:
         raise missing_server(str(file))
+    _refuse_without_scheme(first)
     server, prefix = _server(_split(first), options), _split(base or "").path.rstrip("/")
 
     def placed(request: Request) -> Request:
@@ -167,10 +168,9 @@ def _what(options: HttpOptions, urls: list[str], read: ReadFile) -> _Sent:
     method = (options.method or ("GET" if body is None else "POST")).upper()
     headers = tuple(options.header or ())
     urls = [*(url for url, _ in addresses), *listed]
-    first = _split(next((url for url in urls if "://" in url), urls[0]))
-    if not first.scheme:
-        raise UsageError(f'"{first.geturl()}" names no server; write http://HOST:PORT{first.path}')
-    server = _server(first, options)
+    first = next((url for url in urls if "://" in url), urls[0])
+    _refuse_without_scheme(first)
+    server = _server(_split(first), options)
     requests = [
         Request(_path(url, server), method, _path(url, server), weight, headers, body, checks)
         for url, weight in addresses
@@ -204,6 +204,17 @@ def _split(url: str) -> SplitResult:
         return urlsplit(url)
     except ValueError as error:
         raise UsageError(f'invalid address "{url}": {error}') from error
+
+
+def _refuse_without_scheme(url: str) -> None:
+    """Refuse a path, and an address without http://, with the address to write instead."""
+    if "://" in url:
+        return
+    if url.startswith(("/", "?")):
+        raise UsageError(f'"{url}" names no server; write http://HOST:PORT{url}')
+    host, slash, path = url.partition("/")
+    host = host.rpartition("@")[2]  # without a password
+    raise UsageError(f'"{host}{slash}{path}" has no scheme; write http://{host}/{path}')
 
 
 def _server(url: SplitResult, options: HttpOptions) -> HttpServer:

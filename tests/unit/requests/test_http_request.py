@@ -126,7 +126,10 @@ def test_timeouts_and_arrivals(spec_of):
     ("words", "message"),
     [
         ("", "no address is given"),
-        ("h:8080/a", "expected http"),
+        ("h:8080/a", '"h:8080/a" has no scheme; write http://h:8080/a'),
+        ("127.0.0.1:8080", '"127.0.0.1:8080" has no scheme; write http://127.0.0.1:8080/'),
+        ("localhost", '"localhost" has no scheme; write http://localhost/'),
+        ("u:secret@h:80/a", '"h:80/a" has no scheme; write http://h:80/a'),
         ("/a", "names no server; write http://HOST:PORT/a"),
         ("ftp://h/", 'found "ftp://"'),
         ("http:///a", "names no host"),
