@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ class Verb:
 
     `target` is a function, or a Typer with verbs of its own. With `options`, a dataclass of options, help and
     refusals need only that dataclass; `target` is imported when the verb runs, and called with the options.
-    A verb with `verbs` is a group.
+    A verb with `verbs` is a group. `also` are other words by which people look for it: they get a hint.
     """
 
     summary: str
@@ -32,6 +33,7 @@ class Verb:
     options: str = ""
     verbs: Mapping[str, Verb] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
 
 
 _PROFILE: Final = {
@@ -49,6 +51,7 @@ _PROFILE: Final = {
         "Profile a running PostgreSQL server: CPU time, waits, blocking sessions and query templates.",
         "uncork.cli.profile.database:profile_db",
         "uncork.requests.profile_options:DatabaseOptions",
+        also=("database", "postgres", "postgresql", "server"),
     ),
     "cpu": Verb(
         "Profile CPU time by stack: of processes, a server, a command, or another profiler's file.",
@@ -62,6 +65,7 @@ _LOAD: Final = {
         "Load-test a PostgreSQL server with pgbench's scripts or your own.",
         "uncork.cli.load.sql:load_sql",
         "uncork.requests.sql_options:SqlOptions",
+        also=("database", "db", "pgbench", "postgres"),
     ),
     "http": Verb(
         "Load-test a service over HTTP/1.1, HTTP/2 or HTTP/3.",
@@ -230,7 +234,15 @@ class LazyGroup(HelpGroup):
         """Import the verb that the words name, and return it."""
         if args and args[0] in self.verbs:
             self.commands[args[0]] = self.load(args[0])
+        elif near := self._named_otherwise(args[0] if args else ""):
+            ctx.fail(f'no such command "{args[0]}"; did you mean "{near}"?')
         return super().resolve_command(ctx, args)
+
+    def _named_otherwise(self, word: str) -> str:
+        """Return the verb that another word means, as in `Verb.also`; empty if none does."""
+        others = {other: name for name, verb in self.verbs.items() for other in verb.also}
+        near = [] if get_close_matches(word, self.verbs) else get_close_matches(word, others, n=1)
+        return others[near[0]] if near else ""
 
     def load(self, name: str) -> Any:
         """Return the command or group of a verb."""

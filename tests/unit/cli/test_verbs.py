@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 import typer
+from typer.exceptions import TyperException
 
 from uncork.cli.app import app
 from uncork.cli.examples import EXAMPLES
+from uncork.cli.misuse import misuse_message
 from uncork.cli.verbs import LazyGroup
 
 
@@ -92,3 +95,17 @@ def test_the_help_of_the_program_imports_no_verb():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["profile", "database", "--for", "5s"], 'no such command "database"; did you mean "db"?'),
+        (["profile", "postgress"], 'no such command "postgress"; did you mean "db"?'),
+        (["load", "db"], 'no such command "db"; did you mean "sql"?'),
+    ],
+)
+def test_other_words_for_a_verb_get_a_hint(words, message):
+    with pytest.raises(TyperException, match=re.escape(message)) as caught:
+        app(words, standalone_mode=False)
+    assert misuse_message(caught.value) == f"{message} Try `uncork {words[0]} --help`"
