@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-__all__ = ["short_template", "short_templates"]
+__all__ = ["inline_statement", "short_template", "short_templates"]
 
 _WIDTH: Final = 90
+_INLINE_WIDTH: Final = 60
 _SELECT: Final = "select "
 _MARKS: Final = re.compile(r"[()]| from ")
 _LEAST_COLUMNS: Final = 4
@@ -24,6 +25,11 @@ def short_template(text: str, width: int = _WIDTH) -> str:
     if len(text) > width:
         text = _without_columns(text)
     return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
+
+
+def inline_statement(text: str) -> str:
+    """Return a statement as a sentence names it: in one line, shortened to 60 characters."""
+    return short_template(" ".join(text.split()), _INLINE_WIDTH)
 
 
 def short_templates(texts: Sequence[str], width: int = _WIDTH) -> list[str]:

@@ -31,6 +31,7 @@ from uncork.report.cure.words import (
     less_time,
     net_ratio,
     reason_sentence,
+    saved_words,
     seconds_text,
     worst_effect,
 )
@@ -52,6 +53,20 @@ def changed(result, **changes):
 
 def headline(result):
     return split_answer(result.answer)[0]
+
+
+@pytest.mark.parametrize(
+    ("net", "words"),
+    [
+        (Net(1240, 1160, 1320, 3600), "saves 1 240 s an hour [1 160, 1 320]"),
+        (Net(14, -22, 51, 3600), "saves 14 s an hour [22 more, 51 less]"),
+        (Net(-573, -940, -210, 3600), "costs 573 s an hour [210, 940]"),
+        (Net(-5, -20, 10, 3600), "costs 5 s an hour [10 less, 20 more]"),
+        (Net(-5, -math.inf, 0, 3600), "costs 5 s an hour [0, ∞]"),
+    ],
+)
+def test_no_saving_is_printed_as_a_negative_number(net, words):
+    assert saved_words(net) == words
 
 
 @pytest.mark.parametrize("cure", [proven_cure, nothing_proven, healthy_cure, interrupted_cure])
@@ -237,11 +252,15 @@ def test_a_statement_is_judged_at_the_number_of_sessions_that_harms_it_most():
 
 def test_fragments_become_sentences():
     assert reason_sentence("it failed: no such column") == "It failed: no such column."
-    missing = Missing("statement 7", "no values are known: 5 % of the statements' time is not measured", "")
+    missing = Missing(
+        "select a, b from…",
+        "no values are known: 5 % of the statements' time is not measured",
+        "",
+    )
     document = build_cure_document(replace(proven_cure(), missing=(missing,)))
     (section,) = [one for one in document.sections if one.id == "workload"]
     assert section.blocks[-1].items == (
-        "Not captured: statement 7. No values are known: 5 % of the statements' time is not measured.",
+        "Not captured: select a, b from… No values are known: 5 % of the statements' time is not measured.",
     )
 
 

@@ -18,7 +18,7 @@ def test_sets_that_violate_nothing_stay():
 def test_some_sets_are_left_out_with_all_their_repetitions():
     found, (counted,) = leave_out(WORKLOAD, {4: {("1",): "it violates k"}})
     assert found.statements[0].sets == (("2",), ("3",))
-    assert counted.what == "2 of 4 sets of values of statement 4"
+    assert counted.what == "2 of 4 sets of values of DELETE FROM t WHERE id = $1"
     assert "it violates k" in counted.lost
 
 

@@ -15,6 +15,7 @@ from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.bill import saved_by
 from uncork.model.database.workload import CapturedStatement
 from uncork.model.results.cure import PRACTICAL, Change, ChangeState, Net, StatementEffect
+from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words, format_count, format_duration, share_text
 from uncork.stats.combined import Bounded, difference
 
@@ -71,11 +72,11 @@ def judge(
         return "harmful", _harm(most), most.template
     template = None if worst is None else worst.template
     if net.high < 0:
-        return "harmful", f"The captured statements together take longer: {_saving(net)}.", template
+        return "harmful", f"The captured statements together take longer: it {_saving(net)}.", template
     rest = (
         f" Statements with {share_text(unknown)} of the time were not measured." if unknown >= 0.005 else ""
     )
-    state, reason = _by_net(net, template, expected=arm.kind != "control")
+    state, reason = _by_net(net, worst, expected=arm.kind != "control")
     return state, f"{reason}{rest}", template
 
 
@@ -99,14 +100,14 @@ def doubt(
         if state != "cured" and before_ns and there.mean_ns > _UNLIKE * before_ns:
             here, takes = format_duration(before_ns), format_duration(there.mean_ns)
             return (
-                f"With drawn values, statement {one.template} takes {here} on the copy, but {takes} on the "
-                f"server: the application sends others, or its sessions have other settings. {_FROM_LOG}"
+                f"With drawn values, {inline_statement(one.sql)} takes {here} on the copy, but {takes} on "
+                f"the server: the application sends others, or its sessions have other settings. {_FROM_LOG}"
             )
         if rows is not None and there.rows is not None and there.rows > _UNLIKE * max(1.0, rows):
             here, more = count_words(round(rows), "row"), format_count(round(there.rows))
             return (
-                f"With drawn values, statement {one.template} has {here} a call on the copy, but {more} on "
-                f"the server: the application sends others. {_FROM_LOG}"
+                f"With drawn values, {inline_statement(one.sql)} has {here} a call on the copy, but {more} "
+                f"on the server: the application sends others. {_FROM_LOG}"
             )
     return ""
 
@@ -144,20 +145,20 @@ def kept(whole: Net, without: Mapping[str, Net]) -> tuple[str, ...]:
     return tuple(name for name in without if name != least)
 
 
-def _by_net(net: Net, slower: int | None, *, expected: bool) -> tuple[ChangeState, str]:
+def _by_net(net: Net, slower: StatementEffect | None, *, expected: bool) -> tuple[ChangeState, str]:
     """Return the state of a change that harms no statement, and why.
 
     `slower` is a statement that it slows down a little; `expected` is false for a control.
     """
     least = PRACTICAL * net.before
     if net.low > 0 and net.saved >= least:
-        rest = f"; statement {slower} becomes slower" if slower is not None else ""
-        return "cured", f"It saves {_saving(net)}{rest}."
+        rest = "" if slower is None else f"; it makes {inline_statement(slower.sql)} slower"
+        return "cured", f"It {_saving(net)}{rest}."
     if net.high >= least:
-        return "unclear", f"The measurement was too short to decide: it saves {_saving(net)}."
+        return "unclear", f"The measurement was too short to decide: it {_saving(net)}."
     if expected:
-        return "not cured", f"It saves less than {PRACTICAL * 100:g} % of the time: {_saving(net)}."
-    return "not cured", f"As expected, it does not help: it saves {_saving(net)}."
+        return "not cured", f"It saves less than {PRACTICAL * 100:g} % of the time: it {_saving(net)}."
+    return "not cured", f"As expected, it does not help: it {_saving(net)}."
 
 
 # ---- statements ----
@@ -185,8 +186,8 @@ def _harms(one: StatementEffect, effects: Sequence[StatementEffect]) -> bool:
 def _harm(one: StatementEffect) -> str:
     seconds = -_saved(one).estimate
     return (
-        f"Statement {one.template} takes {one.ratio:.2g} times as long (95 % interval: {one.low:.2g} to "
-        f"{one.high:.2g}), which costs {_seconds(seconds)} per hour."
+        f"Statement {inline_statement(one.sql)} takes {one.ratio:.2g} times as long (95 % interval: "
+        f"{one.low:.2g} to {one.high:.2g}), which costs {_seconds(seconds)} per hour."
     )
 
 
@@ -194,17 +195,20 @@ def _harm(one: StatementEffect) -> str:
 
 
 def _saving(net: Net) -> str:
+    """Return what a change saves or costs, without a negative number."""
     share = ""
     if net.before > 0:
-        part = f"{100 * net.saved / net.before:.0f} %".replace("-", "\N{MINUS SIGN}")
-        share = f", {part} of {_seconds(net.before)}"
-    return (
-        f"{_seconds(net.saved)} per hour{share} (95 % interval: {_seconds(net.low)} to {_seconds(net.high)})"
-    )
+        share = f", {100 * abs(net.saved) / net.before:.0f} % of {_seconds(net.before)}"
+    if net.low >= 0 or net.high <= 0:
+        low, high = map(_seconds, sorted((abs(net.low), abs(net.high))))
+    else:
+        low, high = f"{_seconds(-net.low)} more", f"{_seconds(net.high)} less"
+    verb = "saves" if net.saved >= 0 else "costs"
+    return f"{verb} {_seconds(abs(net.saved))} per hour{share} (95 % interval: {low} to {high})"
 
 
 def _seconds(value: float) -> str:
-    return f"{format_count(value)} s".replace("-", "\N{MINUS SIGN}")
+    return f"{format_count(value)} s"
 
 
 def _sure(one: Change) -> float:

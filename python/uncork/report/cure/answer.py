@@ -117,10 +117,10 @@ def _harm(result: CureResult) -> str:
 def _reasons(result: CureResult) -> Iterator[str]:
     chosen = proven_change(result)
     if chosen is not None and chosen.net is not None:
-        yield f"That saves {saved_words(chosen.net)}. {_confirmed(chosen)}".strip()
+        yield f"That {saved_words(chosen.net)}. {_confirmed(chosen)}".strip()
         worst = worst_effect(chosen)
         if worst is not None:
-            yield f"It harms one statement most, number {effect_sentence(worst)}."
+            yield f"It harms one statement most, {effect_sentence(worst)}."
         if price_words(chosen):
             yield f"The change takes {price_words(chosen)}."
         usual = [_usual(change, change.net) for change in result.usual if change.net is not None]
@@ -166,7 +166,7 @@ def _application(change: Change) -> Iterator[str]:
     """
     if change.net is None:
         return
-    saves = f"{less_time(change.net)}, which saves {saved_words(change.net)}"
+    saves = f"{less_time(change.net)}, which {saved_words(change.net)}"
     yield join_sentences(
         (
             f"{change.text.rstrip('. ')}: {saves}",

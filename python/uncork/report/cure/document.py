@@ -270,7 +270,8 @@ def _change_facts(change: Change) -> Iterator[tuple[str, str]]:
     word = operation_word(change)
     if change.net is not None:
         yield f"time of a {word}" if word else "workload's time", gain_cell(change.net)
-        yield "saves", saved_words(change.net)
+        verb, _, amount = saved_words(change.net).partition(" ")
+        yield verb, amount
     for one in change.effects if word else ():
         if one.before_cpu_ns is not None and one.after_cpu_ns is not None:
             times = map(format_duration, (one.before_cpu_ns, one.after_cpu_ns))
@@ -311,7 +312,6 @@ def _effects_table(change: Change) -> Table:
 
 def _effect_note(one: StatementEffect) -> str:
     parts = [
-        f"statement {one.template}",
         "writes" if one.changes else "",
         origin_text(one),
         f"WAL {effect_text(one.wal_ratio)}" if one.wal_ratio is not None else "",
@@ -382,7 +382,7 @@ def _workload(result: CureResult) -> Iterator[Block]:
 
 def _missing_sentence(one: Missing) -> str:
     if not one.remedy:
-        return f"Not captured: {one.what}. {reason_sentence(one.lost)}"
+        return f"Not captured: {one.what}{'' if one.what.endswith('…') else '.'} {reason_sentence(one.lost)}"
     return missing_sentence(one)
 
 

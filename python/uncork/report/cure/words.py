@@ -8,7 +8,7 @@ from typing import Final
 
 from uncork.model.database.finding import Bill, ClientHabit
 from uncork.model.results.cure import Change, ChangeState, CureResult, Net, StatementEffect, Tried
-from uncork.model.template_words import short_template
+from uncork.model.template_words import inline_statement
 from uncork.model.units import format_bytes, format_count, format_duration, series_words
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import Tone
@@ -203,12 +203,20 @@ def gain_sentence(net: Net) -> str:
 
 
 def saved_words(net: Net) -> str:
-    """Return the time saved per hour, with its interval and its base.
+    """Return what a change saves or costs, with its interval and its base.
 
-    ``1 240 s [1 160, 1 320] of the 1 400 s an hour that the measured statements take``.
+    ``saves 1 240 s [1 160, 1 320] of the 1 400 s an hour that the measured statements take``. No number is
+    negative: ``costs 573 s [210, 940] above the 1 400 s …``, ``saves 14 s [22 more, 51 less] of the …``.
     """
-    span = f"{seconds_text(net.saved)} s [{seconds_text(net.low)}, {seconds_text(net.high)}]"
-    return f"{span} of the {seconds_text(net.before)} s an hour that the measured statements take"
+    verb, ends = ("saves", (net.low, net.high)) if net.saved >= 0 else ("costs", (-net.high, -net.low))
+    if ends[0] >= 0:
+        low, high = map(seconds_text, ends)
+    else:
+        less = "less" if verb == "saves" else "more"
+        more = "more" if verb == "saves" else "less"
+        low, high = f"{seconds_text(-ends[0])} {more}", f"{seconds_text(ends[1])} {less}"
+    base = f"{'of' if verb == 'saves' else 'above'} the {seconds_text(net.before)} s an hour"
+    return f"{verb} {seconds_text(abs(net.saved))} s [{low}, {high}] {base} that the measured statements take"
 
 
 def seconds_text(seconds: float) -> str:
@@ -249,10 +257,9 @@ def worst_effect(change: Change) -> StatementEffect | None:
 
 
 def effect_sentence(effect: StatementEffect) -> str:
-    """Return a statement and its change: ``2, insert into t …: +4.1 % [+1.2, +7.0], 900 calls an hour``."""
+    """Return a statement and its change: ``insert into t …: +4.1 % [+1.2, +7.0], 900 calls an hour``."""
     calls = format_count(round(effect.calls_per_hour))
-    text = short_template(effect.sql, 60)
-    return f"{effect.template}, {text}: {effect_cell(effect)}, {calls} calls an hour"
+    return f"{inline_statement(effect.sql)}: {effect_cell(effect)}, {calls} calls an hour"
 
 
 def origin_text(effect: StatementEffect) -> str:

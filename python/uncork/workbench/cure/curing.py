@@ -28,6 +28,7 @@ from uncork.model.redaction import redact
 from uncork.model.results.advice import AdviceResult
 from uncork.model.results.cure import Change, CureResult, Tried
 from uncork.model.stored_run import RunStatus
+from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words, format_bytes, format_duration, share_text
 from uncork.report.cure.answer import answer_cure
 from uncork.requests.jobs import CureJob
@@ -404,7 +405,7 @@ def _bills(chosen: Change) -> tuple[Bill | None, Bill | None]:
 def _not_captured(workload: CapturedWorkload) -> tuple[Missing, ...]:
     return tuple(
         Missing(
-            f"statement {one.template}",
+            inline_statement(one.text),
             f"{one.reason}: {share_text(one.share)} of the statements' time is not measured",
             "",
         )

@@ -108,7 +108,7 @@ def application_readme(change: Change, *, measured: bool) -> str:
     gain = ""
     if change.net is not None:
         gain = (
-            f"The measured statements take {less_time(change.net)}, which saves {saved_words(change.net)} "
+            f"The measured statements take {less_time(change.net)}, which {saved_words(change.net)} "
             f"({gain_sentence(change.net)})."
         )
     lines = _before_and_after(change, gain, "send")
@@ -153,7 +153,7 @@ def _operation_gain(change: Change) -> str:
     if change.net is None:
         return ""
     return (
-        f"Each {operation_word(change)} takes {less_time(change.net)}, which saves "
+        f"Each {operation_word(change)} takes {less_time(change.net)}, which "
         f"{saved_words(change.net)}. {reason_sentence(operation_times(change))}"
     )
 

@@ -25,6 +25,7 @@ from uncork.experiment.spec.sqltext import numbers_in
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, ChangeState, StatementEffect, Tried
+from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words
 from uncork.workbench.cure.same_rows import compare_rows
 from uncork.workbench.cure.trials import Measured, measure_arms
@@ -206,10 +207,9 @@ def _same_rows(scratch: ScratchAnswers, arm: LoopArm, batches: Sequence[Batches]
         return "", "The statements are the same."
     compared, left_out = 0, frozenset[str]()
     for one in batches:
-        number = one.statement.template
-        found = compare_rows(scratch, arm.many[number], one)
+        found = compare_rows(scratch, arm.many[one.statement.template], one)
         if found.error:
-            return f"{found.error} (statement {number}).", ""
+            return f"{found.error} ({inline_statement(one.statement.sql)}).", ""
         compared += found.compared
         left_out |= found.left_out
     without = f", apart from {', '.join(sorted(left_out))}, which differ each time" if left_out else ""

@@ -20,6 +20,7 @@ from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.model.database.workload import CapturedStatement
 from uncork.model.results.cure import StatementEffect
 from uncork.model.results.experiment import Comparison, Cost, RunResult
+from uncork.model.template_words import inline_statement
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
 from uncork.requests.server import ServerChoice
@@ -180,7 +181,8 @@ def _measured(run: str, result: RunResult, statements: Sequence[CapturedStatemen
     refused: dict[str, str] = {}
     for one in result.comparisons:
         if one.verdict in (Verdict.REFUSED, Verdict.SKIPPED):
-            refused.setdefault(one.variant, f"{one.reason} (statement {one.workload.removeprefix('s')})")
+            text = inline_statement(by_workload[one.workload].sql)
+            refused.setdefault(one.variant, f"{one.reason} ({text})")
             continue
         before, after = (costs.get((one.workload, name)) for name in (baseline, one.variant))
         effects.setdefault(one.variant, []).append(

@@ -16,6 +16,7 @@ from uncork.engines.copying.scratch import ScratchDatabase
 from uncork.errors import SetupError
 from uncork.model.database.missing import Missing
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload, NotCaptured
+from uncork.model.template_words import inline_statement
 from uncork.profile.parameter_values import with_values
 
 __all__ = ["leave_out", "without_violations"]
@@ -84,7 +85,7 @@ def leave_out(
         left = len(one.sets) - len(sets)
         counted.append(
             Missing(
-                f"{left} of {len(one.sets)} sets of values of statement {one.template}",
+                f"{left} of {len(one.sets)} sets of values of {inline_statement(one.sql)}",
                 f'they violate a constraint on the copy ("{first}"), so they are not measured',
                 "",
             )

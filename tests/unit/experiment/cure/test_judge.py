@@ -73,8 +73,8 @@ def test_the_net_gain_names_what_it_does_not_know():
         ([effect(1, 0.97, 0.9, 1.05)], "unclear", None, "too short to decide"),
         ([effect(1, 0.5, 0.4, 0.6), effect(2, 1.5, 1.3, 1.7)], "harmful", 2, "1.5 times as long"),
         ([effect(1, 0.5, 0.4, 0.6), effect(2, 1.5, 1.3, 1.7, rate=36.0, before_s=0.01)], "cured", 2,
-         "statement 2 becomes slower"),
-        ([effect(1, 0.5, 0.4, 0.6), effect(2, 1.15, 1.1, 1.2)], "cured", 2, "statement 2 becomes slower"),
+         "; it makes SELECT slower."),
+        ([effect(1, 0.5, 0.4, 0.6), effect(2, 1.15, 1.1, 1.2)], "cured", 2, "it makes SELECT slower"),
         ([effect(1, 1.1, 1.05, 1.15)], "harmful", 1, "together take longer"),
         ([], "unclear", None, "No statement was measured"),
     ],
@@ -87,6 +87,22 @@ def test_a_change_is_judged_by_its_net_gain_and_its_worst_statement(effects, sta
     assert (found, template) == (state, worst)
     assert words in reason
     assert reason.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("net", "words"),
+    [
+        (Net(-573, -940, -210, 1800),
+         "it costs 573 s per hour, 32 % of 1 800 s (95 % interval: 210 s to 940 s)"),
+        (Net(-5, -20, 10, 1000),
+         "it costs 5 s per hour, 0 % of 1 000 s (95 % interval: 20 s more to 10 s less)"),
+        (Net(14, -22, 51, 1000),
+         "it saves 14 s per hour, 1 % of 1 000 s (95 % interval: 22 s more to 51 s less)"),
+    ],
+)  # fmt: skip
+def test_no_saving_is_negative(net, words):
+    _, reason, _ = judge(INDEX, [], net)
+    assert words in reason
 
 
 def test_a_refusal_comes_before_every_figure():
