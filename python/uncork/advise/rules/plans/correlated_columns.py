@@ -108,7 +108,7 @@ def _finding(one: Statement, node: PlanNode, columns: Sequence[str], seen: Evide
             f"It expects {format_count(node.rows)} rows of {table}; the most selective condition alone "
             "leaves "
             f"about {format_count(round(most))}.",
-            f"The plan has a cost of {one.plan.root.cost:.0f}, but a call takes {format_duration(mean)}."
+            f"The estimated cost is {one.plan.root.cost:.0f}, but a call takes {format_duration(mean)}."
             if one.plan is not None
             else "",
         ),

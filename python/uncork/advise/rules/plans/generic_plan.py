@@ -127,8 +127,8 @@ def _finding(
         templates=(one.number,),
         statement=one.text,
         evidence=(
-            f"The generic plan ({_named(generic.root)}) has a cost of {generic.root.cost:.0f}, a plan for "
-            f"the values of the calls has about {cost:.0f}.",
+            f"The generic plan ({_named(generic.root)}) has an estimated cost of {generic.root.cost:.0f}, a "
+            f"plan for the values of the calls has about {cost:.0f}.",
             f"{share_text(skewed.frequency)} of the rows have {skewed.value}, the most common value of "
             f"{column}.",
             f"A call takes {format_duration(one.mean_ns or 0.0)}; a plan for its values would take about "

@@ -61,7 +61,7 @@ def _evidence(top: Statement, seen: Evidence) -> Iterator[str]:
     # The server has this setting for new sessions; a role or a session may have a lower one.
     known = above.isdigit() and plan.root.cost > float(above)
     limit = f", above jit_above_cost ({above})" if known else ""
-    yield f"The planner expects a cost of {format_count(round(plan.root.cost))}{limit}."
+    yield f"The planner estimates a cost of {format_count(round(plan.root.cost))}{limit}."
     scans = sum(1 for node in plan.root.walk() if node.relation)
     if scans > 1:
         yield f"The plan has {scans} scans, whose expressions are compiled one by one."

@@ -18,7 +18,7 @@ from uncork.advise.rules.plans.costs import (
 from uncork.advise.rules.plans.outdated import changed_part, never_analysed, outdated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration
 
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
@@ -112,10 +112,9 @@ def _evidence(top: Statement, facts: TableFacts, seen: Evidence, *, never: bool)
             f"{live} rows of the table."
         )
     if top.plan is not None and top.mean_ns is not None:
-        yield (
-            f"The planner expects a cost of {top.plan.root.cost:.0f} and {format_count(top.plan.root.rows)} "
-            f"rows, but a call takes {format_duration(top.mean_ns)}."
-        )
+        root, takes = top.plan.root, format_duration(top.mean_ns)
+        rows = count_words(round(root.rows), "row")
+        yield f"Estimated cost {root.cost:.0f}, {rows}, but a call takes {takes}."
     if facts.autovacuum is False:
         yield "Autovacuum is turned off for the table, so nothing analyses it."
 
