@@ -57,6 +57,8 @@ def test_missing_plans_are_listed_by_reason_unless_another_plan_exists():
         row(3, "generic", None, 'relation "u" does not exist'),
         row(4, "generic", None, "operator is not unique"),
         row(5, "generic", None, "operator is not unique"),
+        row(6, "generic", None, 'relation "pg_temp_6.pg_temp_16449" does not exist'),
+        row(7, "generic", None, "permission denied for schema pg_temp_4", denied=True),
     ]
     denied, unclear, unknown = missing_plans(rows, "app")
     assert "permission denied for table t" in denied.what and "pg_read_all_data" in denied.remedy

@@ -33,3 +33,12 @@ def test_without_samples_the_execution_time_decides():
 def test_what_uncork_executed_itself_has_no_plan():
     changed = [counted(1, 10), counted(2, 900)]
     assert [one.query_id for one in top_statements(changed, "shop", TEXTS, {(10, 5, 2, True)}, {}, {})] == [1]
+
+
+def test_statements_about_temporary_tables_of_other_sessions_are_not_planned():
+    texts = {
+        1: "INSERT INTO public.totals SELECT (diff.newdata).* FROM pg_temp_6.pg_temp_16449_2 diff",
+        2: "select 2",
+    }
+    found = top_statements([counted(1, 900), counted(2, 10)], "shop", texts, (), {("shop", 1): 99}, {})
+    assert [one.query_id for one in found] == [2]

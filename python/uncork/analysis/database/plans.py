@@ -19,6 +19,9 @@ Row = Mapping[str, Any]
 _MOST_REASONS: Final = 5
 """Reasons to list; the section of each template has its own."""
 _UNKNOWN: Final = "does not exist"
+_TEMPORARY: Final = "pg_temp_"
+"""Part of the name of the schema of a session's temporary tables. No other session can plan their statements:
+nothing is missing that a reader could provide."""
 
 
 def statement_plans(rows: Iterable[Row]) -> tuple[StatementPlan, ...]:
@@ -58,7 +61,7 @@ def missing_plans(rows: Sequence[Row], role: str) -> Iterator[Missing]:
     failed: dict[str, set[int]] = defaultdict(set)
     denied: dict[int, str] = {}
     for row in rows:
-        if row["query_id"] in planned:
+        if row["query_id"] in planned or _TEMPORARY in row["reason"]:
             continue
         if row["denied"]:
             denied[row["query_id"]] = row["reason"]

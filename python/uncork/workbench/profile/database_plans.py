@@ -40,6 +40,9 @@ _SHAPES: Final = 3
 _LONGEST_NS: Final = 2_000_000_000
 """Time after which no further statement is planned."""
 _PARAMETER: Final = re.compile(r"\$\d")
+_TEMPORARY: Final = re.compile(r"\bpg_temp_\d+\.")
+"""The schema of another session's temporary tables, such as those of REFRESH MATERIALIZED VIEW CONCURRENTLY:
+only that session could plan the statement, and they are gone after it."""
 _CUT: Final = "its text is longer than track_activity_query_size"
 _CLIPPED: Final = 3
 """Bytes that the server cuts off in addition, so that the last character stays whole."""
@@ -66,9 +69,9 @@ def top_statements(
     """Return the statements of a database that took the most time, the costliest first. Pure.
 
     Those with the most execution time between the snapshots and those in which samples found sessions most
-    often take turns, because a statement that has not ended has no execution time yet. `sampled`
-    counts the samples by database and query id; `seen` are texts of sessions, and `own` the entries of
-    uncork's own statements.
+    often take turns, because a statement that has not ended has no execution time yet. Statements about
+    temporary tables of other sessions are left out. `sampled` counts the samples by database and query id;
+    `seen` are texts of sessions, and `own` the entries of uncork's own statements.
     """
     spent: Counter[int] = Counter()
     calls: Counter[int] = Counter()
@@ -91,7 +94,9 @@ def top_statements(
             rows[query_id] / calls[query_id] if calls[query_id] else None,
         )
         for query_id in dict.fromkeys(order)
-        if query_id is not None and query_id in texts
+        if query_id is not None
+        and query_id in texts
+        and not _TEMPORARY.search(texts[query_id])
     ]
 
 
