@@ -19,6 +19,7 @@ from uncork.model.results.database import ActivityLayer, Busiest, History, TimeN
 __all__ = [
     "CLIENT",
     "averages",
+    "file_waits",
     "history",
     "history_places",
     "time_tree",
@@ -38,6 +39,8 @@ _MOST_CHILDREN: Final = 20
 """The most named children of a node; the rest are summed up as others."""
 _READS: Final = frozenset({"AioIoCompletion"})
 """Since PostgreSQL 18, a session can wait for other processes that read for it; this counts as I/O too."""
+_OF_FILES: Final = ("AioIo", "BufFile", "DataFile")
+"""Beginnings of the wait events whose time track_io_timing measures; it measures no WAL."""
 _BUSIEST_S: Final = 10
 _LEAST_HISTORY_S: Final = 12
 _STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600)
@@ -121,6 +124,12 @@ def _node(
         children.append(TimeNode("others", name, left, share, None, ()))
     kind, name, template = step
     return TimeNode(kind, name, value, value / total if total else 0.0, template, tuple(children))
+
+
+def file_waits(tree: TimeNode) -> float:
+    """Return the share of a tree's time in which sessions waited for files of tables and indexes."""
+    events = (event for node in tree.children if node.name == "IO" for event in node.children)
+    return sum(event.share for event in events if event.name.startswith(_OF_FILES))
 
 
 def busiest(found: History) -> Busiest | None:

@@ -21,16 +21,24 @@ _LOAD: Final = (
 )
 
 
-def find_missing(facts: Mapping[str, Any]) -> tuple[Missing, ...]:
-    """Return what is missing, the greatest loss first."""
+_LEAST_FILE_WAITS: Final = 0.05
+"""Share of the busy time from which on it matters how long reads and writes of blocks took. Below, their
+times could change no answer, and nobody should have to change the server for them."""
+
+
+def find_missing(facts: Mapping[str, Any], *, file_waits: float) -> tuple[Missing, ...]:
+    """Return what is missing, the greatest loss first.
+
+    `file_waits` is the share of the busy time in which sessions waited for files of tables and indexes.
+    """
     return (
-        *_missing(facts["server"], facts["snapshots"]),
+        *_missing(facts["server"], facts["snapshots"], blocks=file_waits >= _LEAST_FILE_WAITS),
         *_catalogue(facts["server"], facts.get("catalogue") or {}),
         *_system(facts.get("system"), pooled=facts["server"].get("pooled", False)),
     )
 
 
-def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterator[Missing]:
+def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any], *, blocks: bool) -> Iterator[Missing]:
     version = server["number"]
     if not server["sees_all"]:
         yield Missing(
@@ -44,7 +52,7 @@ def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterato
     yield from _kernel(server)
     if version >= 14 and server["compute_query_id"] == "off":
         yield Missing("compute_query_id", _NO_QUERY_ID, "set compute_query_id = auto, and reload")
-    if server["track_io_timing"] != "on":
+    if blocks and server["track_io_timing"] != "on":
         yield Missing(
             "track_io_timing",
             "how long reading and writing blocks took",
@@ -55,7 +63,7 @@ def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any]) -> Iterato
         yield Missing("pg_stat_wal", "WAL of the whole server", upgrade)
         yield Missing("pg_stat_database.sessions", _NO_SESSIONS, upgrade)
         yield Missing("pg_stat_activity.query_id", _NO_QUERY_ID, upgrade)
-    if version < 16:
+    if blocks and version < 16:
         yield Missing(
             "pg_stat_io", "reads and writes by kind of process", "upgrade to PostgreSQL 16 or newer"
         )

@@ -3,7 +3,16 @@
 import pytest
 
 from uncork.model.database.wait_classes import CPU, IDLE
-from uncork.profile.activity import averages, history, history_places, time_tree, usage, wait_class, weights
+from uncork.profile.activity import (
+    averages,
+    file_waits,
+    history,
+    history_places,
+    time_tree,
+    usage,
+    wait_class,
+    weights,
+)
 
 SECOND = 1_000_000
 
@@ -62,6 +71,18 @@ def test_the_tree_goes_from_class_to_event_to_template_to_application():
     assert (template.kind, template.template) == ("template", 1)
     assert [leaf.name for leaf in template.children] == ["shop"]
     assert (cpu.name, cpu.children[0].kind) == (CPU, "template")
+
+
+def test_waits_for_files_are_those_that_track_io_timing_measures():
+    rows = [
+        row(SECOND, wait="IO:DataFileRead", template=1),
+        row(SECOND, wait="IO:BufFileWrite", template=1),
+        row(SECOND, wait="IO:WALSync", template=2),
+        row(SECOND, wait="IPC:AioIoCompletion", template=1),
+        row(SECOND, template=1),
+    ]
+    assert file_waits(time_tree(rows, SECOND)) == pytest.approx(3 / 5)
+    assert file_waits(time_tree([], 0.0)) == 0
 
 
 def test_many_small_parts_are_told_together_and_still_add_up():

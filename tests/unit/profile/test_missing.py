@@ -18,9 +18,9 @@ SERVER = {
 }
 
 
-def missing(**server):
+def missing(*, file_waits=0.5, **server):
     facts = {"server": {**SERVER, **server}, "snapshots": {}, "system": {"server_here": False}}
-    return {one.what: one for one in find_missing(facts)}
+    return {one.what: one for one in find_missing(facts, file_waits=file_waits)}
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,13 @@ def test_processes_behind_a_pooler_are_seen_without_it():
     (direct,) = missing(number=16).values()
     (pooled,) = missing(number=16, pooled=True).values()
     assert "pooler" not in direct.remedy and "not through a pooler" in pooled.remedy
+
+
+@pytest.mark.parametrize(("file_waits", "named"), [(0.0, False), (0.04, False), (0.06, True), (1.0, True)])
+def test_times_of_reads_are_missing_only_where_sessions_wait_for_files(file_waits, named):
+    found = missing(number=15, track_io_timing="off", file_waits=file_waits)
+    assert (
+        {"track_io_timing", "pg_stat_io"} <= found.keys()
+        if named
+        else found.keys() == {"access to the server's processes"}
+    )

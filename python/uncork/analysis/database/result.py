@@ -140,7 +140,10 @@ def database_evidence(
             for row in tables["database_settings"].to_pylist()
             if row["source"] not in _NOBODYS
         ),
-        missing=(*find_missing(facts), *missing_plans(plans, facts["server"]["role"])),
+        missing=(
+            *find_missing(facts, file_waits=activity.file_waits(tree)),
+            *missing_plans(plans, facts["server"]["role"]),
+        ),
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),
         writers=row_writers(by_process, whole, texts),
         connections=_connections(counters),
