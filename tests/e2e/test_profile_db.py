@@ -104,7 +104,10 @@ def test_variables_name_the_server_and_forms_go_to_standard_output(uncork, serve
     result = json.loads(done.stdout)
     assert result["watch"]["rate_hz"] == 10
     assert "<script src" not in page.read_text()
-    assert uncork("profile", "db", "--for", "200ms", "--markdown", env=env).stdout.startswith("# database-")
+    done = uncork("profile", "db", "--for", "200ms", "--markdown", env=env)
+    assert done.stdout.startswith("# database-")
+    place = f"uncork@{server.host}:{server.port}/postgres"
+    assert f"watching {place} for 200 ms" in done.stderr
 
 
 @pytest.mark.parametrize(("name", "begins"), [("tables.dot", "digraph"), ("tables.svg", "<svg")])

@@ -95,6 +95,11 @@ class Address:
         """Whether the host is a Unix socket, which is never encrypted and always on this machine."""
         return self.hostaddr is None and self.host.startswith(("/", "@"))
 
+    @property
+    def place(self) -> str:
+        """The server's address with user and database, as text without secrets."""
+        return f"{self.user}@{self.host}:{self.port}/{self.database}"
+
     def conninfo(self, database: str | None = None) -> str:
         """Return the libpq connection string for this address, or for another database on the server.
 

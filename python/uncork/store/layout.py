@@ -42,6 +42,7 @@ import json
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import takewhile
@@ -57,6 +58,7 @@ __all__ = [
     "Attempt",
     "Manifest",
     "RunKind",
+    "check_writable",
     "closed",
     "failed_since",
     "failure_reason",
@@ -135,6 +137,19 @@ _SHOWN: Final = 5
 KEPT: Final = ": what was measured so far is kept"
 """The end of the message for a full disk. Callers that delete the run remove it."""
 _STAMP: Final = re.compile(r"(\d{8}-\d{6})(?:-(\d+))?$")
+
+
+def check_writable(root: Path) -> None:
+    """Check that runs can be created under `root`, before something is measured or read for one.
+
+    Raises:
+        SetupError: if they cannot; the message names the option to change.
+    """
+    try:
+        existing = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
+        Path(tempfile.mkdtemp(prefix=".uncork-", dir=existing)).rmdir()
+    except OSError as error:
+        raise SetupError(f"{_store_error(root, error)}; --runs names another folder") from error
 
 
 def new_run_folder(root: Path, name: str, stamp: str) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from uncork.analysis.runs import figures
 from uncork.engines import process
 from uncork.errors import SetupError, StoreError
-from uncork.store.layout import read_manifest, write_manifest
+from uncork.store.layout import check_writable, read_manifest, write_manifest
 from uncork.workbench import run_record
 from uncork.workbench.run_record import RunRecord, draft, start_run
 
@@ -45,6 +45,14 @@ def test_a_run_that_is_not_announced_has_no_manifest_before_it_ends(tmp_path):
         run.end("interrupted", "interrupted", elapsed_ns=7)
     (attempt,) = read_manifest(run.folder).attempts
     assert (attempt.elapsed_ns, attempt.outcome) == (7, "interrupted")
+
+
+def test_a_folder_of_runs_is_checked_before_anything_is_measured(tmp_path):
+    check_writable(tmp_path / "new" / "runs")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(SetupError, match=r"cannot write .*/file/runs: Not a directory; --runs names another"):
+        check_writable(tmp_path / "file" / "runs")
 
 
 def test_an_interruption_while_a_run_is_created_leaves_no_folder(tmp_path, monkeypatch):

@@ -88,7 +88,8 @@ def watch_server(
     def begun() -> None:
         if not quiet:
             console.note(
-                f"profiling for {format_duration(lasting_ns)}; Ctrl-C stops early and writes the report"
+                f"watching {address.place} for {format_duration(lasting_ns)}; Ctrl-C stops early and writes the "
+                "report"
             )
 
     try:

@@ -368,7 +368,7 @@ _STATUS: dict[LoadOutcome, RunStatus] = {
 
 def place_of(address: Address) -> str:
     """Return a server's address and user as text, without secrets."""
-    return f"{address.user}@{address.host}:{address.port}/{address.database}"
+    return address.place
 
 
 def _scaled(spec: LoadSpec, scale: int | None) -> LoadSpec:

@@ -116,31 +116,29 @@ def _recorded(
     show: Callable[[ProgressSnapshot], None] | None,
 ) -> tuple[DatabaseRecord, R]:
     """Watch a server; return its run, and what `analyze` makes of it."""
-    place = f"{address.user}@{address.host}:{address.port}/{address.database}"
     server, started = ServerWatch(address.conninfo()), time.monotonic_ns()
     manifest = draft(
         kind="database",
         name=f"database-{_word(address.database)}",
         question=f"database: {address.database}, {rate_hz:g} samples a second",
-        server=f"existing: {place}",
+        server=f"existing: {address.place}",
         options={"command": command},
     )
-    with closing(server):
+    with closing(server), start_run(root, manifest, undone="nothing was stored") as run:
         if begun is not None:
             begun()
-        with start_run(root, manifest, undone="nothing was stored") as run:
-            watched = watch(server, seconds, rate_hz, logged(run.folder, show), values=not anonymous)
-            from uncork.store.evidence import release_memory  # noqa: PLC0415 -- not before the first sample
+        watched = watch(server, seconds, rate_hz, logged(run.folder, show), values=not anonymous)
+        from uncork.store.evidence import release_memory  # noqa: PLC0415 -- not before the first sample
 
-            release_memory()
-            result = store_evidence(
-                run,
-                watched.status,
-                time.monotonic_ns() - started,
-                watched.facts,
-                watched.tables,
-                partial(analyze, watched),
-            )
+        release_memory()
+        result = store_evidence(
+            run,
+            watched.status,
+            time.monotonic_ns() - started,
+            watched.facts,
+            watched.tables,
+            partial(analyze, watched),
+        )
     record = DatabaseRecord(run.folder, watched.status, watched.trouble)
     del watched
     release_memory()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uncork.engines.checkout import current_branch, current_commit
 from uncork.errors import SetupError
 from uncork.profile.logs import LogReading, LogRequest, read_logs
+from uncork.store.layout import check_writable
 from uncork.workbench.clock import now_text
 from uncork.workbench.profile.preload import loading
 from uncork.workbench.profile.seen import store_evidence
@@ -66,6 +67,7 @@ def profile_logs(
         StoreError: if events cannot be written.
         UsageError: if the log_line_prefix is not valid.
     """
+    check_writable(root)
     begun, started_at = time.monotonic_ns(), now_text()
     with _events(None if request.events is None else request.events.folder):
         with loading(*_LATER), ThreadPoolExecutor(1) as asking:

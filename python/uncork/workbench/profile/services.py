@@ -409,4 +409,4 @@ def _store_code(
 
 
 def _place(address: Address) -> str:
-    return redact(f"{address.user}@{address.host}:{address.port}/{address.database}")
+    return redact(address.place)

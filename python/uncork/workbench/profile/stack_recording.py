@@ -66,8 +66,7 @@ class StackRequest:
         """What is profiled, as text without secrets."""
         found = []
         if self.postgres is not None:
-            place = self.postgres
-            found.append(f"{place.user}@{place.host}:{place.port}/{place.database}")
+            found.append(self.postgres.place)
         if self.pids:
             found.append(
                 f"{'process' if len(self.pids) == 1 else 'processes'} {', '.join(map(str, self.pids))}"

@@ -10,6 +10,7 @@ from typing import Final
 from uncork.analysis.stacks.result import StackRun, stack_result, stack_run_facts, stacks_of
 from uncork.errors import UsageError
 from uncork.report.stacks.answer import answer_stacks
+from uncork.store.layout import check_writable
 from uncork.workbench.clock import now_text
 from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.profile.stack_recording import StackRequest, record_stacks
@@ -42,6 +43,7 @@ def profile_stacks(root: Path, request: StackRequest, *, command: str, against: 
         SetupError: if the run's folder cannot be written.
         StoreError: if the run cannot be written, or the run compared with cannot be read.
     """
+    check_writable(root)
     earlier = stacks_of(root, against) if against else None
     started, started_at = time.monotonic_ns(), now_text()
     recorded = record_stacks(request)
