@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from uncork.experiment.plan.order import PlanDocument
     from uncork.requests.connection import PasswordOptions
 
-__all__ = ["Pace", "asked_password", "forecast_words", "note", "output", "progress", "show_plan", "talk"]
+__all__ = [
+    "Pace",
+    "asked_password",
+    "end_live",
+    "forecast_words",
+    "note",
+    "output",
+    "progress",
+    "show_live",
+    "show_plan",
+    "talk",
+]
 
 _EVERY_S: Final = 10.0
 """Least time between lines of progress where standard error is not a terminal, in seconds."""
@@ -104,6 +115,24 @@ def progress(text: str) -> None:
     """Print a line of progress to standard error; if that is no terminal, at most one every ten seconds."""
     if talk.is_terminal or _shared_pace.due():
         note(text)
+
+
+def show_live(text: str, elapsed_ns: float) -> None:
+    """Show progress on standard error: in a terminal a line that the next one replaces.
+
+    Elsewhere it is a line of progress, from ten seconds after the beginning.
+    """
+    if talk.is_terminal:
+        talk.file.write(f"\r\033[K{text[: talk.width - 1]}")
+        talk.file.flush()
+    elif elapsed_ns >= _EVERY_S * 1e9:
+        progress(text)
+
+
+def end_live() -> None:
+    """Clear the live line of a terminal."""
+    if talk.is_terminal:
+        talk.file.write("\r\033[K")
 
 
 def show_plan(plan: PlanDocument) -> None:

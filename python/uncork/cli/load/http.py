@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from uncork.cli import console
+from uncork.cli.load.counted import counted_progress
 from uncork.cli.load.finish import check_outputs, finish_load
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
@@ -54,8 +55,9 @@ def load_http(options: HttpOptions) -> None:
 
         session = cluster_load(job, request, options)
     console.note(f"run {session.folder.name}")
-    progress = _progress(open_loop=spec.arrivals is not None) if spec.progress_s else None
-    outcome = session.run(progress, console.note)
+    with counted_progress(None if spec.progress_s else spec.operations, "requests") as counted:
+        progress = _progress(open_loop=spec.arrivals is not None) if spec.progress_s else counted
+        outcome = session.run(progress, console.note)
     finish_load(session.folder, outcome, options)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from uncork.cli import console
+from uncork.cli.load.counted import counted_progress
 from uncork.cli.load.finish import check_outputs, finish_load
 from uncork.cli.stored_command import redacted_command
 from uncork.engines.tpcb import Progress
@@ -72,12 +73,15 @@ def _load(job: LoadJob, options: SqlOptions) -> None:
 
         session = cluster_load(job, request, options)
     console.note(f"run {session.folder.name}")
-    progress = _progress(options, open_loop=job.spec.arrivals is not None) if job.spec.progress_s else None
-    if isinstance(session, LoadSession):
-        quiet = job.spec.verbosity == "quiet"
-        outcome = session.run(progress, console.note, messages=None if quiet else _write_messages)
-    else:
-        outcome = session.run(progress, console.note)
+    spec = job.spec
+    each = None if spec.progress_s else spec.operations_each
+    with counted_progress(each and each * spec.clients, "transactions") as counted:
+        progress = _progress(options, open_loop=spec.arrivals is not None) if spec.progress_s else counted
+        if isinstance(session, LoadSession):
+            quiet = spec.verbosity == "quiet"
+            outcome = session.run(progress, console.note, messages=None if quiet else _write_messages)
+        else:
+            outcome = session.run(progress, console.note)
     finish_load(session.folder, outcome, options, statements=options.per_command)
 
 

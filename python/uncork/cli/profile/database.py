@@ -31,9 +31,6 @@ R = TypeVar("R")
 
 __all__ = ["profile_db", "watch_server"]
 
-_EVERY_S = 10.0
-"""Seconds between progress lines where standard error is no terminal."""
-
 
 def profile_db(options: DatabaseOptions) -> None:
     """Profile a server, and show the result."""
@@ -87,10 +84,8 @@ def watch_server(
 
     def begun() -> None:
         if not quiet:
-            console.note(
-                f"watching {address.place} for {format_duration(lasting_ns)}; Ctrl-C stops early and writes the "
-                "report"
-            )
+            what = f"watching {address.place} for {format_duration(lasting_ns)}"
+            console.note(f"{what}; Ctrl-C stops early and writes the report")
 
     try:
         return work(
@@ -104,8 +99,8 @@ def watch_server(
             show=None if quiet else _progress(seconds),
         )
     finally:
-        if console.talk.is_terminal and not quiet:
-            console.talk.file.write("\r\033[K")
+        if not quiet:
+            console.end_live()
 
 
 def _write_graph(path: Path, result: DatabaseResult) -> None:
@@ -115,18 +110,11 @@ def _write_graph(path: Path, result: DatabaseResult) -> None:
 
 
 def _progress(seconds: float) -> Callable[[ProgressSnapshot], None]:
-    """Return a function that reports progress: a live line in a terminal, otherwise a line now and then."""
-    live = console.talk.is_terminal
+    """Return a function that reports progress."""
 
     def show(snapshot: ProgressSnapshot) -> None:
-        if not live and snapshot.elapsed_ns < _EVERY_S * 1e9:
-            return
         left = max(0.0, seconds - snapshot.elapsed_ns / 1e9)
         line = snapshot_line(snapshot.sessions, snapshot.classes, left)
-        if live:
-            console.talk.file.write(f"\r\033[K{line[: console.talk.width - 1]}")
-            console.talk.file.flush()
-        else:
-            console.progress(line)
+        console.show_live(line, snapshot.elapsed_ns)
 
     return show
