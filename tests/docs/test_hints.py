@@ -17,7 +17,7 @@ import pytest
 from uncork.engines.drivers.dbapi import DbapiEngine
 from uncork.errors import UsageError
 from uncork.model.engine import ENGINES, engine_kind
-from uncork.model.extras import declared_requirements, install_command, install_extra, install_module
+from uncork.model.extras import declared_requirements, install_command, install_extra, install_modules
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "uncork"
@@ -158,8 +158,9 @@ def test_a_driver_of_which_nothing_is_known_is_no_package_to_install():
 
 def test_a_module_is_installed_by_the_requirement_that_provides_it():
     (wanted,) = [one for one in DECLARED if one.startswith("psycopg-pool")]
-    assert install_module("psycopg_pool") == install_command(wanted)
-    assert install_module("no_such_module") is None
+    assert install_modules(["psycopg_pool"]) == install_command(wanted)
+    assert install_modules(["psycopg_pool", "h2"]).startswith(f"{install_command(wanted)} 'h2")
+    assert install_modules(["psycopg_pool", "no_such_module"]) is None
 
 
 def test_a_checkout_that_is_not_installed_names_the_target_that_installs_all(monkeypatch):
@@ -168,7 +169,7 @@ def test_a_checkout_that_is_not_installed_names_the_target_that_installs_all(mon
 
     monkeypatch.setattr(importlib.metadata, "requires", missing)
     assert install_extra("store", "gcsfs") == "make engines"
-    assert install_module("h2") is None
+    assert install_modules(["h2"]) is None
 
 
 def test_a_store_at_an_address_says_what_to_install(monkeypatch):

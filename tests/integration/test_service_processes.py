@@ -199,7 +199,8 @@ def test_a_service_that_is_ready_only_later_is_waited_for(services):
 def test_a_missing_program_is_told(services):
     lost = ServiceJob("api", ("no-such-program",))
     assert services.lacking([lost], ["nginx-that-is-not-here"]) == (
-        "the program nginx-that-is-not-here is not on the PATH"
+        "the program nginx-that-is-not-here is not on the PATH; "
+        "the program no-such-program, which service api starts, is not on the PATH"
     )
     assert services.lacking([lost], []) == (
         "the program no-such-program, which service api starts, is not on the PATH"
@@ -209,6 +210,11 @@ def test_a_missing_program_is_told(services):
         f"{sys.executable}"
     )
     assert services.lacking([job()], ["python:psycopg"]) is None
+    both = services.lacking([job()], ["python:no_module_a", "nginx-that-is-not-here", "python:no_module_b"])
+    assert both == (
+        "the Python modules no_module_a and no_module_b are not installed: install the packages that provide "
+        f"them into {sys.executable}; the program nginx-that-is-not-here is not on the PATH"
+    )
     with pytest.raises(ServiceCrash, match="cannot start no-such-program: No such file or directory"):
         services.serve("wide", [lost], DATABASE, {})
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["declared_requirements", "install_command", "install_extra", "install_module"]
+__all__ = ["declared_requirements", "install_command", "install_extra", "install_modules"]
 
 _REQUIREMENT = re.compile(r"(?P<wanted>[^;]+?)\s*(;.*\bextra\s*==\s*['\"](?P<extra>[^'\"]+)['\"].*)?")
 
@@ -36,18 +36,20 @@ def install_extra(extra: str, *further: str) -> str:
     return install_command(*wanted, *further) if wanted else "make engines"
 
 
-def install_module(module: str) -> str | None:
-    """Return the command that installs a module; None unless a declared requirement provides it.
+def install_modules(modules: Iterable[str]) -> str | None:
+    """Return one command that installs modules; None unless a declared requirement provides each.
 
-    A module is looked up only among declared requirements, so that uncork never recommends an unknown
+    Modules are looked up only among declared requirements, so that uncork never recommends an unknown
     package.
     """
-    name = _normalized(module.partition(".")[0])
-    for requirements in declared_requirements().values():
-        for wanted in requirements:
-            if _normalized(re.split(r"[\[<>=!~ ]", wanted, maxsplit=1)[0]) == name:
-                return install_command(wanted)
-    return None
+    known = {
+        _normalized(re.split(r"[\[<>=!~ ]", wanted, maxsplit=1)[0]): wanted
+        for requirements in reversed(declared_requirements().values())
+        for wanted in reversed(requirements)
+    }
+    found = [known.get(_normalized(module.partition(".")[0])) for module in modules]
+    wanted = [one for one in found if one is not None]
+    return install_command(*wanted) if wanted and len(wanted) == len(found) else None
 
 
 def install_command(*requirements: str) -> str:

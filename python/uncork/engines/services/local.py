@@ -36,10 +36,11 @@ from uncork.engines.services.process import (
     session_of,
 )
 from uncork.errors import ServiceCrash
-from uncork.model.extras import install_module
+from uncork.model.extras import install_modules
 from uncork.model.redaction import is_secret
 from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
+from uncork.model.units import series_words
 from uncork.spawn.child import remove_at_death
 
 __all__ = ["LocalServices", "database_url", "database_words", "remove_leftover_services"]
@@ -67,20 +68,24 @@ class LocalServices:
 
     def lacking(self, jobs: Sequence[ServiceJob], requires: Sequence[str]) -> str | None:
         """Return what these services require and this machine lacks, with a remedy; None if nothing."""
-        for wanted in requires:
-            kind, _, name = wanted.rpartition(":")
-            if kind == "python" and not _has_module(name):
-                return f"the Python module {name} is not installed: {_remedy(name)}"
-            if kind != "python" and shutil.which(wanted) is None:
-                return f"the program {wanted} is not on the PATH"
+        kinds = [(kind, name) for kind, _, name in (wanted.rpartition(":") for wanted in requires)]
+        modules = [name for kind, name in kinds if kind == "python" and not _has_module(name)]
+        found = [_without_modules(list(dict.fromkeys(modules)))] if modules else []
+        found += [
+            f"the program {wanted} is not on the PATH"
+            for wanted, (kind, _) in zip(requires, kinds, strict=True)
+            if kind != "python" and shutil.which(wanted) is None
+        ]
         for job in jobs:
-            for variable in (name for _, text in job.environment for name in _OWN.findall(text)):
-                if variable not in os.environ:
-                    return f"the variable {variable}, which service {job.name} needs, is not set: export it"
+            found += [
+                f"the variable {variable}, which service {job.name} needs, is not set: export it"
+                for variable in (name for _, text in job.environment for name in _OWN.findall(text))
+                if variable not in os.environ
+            ]
             program = job.command[0]
             if program != "{python}" and program not in job.files and shutil.which(program) is None:
-                return f"the program {program}, which service {job.name} starts, is not on the PATH"
-        return None
+                found.append(f"the program {program}, which service {job.name} starts, is not on the PATH")
+        return "; ".join(dict.fromkeys(found)) or None
 
     def begin(
         self, label: str, jobs: Sequence[ServiceJob], database: Target, beside: Mapping[str, Target]
@@ -260,9 +265,14 @@ def _secrets(job: ServiceJob, environment: Mapping[str, str], database: Target) 
     return sorted((text for text in found if len(text) >= _LEAST_SECRET), key=len, reverse=True)
 
 
-def _remedy(module: str) -> str:
-    """Return how to install a missing module."""
-    return install_module(module) or f"install the package that provides it into {sys.executable}"
+def _without_modules(modules: Sequence[str]) -> str:
+    """Return which modules are missing, and how to install all of them."""
+    names = series_words(modules)
+    if len(modules) == 1:
+        remedy = f"install the package that provides it into {sys.executable}"
+        return f"the Python module {names} is not installed: {install_modules(modules) or remedy}"
+    remedy = f"install the packages that provide them into {sys.executable}"
+    return f"the Python modules {names} are not installed: {install_modules(modules) or remedy}"
 
 
 def _has_module(name: str) -> bool:
