@@ -148,6 +148,8 @@ def show_plan(plan: PlanDocument) -> None:
     least, most = plan.rounds
     expected = f", about {plan.forecasts[0].rounds} in this budget" if plan.forecasts else ""
     table.add_row("rounds", f"{least} to {most}{expected}; each restarts the server (embedded)")
+    if plan.setup_ns is not None:
+        table.add_row("set-up", f"about {format_duration(plan.setup_ns)}, as in the run named below")
     table.add_row("time", f"about {format_duration(plan.round_ns)} a round, after creating the data")
     table.add_row("", f"at most {format_duration(plan.worst_ns)} for the whole run, the budget")
     for one in plan.forecasts:

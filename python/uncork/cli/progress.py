@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from uncork.cli.console import note, progress, talk
 from uncork.experiment.run.events import Event, Preparing, RoundEnded, RoundStarted, TrialEnded
@@ -34,6 +34,7 @@ def progress_view(name: str, budget_ns: int) -> Iterator[View]:
         BarColumn(bar_width=24),
         TextColumn("{task.fields[what]}"),
         TextColumn("{task.fields[left]}"),
+        TimeElapsedColumn(),
     )
     with Progress(*columns, console=talk, transient=True, refresh_per_second=4) as bar:
         yield LiveView(bar, budget_ns)

@@ -116,6 +116,12 @@ class RunReader:
             "WHERE outcome = 'complete' AND executions > 0 AND sum_ns > 0 GROUP BY ALL ORDER BY ALL"
         )
 
+    def first_trial_us(self) -> int | None:
+        """Return when the first trial began, in microseconds since 1970; None if nothing was recorded."""
+        (row,) = self._rows("SELECT min(begun_us) AS begun_us FROM system_samplings")
+        found: int | None = row["begun_us"]
+        return found
+
     def costs(self) -> list[dict[str, Any]]:
         """Return resources per operation by cell, workload and variant; the baseline's two arms together."""
         return self._rows(_COSTS)

@@ -4,9 +4,14 @@ import pytest
 
 from fakes.ports import MILLISECOND
 from fakes.runners import Attempt, experiment
-from uncork.experiment.plan.feasibility import budget_shortage, feasibility_words, smaller_question
+from uncork.experiment.plan.feasibility import (
+    budget_shortage,
+    feasibility_words,
+    setup_notice,
+    smaller_question,
+)
 from uncork.experiment.plan.order import cells
-from uncork.experiment.run.events import BudgetShort, Finished, RoundStarted
+from uncork.experiment.run.events import BudgetShort, Finished, Preparing, RoundStarted
 from uncork.stats.power import feasible
 
 SECOND = 1_000_000_000
@@ -132,3 +137,30 @@ def test_a_run_warns_before_its_first_round_and_goes_on_all_the_same():
 
 def test_a_budget_that_holds_the_rounds_gives_no_warning():
     assert not Attempt(experiment(READ, stop="budget = '60s'")).run().of(BudgetShort)
+
+
+@pytest.mark.parametrize(
+    ("used", "done", "steps", "words"),
+    [
+        (20, 1, 8, ""),
+        (30, 3, 4, ""),
+        (30, 1, 8, "so far (1 of 8 steps), and takes about 4 min 00 s at this pace: raise the budget with"),
+        (55, 0, 1, "55.0 s of the budget of 100 s so far: raise the budget with"),
+        (45, 0, 1, ""),
+    ],
+)  # fmt: skip
+def test_set_up_is_announced_once_it_takes_a_large_part_of_the_budget(used, done, steps, words):
+    found = setup_notice(100 * SECOND, used * SECOND, done=done, steps=steps)
+    assert words in found and bool(words) == bool(found)
+
+
+def test_a_long_set_up_is_announced_while_it_lasts():
+    spec = experiment(READ, levels=LEVELS, stop="budget = '300s'")
+    attempt = Attempt(spec, build_ns=60 * SECOND).run()
+    first = attempt.of(BudgetShort)[0]
+    assert first.message.startswith(
+        "set-up has taken 2 min 00 s of the budget of 5 min 00 s so far (2 of 6 steps)"
+    )
+    left = [event for event in attempt.events[attempt.events.index(first) :] if isinstance(event, Preparing)]
+    assert any(event.what.startswith("filling") for event in left)
+    assert [event.message[:28] for event in attempt.of(BudgetShort)[1:]] == ["set-up took 6 min 00 s, whic"]

@@ -194,7 +194,8 @@ def test_making_the_data_is_part_of_the_budget():
 def test_making_the_data_leaves_the_rounds_that_a_verdict_needs_and_a_line_says_so():
     attempt = Attempt(experiment(stop="budget = '10s'"), noise=0.3, build_ns=50 * 10**9).run()
     assert len(attempt.of(RoundEnded)) >= 5
-    (short,) = attempt.of(BudgetShort)
+    early, short = attempt.of(BudgetShort)
+    assert early.message.startswith("set-up has taken 50.0 s of the budget of 10.0 s so far (1 of 2 steps)")
     assert short.message.startswith("set-up took 100 s, which leaves too little of the budget of 10.0 s: ")
     assert "the run will take about 102 s; raise it with --budget" in short.message
     assert attempt.finished.elapsed_ns == pytest.approx(102e9, rel=0.02)

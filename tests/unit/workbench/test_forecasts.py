@@ -7,7 +7,7 @@ import pytest
 
 from fakes.runners import experiment
 from uncork.cli.console import forecast_words
-from uncork.experiment.plan.forecast import ASSUMED, WorkloadForecast
+from uncork.experiment.plan.forecast import ASSUMED, TYPICAL, Seen, WorkloadForecast
 from uncork.experiment.plan.order import plan_document
 from uncork.requests.source import Options, text_source
 from uncork.workbench.experiment.forecasts import cells_seen, plan_with_forecast
@@ -84,3 +84,11 @@ def test_a_plan_of_turns_counts_the_blocks_and_the_time_that_the_budget_holds():
 def test_a_forecast_in_words(half_width, needed_ns, words):
     one = WorkloadForecast("find", 8, 7.5e9, 4, 28, 21e6, half_width, 0.03, needed_ns)
     assert forecast_words(one, 60 * 10**9) == words
+
+
+def test_a_plan_knows_the_set_up_of_the_earlier_run():
+    seen = {"find": [Seen((1e6,) * 3, TYPICAL)]}
+    known, unknown = plan_document(SPEC, seen, "run a", 45 * 10**9), plan_document(SPEC, seen, "run a")
+    assert (known.setup_ns, unknown.setup_ns) == (45 * 10**9, None)
+    assert known.forecasts[0].rounds < unknown.forecasts[0].rounds
+    assert known.forecasts[0].needed_ns == unknown.forecasts[0].needed_ns + 45e9

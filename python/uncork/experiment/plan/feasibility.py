@@ -20,7 +20,14 @@ from uncork.model.trial import Cell
 from uncork.model.units import count_words, format_duration, series_words
 from uncork.stats.power import Feasibility, feasible
 
-__all__ = ["budget_overrun", "budget_shortage", "feasibility_words", "smaller_question"]
+__all__ = [
+    "LARGE_SETUP",
+    "budget_overrun",
+    "budget_shortage",
+    "feasibility_words",
+    "setup_notice",
+    "smaller_question",
+]
 
 _RESTART_NS = 300_000_000.0
 """Minimum time of a round besides its blocks. Restarts on two virtual processors took 0.2 to 0.3 s."""
@@ -30,6 +37,12 @@ _MARGIN = 1.1
 
 _TOLERANCE = 1.05
 """A run may exceed its budget by 5 % without a warning."""
+
+LARGE_SETUP = 0.5
+"""Part of the budget from which on set-up is announced as large."""
+
+_NOTICED = 0.25
+"""It is announced during the run once it has used this part, and will use the larger one at its pace."""
 
 Compared = tuple[Cell, str, str]
 """A cell, a workload and a variant."""
@@ -67,6 +80,23 @@ def budget_shortage(
         pairs=len(pairs),
         variants=variants,
         options=smaller_question(spec, found.pairs),
+    )
+
+
+def setup_notice(budget_ns: int, used_ns: int, *, done: int, steps: int) -> str:
+    """Return a sentence if set-up is about to take a large part of the budget; empty otherwise.
+
+    `used_ns` is its time so far, in which `done` of `steps` similar steps were completed. Without steps, it
+    is taken as the whole.
+    """
+    whole_ns = used_ns * steps / done if 0 < done < steps else used_ns
+    if used_ns < _NOTICED * budget_ns or whole_ns <= LARGE_SETUP * budget_ns:
+        return ""
+    more = f" ({done} of {steps} steps), and takes about {format_duration(whole_ns)} at this pace"
+    return (
+        f"set-up has taken {format_duration(used_ns)} of the budget of {format_duration(budget_ns)} so far"
+        f"{more if whole_ns > used_ns else ''}: raise the budget with --budget, or measure fewer levels with "
+        "--set"
     )
 
 

@@ -158,6 +158,7 @@ def forecast_workload(
     clients: int,
     rate: float | None,
     budget_ns: float,
+    before_ns: float = 0.0,
     after_ns: float,
     precision: float,
     limits: Limits,
@@ -170,7 +171,8 @@ def forecast_workload(
         arms: number of arms in a block, including the baseline's second run.
         clients: connections of its load.
         rate: arrivals per second, in an open loop.
-        budget_ns: budget of the whole run. The time of set-up is unknown and counts as 0.
+        budget_ns: budget of the whole run.
+        before_ns: the time of set-up; 0 if it is unknown.
         after_ns: the part of the budget that is reserved for evidence and the report.
         precision: the requested half-width, as a ratio.
         limits: see `Limits`.
@@ -180,10 +182,10 @@ def forecast_workload(
         pilot = Pilot(one.operation_ns)
         sizes = slice_sizes(pilot, clients=clients, rate=rate)
         costs = Costs(cycle_ns(pilot, sizes, clients), BLOCK_OVERHEAD_NS, ROUND_OVERHEAD_NS)
-        rounds_ns = end_of_rounds(int(budget_ns), before_ns=0, after_ns=int(after_ns))
-        design = expected_design(costs, one.std_dev, rounds_ns, limits)
+        rounds_ns = end_of_rounds(int(budget_ns), before_ns=int(before_ns), after_ns=int(after_ns))
+        design = expected_design(costs, one.std_dev, rounds_ns - before_ns, limits)
         needed_ns = budget_needed(precision, costs, one.std_dev, limits)
-        whole_ns = math.inf if needed_ns is None else needed_ns + after_ns
+        whole_ns = math.inf if needed_ns is None else before_ns + needed_ns + after_ns
         found.append((design.half_width, whole_ns, design, costs.cycle_ns / len(sizes)))
     half_width, needed, design, slice_ns = max(found, key=lambda one: one[:2])
     return WorkloadForecast(

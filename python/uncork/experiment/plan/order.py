@@ -177,6 +177,7 @@ class PlanDocument:
 
     `forecasts` has an entry for each workload whose variants take turns in slices. `basis` names the source
     of the standard deviations behind it. `reasons` explains the lengths of slices, blocks and rounds.
+    `setup_ns` is the time of set-up in that source; None if it is unknown.
     """
 
     version: int
@@ -203,24 +204,29 @@ class PlanDocument:
     forecasts: tuple[WorkloadForecast, ...] = ()
     basis: str = ""
     reasons: tuple[str, ...] = ()
+    setup_ns: int | None = None
 
 
 def plan_document(
-    spec: Spec, seen: Mapping[str, Sequence[Seen]] | None = None, basis: str = ASSUMED
+    spec: Spec,
+    seen: Mapping[str, Sequence[Seen]] | None = None,
+    basis: str = ASSUMED,
+    setup_ns: int | None = None,
 ) -> PlanDocument:
     """Return the plan as plain data, for `uncork plan --json` and the stored run.
 
     `least_ns` is the measuring time of one block of every workload in one cell; trials that count operations
     add the time that they take. `worst_ns` is the budget of the whole run. Collecting `evidence` takes about
-    `evidence_ns` of it; how long set-up takes is unknown.
+    `evidence_ns` of it.
 
     Args:
         spec: the experiment.
         seen: what an earlier run showed, by workload; the others use typical values.
         basis: a sentence that names the source of `seen`.
+        setup_ns: the time of set-up there; None if it is unknown, which counts as no time.
     """
     all_cells, all_arms = cells(spec), arms(spec)
-    forecasts = plan_forecasts(spec, seen or {})
+    forecasts = plan_forecasts(spec, seen or {}, setup_ns or 0)
     blocks_of = {name: planned_blocks(spec, name) for name in spec.workloads}
     blocks_of |= {one.workload: one.blocks for one in forecasts}
     blocks = len(all_cells) * sum(blocks_of.values())
@@ -268,10 +274,13 @@ def plan_document(
         forecasts=forecasts,
         basis=basis if forecasts else "",
         reasons=reasons(forecasts),
+        setup_ns=setup_ns,
     )
 
 
-def plan_forecasts(spec: Spec, seen: Mapping[str, Sequence[Seen]]) -> tuple[WorkloadForecast, ...]:
+def plan_forecasts(
+    spec: Spec, seen: Mapping[str, Sequence[Seen]], setup_ns: int = 0
+) -> tuple[WorkloadForecast, ...]:
     """Forecast the workloads whose arms take turns; success rates have no forecast."""
     all_cells, stop = cells(spec), spec.stop
     limits = Limits(
@@ -289,6 +298,7 @@ def plan_forecasts(spec: Spec, seen: Mapping[str, Sequence[Seen]]) -> tuple[Work
             clients=max(spec.clients(name, dict(cell.levels)) for cell in all_cells),
             rate=None if facts.http is None else facts.http.rate,
             budget_ns=stop.budget,
+            before_ns=setup_ns,
             after_ns=after_ns,
             precision=spec.precision(name),
             limits=limits,

@@ -57,7 +57,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class BudgetShort:
-    """Before the first round: the budget is too short for the run, or for a verdict. The run continues."""
+    """Before the first round: the budget is too short for set-up, the run or a verdict. The run continues."""
 
     message: str
 

@@ -21,7 +21,7 @@ from uncork.experiment.plan.allotment import (
     shares,
 )
 from uncork.experiment.plan.evidence_time import evidence_ns, sampling
-from uncork.experiment.plan.feasibility import budget_overrun, budget_shortage
+from uncork.experiment.plan.feasibility import budget_overrun, budget_shortage, setup_notice
 from uncork.experiment.plan.order import Visit, arms, plan_round
 from uncork.experiment.plan.placement import Placement, Placements
 from uncork.experiment.plan.slicing import BLOCK_NS, block_count, has_long_slices
@@ -31,6 +31,7 @@ from uncork.experiment.run.events import (
     Event,
     Evidenced,
     Finished,
+    Preparing,
     Recovered,
     RoundEnded,
     RoundStarted,
@@ -143,7 +144,7 @@ class Runner:
             StoreError: results can no longer be stored.
         """
         try:
-            yield from self._preparation.events()
+            yield from self._prepare()
             self._measuring.mark_dirty(self._unclean())
             yield from self._divide_budget()
             finished = yield from self._rounds()
@@ -157,6 +158,19 @@ class Runner:
             yield replace(finished, elapsed_ns=self._elapsed())
         finally:
             self._flush()
+
+    def _prepare(self) -> Iterator[Event]:
+        """Prepare, and announce once that set-up takes a large part of the budget."""
+        is_announced = False
+        for event in self._preparation.events():
+            yield event
+            if is_announced or not isinstance(event, Preparing):
+                continue
+            left_ns = max(self._spec.stop.budget - self._spent_ns, 0)
+            text = setup_notice(left_ns, self._elapsed(), done=event.done, steps=event.total)
+            if text:
+                is_announced = True
+                yield BudgetShort(text)
 
     def _divide_budget(self) -> Iterator[Event]:
         """Set when the rounds end, and warn if the budget is too short."""

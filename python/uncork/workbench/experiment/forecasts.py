@@ -7,15 +7,19 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from uncork.errors import UncorkError
+from uncork.experiment.plan.feasibility import LARGE_SETUP
 from uncork.experiment.plan.forecast import TYPICAL, Seen
 from uncork.experiment.plan.order import PlanDocument, arms, plan_document
 from uncork.experiment.plan.slicing import SLICE_NS
 from uncork.experiment.spec.schema import Spec
+from uncork.model.units import format_duration
 from uncork.requests.source import Source
 from uncork.stats.power import StdDevs, cautious_scatter
 from uncork.store.layout import Manifest, list_runs
@@ -48,11 +52,33 @@ def plan_with_forecast(root: Path, source: Source) -> PlanDocument:
                 if not _same(reader, source):
                     continue
                 seen = cells_seen(source.spec, reader.figures(), reader.times())
+                setup_ns = _setup_ns(manifest, reader.first_trial_us())
         except (UncorkError, OSError, tomllib.TOMLDecodeError):
             continue
         if seen:
-            return plan_document(source.spec, seen, f"the variation and operation times of run {manifest.id}")
+            basis = f"the variation and operation times of run {manifest.id}"
+            return _with_setup(plan_document(source.spec, seen, basis, setup_ns), manifest.id)
     return plan_document(source.spec)
+
+
+def _setup_ns(manifest: Manifest, first_trial_us: int | None) -> int | None:
+    """Return how long a run took until its first trial; None if it is unknown, or the run was resumed."""
+    if first_trial_us is None or len(manifest.attempts) != 1:
+        return None
+    started = datetime.fromisoformat(manifest.attempts[0].started_at)
+    return max(0, first_trial_us * 1000 - round(started.timestamp() * 1e9))
+
+
+def _with_setup(document: PlanDocument, run: str) -> PlanDocument:
+    """Add a warning to a plan if set-up takes a large part of its budget."""
+    if document.setup_ns is None or document.setup_ns < LARGE_SETUP * document.worst_ns:
+        return document
+    took, budget = map(format_duration, (document.setup_ns, document.worst_ns))
+    warning = (
+        f"set-up took {took} in run {run}, which leaves little of the budget of {budget}: raise it with "
+        "--budget, or measure fewer levels with --set"
+    )
+    return replace(document, warnings=(*document.warnings, warning))
 
 
 def _same(reader: RunReader, source: Source) -> bool:
