@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table as RichTable
 
 from uncork.model.results.experiment import Comparison, RunResult
 from uncork.report.blocks import Column, Table, Value
@@ -24,7 +22,7 @@ from uncork.report.words import (
     verdict_text,
 )
 from uncork.report.write.terminal_text import (
-    draw_table,
+    table_width,
     wrapped,
     write_answer,
     write_items,
@@ -48,10 +46,10 @@ def render_terminal(result: RunResult, console: Console) -> None:
     write_paragraph(console, document.question, "italic")
     write_answer(console, document.answer)
     write_items(console, document.reasons)
-    for table, drawn in _verdicts(view, console):
+    for table in _verdicts(view, console):
         write_lines(console, wrapped(table.caption, console.width), "bold")
         console.print()
-        console.print(drawn)
+        write_rows(console, table)
         console.print()
     if document.tally:
         counts = (f"{SYMBOLS[verdict]} {words} {count}" for verdict, words, count in document.tally)
@@ -83,13 +81,10 @@ def _write_growth(view: View, console: Console) -> None:
         console.print()
 
 
-def _verdicts(view: View, console: Console) -> Iterable[tuple[Table, RichTable]]:
+def _verdicts(view: View, console: Console) -> Iterable[Table]:
     """Return a table per workload: variants side by side if they fit, otherwise one comparison per line."""
-    unbounded = console.options.update(width=10_000)
-    wide = [(table, draw_table(table, console)) for table in verdict_tables(view)]
-    if all(Measurement.get(console, unbounded, drawn).maximum <= console.width for _, drawn in wide):
-        return wide
-    return [(table, draw_table(table, console)) for table in _lists(view)]
+    wide = verdict_tables(view)
+    return wide if all(table_width(table) <= console.width for table in wide) else _lists(view)
 
 
 def _lists(view: View) -> Iterable[Table]:

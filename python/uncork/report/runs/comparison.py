@@ -248,8 +248,8 @@ def _table(before: RunSide, pair: RunPair, shown: Sequence[FigureComparison], of
         Column("before", number=True),
         Column("after", number=True),
         Column("change", number=True),
-        *((Column("interval", whole=True),) if bounded else ()),
-        Column("verdict", whole=True),
+        *((Column("interval"),) if bounded else ()),
+        Column("verdict"),
     )
     rows = tuple((*((Value(one.subject),) if subjects else ()), *_row(one, bounded)) for one in shown)
     return Table(f"{side_name(pair.after)} compared with {side_name(before)}{more}", columns, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -31,8 +32,8 @@ from uncork.report.words import hold_together
 __all__ = [
     "TerminalPart",
     "as_text",
-    "draw_table",
     "entry_width",
+    "table_width",
     "wrapped",
     "write_answer",
     "write_block",
@@ -58,6 +59,9 @@ _STYLES: Final[dict[Tone, str]] = {
     "skipped": "dim",
     "muted": "dim",
 }
+_GAP: Final = 2
+"""Spaces between two columns."""
+_HELD: Final = "\N{NO-BREAK SPACE}"
 _NOTE_WIDTH: Final = 26
 """Width of notes: the longest verdict with its sign fits, and longer reasons wrap."""
 _LEAST_ENTRY: Final = 76
@@ -99,18 +103,27 @@ def write_table(console: Console, table: Table) -> None:
 
 
 def write_rows(console: Console, table: Table) -> None:
-    """Print a table without its caption; if its words do not fit side by side, a paragraph for each row."""
-    if sum(_least_widths(table)) + len(table.columns) - 1 <= console.width:
-        console.print(draw_table(table, console))
+    """Print a table without its caption; if its words do not fit side by side, a block for each row.
+
+    A block begins with the row's headers. Its figures follow, each with the title of its column, and never
+    broken within a figure if a line has room for it.
+    """
+    widths = _column_widths(table, console.width)
+    if widths is not None:
+        console.print(_drawn(table, widths, console))
         return
     for row in table.rows:
-        parts = [
-            f"{column.title} {', '.join(filter(None, (value.text, value.note, value.more)))}".strip()
-            for column, value in zip(table.columns, row, strict=True)
-            if value.text
-        ]
-        first, *rest = wrapped("; ".join(parts), console.width - 2)
-        write_lines(console, [first, *(f"  {line}" for line in rest)])
+        heads, figures = [], []
+        for column, value in zip(table.columns, row, strict=True):
+            text = ", ".join(filter(None, (value.text, value.note, value.more)))
+            if value.text and column.header:
+                heads.append(text)
+            elif value.text:
+                figures.append(f"{column.title} {text}".strip())
+        write_lines(console, wrapped(" · ".join(heads), console.width), "bold")
+        room = console.width - 2
+        joined = ";  ".join(one.replace(" ", _HELD) if len(one) < room else one for one in figures)
+        write_lines(console, [f"  {line}" for line in wrapped(joined, room)])
 
 
 def write_entry(console: Console, figures: Sequence[str], texts: Iterable[str], indent: int) -> None:
@@ -133,20 +146,51 @@ def entry_width(console: Console, indent: int) -> int:
     return max(_LEAST_ENTRY, console.width - indent)
 
 
-def _least_widths(table: Table) -> list[int]:
-    """Return the least width of each column: its longest word, or its longest number with its unit."""
+def table_width(table: Table) -> int:
+    """Return the width of a table in which no text needs a second line, apart from notes."""
+    return sum(_most_widths(table)) + _GAP * (len(table.columns) - 1)
 
-    def least(column: Column, value: Value) -> int:
-        whole = column.number or column.whole
-        return max(map(len, [value.text] if whole else value.text.split(" ")), default=0)
+
+def _column_widths(table: Table, width: int) -> list[int] | None:
+    """Return the width of each column, in which no word is broken; None if the table does not fit.
+
+    Columns that need less than others get all that they need; the others share the rest.
+    """
+    least = [
+        max(_longest(column.title), *(_least_width(column, row[place]) for row in table.rows), 0)
+        for place, column in enumerate(table.columns)
+    ]
+    most = list(map(max, least, _most_widths(table)))
+    room = width - _GAP * (len(least) - 1)
+    if sum(least) > room:
+        return None
+    level = max(most, default=0)
+    while sum(map(min, most, (max(one, level) for one in least))) > room:
+        level -= 1
+    return [min(whole, max(one, level)) for one, whole in zip(least, most, strict=True)]
+
+
+def _least_width(column: Column, value: Value) -> int:
+    """Return the width of a value's longest word, or of the whole text if it must not be broken."""
+    text = len(value.text) if column.number or column.whole else _longest(value.text)
+    return max(text, _longest(value.note), _longest(value.more))
+
+
+def _most_widths(table: Table) -> list[int]:
+    def most(value: Value) -> int:
+        return max(map(len, (value.text, *_lines(value.note, _NOTE_WIDTH), value.more)))
 
     return [
-        max(*map(len, column.title.split(" ")), *(least(column, row[place]) for row in table.rows), 0)
+        max(*map(len, column.title.split("\n")), *(most(row[place]) for row in table.rows), 0)
         for place, column in enumerate(table.columns)
     ]
 
 
-def draw_table(table: Table, console: Console) -> RichTable:
+def _longest(text: str) -> int:
+    return max(map(len, re.split(r"[ \n]", hold_together(text))))
+
+
+def _drawn(table: Table, widths: Sequence[int], console: Console) -> RichTable:
     """Return a table in the form that rich draws."""
     found = RichTable(
         box=SIMPLE_HEAD,
@@ -154,21 +198,26 @@ def draw_table(table: Table, console: Console) -> RichTable:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for column in table.columns:
+    for column, width in zip(table.columns, widths, strict=True):
         found.add_column(
-            as_text(console, column.title),
+            as_text(console, _in_column(column.title, width)),
             justify="right" if column.number else "left",
-            no_wrap=column.whole,
+            width=width,
             overflow="fold",
         )
     for row in table.rows:
-        found.add_row(*(_value(console, value) for value in row))
+        found.add_row(*(_value(console, value, width) for value, width in zip(row, widths, strict=True)))
     return found
 
 
-def _value(console: Console, value: Value) -> Text:
-    text = as_text(console, value.text, _STYLES[value.tone])
-    notes = [*textwrap.wrap(value.note, _NOTE_WIDTH), value.more]
+def _in_column(text: str, width: int) -> str:
+    """Return a text in lines of a column, besides its own."""
+    return "\n".join(line for part in text.split("\n") for line in _lines(part, width))
+
+
+def _value(console: Console, value: Value, width: int) -> Text:
+    text = as_text(console, _in_column(value.text, width), _STYLES[value.tone])
+    notes = [*_lines(value.note, min(width, _NOTE_WIDTH)), *_lines(value.more, width)]
     for line in filter(None, notes):
         text.append("\n")
         text.append_text(as_text(console, line, "dim" if value.tone in ("same", "muted") else ""))
@@ -254,8 +303,12 @@ def write_lines(console: Console, lines: Iterable[str], style: str = "") -> None
 
 def wrapped(text: str, width: int) -> list[str]:
     """Wrap a text into lines, never within a number, its unit or an interval."""
-    lines = textwrap.wrap(hold_together(text), max(width, 20), break_on_hyphens=False, break_long_words=False)
-    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines] or [""]
+    return _lines(text, max(width, 20))
+
+
+def _lines(text: str, width: int) -> list[str]:
+    lines = textwrap.wrap(hold_together(text), max(width, 1), break_on_hyphens=False, break_long_words=False)
+    return [line.replace(_HELD, " ") for line in lines] or [""]
 
 
 def as_text(console: Console, text: str, style: str = "") -> Text:
