@@ -76,18 +76,24 @@ def _run() -> int:
 
         message = misuse_message(error)
         if message:
-            typer.echo(f"uncork: {message}", err=True)
+            _note(message)
         return ExitStatus.USAGE
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("uncork: interrupted", err=True)
         return ExitStatus.INTERRUPTED
     except UncorkError as error:
-        typer.echo(f"uncork: {error}", err=True)
+        _note(str(error))
         return error.exit_status
     if status == ExitStatus.INTERRUPTED and not isinstance(status, ExitStatus):
         # typer's own answer to a KeyboardInterrupt; a verb that returns this status has printed its message
         typer.echo("uncork: interrupted", err=True)
     return int(status or 0)
+
+
+def _note(message: str) -> None:
+    from uncork.cli.console import note  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+    note(message)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

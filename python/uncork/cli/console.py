@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import math
 import os
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,10 @@ _EVERY_S: Final = 10.0
 """Least time between lines of progress where standard error is not a terminal, in seconds."""
 _PACE: Final = "UNCORK_PROGRESS_S"
 """Environment variable that sets another time."""
+
+
+_COMMAND: Final = re.compile(r"`[^`\n]+`|\S+ -m pip install [^;\n]*|export \S+=\S+")
+"""A command in a message."""
 
 
 class _StreamConsole(Console):
@@ -78,7 +83,17 @@ def asked_password(options: PasswordOptions) -> str | None:
 
 def note(text: str) -> None:
     """Print a message to standard error."""
-    talk.print(f"uncork: {text}", markup=False, soft_wrap=True)
+    talk.print(_in_lines(f"uncork: {text}", talk), markup=False, emoji=False, soft_wrap=True)
+
+
+def _in_lines(text: str, console: Console) -> str:
+    """Break a text between words if it goes to a terminal, but no command, so that it can be copied."""
+    if not console.is_terminal:
+        return text
+    from uncork.report.write.terminal_text import wrapped  # noqa: PLC0415 -- the first sample comes sooner
+
+    held = _COMMAND.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    return "\n".join(line for part in held.split("\n") for line in wrapped(part, console.width))
 
 
 class Pace:
@@ -160,11 +175,15 @@ def show_plan(plan: PlanDocument) -> None:
     table.add_row("seed", str(plan.seed))
     output.print(table)
     if plan.basis:
-        output.print(f"The expected intervals are based on {plan.basis}.", markup=False, soft_wrap=True)
+        _print_sentence(f"The expected intervals are based on {plan.basis}.")
     for sentence in plan.reasons:
-        output.print(f"- {sentence}", markup=False, soft_wrap=True)
+        _print_sentence(f"- {sentence}")
     for sentence in plan.warnings:
-        output.print(f"Warning: {sentence}", markup=False, soft_wrap=True)
+        _print_sentence(f"Warning: {sentence}")
+
+
+def _print_sentence(text: str) -> None:
+    output.print(_in_lines(text, output), markup=False, soft_wrap=True)
 
 
 def forecast_words(one: WorkloadForecast, budget_ns: int) -> str:
