@@ -29,6 +29,7 @@ __all__ = [
     "note",
     "output",
     "progress",
+    "say",
     "show_live",
     "show_plan",
     "talk",
@@ -175,14 +176,15 @@ def show_plan(plan: PlanDocument) -> None:
     table.add_row("seed", str(plan.seed))
     output.print(table)
     if plan.basis:
-        _print_sentence(f"The expected intervals are based on {plan.basis}.")
+        say(f"The expected intervals are based on {plan.basis}.")
     for sentence in plan.reasons:
-        _print_sentence(f"- {sentence}")
+        say(f"- {sentence}")
     for sentence in plan.warnings:
-        _print_sentence(f"Warning: {sentence}")
+        say(f"Warning: {sentence}")
 
 
-def _print_sentence(text: str) -> None:
+def say(text: str) -> None:
+    """Print a text to standard output; in a terminal, its lines break between words."""
     output.print(_in_lines(text, output), markup=False, soft_wrap=True)
 
 

@@ -71,11 +71,11 @@ def _show(found: Resolution) -> None:
     output = console.output
     output.print(f"[bold]What this machine can resolve[/] (half-width of a {found.confidence:.0%} interval)")
     output.print(table)
-    output.print(f"\n{found.sentence}", markup=False, soft_wrap=True)
+    console.say(f"\n{found.sentence}")
     for one in found.statements:
-        output.print(f"{one.title}: {one.reason}.", markup=False, soft_wrap=True)
+        console.say(f"{one.title}: {one.reason}.")
     measured = f"Measured in {format_duration(found.elapsed_ns)}, {rounds}, on {found.processors} processors"
-    output.print(f"{measured}; {found.server}", markup=False, soft_wrap=True)
+    console.say(f"{measured}; {found.server}")
 
 
 def _self_test(options: DoctorOptions, server: ServerChoice) -> None:

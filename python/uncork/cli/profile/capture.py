@@ -61,7 +61,7 @@ def capture(options: CaptureOptions) -> None:
         log = read_log_run(asked)
     workload = captured_workload(watched, conninfo, log)
     scripts = write_workload(workload, options.output)
-    typer.echo(" ".join(captured_answer(workload)))
+    console.say(" ".join(captured_answer(workload)))
     rate = sum(one.calls_per_hour for one in workload.statements) / 3600
     console.note(
         f"wrote {len(scripts)} scripts to {options.output}; they contain values of the database: protect "

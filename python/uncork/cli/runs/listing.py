@@ -21,6 +21,10 @@ __all__ = ["app"]
 
 _control: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Terminal control characters; the question of a run may come from anybody."""
+_GAP: Final = 2
+"""Spaces between two columns."""
+_LEAST_WIDTH: Final = 8
+"""Width below which the columns of servers and questions are not shortened."""
 app = typer.Typer(cls=HelpGroup, invoke_without_command=True)
 for _verb, _function in (
     *(("tag", keep.tag), ("prune", keep.prune)),
@@ -76,9 +80,25 @@ def _write(runs: list[StoredRun]) -> None:
     columns = list(zip(*rows, strict=True))
     used = [column for column in columns if column[0] not in ("name", "tags") or any(column[1:])]
     widths = [max(map(len, column)) for column in used]
+    if console.output.is_terminal:
+        widths = _fitting(widths, console.output.width)
     for row in zip(*used, strict=True):
-        line = "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True))
+        line = "  ".join(_cut(word, width).ljust(width) for word, width in zip(row, widths, strict=True))
         typer.echo(_control.sub("\N{REPLACEMENT CHARACTER}", line.rstrip()))
+
+
+def _fitting(widths: list[int], width: int) -> list[int]:
+    """Return the widths of columns that fit into a terminal: the server and the question become shorter."""
+    *others, server, question = widths
+    room = width - sum(others) - _GAP * len(others) - _GAP
+    if server + question > room:
+        server = max(_LEAST_WIDTH, min(server, max(room // 2, room - question)))
+        question = max(_LEAST_WIDTH, min(question, room - server))
+    return [*others, server, question]
+
+
+def _cut(word: str, width: int) -> str:
+    return word if len(word) <= width else f"{word[: width - 1]}…"
 
 
 @app.command("name", cls=HelpCommand, epilog=examples_of("runs name"))
