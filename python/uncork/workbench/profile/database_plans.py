@@ -94,9 +94,7 @@ def top_statements(
             rows[query_id] / calls[query_id] if calls[query_id] else None,
         )
         for query_id in dict.fromkeys(order)
-        if query_id is not None
-        and query_id in texts
-        and not _TEMPORARY.search(texts[query_id])
+        if query_id is not None and query_id in texts and not _TEMPORARY.search(texts[query_id])
     ]
 
 
