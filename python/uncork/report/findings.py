@@ -10,6 +10,7 @@ from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
 from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Section, Step
+from uncork.report.hidden_work import unplanned_words
 from uncork.report.quantity_words import share_text
 
 if TYPE_CHECKING:
@@ -127,8 +128,11 @@ def nothing_found_words(sessions: float | None) -> str:
     return f"Nothing stands out: no fault costs a tenth of {time}."
 
 
-def looked_at_words(found: LookedAt, sessions: float | None) -> str:
-    """Return what the rules looked at; `sessions` is the average number of busy ones, None if unknown."""
+def looked_at_words(found: LookedAt, sessions: float | None) -> tuple[str, ...]:
+    """Return what the rules looked at, and why statements have no plan, in sentences.
+
+    `sessions` is the average number of busy ones, None if unknown.
+    """
     parts = [
         count_words(found.statements, "statement"),
         f"{format_count(found.plans)} of them with a plan",
@@ -136,7 +140,8 @@ def looked_at_words(found: LookedAt, sessions: float | None) -> str:
         f"{format_count(found.indexes)} {'index' if found.indexes == 1 else 'indexes'}",
         *([] if sessions is None else [f"{sessions:.2f} busy sessions on average"]),
     ]
-    return f"Looked at with {count_words(found.rules, 'rule')}: {', '.join(parts)}."
+    looked_at = f"Looked at with {count_words(found.rules, 'rule')}: {', '.join(parts)}."
+    return tuple(filter(None, (looked_at, unplanned_words(found.unplanned))))
 
 
 def server_conninfo(server: str) -> str:

@@ -16,8 +16,10 @@ from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.stored_command import redacted_command
 from uncork.engines.conninfo import Address
 from uncork.errors import UsageError
+from uncork.model.database.missing import HiddenWork
 from uncork.model.units import format_duration
 from uncork.report.database.words import snapshot_line
+from uncork.report.hidden_work import hidden_note
 from uncork.requests.connection import watched_server
 from uncork.requests.profile_options import DatabaseOptions
 from uncork.store.layout import write_atomically
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-__all__ = ["profile_db", "watch_server"]
+__all__ = ["end_if_hidden", "profile_db", "watch_server"]
 
 _EVERY_S = 10.0
 """Seconds between progress lines where standard error is no terminal."""
@@ -67,6 +69,14 @@ def profile_db(options: DatabaseOptions) -> None:
     if run.trouble:
         console.note(f"{run.trouble}; what was recorded until then is kept")
         raise typer.Exit(ExitStatus.RUN_ERROR)
+    end_if_hidden(run.result.hidden)
+
+
+def end_if_hidden(hidden: HiddenWork | None) -> None:
+    """Raise typer.Exit with status 1 if most of the work was hidden from the role that watched."""
+    if hidden is not None and hidden.most:
+        console.note(hidden_note(hidden))
+        raise typer.Exit(ExitStatus.USAGE)
 
 
 def watch_server(

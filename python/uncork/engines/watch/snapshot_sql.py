@@ -18,6 +18,7 @@ __all__ = [
     "CONNECTIONS",
     "CONNECTION_LIMITS",
     "EXTENSION",
+    "HIDDEN_STATEMENTS",
     "HORIZONS",
     "KERNEL",
     "LEAST_VERSION",
@@ -212,6 +213,16 @@ SELECT {MARK} (SELECT n.nspname FROM pg_catalog.pg_extension AS e
 """The extension's schema, null unless it was created in this database, and whether its library is loaded."""
 
 STATEMENTS_INFO: Final = f"SELECT {MARK} '' AS object, * FROM {{extension}}.pg_stat_statements_info"
+
+HIDDEN_STATEMENTS: Final = f"""
+SELECT {MARK} '' AS object, coalesce(pg_catalog.sum(s.calls), 0)::float8 AS calls,
+       coalesce(pg_catalog.sum(s.total_exec_time), 0) AS total_exec_time
+  FROM {{extension}}.pg_stat_statements(false) AS s
+  JOIN pg_catalog.pg_database AS d ON d.oid = s.dbid AND d.datname = pg_catalog.current_database()
+ WHERE s.queryid IS NULL{{toplevel}}
+"""
+"""Executions in the connected database whose query ids and texts the server hides from this role; it shows
+their counters to every role."""
 
 STATEMENT_TEXTS: Final = f"""
 SELECT {MARK} s.queryid, pg_catalog.min(s.query) FROM {{extension}}.pg_stat_statements(true) AS s

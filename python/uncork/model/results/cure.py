@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from uncork.model.database.copy import CopyFacts
 from uncork.model.database.finding import Bill, ClientHabit, Finding
-from uncork.model.database.missing import Missing
+from uncork.model.database.missing import HiddenWork, Missing
 from uncork.model.results.advice import LookedAt
 
 __all__ = [
@@ -140,7 +140,8 @@ class CureResult:
     `id` is that of the run of the cure. `folder` is the folder of the files in `handed`, as typed from the
     working directory. `looked_at` and `sessions`, the average number of busy sessions, say how much evidence
     the rules had; None if unknown. `usual` are changes that people often try first, whatever is wrong, as far
-    as there was time to measure them beside the chosen ones.
+    as there was time to measure them beside the chosen ones. `hidden` is the work of other roles that the
+    watch did not see.
     """
 
     server: str
@@ -165,6 +166,7 @@ class CureResult:
     looked_at: LookedAt | None = None
     sessions: float | None = None
     usual: tuple[Change, ...] = ()
+    hidden: HiddenWork | None = None
 
 
 def application_changes(result: CureResult) -> tuple[Change, ...]:

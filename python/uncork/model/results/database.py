@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.database.finding import Finding
-from uncork.model.database.missing import Missing
+from uncork.model.database.missing import HiddenWork, Missing, Unplanned
 from uncork.model.database.plan import PlanSource
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction, RowWriter
 from uncork.model.system import SystemUse
@@ -420,7 +420,8 @@ class DatabaseResult:
     `busiest` is None if the watch was short. `plans` has one plan of each template with the most time.
     `routes` is empty if no comment names one. `steps` add up to `tree`; empty without pg_stat_statements.
     `kernel_whole_ns` is the duration below which pg_stat_kcache counts an execution as user time as a whole;
-    None without it. `counted` is what the steps `plan` and `execute` come from.
+    None without it. `counted` is what the steps `plan` and `execute` come from. `hidden` is None if the role
+    may see the work of all roles. `unplanned` are the statements without a plan, by reason.
     """
 
     run: DatabaseRunFacts
@@ -467,4 +468,6 @@ class DatabaseResult:
     steps: tuple[TimeStep, ...] = ()
     kernel_whole_ns: float | None = None
     counted: CountedTime | None = None
+    hidden: HiddenWork | None = None
+    unplanned: tuple[Unplanned, ...] = ()
     version: int = DATABASE_RESULT_VERSION

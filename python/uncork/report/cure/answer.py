@@ -27,6 +27,7 @@ from uncork.report.cure.words import (
 )
 from uncork.report.findings import looked_at_words, nothing_found_words, server_conninfo
 from uncork.report.headline import fitting, join_sentences
+from uncork.report.hidden_work import hidden_sentences, hidden_steps, hides_findings
 
 __all__ = ["answer_cure", "cure_steps", "handed_path", "proven_change"]
 
@@ -38,7 +39,10 @@ _ONE_INDEX: Final = "Create an index on "
 
 def answer_cure(result: CureResult) -> CureResult:
     """Return the result with its answer and reasons."""
-    return replace(result, answer=_answer(result), reasons=tuple(_reasons(result)))
+    hidden, reasons = hidden_sentences(result.hidden), tuple(_reasons(result))
+    if hidden and proven_change(result) is not None and not application_changes(result):
+        return replace(result, answer=_answer(result), reasons=(join_sentences(hidden), *reasons))
+    return replace(result, answer=join_sentences((*hidden, _answer(result))), reasons=reasons)
 
 
 def _answer(result: CureResult) -> str:
@@ -49,6 +53,8 @@ def _answer(result: CureResult) -> str:
     if chosen is not None:
         return _proven(chosen, stopped)
     if not result.tried:
+        if hides_findings(result.hidden):
+            return "In what the role may see, nothing stands out."
         return "It ended before any finding was known." if stopped else nothing_found_words(result.sessions)
     measured = _measured(result)
     many, total = format_count(len(measured)), count_words(len(result.tried), "finding")
@@ -135,7 +141,7 @@ def _reasons(result: CureResult) -> Iterator[str]:
     if len(others) > _MOST_REASONS:
         yield f"{count_words(len(others) - _MOST_REASONS, 'more finding')} below."
     if result.looked_at is not None:
-        yield looked_at_words(result.looked_at, result.sessions)
+        yield from looked_at_words(result.looked_at, result.sessions)
     if result.tried:
         yield f"The captured statements take {share_text(result.covered)} of the time of all statements."
     if result.copy is not None:
@@ -205,6 +211,7 @@ def handed_path(result: CureResult, name: str) -> str:
 def cure_steps(result: CureResult) -> Iterator[Step]:
     """Yield the next steps, most urgent first: apply, revert, compare; or measure more."""
     chosen = proven_change(result)
+    yield from hidden_steps(result.hidden)
     if chosen is not None:
         yield from _apply(result, chosen)
     for change in application_changes(result):
@@ -231,8 +238,6 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
     for one in [each for each in result.tried if not each.changes][:_MOST_BY_HAND]:
         yield _unproven(one)
     if not result.tried:
-        if result.missing:
-            yield Step(f"Get the missing access: {result.missing[0].remedy}.")
         again = _with(result.reproduce, "--for 10min")
         yield Step("Run it again while the server is slow, or for longer:", again)
     if result.watched and chosen is None and result.tried:
