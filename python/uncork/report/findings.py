@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -32,6 +33,7 @@ __all__ = [
     "server_conninfo",
 ]
 
+_PLAIN: Final = re.compile(r"[^\s'\\]+")
 _NOT_ON_A_COPY: Final = ("ALTER SYSTEM", "REINDEX", "VACUUM")
 """Beginnings of changes whose effect a fresh copy does not show."""
 
@@ -149,4 +151,13 @@ def server_conninfo(server: str) -> str:
     user, _, rest = server.partition("@")
     host_port, _, database = rest.rpartition("/")
     host, _, port = host_port.rpartition(":")
-    return f"host={host} port={port} user={user} dbname={database}"
+    parts = {"host": host, "port": port, "user": user, "dbname": database}
+    return " ".join(f"{name}={_conninfo_value(value)}" for name, value in parts.items())
+
+
+def _conninfo_value(value: str) -> str:
+    """Return a value as a connection string needs it: in quotes if it is empty or has special characters."""
+    if _PLAIN.fullmatch(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

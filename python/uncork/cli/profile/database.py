@@ -22,7 +22,7 @@ from uncork.report.database.words import snapshot_line
 from uncork.report.hidden_work import hidden_note
 from uncork.requests.connection import watched_server
 from uncork.requests.profile_options import DatabaseOptions
-from uncork.store.layout import write_atomically
+from uncork.store.layout import find_run, write_atomically
 from uncork.workbench.profile.databases import check_rate, profile_database
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def profile_db(options: DatabaseOptions) -> None:
     if options.graph is not None and options.graph.suffix not in (".dot", ".svg"):
         raise UsageError(f"--graph {options.graph}: end the name with .dot or .svg")
     check_rate(options.rate)
+    if options.since is not None:
+        find_run(options.runs, options.since, files=False)
     server = watched_server(options, options.database, console.asked_password)
     run = watch_server(
         profile_database,
@@ -59,6 +61,10 @@ def profile_db(options: DatabaseOptions) -> None:
     from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
 
+    if options.since is not None and not run.trouble and run.result.run.status == "complete":
+        _compare(options, options.since, run.folder)
+        end_if_hidden(run.result.hidden)
+        return
     if options.graph is not None:
         _write_graph(options.graph, run.result)
     terminal = partial(render_database_terminal, top=options.top, full=options.full)
@@ -70,6 +76,22 @@ def profile_db(options: DatabaseOptions) -> None:
         console.note(f"{run.trouble}; what was recorded until then is kept")
         raise typer.Exit(ExitStatus.RUN_ERROR)
     end_if_hidden(run.result.hidden)
+
+
+def _compare(options: DatabaseOptions, since: str, folder: Path) -> None:
+    """Show what differs from an earlier watch."""
+    from uncork.cli.compare import compare  # noqa: PLC0415 -- seldom needed
+    from uncork.requests.stored_options import CompareOptions  # noqa: PLC0415
+
+    compared = CompareOptions(
+        compared=[folder.name],
+        against=since,
+        as_json=options.as_json,
+        markdown=options.markdown,
+        html=options.html,
+        runs=options.runs,
+    )
+    compare(compared)
 
 
 def end_if_hidden(hidden: HiddenWork | None) -> None:

@@ -180,7 +180,8 @@ SELECT {MARK} s.userid::bigint, s.dbid::bigint, coalesce(r.rolname, '{DROPPED_RO
        s.temp_blks_written, {time("shared_blk_read_time", "blk_read_time")},
        {time("shared_blk_write_time", "blk_write_time")}, s.wal_records, s.wal_fpi,
        s.wal_bytes::bigint, {known("jit_functions")}, {f"({' + '.join(jit)}) * 1e6" if jit else "NULL"},
-       {"(extract(epoch FROM s.stats_since) * 1000000)::bigint" if "stats_since" in columns else "NULL"}
+       {"(extract(epoch FROM s.stats_since) * 1000000)::bigint" if "stats_since" in columns else "NULL"},
+       s.calls * (s.stddev_exec_time * s.stddev_exec_time + s.mean_exec_time * s.mean_exec_time) * 1e12
   FROM {{extension}}.pg_stat_statements(false) AS s
   LEFT JOIN pg_catalog.pg_roles AS r ON r.oid = s.userid
   LEFT JOIN pg_catalog.pg_database AS d ON d.oid = s.dbid

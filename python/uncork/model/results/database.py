@@ -9,6 +9,7 @@ checkpointer) are listed separately.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -136,6 +137,7 @@ class StatementFacts:
     """What pg_stat_statements counted of a template between the snapshots.
 
     Blocks have the server's block size. A metric that the server or its extension does not count is None.
+    `squares_ns2` is the sum of the squares of the execution times.
     """
 
     calls: int
@@ -156,6 +158,19 @@ class StatementFacts:
     wal_bytes: int
     jit_functions: int | None
     jit_ns: float | None
+    squares_ns2: float | None = None
+
+    def mean_error(self) -> float | None:
+        """Return the standard error of the logarithm of the mean time of a call, if calls are independent.
+
+        None if it is unknown: there are fewer than two calls, they took no time, or the run was stored
+        without the squares of their times.
+        """
+        if self.squares_ns2 is None or self.calls < 2 or self.execution_ns <= 0:
+            return None
+        mean = self.execution_ns / self.calls
+        variance = max(0.0, self.squares_ns2 / self.calls - mean * mean)
+        return math.sqrt(variance / (self.calls - 1)) / mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,7 @@ DATABASE_TABLES = (
             Column(
                 "since_us", "integer", "µs", "start of counting, since 1970 in UTC (PostgreSQL 17 and later)"
             ),
+            Column("squares_ns2", "real", "ns²", "sum of the squares of the execution times"),
         ),
     ),
     Table(

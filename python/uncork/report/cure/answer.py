@@ -34,6 +34,7 @@ __all__ = ["answer_cure", "cure_steps", "handed_path", "proven_change"]
 _MOST_REASONS: Final = 6
 """Findings without a cure that get a sentence each; each has its section below."""
 _MOST_BY_HAND: Final = 2
+_RUNS: Final = re.compile(r" --runs[ =](?:'[^']*'|\S+)")
 _ONE_INDEX: Final = "Create an index on "
 
 
@@ -221,6 +222,8 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
             f"Change the application: {change.text} {what}:",
             f"cat {shlex.quote(place)}",
         )
+    if chosen is None and application_changes(result):
+        yield from _compare(result)
     if "--dry-run" in result.reproduce:
         yield Step("Try the changes on a copy:", _again(result).replace(" --dry-run", ""))
         return
@@ -262,11 +265,18 @@ def _apply(result: CureResult, chosen: Change) -> Iterator[Step]:
         yield Step(f"{chosen.text.rstrip('. ')}.", chosen.sql)
     if down:
         yield Step("If anything becomes slower, revert it:", _psql(down, server))
-    if result.watched:
-        watched = shlex.quote(result.watched)
+    yield from _compare(result)
+
+
+def _compare(result: CureResult) -> Iterator[Step]:
+    """Yield how to compare the changed statements on the server after the change with those before."""
+    if result.watched and result.id:
+        server = shlex.quote(server_conninfo(result.server))
+        runs = _RUNS.search(result.reproduce)
+        command = f"uncork profile db {server} --for 5min --since {shlex.quote(result.id)}"
         yield Step(
-            "Afterwards, watch the server under its usual load, and compare:",
-            f"uncork profile db {server} --for 5min && uncork compare {watched} last",
+            "Afterwards, watch the server under its usual load, and compare the changed statements:",
+            f"{command}{'' if runs is None else runs[0]}",
         )
 
 
