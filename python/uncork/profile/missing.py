@@ -145,7 +145,7 @@ def _statements(server: Mapping[str, Any]) -> Iterator[Missing]:
         return
     schema = state.removeprefix("permission denied for schema ")
     if schema != state:
-        remedies[state] = f'GRANT USAGE ON SCHEMA "{schema}" TO "{server["role"]}"'
+        remedies[state] = grant(f'USAGE ON SCHEMA "{schema}"', server["role"])
     known = remedies.get(state)
     remedy = known or f"fix the server's error: {state}"
     yield Missing("pg_stat_statements", _STATEMENTS_LOST, remedy)
