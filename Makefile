@@ -65,6 +65,7 @@ bless: $(VENV)/.built $(VENV)/.dev ## Rewrite goldens and generated files; read 
 
 calibrate: $(VENV)/.built $(VENV)/.dev ## The long form of the simulations behind the stated error rates
 	$(BIN)/python -m pytest -s tests/calibration --calibration=long
+	UNCORK_CASES=10000 $(BIN)/python -m pytest tests/property/test_claims.py
 
 cross: ## Check that the core compiles for Linux on ARM, and its Rust code for macOS (needs gcc-aarch64-linux-gnu)
 	rustup target add aarch64-unknown-linux-gnu aarch64-apple-darwin

@@ -18,8 +18,7 @@ PACKAGE = ROOT / "python" / "uncork"
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXPERIMENTS = sorted([*PACKAGE.glob("experiment/starters/*.toml"), *PACKAGE.glob("cases/*/case.toml")])
-LINES = 600
-FILES = 25
+LINES = 800
 LONGER_WITH_A_REASON: dict[str, str] = {}
 
 
@@ -86,16 +85,6 @@ def test_source_files_are_short_enough_to_read():
         for path in sources(".py", ".rs", under=tests)
     }
     assert {name for name, lines in long.items() if lines > LINES} == set(LONGER_WITH_A_REASON)
-
-
-def test_folders_are_short_enough_to_read():
-    folders = {path.parent for path in sources(".py", ".rs")}
-    crowded = {
-        str(folder.relative_to(ROOT)): len(files)
-        for folder in folders
-        if len(files := [path for path in folder.iterdir() if path.suffix in {".py", ".rs"}]) > FILES
-    }
-    assert crowded == {}
 
 
 def test_what_is_installed_is_what_is_declared():

@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from fakes.claims import broken_rules
 from fakes.forked_commands import ForkedCommands
 from uncork.engines.places import servers_folder
+from uncork.errors import UncorkError
+from uncork.store.layout import read_manifest
+from uncork.workbench.documents.kinds import kind_of
 
 QUICK = '''
 [experiment]
@@ -129,9 +133,23 @@ class Uncork:
 @pytest.fixture
 def uncork(tmp_path, commands):
     before = set(servers_folder().glob("pg-*"))
-    yield Uncork(tmp_path, commands)
+    command = Uncork(tmp_path, commands)
+    yield command
     left = set(servers_folder().glob("pg-*")) - before
     assert not left, f"servers were left behind: {left}"
+    assert {folder.name: broken for folder in command.runs if (broken := _broken_rules(folder))} == {}
+
+
+def _broken_rules(folder: Path) -> list[str]:
+    """Return what the report of a stored run claims against the rules; nothing of a damaged run."""
+    try:
+        if read_manifest(folder).kind not in {"database", "service", "cure", "log"}:
+            return []
+        kind = kind_of(folder)
+        stored = kind.read(folder)
+    except UncorkError:
+        return []
+    return broken_rules(kind.brief(stored), kind.result(stored))
 
 
 # ---- pages ----

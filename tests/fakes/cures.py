@@ -8,6 +8,7 @@ from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.missing import Missing
 from uncork.model.results.advice import LookedAt
+from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.cure import Change, CureResult, Handed, Net, StatementEffect, Tried
 from uncork.report.cure.answer import answer_cure
 
@@ -211,6 +212,11 @@ def proven_cure() -> CureResult:
                 sampled=True,
             ),
             covered=0.93,
+            all_s_per_hour=2757.0,
+            costliest=(
+                CostlyPart("statement", _SELECT, 0.7, "found", 1),
+                CostlyPart("statement", _INSERT, 0.18, "fine", None, "12 blocks and 1.1 ms for each row"),
+            ),
             bill_before=Bill(2564.0, 2390.0, 2741.0, 0.93),
             bill_after=Bill(983.0, 842.0, 1124.0, 0.36),
             handed=(

@@ -403,14 +403,48 @@ def test_nothing_on_the_server_is_changed_and_own_work_is_not_shown(busy, tmp_pa
         before = connection.execute(query).fetchall()
         result = profile(busy, tmp_path, seconds=1.0).result
         assert connection.execute(query).fetchall() == before
-    assert result.tree.sessions == 0
-    assert result.watch.server_ns > 0 and result.watch.client_cpu_ns > 0
+    assert result.tree.sessions == 0 and result.watch.client_cpu_ns > 0
+    assert result.watch.server_ns is None  # a superuser's watch is not counted
+    with connect(busy, "setup") as connection:
+        marked = "SELECT query FROM pg_stat_statements WHERE strpos(query, '/* unc' || 'ork */') > 0"
+        left = [query for (query,) in connection.execute(marked)]
+        assert all("pg_backend_pid" in query or query.startswith("SET ") for query in left), left
     server = ServerWatch(busy.conninfo())
     try:
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             server._session.execute("CREATE TABLE no (id int)")
     finally:
         server.close()
+
+
+@pytest.mark.parametrize("watcher", ["superuser", "monitor", "app"])
+def test_the_second_watch_and_the_third_find_what_the_first_found(older, tmp_path, watcher):
+    with connect(older, "setup") as connection:
+        connection.execute("CREATE EXTENSION pg_stat_statements")
+        connection.execute("CREATE ROLE app LOGIN; CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor")
+        connection.execute("GRANT pg_read_all_data TO monitor")
+        connection.execute(
+            "CREATE TABLE purchase AS SELECT n AS id, n % 20000 AS buyer FROM generate_series(1, 100000) AS n"
+        )
+        connection.execute("ALTER TABLE purchase OWNER TO app")
+        connection.execute("VACUUM ANALYZE purchase")
+
+    def work(over):
+        with connect(older, "shop", user="app") as client:
+            while not over.wait(0.005):
+                client.execute("SELECT id FROM purchase WHERE buyer = 7").fetchall()
+
+    user = "" if watcher == "superuser" else f" user={watcher}"
+    with load(work, work):
+        for number in range(4):
+            if number == 3:
+                with connect(older, "setup") as connection:
+                    connection.execute("SELECT pg_stat_statements_reset()")
+            result = profile(older, tmp_path, seconds=1.5, conninfo=f"{older.conninfo()}{user}").result
+            assert [one.rule for one in result.findings][:1] == ["missing-index"], number
+            (counted,) = [one for one in result.templates if "buyer" in one.text]
+            assert counted.statements is not None and counted.statements.calls > 10
+            assert not any("pg_catalog" in one.text for one in result.templates)
 
 
 def test_other_watchers_of_uncork_are_not_told_as_load(busy, tmp_path):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, PolicyFacts, TriggerBody
 from uncork.model.database.finding import Bill
 from uncork.model.database.sessions import SessionRates
-from uncork.model.database.wait_classes import CPU
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.log import LogResult
 from uncork.stats.sampled_time import mean_over_time
 
@@ -196,6 +196,14 @@ class Evidence:
     def all_of(self, template: int) -> float:
         """Return how many sessions were busy with a template on average, whatever they waited for."""
         return sum(one.sessions for one in self._by_template.get(template, ()))
+
+    def executing(self, template: int) -> float:
+        """Return how many sessions executed a template on average; a session idle after it does not count."""
+        return sum(piece.sessions for piece in self.pieces_of(template) if piece.wait_class != IDLE)
+
+    def pieces_of(self, template: int) -> tuple[Piece, ...]:
+        """Return the pieces of time of a template."""
+        return self._by_template.get(template, ())
 
     def of_class(self, wait_class: str) -> float:
         """Return how many sessions were in a wait class on average."""

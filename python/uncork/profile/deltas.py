@@ -15,6 +15,7 @@ from uncork.model.results.database import CounterFacts, KernelFacts, StatementFa
 
 __all__ = [
     "RESET",
+    "Key",
     "counter_deltas",
     "kernel_deltas",
     "kernel_totals",

@@ -372,10 +372,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A suggested next step, with the command to run if there is one."""
+    """A suggested next step, with the command to run if there is one.
+
+    A step is `careful` if it locks a table or destroys something; its text says so first.
+    """
 
     text: str
     command: str = ""
+    careful: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.results.costly_parts import CostlyPart, unexplained_part
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
 from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Section, Step
+from uncork.report.headline import capital, headline_template, join_sentences
 from uncork.report.hidden_work import unplanned_words
 from uncork.report.quantity_words import share_text
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bill_words",
+    "careful_last",
+    "costly_words",
     "finding_blocks",
     "finding_headline",
     "finding_sections",
@@ -31,11 +35,31 @@ __all__ = [
     "nothing_found_words",
     "proof_steps",
     "server_conninfo",
+    "unexplained_words",
 ]
 
 _PLAIN: Final = re.compile(r"[^\s'\\]+")
 _NOT_ON_A_COPY: Final = ("ALTER SYSTEM", "REINDEX", "VACUUM")
 """Beginnings of changes whose effect a fresh copy does not show."""
+
+_CAUTIONS: Final = {
+    "DROP": "This drops an object. ",
+    "TRUNCATE": "This removes all rows of a table. ",
+    "DELETE": "This deletes rows. ",
+    "VACUUM FULL": "This locks the table against all other statements. ",
+    "VACUUM (FULL": "This locks the table against all other statements. ",
+    "CLUSTER": "This locks the table against all other statements. ",
+    "ALTER TABLE": "This locks the table while it runs. ",
+    "REINDEX": "This locks the table against writes. ",
+    "CREATE INDEX": "This locks the table against writes. ",
+    "CREATE UNIQUE INDEX": "This locks the table against writes. ",
+}
+_MAY_BE_CONCURRENT: Final = ("REINDEX", "CREATE INDEX", "CREATE UNIQUE INDEX")
+"""Beginnings of statements that destroy or lock, with what their step says first, and those of them that do
+not lock if they are CONCURRENTLY."""
+_COSTLY_WIDTH: Final = 56
+_UNKNOWN_FACTOR: Final = 100.0
+"""An interval whose ends differ by more says nothing; its figures are not printed."""
 
 
 def finding_headline(one: Finding) -> str:
@@ -53,8 +77,8 @@ def finding_sentence(one: Finding) -> str:
 
 def bill_words(bill: Bill) -> str:
     """Return a bill in words: its share, and sessions' time per hour with the interval."""
-    span = "without an interval"
-    if bill.high is not None:
+    span = "interval unknown"
+    if bill.high is not None and bill.high <= _UNKNOWN_FACTOR * bill.low:
         span = f"95 % interval: {_seconds(bill.low)} to {_seconds(bill.high)}"
     hourly = f"{_seconds(bill.seconds_per_hour)} s of sessions' time an hour ({span})"
     return f"{share_text(bill.share)} of the busy time; {hourly}"
@@ -65,10 +89,26 @@ def _seconds(seconds: float) -> str:
 
 
 def finding_step(one: Finding) -> Step:
-    """Return what to do about a finding: its first candidate."""
+    """Return what to do about a finding: its first candidate, and first what that destroys or locks."""
     if not one.candidates:
         return Step(f"{one.headline}: look at its evidence.")
-    return _step(one.candidates[0])
+    step, caution = _step(one.candidates[0]), _caution(one.candidates[0].sql)
+    return Step(f"{caution}{step.text}", step.command, careful=bool(caution))
+
+
+def careful_last(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Return steps in their order, those that lock or destroy after all others."""
+    return tuple(sorted(steps, key=lambda step: step.careful))
+
+
+def _caution(sql: str) -> str:
+    """Return what a change destroys or locks, as the beginning of its step; empty if it does neither."""
+    statements = [" ".join(part.split()).upper() for part in sql.split(";")]
+    for begin, caution in _CAUTIONS.items():
+        locks = begin not in _MAY_BE_CONCURRENT
+        if any(part.startswith(begin) and (locks or "CONCURRENTLY" not in part) for part in statements):
+            return caution
+    return ""
 
 
 def _step(one: Candidate) -> Step:
@@ -122,12 +162,42 @@ def missing_sentence(one: Missing) -> str:
     return f"Not known: {one.lost}. This needs {one.what}: {one.remedy}."
 
 
-def nothing_found_words(sessions: float | None) -> str:
-    """Return the answer if there is no finding; `sessions` were busy on average, None in a log."""
+def nothing_found_words(sessions: float | None, costliest: Sequence[CostlyPart] = ()) -> str:
+    """Return the answer if there is no finding; `sessions` were busy on average, None in a log.
+
+    A part that takes a fifth of the time, and that nothing explains, forbids to say that all is well.
+    """
     if sessions == 0:
         return "No busy session was seen, so faults that cost time cannot be found."
     time = "the statements' time" if sessions is None else "the time of the busy sessions"
-    return f"Nothing stands out: no fault costs a tenth of {time}."
+    part = unexplained_part(costliest)
+    if part is None:
+        return f"Nothing stands out: no fault costs a tenth of {time}."
+    return join_sentences((unexplained_words(part, time), capital(part.evidence)))
+
+
+def unexplained_words(part: CostlyPart, time: str) -> str:
+    """Return that nothing explains a large part of `time`, without a full stop."""
+    name = headline_template(part.name) if part.kind == "statement" else capital(part.name)
+    return f"{name} takes {share_text(part.share)} of {time}, and no rule explains why"
+
+
+def costly_words(costliest: Iterable[CostlyPart]) -> Iterator[str]:
+    """Yield a sentence about the statements with the most time, and one about large waits."""
+    for kind, title in (("statement", "Costliest statements"), ("wait", "Large waits")):
+        parts = [_costly_part(part) for part in costliest if part.kind == kind]
+        if parts:
+            yield f"{title}, by share of the busy time: {'; '.join(parts)}."
+
+
+def _costly_part(part: CostlyPart) -> str:
+    name = short_template(part.name, _COSTLY_WIDTH) if part.kind == "statement" else part.name
+    detail = {
+        "found": f"finding {part.finding}",
+        "fine": f"fine: {part.evidence}",
+        "not explained": f"not explained: {part.evidence}",
+    }[part.state]
+    return f"{share_text(part.share)} {name} ({detail})"
 
 
 def looked_at_words(found: LookedAt, sessions: float | None) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.missing import HiddenWork, Missing, Unplanned
 from uncork.model.results.advice import LookedAt
+from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.cure import (
     CURE_VERSION,
     Change,
@@ -60,6 +61,7 @@ def _result(data: Mapping[str, Any]) -> CureResult:
             "reasons": tuple(data["reasons"]),
             "tried": tuple(map(_tried, data["tried"])),
             "usual": tuple(map(_change, data.get("usual", ()))),
+            "costliest": tuple(CostlyPart(**part) for part in data["costliest"]),
             "chosen": None if chosen is None else _change(chosen),
             "copy": None if copy is None else _copy(copy),
             "bill_before": _bill(data["bill_before"]),

@@ -65,11 +65,11 @@ def test_a_finding_about_the_database_is_the_step_instead_of_the_bottleneck():
         "Table item has no index on kind, so calls scan it",
         objects=("item", "kind"),
         bill=Bill(3_000.0, 2_900.0, 3_100.0, 0.9),
-        candidates=(Candidate("index", "Create an index.", sql="CREATE INDEX ON item (kind);"),),
+        candidates=(Candidate("index", "Create an index.", sql="CREATE INDEX CONCURRENTLY ON item (kind);"),),
     )
     document = build_sweep_document(replace(RESULTS["bends"](), findings=(scan,)))
     assert document.reasons[0] == "Table item has no index on kind, so calls scan it: 90 % of the busy time."
-    assert document.steps[0].command == "CREATE INDEX ON item (kind);"
+    assert document.steps[0].command == "CREATE INDEX CONCURRENTLY ON item (kind);"
     assert any(section.id == "finding-1" for section in document.sections)
 
 

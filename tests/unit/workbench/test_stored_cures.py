@@ -48,7 +48,7 @@ def test_every_form_of_the_report_of_a_stored_cure(folder):
     kind = kind_of(folder)
     found = kind.read(folder)
     forms = kind.forms(folder, found)
-    assert "takes 62 % less time" in forms.html
+    assert "take at least 53 % less time" in forms.html
     assert forms.markdown.startswith("**Create an index")
     jsonschema.Draft202012Validator(result_schema("cure-result")).validate(json.loads(forms.json))
     assert "What to do next" in shown(kind.terminal, found)

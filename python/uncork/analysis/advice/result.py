@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from uncork.advise.costly_parts import costly_parts
 from uncork.advise.evidence import Evidence
 from uncork.advise.findings import RULES, find_findings
 from uncork.analysis.database.result import stored_database_evidence
@@ -77,6 +78,7 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
         uncork_version=uncork_version,
         lost=database is not None and database[0].run.status == "failed",
         hidden=None if database is None or log is not None else database[0].hidden,
+        costliest=costly_parts(seen, findings),
     )
 
 

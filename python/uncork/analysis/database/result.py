@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from uncork.advise.costly_parts import costly_parts
 from uncork.advise.evidence import Evidence
 from uncork.advise.findings import find_findings
 from uncork.analysis.database.catalogue import catalogue_of
@@ -25,6 +26,7 @@ from uncork.analysis.database.sessions import session_rates_of
 from uncork.analysis.database.steps import counted_time, steps_of
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database import (
+    IDLE_TEMPLATE,
     CounterFacts,
     DatabaseResult,
     DatabaseRunFacts,
@@ -40,6 +42,7 @@ from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.profile import activity, deltas
 from uncork.profile.blocking import find_blockers
 from uncork.profile.missing import find_missing
+from uncork.profile.own_statements import own_keys
 from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
 from uncork.store.evidence import read_evidence, release_memory
@@ -76,7 +79,10 @@ def database_evidence(
     shares = activity.weights(times, begun, ended)
     places = activity.history_places(times, begun, ended)
     client = pc.equal(tables["database_activity"]["backend"], activity.CLIENT)
-    sessions = tables["database_activity"].filter(client)
+    all_sessions = tables["database_activity"].filter(client)
+    database = facts["server"]["database"]
+    # Sessions of other databases have a line of their own: no change of this database shortens their time.
+    sessions = all_sessions.filter(pc.equal(all_sessions["database"], database))
     rows = _weighed(sessions, shares, _KEYS)
     by_process = _weighed(sessions, shares, _BY_PROCESS)
     others = _weighed(tables["database_activity"].filter(pc.invert(client)), shares, _KEYS)
@@ -85,39 +91,49 @@ def database_evidence(
     release_memory()
     counters = moments["database_counters"]
     tree = activity.time_tree(rows, whole)
-    statements = _statement_rows(moments["database_statements"], watched["own_query_ids"])
-    own = _statement_rows(moments["database_statements"], watched["own_query_ids"], own=True)
+    own_entries = own_keys(watched)
+    grown = [
+        row for row in deltas.statement_deltas(*moments["database_statements"]) if row["database"] == database
+    ]
+    statements = [row for row in grown if deltas.statement_key(row) not in own_entries]
+    own = [row for row in grown if deltas.statement_key(row) in own_entries]
     kernel = _kernel(tables["database_kernel"], facts)
     templates = _templates(rows, whole, tables["database_templates"], statements, kernel)
     counting = _counts_statements(facts)
     counted = counted_time(statements, facts["snapshots"]) if counting else None
     horizons = [{**row, "now_us": ended} for row in tables["database_horizons"].to_pylist()]
     counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
+    here = [counter for counter in counter_facts if counter.object == database]
     plans = tables["database_plans"].to_pylist()
     over_time = activity.history(_weighed(sessions, shares, _WAITS, places), places, shares, begun, ended)
-    own_active = _own_count(counters, counter_facts, facts["snapshots"], samples, "active_time")
+    own_active = _own_count(counters, here, facts["snapshots"], samples, "active_time")
     result = DatabaseResult(
         run=run,
         answer="",
         reasons=(),
         warnings=(),
         server_version=_short_version(facts["server"]["version"]),
-        database=facts["server"]["database"],
+        database=database,
         role=facts["server"]["role"],
         standby=facts["server"]["standby"],
         block_bytes=facts["server"]["block_size"],
-        watch=_watch(watched, samples, shares, sum(row["execution_ns"] for row in own) if counting else None),
+        watch=_watch(
+            watched,
+            samples,
+            shares,
+            sum(row["execution_ns"] for row in own) if counting and facts["server"]["counts_own"] else None,
+        ),
         tree=tree,
         background=activity.time_tree(others, whole, by_process=True),
         history=over_time,
         own_active=own_active,
-        own_idle=_own_count(counters, counter_facts, facts["snapshots"], (), "idle_in_transaction_time"),
+        own_idle=_own_count(counters, here, facts["snapshots"], (), "idle_in_transaction_time"),
         counted_ns=sum(row["execution_ns"] for row in statements) if counting else None,
         templates=tuple(templates[:MOST_TEMPLATES]),
         templates_more=max(0, len(templates) - MOST_TEMPLATES),
         applications=_usage(rows, "application", whole, tree.sessions),
         users=_usage(rows, "user", whole, tree.sessions),
-        databases=_usage(rows, "database", whole, tree.sessions),
+        databases=_databases(_weighed(all_sessions, shares, ("database",)), whole),
         blockers=find_blockers(samples, _held(tables["database_activity"]), begun, ended, texts),
         counters=counter_facts,
         resets=deltas.resets(*counters) if counters[1] else (),
@@ -130,7 +146,7 @@ def database_evidence(
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),
         writers=row_writers(by_process, whole, texts),
         connections=_connections(counters),
-        horizons=horizon_holders(_last_look(tables, samples), horizons, facts["server"]["database"], texts),
+        horizons=horizon_holders(_last_look(tables, samples), horizons, database, texts),
         system=system_use(tables),
         busiest=activity.busiest(over_time),
         steps=steps_of(tree, counted) if counted else (),
@@ -151,10 +167,12 @@ def database_evidence(
         _texts(tables["database_texts"]),
         main_roles(statements, pieces),
     )
+    findings = find_findings(seen)
     hidden = hidden_work(facts["server"], result.watch.hidden, statements, counters, rows, own_active, whole)
     result = replace(
         result,
-        findings=find_findings(seen),
+        findings=findings,
+        costliest=costly_parts(seen, findings),
         hidden=hidden,
         unplanned=unplanned(
             plans, seen.statements, _times(result), _elsewhere(statements, result), facts["server"]
@@ -267,6 +285,12 @@ def _usage(rows: Sequence[Row], name: str, whole: float, sessions: float) -> Any
     return activity.usage(activity.averages(rows, lambda row: row[name] or "", whole), sessions)
 
 
+def _databases(rows: Sequence[Row], whole: float) -> Any:
+    """Return the busy sessions of each database, with its share of those of the server."""
+    found = activity.averages(rows, lambda row: row["database"] or "", whole)
+    return activity.usage(found, sum(found.values()))
+
+
 def _watch(
     watched: Row, samples: Sequence[Row], shares: Sequence[float], server_ns: float | None
 ) -> WatchFacts:
@@ -311,6 +335,7 @@ def _own_count(
 ) -> float | None:
     """Return the average number of sessions by one of the server's own counts of their time.
 
+    `grown` are counters of the watched database.
     uncork's own session, which is active while it answers (`samples`), is left out.
     """
     wanted = ("pg_stat_database", counter)
@@ -323,14 +348,6 @@ def _own_count(
 
 
 # ---- templates ----
-
-
-def _statement_rows(
-    moments: tuple[Sequence[Row], Sequence[Row]], own_ids: Sequence[int], *, own: bool = False
-) -> list[dict[str, Any]]:
-    """Return the growth of pg_stat_statements between the snapshots: of others' entries, or of uncork's."""
-    mine = set(own_ids)
-    return [row for row in deltas.statement_deltas(*moments) if (row["query_id"] in mine) == own]
 
 
 def _kernel(table: pa.Table, facts: Mapping[str, Any]) -> Mapping[deltas.Key, KernelFacts]:
@@ -349,7 +366,9 @@ def _templates(
 ) -> list[TemplateActivity]:
     by_template: dict[int | None, list[Row]] = defaultdict(list)
     for row in rows:
-        by_template[row["template"]].append(row)
+        # A session that is idle in a transaction executes nothing: its time is none of its last statement.
+        idle = activity.wait_class(row) == IDLE
+        by_template[IDLE_TEMPLATE if idle else row["template"]].append(row)
     counted: dict[int | None, list[Row]] = defaultdict(list)
     for row in statements:
         counted[row["template"]].append(row)
@@ -357,7 +376,8 @@ def _templates(
     total = sum(row["weight"] for row in rows) / whole
     found = []
     for number, text, identity in chain(
-        _columns(table, "template", "text", "identity"), [(None, "(not told)", None)]
+        _columns(table, "template", "text", "identity"),
+        [(None, "(unknown)", None), (IDLE_TEMPLATE, f"({IDLE})", None)],
     ):
         mine, figures = by_template[number], counted[number]
         if not mine and not figures:

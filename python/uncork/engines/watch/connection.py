@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from uncork.engines.watch import catalogue_sql, relation_sql, snapshot_sql
 from uncork.engines.watch.catalogue import CatalogueScope, ReadCatalogue, read_catalogue
 from uncork.engines.watch.details import Details, add_details, add_index_scans, read_details
 from uncork.engines.watch.planner import Planner
-from uncork.engines.watch.session import WatchSession
+from uncork.engines.watch.session import WatchSession, add_own_query
 from uncork.engines.watch.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
 from uncork.model.tables.database import HIDDEN_STATEMENTS
@@ -81,6 +82,8 @@ _ACTIVITY: Final[tuple[tuple[str, Callable[[str], int | str]], ...]] = (
 _SAMPLE: Final = b"uncork_sample"
 _CANCELED: Final = b"57014"
 _HIDDEN: Final = "<insufficient privilege>"
+_EXPLAINED: Final = re.compile(re.escape(f"EXPLAIN {MARK} (") + r"[^)]*\) ")
+"""The beginning of uncork's EXPLAIN, which PostgreSQL 16 stores with the statement."""
 _COUNTS_SESSIONS: Final = 14
 """The first version whose pg_stat_database counts sessions."""
 
@@ -176,6 +179,7 @@ class ServerWatch:
                 f"{snapshot_sql.LEAST_VERSION} or newer; `uncork profile logs` reads the logs of any version"
             )
         self.pid = self._session.pid
+        add_own_query(snapshot_sql.activity(self.version))
         self._extension: str | None = None
         self._statements: str | None = None
         self._kernel: str | sql.Composed | None = None
@@ -197,14 +201,15 @@ class ServerWatch:
         `statements` is the state of pg_stat_statements: counting, not loaded, not created, too old, or the
         server's reason why it cannot be read. `kernel` is that of pg_stat_kcache, which counts only with it;
         `kernel_whole_ns` is the duration below which it counts an execution as processor time as a whole.
+        `counts_own` says whether pg_stat_statements counts the statements of this session.
 
         Raises:
             ConnectError: if the server refuses even these queries.
             ServerCrash: if the server went away.
         """
         names = (
-            *("version", "database", "role", "sees_all", "standby", "block_size", "track_activities"),
-            *("track_io_timing", "track_counts", "compute_query_id"),
+            *("version", "database", "role", "role_oid", "database_oid", "sees_all", "standby"),
+            *("block_size", "track_activities", "track_io_timing", "track_counts", "compute_query_id"),
         )
         try:
             (row,) = self._ask(snapshot_sql.SERVER)
@@ -221,6 +226,7 @@ class ServerWatch:
             **facts,
             "number": self.version,
             "pooled": self._session.pooled,
+            "counts_own": not self._session.hidden,
             "statements": statements,
             "kernel": kernel,
             "kernel_whole_ns": whole_ns,
@@ -417,7 +423,9 @@ class ServerWatch:
             rows = self._ask(self._extended(snapshot_sql.STATEMENT_TEXTS), {"wanted": list(wanted)})
         except QueryCanceled:
             return {}
-        return {number: text for number, text in rows if text is not None and text != _HIDDEN}
+        return {
+            number: _EXPLAINED.sub("", text) for number, text in rows if text is not None and text != _HIDDEN
+        }
 
     # ---- steps ----
 

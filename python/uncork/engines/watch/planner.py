@@ -59,10 +59,6 @@ class Planner:
         session.set(statement_timeout=_TIMEOUT, lock_timeout=_LOCK_TIMEOUT)
         if version < _GENERIC_PLAN:
             session.set(plan_cache_mode="force_generic_plan")
-        if not session.pooled:
-            # Only superusers may set it. Otherwise pg_stat_statements counts each EXPLAIN as an entry of its
-            # own.
-            self._run(f"SET {MARK} pg_stat_statements.track_utility = off")
         found: dict[str, str] = dict(session.execute(SESSION_SETTINGS).fetchall())
         self.compiled_above = float(found["jit_above_cost"]) if found["jit"] == "on" else None
         """Cost above which the server compiles plans just in time; None if it never does."""
@@ -86,7 +82,9 @@ class Planner:
     def _explain(self, statement: str, *, as_json: bool) -> Explained:
         # A pooler may rename statements that the protocol prepares, but not the unnamed one.
         name = b"" if self._session.pooled else _NAME
-        prepared = self._server.prepare(name, f"{MARK} {statement}".encode(self._encoding))
+        # The text has no mark: it would become that of the application's entry in pg_stat_statements, if
+        # there is none yet.
+        prepared = self._server.prepare(name, statement.encode(self._encoding))
         if prepared.status != pq.ExecStatus.COMMAND_OK:
             return self._refused(prepared)
         options = ["FORMAT JSON", "VERBOSE"] if as_json else []
@@ -98,7 +96,7 @@ class Planner:
             chosen = f"({', '.join(options)}) " if options else ""
             query = f"EXPLAIN {MARK} {chosen}EXECUTE uncork_plan{values}"
             if self._session.pooled:
-                self._run(f"PREPARE uncork_plan AS {MARK} {statement}")
+                self._run(f"PREPARE uncork_plan AS {statement}")
         if self._session.pooled:
             self._run(f"SAVEPOINT {MARK} before_explain")
         found = self._run(query)

@@ -8,6 +8,7 @@ outlives it.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,21 +19,41 @@ from psycopg import sql
 from psycopg.pq.abc import PGresult
 
 from uncork.engines.connecting import connect_error, connect_to_watch
-from uncork.engines.watch.snapshot_sql import BACKEND, MARK
+from uncork.engines.watch.snapshot_sql import MARK, backend
 from uncork.errors import ConnectError
 
-__all__ = ["WatchSession"]
+__all__ = ["WatchSession", "add_own_query", "own_queries"]
 
 _ROUND_TRIPS: Final = 20
 _ROUND_TRIPS_NS: Final = 200_000_000
 """Most empty statements whose time is measured, and for how long at most."""
 _READ_ONLY: Final = {"transaction_read_only": "on", "jit": "off"}
+_PLACEHOLDER: Final = re.compile(r"%\(\w+\)s|%%")
+_SETTING: Final = "SELECT {mark} {calls} FROM pg_catalog.pg_backend_pid(); "
+"""Sets settings. The FROM distinguishes the query from those of applications in pg_stat_statements."""
+
+_OWN_QUERIES: Final[set[str]] = set()
+
+
+def own_queries() -> frozenset[str]:
+    """Return the queries that this process has sent to watched servers, as pg_stat_statements shows them.
+
+    Their parameters are $1, so that they have the templates of the server's texts. Statements of applications
+    that uncork asked the plans of are not among them.
+    """
+    return frozenset(_OWN_QUERIES)
+
+
+def add_own_query(query: str) -> None:
+    """Record a query that is sent otherwise than by a WatchSession's methods."""
+    _OWN_QUERIES.add(query)
 
 
 class WatchSession:
     """A read-only session whose settings are known.
 
     `pooled` means that the connection goes through a pooler; `pid` is the server process that answered first.
+    `hidden` means that pg_stat_statements does not count what this session executes.
 
     Raises:
         ConnectError: if the server cannot be reached or refuses the connection, or a pooler allows no
@@ -46,8 +67,11 @@ class WatchSession:
             raise connect_error(error) from error
         self._settings: dict[str, str] = {}
         try:
-            row: tuple[int] = self.connection.execute(BACKEND.encode()).fetchone() or (0,)
-            self.pid = row[0]
+            query = backend(self.connection.info.server_version // 10000)
+            row: tuple[int, bool] = self.connection.execute(query.encode()).fetchone() or (0, False)
+            _OWN_QUERIES.add(query)
+            self.pid, may_hide = row
+            self.hidden = False
             # A pooler gives its clients keys of its own to cancel queries.
             self.pooled = self.pid != self.connection.info.backend_pid
             if self.pooled:
@@ -60,6 +84,9 @@ class WatchSession:
                 self.connection.execute(
                     f"SET {MARK} SESSION CHARACTERISTICS AS TRANSACTION READ ONLY".encode()
                 )
+                if may_hide:
+                    self.connection.execute(f"SET {MARK} pg_stat_statements.track = 'none'".encode())
+                    self.hidden = True
                 self.set(jit="off")
         except psycopg.Error as error:
             self.connection.close()
@@ -89,7 +116,7 @@ class WatchSession:
             self._settings.update(settings)
             return
         for name, value in settings.items():
-            self.connection.execute(f"SET {MARK} {name} = '{value}'".encode())
+            self.execute(_setting({name: value}, local=False))
 
     def execute(
         self, query: str | sql.Composed, parameters: Mapping[str, Any] | None = None
@@ -100,13 +127,15 @@ class WatchSession:
             psycopg.Error: if the server refuses or went away.
         """
         composed = query if isinstance(query, sql.Composed) else sql.Composed([sql.SQL(query)])
+        text = composed.as_string(self.connection)
+        _OWN_QUERIES.add(text if parameters is None else _PLACEHOLDER.sub(_as_server, text))
         cursor = self.connection.execute(sql.SQL(self._prefix()) + composed, parameters)
         while cursor.nextset():
             pass
         return cursor
 
     def send(self, query: bytes) -> PGresult:
-        """Execute statements through libpq; return the result of the last one."""
+        """Execute a query through libpq; return its result."""
         return self.connection.pgconn.exec_(self._prefix().encode() + query)
 
     def round_trip_ns(self) -> float | None:
@@ -145,9 +174,20 @@ class WatchSession:
 
         Statements that are sent together are one transaction.
         """
-        if not self._settings:
-            return ""
-        calls = ", ".join(
-            f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in self._settings.items()
-        )
-        return f"SELECT {MARK} {calls}; "
+        return _setting(self._settings, local=True) if self._settings else ""
+
+
+def _setting(settings: Mapping[str, str], *, local: bool) -> str:
+    """Return the query that sets `settings` for the session, or `local` for its transaction."""
+    calls = ", ".join(
+        f"pg_catalog.set_config('{name}', '{value}', {'true' if local else 'false'})"
+        for name, value in settings.items()
+    )
+    query = _SETTING.format(mark=MARK, calls=calls)
+    _OWN_QUERIES.add(query)
+    return query
+
+
+def _as_server(placeholder: re.Match[str]) -> str:
+    """Return what the server gets for a placeholder of psycopg."""
+    return "%" if placeholder[0] == "%%" else "$1"

@@ -13,7 +13,6 @@ from uncork.model.server import WATCH_APPLICATION
 from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
 
 __all__ = [
-    "BACKEND",
     "COLUMN_VALUES",
     "CONNECTIONS",
     "CONNECTION_LIMITS",
@@ -35,6 +34,7 @@ __all__ = [
     "STATEMENT_COUNTS",
     "STATEMENT_TEXTS",
     "activity",
+    "backend",
     "counters",
     "kernel_counts",
     "statements",
@@ -43,10 +43,24 @@ __all__ = [
 LEAST_VERSION: Final = 13
 MARK: Final = "/* uncork */"
 
-BACKEND: Final = f"SELECT {MARK} pg_catalog.pg_backend_pid()"
+
+def backend(version: int) -> str:
+    """Return the query for the id of a session's process, and whether uncork may hide itself.
+
+    A role that may set pg_stat_statements.track can keep the statements of its session out of
+    pg_stat_statements.
+    """
+    may_hide = "pg_catalog.current_setting('is_superuser') = 'on'"
+    if version >= 15:
+        may_hide = "pg_catalog.has_parameter_privilege('pg_stat_statements.track', 'SET')"
+    return f"SELECT {MARK} pg_catalog.pg_backend_pid(), {may_hide}"
+
 
 SERVER: Final = f"""
 SELECT {MARK} pg_catalog.version(), pg_catalog.current_database(), current_user,
+       (SELECT r.oid::bigint FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user),
+       (SELECT d.oid::bigint FROM pg_catalog.pg_database AS d
+         WHERE d.datname = pg_catalog.current_database()),
        pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage'),
        pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('block_size')::int,
        pg_catalog.current_setting('track_activities'), pg_catalog.current_setting('track_io_timing'),
@@ -226,9 +240,13 @@ SELECT {MARK} '' AS object, coalesce(pg_catalog.sum(s.calls), 0)::float8 AS call
 their counters to every role."""
 
 STATEMENT_TEXTS: Final = f"""
-SELECT {MARK} s.queryid, pg_catalog.min(s.query) FROM {{extension}}.pg_stat_statements(true) AS s
+SELECT {MARK} s.queryid,
+       coalesce(pg_catalog.min(s.query) FILTER (WHERE pg_catalog.strpos(s.query, '{MARK}') = 0),
+                pg_catalog.min(s.query))
+  FROM {{extension}}.pg_stat_statements(true) AS s
  WHERE s.queryid = ANY (%(wanted)s::bigint[]) GROUP BY s.queryid
 """
+"""A text of each statement, preferably as an application sent it: uncork's EXPLAIN has the same query id."""
 
 # ---- pg_stat_kcache ----
 

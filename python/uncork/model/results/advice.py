@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from uncork.model.database.finding import Finding
 from uncork.model.database.missing import HiddenWork, Missing, Unplanned
+from uncork.model.results.costly_parts import CostlyPart
 
 __all__ = ["ADVICE_VERSION", "AdviceResult", "AdviceSource", "LookedAt"]
 
@@ -44,7 +45,8 @@ class AdviceResult:
     """Findings, the costliest first; findings that cost no time come last.
 
     `sessions` is the average number of busy sessions. `lost` means that the connection to the server was lost
-    before its counters, tables and plans could be read.
+    before its counters, tables and plans could be read. `costliest` are the statements and waits with the
+    most time, and what is known of each.
     `missing` is evidence that could not be had, with what is lost. `reproduce` is the command. `hidden` is
     None if the role may see the work of all roles, or a log shows it.
     """
@@ -60,4 +62,5 @@ class AdviceResult:
     uncork_version: str
     lost: bool = False
     hidden: HiddenWork | None = None
+    costliest: tuple[CostlyPart, ...] = ()
     version: int = ADVICE_VERSION

@@ -9,6 +9,7 @@ from uncork.model.database.copy import CopyFacts
 from uncork.model.database.finding import Bill, ClientHabit, Finding
 from uncork.model.database.missing import HiddenWork, Missing
 from uncork.model.results.advice import LookedAt
+from uncork.model.results.costly_parts import CostlyPart
 
 __all__ = [
     "CURE_VERSION",
@@ -167,6 +168,8 @@ class CureResult:
     sessions: float | None = None
     usual: tuple[Change, ...] = ()
     hidden: HiddenWork | None = None
+    costliest: tuple[CostlyPart, ...] = ()
+    all_s_per_hour: float | None = None
 
 
 def application_changes(result: CureResult) -> tuple[Change, ...]:

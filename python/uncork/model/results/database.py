@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from uncork.model.database.finding import Finding
 from uncork.model.database.missing import HiddenWork, Missing, Unplanned
 from uncork.model.database.plan import PlanSource
+from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction, RowWriter
 from uncork.model.system import SystemUse
 
 __all__ = [
     "DATABASE_RESULT_VERSION",
+    "IDLE_TEMPLATE",
     "ActivityLayer",
     "BlockerFacts",
     "Busiest",
@@ -49,6 +51,8 @@ __all__ = [
 
 DATABASE_RESULT_VERSION = 4
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
+IDLE_TEMPLATE: Final = -2
+"""The number of the row of sessions that are idle in a transaction, among templates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +440,9 @@ class DatabaseResult:
     `routes` is empty if no comment names one. `steps` add up to `tree`; empty without pg_stat_statements.
     `kernel_whole_ns` is the duration below which pg_stat_kcache counts an execution as user time as a whole;
     None without it. `counted` is what the steps `plan` and `execute` come from. `hidden` is None if the role
-    may see the work of all roles. `unplanned` are the statements without a plan, by reason.
+    may see the work of all roles. `unplanned` are the statements without a plan, by reason. `costliest`
+    are the statements and waits with the most time, and what is known of each. All times and shares are of
+    the watched database; only `databases` has the others.
     """
 
     run: DatabaseRunFacts
@@ -485,4 +491,5 @@ class DatabaseResult:
     counted: CountedTime | None = None
     hidden: HiddenWork | None = None
     unplanned: tuple[Unplanned, ...] = ()
+    costliest: tuple[CostlyPart, ...] = ()
     version: int = DATABASE_RESULT_VERSION

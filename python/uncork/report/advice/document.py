@@ -15,6 +15,8 @@ from uncork.model.results.advice import AdviceResult
 from uncork.model.units import count_words, format_duration
 from uncork.report.blocks import Code, Document, Section, Step
 from uncork.report.findings import (
+    careful_last,
+    costly_words,
     finding_blocks,
     finding_headline,
     finding_sections,
@@ -43,13 +45,13 @@ def answer_advice(result: AdviceResult) -> AdviceResult:
     if first is None and result.lost:
         answer = "The connection to the server was lost, so most faults cannot be found."
     elif first is None:
-        answer = nothing_found_words(result.sessions)
+        answer = nothing_found_words(result.sessions, result.costliest)
     else:
         answer = join_sentences((finding_headline(first), _also(len(rest))))
     hidden = hidden_sentences(result.hidden, result.looked_at.unplanned)
     if hidden and first is None and hides_findings(result.hidden):
         answer = "In what the role may see, nothing stands out."
-    reasons = [finding_sentence(one) for one in rest]
+    reasons = [*map(finding_sentence, rest), *costly_words(result.costliest)]
     return replace(
         result,
         answer=join_sentences((*hidden, answer)),
@@ -69,7 +71,7 @@ def build_advice_document(result: AdviceResult) -> Document:
         question=f"What is wrong with this database? {about}",
         answer=result.answer,
         reasons=(*result.reasons, *missing_words(result.missing)),
-        steps=tuple(_steps(result)),
+        steps=careful_last(_steps(result)),
         tally=(),
         facts=tuple((one.kind, one.run) for one in result.sources),
         variants=(),

@@ -12,11 +12,12 @@ from uncork.model.results.cure import Change, CureResult, Net, Tried, applicatio
 from uncork.model.units import count_words, format_bytes, format_count, series_words, share_text
 from uncork.report.blocks import Step
 from uncork.report.cure.words import (
+    claim_words,
     effect_sentence,
     gain_cell,
     gain_sentence,
     less_time,
-    measured_subject,
+    measured_words,
     named_changes,
     operation_times,
     operation_word,
@@ -25,7 +26,7 @@ from uncork.report.cure.words import (
     saved_words,
     worst_effect,
 )
-from uncork.report.findings import looked_at_words, nothing_found_words, server_conninfo
+from uncork.report.findings import costly_words, looked_at_words, nothing_found_words, server_conninfo
 from uncork.report.headline import fitting, join_sentences
 from uncork.report.hidden_work import hidden_sentences, hidden_steps, hides_findings
 
@@ -52,11 +53,14 @@ def _answer(result: CureResult) -> str:
     if chosen is None:  # only the application can make what was proven
         chosen = next(iter(application_changes(result)), None)
     if chosen is not None:
-        return _proven(chosen, stopped)
+        return _proven(chosen, stopped, result.all_s_per_hour)
     if not result.tried:
-        if hides_findings(result.hidden):
-            return "In what the role may see, nothing stands out."
-        return "It ended before any finding was known." if stopped else nothing_found_words(result.sessions)
+        if stopped:
+            return "It ended before any finding was known."
+        seen = "In what the role may see, nothing stands out."
+        return (
+            seen if hides_findings(result.hidden) else nothing_found_words(result.sessions, result.costliest)
+        )
     measured = _measured(result)
     many, total = format_count(len(measured)), count_words(len(result.tried), "finding")
     cured = [one for one in measured if one.state == "cured"]
@@ -81,16 +85,17 @@ def proven_change(result: CureResult) -> Change | None:
     return chosen if confirmed else None
 
 
-def _proven(chosen: Change, stopped: bool) -> str:
+def _proven(chosen: Change, stopped: bool, all_s_per_hour: float | None) -> str:
     """Return the answer with the proven change: in the headline if it fits, or else after it."""
     net = chosen.net
     if net is None:
         raise AssertionError("the caller checks this")
     text = _together(chosen.text)
-    what = measured_subject(chosen)
-    claim, short = (f"{what} takes {less_time(net, interval=each)}" for each in (True, False))
-    interval = gain_sentence(net)
-    after = "It ended early, so other changes were not tried." if stopped else ""
+    claim, short = (claim_words(chosen, net, all_s_per_hour, interval=each) for each in (True, False))
+    interval = gain_sentence(net) if claim != short else ""
+    rest = "" if operation_word(chosen) else measured_words(net, all_s_per_hour)
+    ended = "It ended early, so other changes were not tried" if stopped else ""
+    after = join_sentences((rest, ended))
     below = (f"With the proven change, {claim}", join_sentences((text, after)))
     if ". " in text:  # the headline ends at the first full stop
         return fitting((below,))
@@ -118,7 +123,7 @@ def _harm(result: CureResult) -> str:
 def _reasons(result: CureResult) -> Iterator[str]:
     chosen = proven_change(result)
     if chosen is not None and chosen.net is not None:
-        yield f"That saves {saved_words(chosen.net)} of sessions' time. {_confirmed(chosen)}".strip()
+        yield f"That saves {saved_words(chosen.net)}. {_confirmed(chosen)}".strip()
         worst = worst_effect(chosen)
         if worst is not None:
             yield f"It harms one statement most, number {effect_sentence(worst)}."
@@ -141,6 +146,7 @@ def _reasons(result: CureResult) -> Iterator[str]:
         yield f"{one.state.capitalize()}: {_claim(one)}. {reason_sentence(one.reason)}"
     if len(others) > _MOST_REASONS:
         yield f"{count_words(len(others) - _MOST_REASONS, 'more finding')} below."
+    yield from costly_words(result.costliest)
     if result.looked_at is not None:
         yield from looked_at_words(result.looked_at, result.sessions)
     if result.tried:
@@ -155,8 +161,8 @@ def _usual(change: Change, net: Net) -> str:
     if change.size and change.size > 0:
         size = f", for {format_bytes(change.size)} of disk"
     if net.low > 0:
-        return f"{text}: the captured workload takes {less_time(net)}{size}."
-    return f"{text}: the captured workload's time changes by {gain_cell(net)}{size}."
+        return f"{text}: the measured statements take {less_time(net)}{size}."
+    return f"{text}: the time of the measured statements changes by {gain_cell(net)}{size}."
 
 
 def _application(change: Change) -> Iterator[str]:
@@ -166,7 +172,7 @@ def _application(change: Change) -> Iterator[str]:
     """
     if change.net is None:
         return
-    saves = f"{less_time(change.net)}, which saves {saved_words(change.net)} of sessions' time"
+    saves = f"{less_time(change.net)}, which saves {saved_words(change.net)}"
     yield join_sentences(
         (
             f"{change.text.rstrip('. ')}: {saves}",

@@ -130,11 +130,11 @@ def proven_blocks(result: CureResult) -> Iterator[Block]:
     span = f"{seconds_text(net.low)} s to {seconds_text(net.high)} s"
     rows.append((Value("saved"), Value(f"{seconds_text(net.saved)} s"), Value(span)))
     columns = (
-        Column("captured workload", header=True),
+        Column("measured statements", header=True),
         Column("sessions' time an hour", number=True),
         Column("95 % interval", whole=True),
     )
-    yield Table("The bill: time that sessions spend in the captured workload", columns, tuple(rows))
+    yield Table("The bill: time that sessions spend in the measured statements", columns, tuple(rows))
     yield from _change_blocks(chosen)
 
 
@@ -148,7 +148,7 @@ def _changes(result: CureResult) -> Iterator[Block]:
         states = tuple(dict.fromkeys(mark.variant for mark in marks))
         yield Legend(states, "Filled marks: cured or harmful. Hollow marks: no clear or no practical change.")
         yield ForestChart(
-            title="Time of the captured workload with each change",
+            title="Time of the measured statements with each change",
             description="The change of the workload's time with its 95 % interval, by its number.",
             marks=marks,
             variants=states,
@@ -270,7 +270,7 @@ def _change_facts(change: Change) -> Iterator[tuple[str, str]]:
     word = operation_word(change)
     if change.net is not None:
         yield f"time of a {word}" if word else "workload's time", gain_cell(change.net)
-        yield "saves", f"{saved_words(change.net)} of sessions' time"
+        yield "saves", saved_words(change.net)
     for one in change.effects if word else ():
         if one.before_cpu_ns is not None and one.after_cpu_ns is not None:
             times = map(format_duration, (one.before_cpu_ns, one.after_cpu_ns))

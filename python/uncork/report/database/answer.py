@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.results.costly_parts import unexplained_part
 from uncork.model.results.database import BlockerFacts, DatabaseResult, TemplateActivity, TimeNode
 from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.database.words import blocker_words, class_words, sessions_text
-from uncork.report.findings import finding_headline, finding_sentence
+from uncork.report.findings import costly_words, finding_headline, finding_sentence
 from uncork.report.headline import capital, fitting, headline_template, join_sentences
 from uncork.report.hidden_work import hidden_sentences, hides_findings
 from uncork.report.quantity_words import instant_text, share_text
@@ -135,10 +136,21 @@ def _blocked(top: TemplateActivity, result: DatabaseResult) -> str:
 def _compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
     """Return what is worth changing, the costliest first, then other large parts of the time."""
     found = [finding_sentence(one) for one in result.findings]
-    fine = result.run.status != "failed" and not hides_findings(result.hidden)
-    if result.tree.sessions and not found and fine:
+    healthy = result.tree.sessions and not found and result.run.status != "failed"
+    if healthy and not hides_findings(result.hidden) and unexplained_part(result.costliest) is None:
         found = ["No change is needed: no problem costs enough time to be worth fixing."]
-    return tuple([*found, *_blockers(result), *_waits(result), *_work(result)])
+    known = costly_words(result.costliest)
+    return tuple([*found, *known, *_blockers(result), *_waits(result), *_work(result), *_elsewhere(result)])
+
+
+def _elsewhere(result: DatabaseResult) -> Iterator[str]:
+    """Yield how busy the other databases of the server are, if they are."""
+    others = [one for one in result.databases if one.name != result.database]
+    if others:
+        names = series_words(
+            [f"{one.name or '(none)'} {sessions_text(one.sessions)}" for one in others[:_TOLD]]
+        )
+        yield f"Other databases of this server are not part of these shares. Their busy sessions: {names}."
 
 
 def _blockers(result: DatabaseResult) -> Iterator[str]:

@@ -48,7 +48,7 @@ from uncork.report.database.tables import (
     watch_table,
 )
 from uncork.report.database.words import class_words, sessions_text
-from uncork.report.findings import finding_sections, finding_step, missing_words, proof_steps
+from uncork.report.findings import careful_last, finding_sections, finding_step, missing_words, proof_steps
 from uncork.report.hidden_work import hidden_steps, unplanned_words
 from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
 from uncork.report.system_blocks import system_blocks
@@ -71,7 +71,7 @@ def build_database_document(result: DatabaseResult) -> Document:
         question=_question(result),
         answer=result.answer,
         reasons=tuple(_reasons(result)),
-        steps=tuple(_steps(result)),
+        steps=careful_last(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
         variants=(),
@@ -92,7 +92,7 @@ def _reasons(result: DatabaseResult) -> Iterator[str]:
 def _question(result: DatabaseResult) -> str:
     watch = result.watch
     span = span_text(watch.begun_us, watch.ended_us)
-    return f"Where does the time of this server go? {result.server_version} at {result.run.server}, {span}"
+    return f"Where does the time of this database go? {result.server_version} at {result.run.server}, {span}"
 
 
 def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:

@@ -25,7 +25,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
-from uncork.report.findings import finding_sections, finding_sentence, finding_step, proof_steps
+from uncork.report.findings import careful_last, finding_sections, finding_sentence, finding_step, proof_steps
 from uncork.report.load.bottlenecks import bottleneck_lines, resource_title
 from uncork.report.load.charts import (
     SERIES,
@@ -75,7 +75,7 @@ def build_load_document(result: LoadResult) -> Document:
         question=_question(result),
         answer=result.answer,
         reasons=tuple(_reasons(result)),
-        steps=tuple(_steps(result)),
+        steps=careful_last(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
         variants=(*SERIES, *_drawn_statuses(result)),

@@ -22,7 +22,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
-from uncork.report.findings import finding_sections, finding_sentence, finding_step
+from uncork.report.findings import careful_last, finding_sections, finding_sentence, finding_step
 from uncork.report.load.bottlenecks import bottleneck_lines, resource_title
 from uncork.report.load.sweep_answer import AXIS_WORDS, is_undecided, level_words
 from uncork.report.load.words import rate_text, share_text
@@ -44,7 +44,7 @@ def build_sweep_document(result: SweepResult) -> Document:
         question=f"How much load does the server handle, and where is its knee? ({result.run.server})",
         answer=result.answer,
         reasons=(*(finding_sentence(one) for one in result.findings), *result.warnings),
-        steps=tuple(_steps(result)),
+        steps=careful_last(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
         variants=(SUCCEEDED, LAW, HALF, MOST),

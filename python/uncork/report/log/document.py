@@ -10,7 +10,7 @@ from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
 from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
-from uncork.report.findings import finding_sections, finding_step, missing_words
+from uncork.report.findings import careful_last, finding_sections, finding_step, missing_words
 from uncork.report.log.activity import (
     hours_table,
     overall_facts,
@@ -66,7 +66,7 @@ def build_log_document(result: LogResult, *, parts: int | None = None, has_secti
         question=_question(result),
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings, *missing_words(result.missing)),
-        steps=tuple(_steps(result)),
+        steps=careful_last(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
         variants=(EXECUTIONS,),

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from uncork.model.results.costly_parts import CostlyPart, unexplained_part
 from uncork.model.results.service import PlaceKind, RequestFacts, ServiceFinding, ServiceResult
 from uncork.model.units import format_duration
+from uncork.report.findings import costly_words, unexplained_words
 from uncork.report.headline import capital, fitting, headline_template, join_sentences, split_answer
 from uncork.report.hidden_work import hidden_sentences
 from uncork.report.load.bottlenecks import limit_words
@@ -59,7 +61,12 @@ def answer_service(result: ServiceResult) -> ServiceResult:
     return replace(
         result,
         answer=_answer(result),
-        reasons=(*_details(result), *_disagreement(result), *_logged(result)),
+        reasons=(
+            *_details(result),
+            *_disagreement(result),
+            *_logged(result),
+            *costly_words(_costliest(result)),
+        ),
         warnings=tuple(_warnings(result)),
     )
 
@@ -77,9 +84,15 @@ def _bottleneck(result: ServiceResult) -> str:
     if not result.findings:
         place = result.time[0]
         share = percent_text(place.share)
-        headline = f"Nothing stands out: requests pass {share} of their time {_PLACES[place.kind]}"
-        return join_sentences((headline, rest))
+        part = unexplained_part(_costliest(result))
+        headline = f"No fault was found: requests pass {share} of their time {_PLACES[place.kind]}"
+        detail = "" if part is None else unexplained_words(part, "the time of the database's busy sessions")
+        return join_sentences((headline, detail, rest))
     return fitting((headline, rest) for headline in _headlines(result, result.findings[0]))
+
+
+def _costliest(result: ServiceResult) -> tuple[CostlyPart, ...]:
+    return () if result.database is None else result.database.costliest
 
 
 def _headlines(result: ServiceResult, found: ServiceFinding) -> Iterator[str]:

@@ -13,7 +13,7 @@ from uncork.model.results.service import ServiceResult
 from uncork.model.units import format_duration
 from uncork.report.blocks import Block, Code, Document, Flame, Fold, Section, Step
 from uncork.report.database.document import build_database_document
-from uncork.report.findings import finding_step
+from uncork.report.findings import careful_last, finding_step
 from uncork.report.headline import capital
 from uncork.report.hidden_work import hidden_steps
 from uncork.report.load.document import build_load_document
@@ -53,7 +53,7 @@ def build_service_document(result: ServiceResult, flames: Sequence[Flame] = ()) 
         question=_question(result),
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings),
-        steps=tuple(_steps(result)),
+        steps=careful_last(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
         variants=() if load is None else load.variants,

@@ -28,7 +28,8 @@ from uncork.model.database.workload import (
 )
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.model.tables.database import DATABASE_TABLES
-from uncork.profile.deltas import statement_deltas
+from uncork.profile.deltas import statement_deltas, statement_key
+from uncork.profile.own_statements import own_keys
 from uncork.profile.workload.building import (
     Execution,
     SeenStatement,
@@ -134,13 +135,13 @@ def _statements(
     facts: Mapping[str, Any], tables: Mapping[str, Any], evidence: Evidence, log: LogResult | None
 ) -> list[SeenStatement]:
     """Return the statements of clients in the watched database, except uncork's own."""
-    own = set(facts["watch"]["own_query_ids"])
+    own = own_keys(facts["watch"])
     rows = tables["database_statements"].to_pylist()
     moments = ([row for row in rows if row["moment"] == moment] for moment in ("before", "after"))
     counted: dict[int, list[Row]] = defaultdict(list)
     nested: set[int] = set()
     for row in statement_deltas(*moments):
-        here = row["database"] == facts["server"]["database"] and row["query_id"] not in own
+        here = row["database"] == facts["server"]["database"] and statement_key(row) not in own
         if here and row["template"] is not None:
             if row["toplevel"] is False:
                 nested.add(row["template"])

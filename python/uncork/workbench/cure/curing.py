@@ -371,7 +371,16 @@ def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureRe
         sessions=state.advice.sessions,
         usual=state.usual,
         hidden=state.advice.hidden,
+        costliest=state.advice.costliest,
+        all_s_per_hour=_all_statements(state.workload),
     )
+
+
+def _all_statements(workload: CapturedWorkload) -> float | None:
+    """Return the time of all statements in seconds an hour, captured or not; None if none was captured."""
+    covered = sum(statement.share for statement in workload.statements)
+    captured_ns = sum(statement.calls_per_hour * statement.mean_ns for statement in workload.statements)
+    return captured_ns / 1e9 / covered if covered else None
 
 
 def _bills(chosen: Change) -> tuple[Bill | None, Bill | None]:

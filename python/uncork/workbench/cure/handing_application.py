@@ -108,8 +108,8 @@ def application_readme(change: Change, *, measured: bool) -> str:
     gain = ""
     if change.net is not None:
         gain = (
-            f"The captured workload takes {less_time(change.net)}, which saves {saved_words(change.net)} of "
-            f"sessions' time ({gain_sentence(change.net)})."
+            f"The measured statements take {less_time(change.net)}, which saves {saved_words(change.net)} "
+            f"({gain_sentence(change.net)})."
         )
     lines = _before_and_after(change, gain, "send")
     if change.sql != change.undo:
@@ -154,7 +154,7 @@ def _operation_gain(change: Change) -> str:
         return ""
     return (
         f"Each {operation_word(change)} takes {less_time(change.net)}, which saves "
-        f"{saved_words(change.net)} of sessions' time. {reason_sentence(operation_times(change))}"
+        f"{saved_words(change.net)}. {reason_sentence(operation_times(change))}"
     )
 
 

@@ -23,7 +23,7 @@ __all__ = ["DATABASE_PART", "new_part", "store_watch", "watch_until", "watched_p
 DATABASE_PART: Final = "database"
 _RATE_HZ: Final = 10.0
 """Samples a second for the findings; a load samples sessions too, for its bottleneck."""
-_LONGEST_S: Final = 3_600.0
+_LONGEST_S: Final = 7 * 86_400.0
 
 
 def new_part(folder: Path, name: str, manifest: Manifest) -> RunRecord:
@@ -33,14 +33,14 @@ def new_part(folder: Path, name: str, manifest: Manifest) -> RunRecord:
     return RunRecord(place, replace(manifest, id=folder.name))
 
 
-def watch_until(conninfo: str, seconds: float, over: threading.Event) -> Watched:
-    """Watch a database for `seconds`, or until `over` is set.
+def watch_until(conninfo: str, over: threading.Event) -> Watched:
+    """Watch a database until `over` is set.
 
     Raises:
         ConnectError, ServerCrash: if the server cannot be reached, or goes away before the first sample.
     """
     with closing(ServerWatch(conninfo)) as server:
-        return watch(server, seconds, _RATE_HZ, ended=over.is_set)
+        return watch(server, _LONGEST_S, _RATE_HZ, ended=over.is_set)
 
 
 def store_watch(folder: Path, watched: Watched, elapsed_ns: int, place: str, command: str) -> None:
@@ -70,7 +70,7 @@ def watched_part(folder: Path, conninfo: str, place: str, command: str) -> Itera
     over, missing = threading.Event(), list[str]()
     begun = time.monotonic_ns()
     with ThreadPoolExecutor(1, "uncork-database") as pool:
-        watching = pool.submit(watch_until, conninfo, _LONGEST_S, over)
+        watching = pool.submit(watch_until, conninfo, over)
         try:
             yield missing
         finally:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.planner import Explained, Planner
 from uncork.model.database.plan import ColumnValues, PlanSource
+from uncork.profile.deltas import Key, statement_key
 from uncork.profile.parameter_values import (
     ComparedParameter,
     compared_parameters,
@@ -58,7 +59,7 @@ def top_statements(
     changed: Sequence[tuple[Row | None, Row]],
     database: str,
     texts: Mapping[int, str],
-    own: Collection[int],
+    own: Collection[Key],
     sampled: Mapping[tuple[str, int], int],
     seen: Mapping[int, Sequence[str]],
 ) -> list[Candidate]:
@@ -66,13 +67,14 @@ def top_statements(
 
     Those with the most execution time between the snapshots and those in which samples found sessions most
     often take turns, because a statement that has not ended has no execution time yet. `sampled`
-    counts the samples by database and query id; `seen` are texts of sessions.
+    counts the samples by database and query id; `seen` are texts of sessions, and `own` the entries of
+    uncork's own statements.
     """
     spent: Counter[int] = Counter()
     calls: Counter[int] = Counter()
     rows: Counter[int] = Counter()
     for before, after in changed:
-        if after["database"] == database:
+        if after["database"] == database and statement_key(after) not in own:
             query_id, then = after["query_id"], before or {}
             spent[query_id] += after["execution_ns"] - then.get("execution_ns", 0)
             calls[query_id] += after["calls"] - then.get("calls", 0)
@@ -89,7 +91,7 @@ def top_statements(
             rows[query_id] / calls[query_id] if calls[query_id] else None,
         )
         for query_id in dict.fromkeys(order)
-        if query_id is not None and query_id in texts and query_id not in own
+        if query_id is not None and query_id in texts
     ]
 
 

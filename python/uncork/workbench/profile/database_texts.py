@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from uncork.engines.watch.connection import ServerSnapshot
@@ -23,13 +23,12 @@ _CLIPPED: Final = 3
 def texts_table(
     book: TemplateBook,
     seen: Mapping[int, Sequence[str]],
-    own: Collection[int],
     after: ServerSnapshot | None,
 ) -> pa.Table:
     """Return texts of sessions as a stored table, without the ones that the server cut.
 
-    `seen` has the texts by query id, `own` are the ids of uncork's statements. Statements whose literals
-    pg_stat_statements keeps, such as a new password, are left out.
+    `seen` has the texts by query id. Statements whose literals pg_stat_statements keeps, such as a new
+    password, are left out.
     """
     from uncork.store.evidence import rows_table  # noqa: PLC0415 -- not before the first sample
 
@@ -37,7 +36,7 @@ def texts_table(
     numbers: Counter[int] = Counter()
     rows = []
     for query_id, texts in seen.items():
-        template = None if query_id in own else book.number(query_id, None)
+        template = book.number(query_id, None)
         if template is None:
             continue
         for text in texts:

@@ -10,13 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from uncork.engines.host import memory_bytes
-from uncork.engines.watch.connection import MARK, Look, ServerSnapshot, ServerWatch
+from uncork.engines.watch.connection import Look, ServerSnapshot, ServerWatch
 from uncork.engines.watch.details import Details
+from uncork.engines.watch.session import own_queries
 from uncork.errors import ServerCrash
 from uncork.load.sampler import Sampler
 from uncork.model.system import SERVER, SystemSeries, Watch
 from uncork.profile.activity import CLIENT, wait_class
-from uncork.profile.deltas import statement_deltas, statement_key
+from uncork.profile.deltas import Key, statement_deltas, statement_key
+from uncork.profile.own_statements import own_statements
 from uncork.profile.plans.without_values import statement_without_values
 from uncork.profile.server_templates import TemplateBook, is_normalised
 from uncork.profile.statement_origin import origin
@@ -210,13 +212,13 @@ class Samples:
 class LookedBack:
     """What was read after the watch, as far as the server did not go away before.
 
-    `own` are the query ids of uncork's own statements.
+    `own` are the entries of pg_stat_statements that count uncork's own statements.
     """
 
     after: ServerSnapshot | None = None
     changed: Sequence[_Change] = ()
     texts: Mapping[int, str] = field(default_factory=dict)
-    own: Collection[int] = frozenset()
+    own: Collection[Key] = frozenset()
     plans: Sequence[Row] = ()
     catalogue: FoundCatalogue = field(default_factory=FoundCatalogue)
 
@@ -293,7 +295,7 @@ def watch(
         "missed": found.missed,
         "longest_ns": found.longest_ns,
         "client_cpu_ns": found.cpu_ns,
-        "own_query_ids": sorted(last.own),
+        "own_statements": sorted(last.own),
         "round_trip_ns": trip_ns,
     }
     facts["catalogue"] = last.catalogue.facts
@@ -309,7 +311,7 @@ def watch(
     tables = {
         **_tables(found, before, last.after, last.changed, last.texts),
         "database_plans": plans_table(found.book, last.plans, values=values),
-        "database_texts": texts_table(found.book, found.seen if values else {}, last.own, last.after),
+        "database_texts": texts_table(found.book, found.seen if values else {}, last.after),
         **catalogue_tables(last.catalogue),
         **system_tables([] if system is None else [({}, system)]),
     }
@@ -342,7 +344,12 @@ def look_back(
     details = Details()
     try:
         last.texts = server.texts({*(row["query_id"] for _, row in last.changed), *found.texts})
-        last.own = {query_id for query_id, text in last.texts.items() if MARK in text}
+        last.own = own_statements(
+            (row for _, row in last.changed),
+            (server_facts["role_oid"], server_facts["database_oid"]),
+            last.texts,
+            own_queries(),
+        )
         found.find_ids(last.texts)
         known = {**found.texts, **last.texts}
         top = top_statements(

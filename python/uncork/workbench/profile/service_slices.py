@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from uncork.engines.watch.connection import MARK, ServerWatch, StatementCount
+from uncork.engines.watch.connection import ServerWatch, StatementCount
+from uncork.engines.watch.session import own_queries
 from uncork.errors import UncorkError
 from uncork.load.http import run_http
 from uncork.model.http import HttpSpec, Request
 from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.tables.service import NONE
+from uncork.profile.own_statements import own_texts
 from uncork.profile.server_templates import TemplateBook
 
 __all__ = [
@@ -70,8 +72,9 @@ class Counted:
         Statements without a text, and uncork's own, are left out.
         """
         book = TemplateBook()
+        own = own_texts(texts, own_queries())
         numbers = {
-            query_id: book.number(query_id, text) for query_id, text in texts.items() if MARK not in text
+            query_id: book.number(query_id, text) for query_id, text in texts.items() if query_id not in own
         }
         rows = []
         for number, rises in enumerate(self.rises):

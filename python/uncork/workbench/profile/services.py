@@ -239,7 +239,7 @@ def _watch_all(
     with ThreadPoolExecutor(2, "uncork-database") as pool:
         watching = connecting = None
         if components.conninfo is not None:
-            watching = pool.submit(watch_until, components.conninfo, seconds, over)
+            watching = pool.submit(watch_until, components.conninfo, over)
             if found.counted.opens_connections():
                 connecting = pool.submit(_time_connections, components.conninfo, seconds, over)
         with _pool_counted(pooler, found):
@@ -258,12 +258,16 @@ def _watch_all(
             except KeyboardInterrupt:
                 found.end("interrupted", "interrupted")
             finally:
-                over.set()
+                try:
+                    # Before the watch asks for plans, which some servers count as executions.
+                    with uninterrupted():
+                        if counts is not None:
+                            counts.add(found.counted, ALL, "", measured)
+                finally:
+                    over.set()
         with uninterrupted():
             if connecting is not None:
                 found.connect_ns = connecting.result()
-            if counts is not None:
-                counts.add(found.counted, ALL, "", measured)
             if workers is not None:
                 ports = None if counter is None else counter.session_ports()
                 found.workers = workers.end(ports)
