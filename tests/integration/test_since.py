@@ -65,7 +65,7 @@ def test_one_command_compares_the_changed_statements_with_those_before_a_cure(se
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
         connection.execute("CREATE INDEX ON visits (visitor)")
         connection.execute("SELECT pg_stat_statements_reset()")
-    words = ["--for", "1s", "-q", "--runs", str(tmp_path), "--since", run.folder.name]
+    words = ["--for", "1s", "-q", "--runs", str(tmp_path), "--since", "last"]
     done = CliRunner().invoke(app, ["profile", "db", server.conninfo(), *words])
     assert done.exit_code == 0, done.output
     text = " ".join(done.stdout.split())

@@ -45,8 +45,7 @@ def profile_db(options: DatabaseOptions) -> None:
     if options.graph is not None and options.graph.suffix not in (".dot", ".svg"):
         raise UsageError(f"--graph {options.graph}: end the name with .dot or .svg")
     check_rate(options.rate)
-    if options.since is not None:
-        find_run(options.runs, options.since, files=False)
+    since = None if options.since is None else find_run(options.runs, options.since, files=False).name
     server = watched_server(options, options.database, console.asked_password)
     run = watch_server(
         profile_database,
@@ -61,8 +60,8 @@ def profile_db(options: DatabaseOptions) -> None:
     from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
 
-    if options.since is not None and not run.trouble and run.result.run.status == "complete":
-        _compare(options, options.since, run.folder)
+    if since is not None and not run.trouble and run.result.run.status == "complete":
+        _compare(options, since, run.folder)
         end_if_hidden(run.result.hidden)
         return
     if options.graph is not None:
