@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from uncork.analysis.database.plans import missing_plans, statement_plans
+from uncork.advise.evidence import Statement
+from uncork.analysis.database.plans import statement_plans, unplanned
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.connection import ServerWatch
@@ -105,9 +107,10 @@ def test_plans_are_shown(server, tmp_path):
 def test_a_role_that_may_not_read_tables_learns_once_why_there_are_no_plans(server, tmp_path):
     result = profile(server, tmp_path, "user=monitoring")
     assert not any("parcels" in one.text for one in result.plans)
-    (missing,) = (one for one in result.missing if "plans" in one.lost)
-    assert "permission denied for table parcels" in missing.what
-    assert missing.lost == "the plans of 3 of the costliest statements"
+    unplanned = {one.why: one for one in result.unplanned}
+    assert len(unplanned["not readable"].templates) == 2 and len(unplanned["not writable"].templates) == 1
+    assert result.answer.startswith('Role "monitoring" may not read the tables of statements with ')
+    assert 'GRANT pg_read_all_data TO "monitoring" gives it the plans.' in result.answer
 
 
 def test_nothing_is_executed_and_what_has_no_plan_is_skipped(server):
@@ -182,9 +185,11 @@ def test_parameters_get_values_of_sessions_or_of_statistics(server):
     assert plans[7][1].root.strategy == "Update"
     with psycopg.connect(server.conninfo()) as connection:
         assert connection.execute("SELECT count(*), max(state) FROM moves").fetchone() == (20_000, "lost2")
-    (missing,) = missing_plans(rows, "app")
-    assert missing.lost == "the plan of 1 of the costliest statements"
-    assert "operator is not unique" in missing.what
+    seen = {n: Statement(n, one[0], plans=tuple(plans[n])) for n, one in enumerate(statements)}
+    texts = {n: replace(one, text=one.text.replace("$1", "?")) for n, one in seen.items()}
+    stored = [{**row, "template": row["query_id"]} for row in rows]
+    (missing,) = unplanned(stored, texts, {}, (), {"role": "app", "number": 15})
+    assert (missing.why, missing.templates) == ("no values", (4,))
 
 
 def test_json_and_text_of_the_same_plan_are_read_as_the_same_tree(server):

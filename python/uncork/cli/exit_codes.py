@@ -16,7 +16,7 @@ class ExitStatus(IntEnum):
 
     OK = 0
     USAGE = 1
-    """Invalid input or setup: nothing was measured."""
+    """Invalid input or setup: nothing was measured, or the role may not see most of what was."""
     RUN_ERROR = 2
     """An error while measuring; partial results are kept."""
     GATE_FAILED = 3

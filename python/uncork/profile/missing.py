@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from uncork.model.database.missing import Missing
+from uncork.model.database.missing import Missing, grant
 
 __all__ = ["find_missing"]
 
@@ -44,7 +44,7 @@ def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any], *, blocks:
         yield Missing(
             "the right to see other roles' sessions",
             f'what sessions of roles other than "{server["role"]}" do, and the texts of their statements',
-            f'GRANT pg_read_all_stats TO "{server["role"]}"',
+            grant("pg_read_all_stats", server["role"]),
         )
     if server["track_activities"] != "on":
         yield Missing("track_activities", "what sessions do", "set track_activities = on, and reload")
@@ -96,7 +96,7 @@ def _catalogue(server: Mapping[str, Any], catalogue: Mapping[str, Any]) -> Itera
         yield Missing(
             "the right to read the tables",
             f"the planner's statistics of columns of {_tables(hidden)}",
-            f'GRANT pg_read_all_data TO "{server["role"]}" (PostgreSQL 14 and later; for tables with '
+            f"{grant('pg_read_all_data', server['role'])} (PostgreSQL 14 and later; for tables with "
             "row-level security, the role also needs BYPASSRLS)",
         )
     if left_out:
@@ -153,7 +153,7 @@ def _statements(server: Mapping[str, Any]) -> Iterator[Missing]:
         return
     schema = state.removeprefix("permission denied for schema ")
     if schema != state:
-        remedies[state] = f'GRANT USAGE ON SCHEMA "{schema}" TO "{server["role"]}"'
+        remedies[state] = grant(f'USAGE ON SCHEMA "{schema}"', server["role"])
     known = remedies.get(state)
     remedy = known or f"fix the server's error: {state}"
     yield Missing("pg_stat_statements", _STATEMENTS_LOST, remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,7 @@ from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
 from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Section, Step
 from uncork.report.headline import capital, headline_template, join_sentences
+from uncork.report.hidden_work import unplanned_words
 from uncork.report.quantity_words import share_text
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ __all__ = [
     "unexplained_words",
 ]
 
+_PLAIN: Final = re.compile(r"[^\s'\\]+")
 _NOT_ON_A_COPY: Final = ("ALTER SYSTEM", "REINDEX", "VACUUM")
 """Beginnings of changes whose effect a fresh copy does not show."""
 
@@ -197,8 +200,11 @@ def _costly_part(part: CostlyPart) -> str:
     return f"{share_text(part.share)} {name} ({detail})"
 
 
-def looked_at_words(found: LookedAt, sessions: float | None) -> str:
-    """Return what the rules looked at; `sessions` is the average number of busy ones, None if unknown."""
+def looked_at_words(found: LookedAt, sessions: float | None) -> tuple[str, ...]:
+    """Return what the rules looked at, and why statements have no plan, in sentences.
+
+    `sessions` is the average number of busy ones, None if unknown.
+    """
     parts = [
         count_words(found.statements, "statement"),
         f"{format_count(found.plans)} of them with a plan",
@@ -206,7 +212,8 @@ def looked_at_words(found: LookedAt, sessions: float | None) -> str:
         f"{format_count(found.indexes)} {'index' if found.indexes == 1 else 'indexes'}",
         *([] if sessions is None else [f"{sessions:.2f} busy sessions on average"]),
     ]
-    return f"Looked at with {count_words(found.rules, 'rule')}: {', '.join(parts)}."
+    looked_at = f"Looked at with {count_words(found.rules, 'rule')}: {', '.join(parts)}."
+    return tuple(filter(None, (looked_at, unplanned_words(found.unplanned))))
 
 
 def server_conninfo(server: str) -> str:
@@ -214,4 +221,13 @@ def server_conninfo(server: str) -> str:
     user, _, rest = server.partition("@")
     host_port, _, database = rest.rpartition("/")
     host, _, port = host_port.rpartition(":")
-    return f"host={host} port={port} user={user} dbname={database}"
+    parts = {"host": host, "port": port, "user": user, "dbname": database}
+    return " ".join(f"{name}={_conninfo_value(value)}" for name, value in parts.items())
+
+
+def _conninfo_value(value: str) -> str:
+    """Return a value as a connection string needs it: in quotes if it is empty or has special characters."""
+    if _PLAIN.fullmatch(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -29,6 +29,7 @@ __all__ = [
     "interval_bounds",
     "interval_ends",
     "interval_text",
+    "is_useless",
     "known_so_far",
     "level_text",
     "metric_title",
@@ -65,6 +66,8 @@ _TIMES_ABOVE: Final = 3.0
 """Above this ratio "×6.2" reads better than "+520 %"; below the next one "÷890" better than "−99.9 %"."""
 _TIMES_BELOW: Final = 0.1
 
+_WIDEST: Final = 100.0
+"""The factor between the ends of an interval above which they are not shown."""
 _LOOSE: Final = re.compile(r"(?<=\d) (?=\d{3}(?!\d)|%|[nµm]?s\b|min\b|[kMGT]?B\b)")
 _BRACKETS: Final = re.compile(r"\[[^\[\]\n]{1,30}\]")
 
@@ -83,10 +86,20 @@ def effect_text(ratio: float) -> str:
     return format_percent(ratio)
 
 
+def is_useless(low: float | None, high: float | None) -> bool:
+    """Return whether an interval is wider than a factor of 100, so that its ends say nothing."""
+    return low is not None and high is not None and high > _WIDEST * low
+
+
 def interval_text(low: float | None, high: float | None) -> str:
-    """Format an interval in its short form for tables: ``[−48, −44]``. A missing bound is unbounded."""
+    """Format an interval in its short form for tables: ``[−48, −44]``. A missing bound is unbounded.
+
+    An interval wider than a factor of 100 is ``[unknown]``.
+    """
     if low is None and high is None:
         return "[no bounds yet]"
+    if is_useless(low, high):
+        return "[unknown]"
     left, right = (end.removesuffix(" %") for end in interval_bounds(low, high))
     return f"[{left}, {right}]"
 
@@ -98,14 +111,19 @@ def effect_with_interval(ratio: float, low: float | None, high: float | None) ->
     ``÷14 [−96, −78]``.
     """
     ends = interval_text(low, high)
-    factors = "×" in ends or "÷" in ends or (low is None and high is None)
+    factors = "×" in ends or "÷" in ends or (low is None and high is None) or is_useless(low, high)
     return f"{effect_text(ratio) if factors else format_percent(ratio)} {ends}"
 
 
 def interval_ends(low: float | None, high: float | None) -> str:
-    """Format an interval in a sentence: ``−48 % to −44 %``. A missing bound is unbounded."""
+    """Format an interval in a sentence: ``−48 % to −44 %``. A missing bound is unbounded.
+
+    An interval wider than a factor of 100 is ``unknown``.
+    """
     if low is None and high is None:
         return "no bounds yet"
+    if is_useless(low, high):
+        return "unknown"
     return " to ".join(interval_bounds(low, high))
 
 

@@ -229,6 +229,10 @@ class DatabaseOptions:
     markdown: Markdown = False
     html: Html = None
     graph: Path | None = opt("--graph FILE", "Write the graph of foreign keys to FILE.dot or FILE.svg.")
+    since: str | None = opt(
+        "--since RUN",
+        "Compare the statements with those of an earlier watch, or of the watch of a cure, after its change.",
+    )
     quiet: Quiet = False
     runs: Runs = DEFAULT_RUNS
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from uncork.errors import StoreError
 from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
 from uncork.model.database.finding import Bill, Candidate, Finding
-from uncork.model.database.missing import Missing
+from uncork.model.database.missing import HiddenWork, Missing, Unplanned
 from uncork.model.results.advice import LookedAt
 from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.cure import (
@@ -54,7 +54,7 @@ def read_cure(folder: Path) -> CureResult:
 
 
 def _result(data: Mapping[str, Any]) -> CureResult:
-    chosen, copy, seen = data["chosen"], data["copy"], data["looked_at"]
+    chosen, copy, seen, hidden = data["chosen"], data["copy"], data["looked_at"], data.get("hidden")
     return CureResult(
         **{
             **data,
@@ -68,9 +68,15 @@ def _result(data: Mapping[str, Any]) -> CureResult:
             "bill_after": _bill(data["bill_after"]),
             "handed": tuple(Handed(**one) for one in data["handed"]),
             "missing": tuple(Missing(**one) for one in data["missing"]),
-            "looked_at": None if seen is None else LookedAt(**seen),
+            "looked_at": None if seen is None else _looked_at(seen),
+            "hidden": None if hidden is None else HiddenWork(**hidden),
         }
     )
+
+
+def _looked_at(data: Mapping[str, Any]) -> LookedAt:
+    groups = (Unplanned(**{**one, "templates": tuple(one["templates"])}) for one in data.get("unplanned", ()))
+    return LookedAt(**{**data, "unplanned": tuple(groups)})
 
 
 def _tried(data: Mapping[str, Any]) -> Tried:

@@ -16,7 +16,7 @@ from uncork.store.remote.files import put_copy
 __all__ = ["recall_figures", "remember_figures"]
 
 _NAME: Final = "figures.json"
-_VERSION: Final = 2
+_VERSION: Final = 3
 """Increase this whenever the metrics computed from a run change."""
 
 
@@ -50,4 +50,5 @@ def _run(data: dict[str, Any]) -> RunFigures:
     figures = tuple(Figure(**one) for one in data.pop("figures"))
     plans = tuple(PlanShape(**one) for one in data.pop("plans"))
     warnings = tuple(data.pop("warnings"))
-    return RunFigures(**data, figures=figures, plans=plans, warnings=warnings)
+    more = tuple(Figure(**one) for one in data.pop("more"))
+    return RunFigures(**data, more=more, figures=figures, plans=plans, warnings=warnings)

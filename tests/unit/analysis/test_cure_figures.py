@@ -113,4 +113,4 @@ def test_a_comparison_of_cures_says_how_to_judge_an_applied_change(tmp_path):
     before, folders = compared_runs(tmp_path, [second.name], first.name)
     text = markdown_text(comparison_document(tmp_path, before, folders, practical=0.03).document)
     assert "workload per hour" in text
-    assert "compare the watch of the server before it with one after it" in " ".join(text.split())
+    assert "to judge an applied change, watch the server again" in " ".join(text.split())

@@ -200,7 +200,7 @@ def test_the_way_to_production_is_apply_revert_compare():
     server = "'host=db.example port=5432 user=ada dbname=shop'"
     assert apply.command == f"psql -v ON_ERROR_STOP=1 -f {folder}/up.sql -d {server}"
     assert revert.command == f"psql -v ON_ERROR_STOP=1 -f {folder}/down.sql -d {server}"
-    assert compare.command.endswith("&& uncork compare database-shop-20260531-101000 last")
+    assert compare.command == f"uncork profile db {server} --for 5min --since cure-shop-20260531-101000"
     assert by_hand.text == (
         "Not proven on a copy: shop-api inserts orders one row at a time (11 % of the busy time). Send the "
         "rows of a transaction in one INSERT. Only the application can make this change. Compare both forms "

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from fakes.database_results import BEGIN_US, database_result, told
-from uncork.model.database.missing import Missing
+from uncork.model.database.missing import HiddenWork, Missing
 from uncork.model.database.wait_classes import CPU
 from uncork.model.results.database import ActivityLayer, CounterFacts, History, TimeNode
 from uncork.model.results.database_transactions import InTransaction
@@ -37,11 +37,13 @@ def test_a_server_at_rest_is_told_as_such():
 
 def test_a_role_that_may_not_see_is_told_that_it_does_not():
     result = nothing()
-    result = told(replace(result, watch=replace(result.watch, hidden=3.5)))
-    assert result.answer.startswith("No session that this role may see was busy")
+    hidden = HiddenWork("ada", 3.5, None, "", busy=False)
+    result = told(replace(result, watch=replace(result.watch, hidden=3.5), hidden=hidden))
+    assert result.answer.startswith('Role "ada" may not see what the sessions of other roles do.')
+    assert "No session that this role may see was busy" in result.answer
     assert result.answer.endswith("The server itself counted 2.40 active ones.")
     assert not any("processors" in one for one in result.warnings)
-    assert build_database_document(result).steps[0].text.startswith("Get the missing access")
+    assert build_database_document(result).steps[0].command == 'GRANT pg_read_all_stats TO "ada"'
     assert any(
         "3.50 sessions on average, idle ones included, belong to other roles" in one
         for one in result.warnings

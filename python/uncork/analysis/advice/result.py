@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from uncork.analysis.database.result import stored_database_evidence
 from uncork.analysis.log.evidence import evidence_of_log, executed_plans, log_seconds
 from uncork.analysis.log.result import stored_log_result
 from uncork.errors import UsageError
-from uncork.model.database.missing import Missing
+from uncork.model.database.missing import Missing, Unplanned
 from uncork.model.results.advice import AdviceResult, AdviceSource, LookedAt
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.log import LogResult
@@ -71,13 +71,23 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
             tables=len(seen.tables),
             indexes=sum(len(found) for found in seen.indexes.values()),
             settings=len(seen.catalogue.settings),
+            unplanned=() if database is None else tuple(_unplanned(database[0].unplanned, seen)),
         ),
         missing=_missing(database, log),
         reproduce=command,
         uncork_version=uncork_version,
         lost=database is not None and database[0].run.status == "failed",
+        hidden=None if database is None or log is not None else database[0].hidden,
         costliest=costly_parts(seen, findings),
     )
+
+
+def _unplanned(found: Iterable[Unplanned], seen: Evidence) -> Iterator[Unplanned]:
+    """Yield the statements without a plan, without those that a log has the plans of."""
+    for one in found:
+        templates = tuple(number for number in one.templates if not seen.statements[number].plans)
+        if templates:
+            yield replace(one, templates=templates)
 
 
 def _parts(folder: Path) -> Iterator[tuple[str, Path]]:

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from uncork.model.database.missing import Missing
-from uncork.model.database.plan import PlanSource, StatementPlan
+from uncork.advise.evidence import Statement
+from uncork.model.database.missing import Unplanned, WhyUnplanned, grant
+from uncork.model.database.plan import PlanSource, StatementPlan, has_plan
 from uncork.model.results.database import PlanFacts
 from uncork.profile.plans.tree import plan_hash, statement_plan
 
-__all__ = ["missing_plans", "plans_of", "statement_plans"]
+__all__ = ["plans_of", "statement_plans", "unplanned"]
 
 Row = Mapping[str, Any]
 
-_MOST_REASONS: Final = 5
-"""Reasons to list; the section of each template has its own."""
 _UNKNOWN: Final = "does not exist"
 _TEMPORARY: Final = "pg_temp_"
 """Part of the name of the schema of a session's temporary tables. No other session can plan their statements:
 nothing is missing that a reader could provide."""
+_NAMES: Final = frozenset({"42P01", "42703", "42704", "3F000"})
+"""SQLSTATEs of tables, columns, other objects and schemas that the search_path does not lead to."""
+_READS_ALL: Final = 14
+"""The first version with the role pg_read_all_data."""
+_WORDED: Final = ("refused", "not found", "not callable")
+"""Reasons that are reported in the server's words."""
+_AS_APPLICATION: Final = "watch as the role of the application"
+_REMEDIES: Final[dict[WhyUnplanned, str]] = {
+    "not writable": _AS_APPLICATION,
+    "not callable": _AS_APPLICATION,
+    "row security": _AS_APPLICATION,
+    "no values": "run EXPLAIN with the values of a call",
+    "not found": f'{_AS_APPLICATION}, or add "options=-csearch_path=SCHEMA" to the connection string',
+    "other database": "watch these databases too",
+    "refused": "run EXPLAIN with the values of a call",
+}
+_CHANGES: Final = re.compile(
+    r"\b(insert into|update|delete from|merge into|for (no key )?update|for (key )?share)\b", re.IGNORECASE
+)
+"""Statements that need the right to change tables, or to lock their rows."""
 
 
 def statement_plans(rows: Iterable[Row]) -> tuple[StatementPlan, ...]:
@@ -55,31 +75,71 @@ def plans_of(rows: Iterable[Row]) -> tuple[PlanFacts, ...]:
     return tuple(found.values())
 
 
-def missing_plans(rows: Sequence[Row], role: str) -> Iterator[Missing]:
-    """Yield why statements have no plan: once for missing privileges, and once for each other reason."""
-    planned = {row["query_id"] for row in rows if row["plan"] is not None}
-    failed: dict[str, set[int]] = defaultdict(set)
-    denied: dict[int, str] = {}
+def unplanned(
+    rows: Iterable[Row],
+    statements: Mapping[int, Statement],
+    times: Mapping[int, float],
+    elsewhere: Collection[int],
+    server: Row,
+) -> tuple[Unplanned, ...]:
+    """Return the statements without a plan by reason, those with the most time first. Pure.
+
+    `rows` are the stored plans and refusals. `times` is the time of each template, in any unit; `elsewhere`
+    are the templates of other databases, and `server` are the facts of the server.
+    """
+    refused: dict[int, Row] = {}
+    planned: set[int] = set()
     for row in rows:
-        if row["query_id"] in planned or _TEMPORARY in row["reason"]:
+        if row["template"] is not None:
+            refused.setdefault(row["template"], row)
+            if row["plan"] is not None:
+                planned.add(row["template"])
+    groups: dict[tuple[WhyUnplanned, str], list[int]] = defaultdict(list)
+    for number, one in statements.items():
+        if one.plans or _TEMPORARY in one.text:
             continue
-        if row["denied"]:
-            denied[row["query_id"]] = row["reason"]
+        reason = ""
+        why: WhyUnplanned
+        if number in planned:
+            why = "row security"
+        elif number in refused:
+            why = _why_refused(refused[number], one.text)
+            reason = refused[number]["reason"] if why in _WORDED else ""
+        elif not has_plan(one.text):
+            why = "no plan"
         else:
-            failed[row["reason"]].add(row["query_id"])
-    if denied:
-        yield Missing(
-            f"the privileges that the statements need (the server: {next(iter(denied.values()))})",
-            f"the plans of {len(denied)} of the costliest statements",
-            f'for queries, GRANT pg_read_all_data TO "{role}" (PostgreSQL 14 and later), or profile as the '
-            "role of the application",
+            why = "other database" if number in elsewhere else "not asked"
+        groups[why, reason].append(number)
+    whole = sum(times.values())
+    found = [
+        Unplanned(
+            why=why,
+            templates=tuple(numbers),
+            share=sum(times.get(number, 0.0) for number in numbers) / (whole or 1.0),
+            role=server["role"],
+            remedy=_remedy(why, server),
+            reason=reason,
         )
-    for reason, statements in sorted(failed.items(), key=lambda one: -len(one[1]))[:_MOST_REASONS]:
-        many = len(statements)
-        yield Missing(
-            f'statements that the server can plan (the server: "{reason}")',
-            f"the {'plans' if many > 1 else 'plan'} of {many} of the costliest statements",
-            'profile as the role of the application, or add "options=-csearch_path=SCHEMA" to the DSN'
-            if _UNKNOWN in reason
-            else "run EXPLAIN with the values of a call",
-        )
+        for (why, reason), numbers in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda one: -one.share))
+
+
+def _remedy(why: WhyUnplanned, server: Row) -> str:
+    if why == "not readable":
+        role, version = server["role"], server["number"]
+        return grant("pg_read_all_data" if version >= _READS_ALL else "SELECT ON these tables", role)
+    return _REMEDIES.get(why, "")
+
+
+def _why_refused(row: Row, text: str) -> WhyUnplanned:
+    """Return why the server refuses to plan a statement: by its SQLSTATE, if the run has it."""
+    reason, state = row["reason"] or "", row["sqlstate"] or ""
+    if row["denied"]:
+        if "function" in reason:
+            return "not callable"
+        return "not writable" if _CHANGES.search(text) else "not readable"
+    form = state[:2] == "42" if state else not any(part in reason for part in (_UNKNOWN, "timeout"))
+    if (row["source"] or "generic") == "generic" and "?" in text and form and state not in _NAMES:
+        return "no values"
+    return "not found" if state in _NAMES or (not state and _UNKNOWN in reason) else "refused"

@@ -17,8 +17,9 @@ from uncork.advise.evidence import Evidence
 from uncork.advise.findings import find_findings
 from uncork.analysis.database.catalogue import catalogue_of
 from uncork.analysis.database.evidence import evidence_of, main_roles, pieces_of
+from uncork.analysis.database.hidden import hidden_work
 from uncork.analysis.database.horizons import horizon_holders
-from uncork.analysis.database.plans import missing_plans, plans_of, statement_plans
+from uncork.analysis.database.plans import plans_of, statement_plans, unplanned
 from uncork.analysis.database.routes import routes_of
 from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_facts
 from uncork.analysis.database.sessions import session_rates_of
@@ -105,6 +106,7 @@ def database_evidence(
     here = [counter for counter in counter_facts if counter.object == database]
     plans = tables["database_plans"].to_pylist()
     over_time = activity.history(_weighed(sessions, shares, _WAITS, places), places, shares, begun, ended)
+    own_active = _own_count(counters, here, facts["snapshots"], samples, "active_time")
     result = DatabaseResult(
         run=run,
         answer="",
@@ -124,7 +126,7 @@ def database_evidence(
         tree=tree,
         background=activity.time_tree(others, whole, by_process=True),
         history=over_time,
-        own_active=_own_count(counters, here, facts["snapshots"], samples, "active_time"),
+        own_active=own_active,
         own_idle=_own_count(counters, here, facts["snapshots"], (), "idle_in_transaction_time"),
         counted_ns=sum(row["execution_ns"] for row in statements) if counting else None,
         templates=tuple(templates[:MOST_TEMPLATES]),
@@ -140,10 +142,7 @@ def database_evidence(
             for row in tables["database_settings"].to_pylist()
             if row["source"] not in _NOBODYS
         ),
-        missing=(
-            *find_missing(facts, file_waits=activity.file_waits(tree)),
-            *missing_plans(plans, facts["server"]["role"]),
-        ),
+        missing=find_missing(facts, file_waits=activity.file_waits(tree)),
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),
         writers=row_writers(by_process, whole, texts),
         connections=_connections(counters),
@@ -169,10 +168,33 @@ def database_evidence(
         main_roles(statements, pieces),
     )
     findings = find_findings(seen)
-    return replace(result, findings=findings, costliest=costly_parts(seen, findings)), seen
+    hidden = hidden_work(facts["server"], result.watch.hidden, statements, counters, rows, own_active, whole)
+    result = replace(
+        result,
+        findings=findings,
+        costliest=costly_parts(seen, findings),
+        hidden=hidden,
+        unplanned=unplanned(
+            plans, seen.statements, _times(result), _elsewhere(statements, result), facts["server"]
+        ),
+    )
+    return result, seen
 
 
 _BY_MOMENT: Final = ("database_statements", "database_counters", "database_relations", "database_indexes")
+
+
+def _times(result: DatabaseResult) -> dict[int, float]:
+    """Return the time of each template: of its executions if they were counted, else of its sessions."""
+    if result.counted_ns:
+        return {one.number: one.statements.execution_ns for one in result.templates if one.statements}
+    return {one.number: one.sessions for one in result.templates}
+
+
+def _elsewhere(statements: Iterable[Row], result: DatabaseResult) -> set[int]:
+    """Return the templates that ran in other databases only."""
+    here = {row["template"] for row in statements if row["database"] == result.database}
+    return {row["template"] for row in statements} - here
 
 
 def _texts(table: pa.Table) -> Mapping[int, Sequence[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, get_args
@@ -12,6 +12,7 @@ from typing import Final, get_args
 from uncork import __version__
 from uncork.analysis.load.figures import CLOSED_LOOP
 from uncork.analysis.runs.comparable_runs import ComparableRuns, seconds_of
+from uncork.analysis.runs.cure_figures import cured_watch
 from uncork.analysis.runs.environments import differences
 from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.series import run_series
@@ -38,7 +39,7 @@ from uncork.stats.run_comparison import (
     compare_shares,
     interval_reason,
 )
-from uncork.store.layout import Manifest, names_of_runs
+from uncork.store.layout import Manifest, names_of_runs, watch_of
 
 __all__ = ["CONFIDENCE", "PRACTICAL", "compare_stored", "verdict_of"]
 
@@ -47,8 +48,8 @@ PRACTICAL: Final = 0.03
 _SPEED: Final = ("ns", "/s")
 _SQL_PROTOCOLS: Final = frozenset(get_args(Protocol))
 _ON_COPIES: Final = (
-    "A cure measures on a copy; to judge an applied change, compare the watch of the server before it "
-    "with one after it (uncork profile db)"
+    "A cure measures on a copy; to judge an applied change, watch the server again: "
+    "`uncork profile db DSN --since CURE`"
 )
 _NAMED: Final = 8
 """The most metrics that are named although only one of two runs has them."""
@@ -75,8 +76,11 @@ def compare_stored(
         UsageError: if the runs are the same, or have different kinds or machines, or no metrics.
         StoreError: if one is damaged, or has no result.
     """
-    base = run_figures(before)
-    runs = [run_figures(folder) for folder in others]
+    cured = cured_watch(root, before, others)
+    if cured is not None:
+        before, others = cured.watch, [watch_of(folder) or folder for folder in others]
+    changed = () if cured is None else cured.changed
+    base, *runs = _with_statements([run_figures(folder) for folder in (before, *others)], changed)
     for run in runs:
         _refuse(base, run, any_machine=any_machine)
     like = ComparableRuns(root, [base, *runs], manifests)
@@ -84,7 +88,10 @@ def compare_stored(
     flat = [found for pair in judged for found, _, _ in pair.values() if found is not None]
     said = iter(claims(flat, confidence=CONFIDENCE) if flat else [])
     names = names_of_runs(root)
-    pairs = tuple(_pair(base, run, pair, said, names) for run, pair in zip(runs, judged, strict=True))
+    pairs = tuple(
+        replace(_pair(base, run, pair, said, names), changed=changed)
+        for run, pair in zip(runs, judged, strict=True)
+    )
     return RunComparison(
         before=_side(base, names),
         answer="",
@@ -95,7 +102,17 @@ def compare_stored(
         practical=practical,
         uncork_version=__version__,
         series=tuple(one for folder in (before, *others) if (one := run_series(folder)) is not None),
+        cure="" if cured is None else cured.cure,
     )
+
+
+def _with_statements(runs: Sequence[RunFigures], changed: Collection[str]) -> list[RunFigures]:
+    """Add the metrics of statements that are among the costliest of another run, or that a cure changed."""
+    wanted = {*changed, *(one.subject for run in runs for one in run.figures if one.subject)}
+    return [
+        replace(run, figures=(*run.figures, *(one for one in run.more if one.subject in wanted)), more=())
+        for run in runs
+    ]
 
 
 def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None:
@@ -229,7 +246,8 @@ def _difference(
         Measured(seconds_of(run), one.log_value, one.within, one.resolution)
         for run, one in ((old_run, old), (new_run, new))
     )
-    return compare_runs(first, last, std_dev, practical=practical, confidence=CONFIDENCE)
+    calls = min(old.count, new.count) if old.scale == "ratio" else 0
+    return compare_runs(first, last, std_dev, practical=practical, confidence=CONFIDENCE, calls=calls)
 
 
 def _pair(
@@ -296,6 +314,7 @@ def _figures(
             before_of=old.of,
             after_count=new.count,
             after_of=new.of,
+            assumed=found is not None and found.assumed,
         )
 
 

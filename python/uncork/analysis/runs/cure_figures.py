@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from uncork.model.results.cure import Change, CureResult, StatementEffect, application_changes
 from uncork.model.results.figure import Figure
+from uncork.store.layout import find_run, read_manifest, watch_of
 
-__all__ = ["cure_figures", "proven_words"]
+__all__ = ["CuredWatch", "cure_figures", "cured_watch", "proven_words"]
 
 _S: Final = 1e9
 _LONGEST: Final = 80
+
+
+class CuredWatch(NamedTuple):
+    """The watch that a cure rests on, and the subjects of the statements that it changed on the copy."""
+
+    cure: str
+    watch: Path
+    changed: tuple[str, ...]
+
+
+def cured_watch(root: Path, before: Path, others: Sequence[Path]) -> CuredWatch | None:
+    """Return the watch of a cure that is compared with later watches of its server; None for other runs.
+
+    Raises:
+        StoreError: if the cure or its watch is damaged.
+        SetupError: if its watch is gone.
+    """
+    manifest = read_manifest(before)
+    if manifest.kind != "cure" or any(read_manifest(folder).kind == "cure" for folder in others):
+        return None
+    from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415 -- slow to load
+    from uncork.analysis.runs.figures import statement_subjects  # noqa: PLC0415 -- reads cures by this module
+    from uncork.store.cures import read_cure  # noqa: PLC0415 -- seldom needed
+
+    watched = find_run(root, str(manifest.options["watched"]))
+    watch = watch_of(watched) or watched
+    cured = read_cure(before)
+    best = [change for one in cured.tried for change in one.changes if change.name == one.best]
+    chosen = best if cured.chosen is None else [cured.chosen, *application_changes(cured)]
+    subjects = statement_subjects(stored_database_result(watch))
+    effects = [effect for change in chosen for effect in change.effects]
+    numbers = dict.fromkeys(effect.template for effect in effects if _differs(effect))
+    return CuredWatch(before.name, watch, tuple(subjects[one] for one in numbers if one in subjects))
+
+
+def _differs(effect: StatementEffect) -> bool:
+    """Return whether the interval of an effect excludes no difference."""
+    return (effect.high is not None and effect.high < 1.0) or (effect.low is not None and effect.low > 1.0)
 
 
 def cure_figures(result: CureResult) -> Iterator[Figure]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -21,12 +22,22 @@ from uncork.store.figures import recall_figures, remember_figures
 from uncork.store.layout import Manifest, part_of, read_manifest
 
 if TYPE_CHECKING:
-    from uncork.model.results.database import DatabaseResult, TimeNode
+    from uncork.model.results.database import DatabaseResult, TemplateActivity, TimeNode
     from uncork.model.results.log import LogResult
 
-__all__ = ["ASKED_FILES", "FIGURED", "asked_of", "remember", "remembered_figures", "run_figures"]
+__all__ = [
+    "ASKED_FILES",
+    "FIGURED",
+    "asked_of",
+    "remember",
+    "remembered_figures",
+    "run_figures",
+    "statement_subjects",
+]
 
 _MOST_TEMPLATES: Final = 20
+MEAN: Final = "mean"
+ROWS: Final = "rows each"
 _COMPLETE: Final = "complete"
 ASKED_FILES: Final = ("plan.json", "sweep.json", "experiment.toml", "files")
 """The files of a run that say what it was asked: the only ones fetched of runs at an address that are not
@@ -66,6 +77,7 @@ def run_figures(folder: Path) -> RunFigures:
         figures=tuple(read.figures),
         plans=read.plans,
         note=read.note,
+        more=tuple(read.more),
     )
 
 
@@ -79,6 +91,7 @@ class Read(NamedTuple):
     environment: Mapping[str, Mapping[str, str]] = {}
     plans: tuple[PlanShape, ...] = ()
     note: str = ""
+    more: Iterable[Figure] = ()
 
 
 def _read_load(folder: Path, manifest: Manifest) -> Read:
@@ -133,7 +146,13 @@ def _read_database(folder: Path, _manifest: Manifest) -> Read:
     from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415 -- see the module
 
     watched = stored_database_result(folder)
-    return Read(_database_figures(watched), {"server": _server_facts(watched)})
+    subjects = statement_subjects(watched)
+    costliest, more = (
+        [figure for one in some for figure in _statement_figures(one, watched, subjects)]
+        for some in (watched.templates[:_MOST_TEMPLATES], watched.templates[_MOST_TEMPLATES:])
+    )
+    figures = (*_database_figures(watched), *costliest, *_table_sizes(watched))
+    return Read(figures, {"server": _server_facts(watched)}, more=more)
 
 
 def _read_cure(folder: Path, _manifest: Manifest) -> Read:
@@ -172,7 +191,7 @@ def remembered_figures(folder: Path) -> RunFigures:
     """
     run = recall_figures(folder)
     if run is None:
-        run = run_figures(folder)
+        run = replace(run_figures(folder), more=())
         if run.status == _COMPLETE:
             remember_figures(folder, run)
     return run
@@ -269,13 +288,36 @@ def _database_figures(result: DatabaseResult) -> Iterator[Figure]:
         yield Figure("", "busy sessions", result.tree.sessions, "", "lower")
     for node in _classes(result.tree):
         yield Figure("", f"sessions in {node.name}", node.sessions, "", "lower")
-    seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
-    for one in result.templates[:_MOST_TEMPLATES]:
-        if one.statements is not None and one.statements.calls and seconds > 0:
-            calls, subject = one.statements.calls, _short(one.text)
-            yield Figure(subject, "calls", calls / seconds, "/s", "")
-            if one.statements.execution_ns > 0:
-                yield Figure(subject, "mean", one.statements.execution_ns / calls, "ns", "lower")
+
+
+def statement_subjects(result: DatabaseResult) -> dict[int, str]:
+    """Return the subject of each template's metrics: its text, with a digest if another has the same."""
+    cut = Counter(_short(one.text) for one in result.templates)
+    return {
+        one.number: _short(one.text)
+        if cut[_short(one.text)] == 1
+        else f"{_short(one.text)} {_digest(one.text.encode())}"
+        for one in result.templates
+    }
+
+
+def _statement_figures(
+    one: TemplateActivity, result: DatabaseResult, subjects: Mapping[int, str]
+) -> Iterator[Figure]:
+    """Yield the metrics of a statement that pg_stat_statements counted."""
+    seconds, facts = (result.watch.ended_us - result.watch.begun_us) / 1e6, one.statements
+    if facts is None or not facts.calls or seconds <= 0:
+        return
+    calls, subject = facts.calls, subjects[one.number]
+    yield Figure(subject, "calls", calls / seconds, "/s", "")
+    if facts.execution_ns > 0:
+        mean = facts.execution_ns / calls
+        yield Figure(subject, MEAN, mean, "ns", "lower", count=calls, within=facts.mean_error())
+    if facts.rows:
+        yield Figure(subject, ROWS, facts.rows / calls, "", "")
+
+
+def _table_sizes(result: DatabaseResult) -> Iterator[Figure]:
     for table in result.tables:
         if table.bytes:
             yield Figure(table.name, "size of table", table.bytes, "B", "lower", "exact")

@@ -12,7 +12,7 @@ from uncork.analysis.advice.result import advice_of
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, write_pages
-from uncork.cli.profile.database import watch_server
+from uncork.cli.profile.database import end_if_hidden, watch_server
 from uncork.cli.profile.logs import read_log_run
 from uncork.cli.stored_command import redacted_command
 from uncork.model.results.advice import AdviceResult
@@ -70,6 +70,7 @@ def advise(options: AdviseOptions) -> None:
     if watched is not None and watched.status == "interrupted":
         console.note("interrupted; the findings rest on what was recorded until then")
         raise typer.Exit(ExitStatus.INTERRUPTED)
+    end_if_hidden(result.hidden)
 
 
 def _show(result: AdviceResult, folder: Path, form: str, html: Path | None) -> None:

@@ -12,7 +12,7 @@ import typer
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
-from uncork.cli.profile.database import watch_server
+from uncork.cli.profile.database import end_if_hidden, watch_server
 from uncork.cli.profile.logs import read_log_run
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
@@ -84,6 +84,7 @@ def cure_command(options: CureOptions) -> None:
     if trouble:
         console.note(f"{trouble}; what was found until then is kept")
         raise typer.Exit(ExitStatus.RUN_ERROR)
+    end_if_hidden(result.hidden)
 
 
 def _watch(runs: Path, folder: Path) -> Path | None:

@@ -16,11 +16,13 @@ from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.stored_command import redacted_command
 from uncork.engines.conninfo import Address
 from uncork.errors import UsageError
+from uncork.model.database.missing import HiddenWork
 from uncork.model.units import format_duration
 from uncork.report.database.words import snapshot_line
+from uncork.report.hidden_work import hidden_note
 from uncork.requests.connection import watched_server
 from uncork.requests.profile_options import DatabaseOptions
-from uncork.store.layout import write_atomically
+from uncork.store.layout import find_run, write_atomically
 from uncork.workbench.profile.databases import check_rate, profile_database
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-__all__ = ["profile_db", "watch_server"]
+__all__ = ["end_if_hidden", "profile_db", "watch_server"]
 
 
 def profile_db(options: DatabaseOptions) -> None:
@@ -40,6 +42,7 @@ def profile_db(options: DatabaseOptions) -> None:
     if options.graph is not None and options.graph.suffix not in (".dot", ".svg"):
         raise UsageError(f"--graph {options.graph}: end the name with .dot or .svg")
     check_rate(options.rate)
+    since = None if options.since is None else find_run(options.runs, options.since, files=False).name
     server = watched_server(options, options.database, console.asked_password)
     run = watch_server(
         profile_database,
@@ -54,6 +57,10 @@ def profile_db(options: DatabaseOptions) -> None:
     from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
 
+    if since is not None and not run.trouble and run.result.run.status == "complete":
+        _compare(options, since, run.folder)
+        end_if_hidden(run.result.hidden)
+        return
     if options.graph is not None:
         _write_graph(options.graph, run.result)
     terminal = partial(render_database_terminal, top=options.top, full=options.full)
@@ -64,6 +71,30 @@ def profile_db(options: DatabaseOptions) -> None:
     if run.trouble:
         console.note(f"{run.trouble}; what was recorded until then is kept")
         raise typer.Exit(ExitStatus.RUN_ERROR)
+    end_if_hidden(run.result.hidden)
+
+
+def _compare(options: DatabaseOptions, since: str, folder: Path) -> None:
+    """Show what differs from an earlier watch."""
+    from uncork.cli.compare import compare  # noqa: PLC0415 -- seldom needed
+    from uncork.requests.stored_options import CompareOptions  # noqa: PLC0415
+
+    compared = CompareOptions(
+        compared=[folder.name],
+        against=since,
+        as_json=options.as_json,
+        markdown=options.markdown,
+        html=options.html,
+        runs=options.runs,
+    )
+    compare(compared)
+
+
+def end_if_hidden(hidden: HiddenWork | None) -> None:
+    """Raise typer.Exit with status 1 if most of the work was hidden from the role that watched."""
+    if hidden is not None and hidden.most:
+        console.note(hidden_note(hidden))
+        raise typer.Exit(ExitStatus.USAGE)
 
 
 def watch_server(

@@ -14,6 +14,7 @@ from rich.console import Console
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
+from uncork.cli.profile.database import end_if_hidden
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.report.service.terminal import render_service_terminal
@@ -42,13 +43,16 @@ def profile_service_command(options: ServiceOptions) -> None:
     )
     kind = kind_named("service")
     terminal = partial(_render, options)
-    report(kind, folder, kind.read(folder), form, options.html, terminal=terminal)
+    run = kind.read(folder)
+    report(kind, folder, run, form, options.html, terminal=terminal)
     if status == "interrupted":
         console.note("interrupted; what was recorded until then is kept")
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if status == "failed":
         console.note(f"{reason}; what was recorded until then is kept")
         raise typer.Exit(ExitStatus.RUN_ERROR)
+    database = run.result.database
+    end_if_hidden(None if database is None else database.hidden)
 
 
 def _render(options: ServiceOptions, run: ServiceRun, output: Console) -> None:

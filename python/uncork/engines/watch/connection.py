@@ -25,6 +25,7 @@ from uncork.engines.watch.planner import Planner
 from uncork.engines.watch.session import WatchSession, add_own_query
 from uncork.engines.watch.snapshot_sql import MARK
 from uncork.errors import ConnectError, ServerCrash, UsageError
+from uncork.model.tables.database import HIDDEN_STATEMENTS
 from uncork.model.tables.register import TABLES
 from uncork.model.tables.rows import Rows
 
@@ -182,6 +183,7 @@ class ServerWatch:
         self._extension: str | None = None
         self._statements: str | None = None
         self._kernel: str | sql.Composed | None = None
+        self._sees_all = True
         self._prepared = False
         self._session.set(lock_timeout=_LOCK_TIMEOUT)
 
@@ -219,6 +221,7 @@ class ServerWatch:
                 "GRANT pg_monitor to the role"
             ) from error
         facts = dict(zip(names, row, strict=True))
+        self._sees_all = facts["sees_all"]
         return {
             **facts,
             "number": self.version,
@@ -529,6 +532,10 @@ class ServerWatch:
         views: dict[str, str | sql.Composed] = dict(snapshot_sql.counters(self.version))
         if self._statements is not None and self.version >= 14:
             views["pg_stat_statements_info"] = self._extended(snapshot_sql.STATEMENTS_INFO)
+        if self._statements is not None and not self._sees_all:
+            toplevel = " AND s.toplevel" if "s.toplevel" in self._statements else ""
+            hidden = snapshot_sql.HIDDEN_STATEMENTS.format(extension="{extension}", toplevel=toplevel)
+            views[HIDDEN_STATEMENTS] = self._extended(hidden)
         found: list[tuple[Any, ...]] = []
         for view, query in views.items():
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,18 +14,16 @@ from uncork.engines.watch.sampling import read_rows, read_sample
 from uncork.engines.watch.session import WatchSession
 from uncork.engines.watch.snapshot_sql import COLUMN_VALUES, MARK, SESSION_SETTINGS
 from uncork.errors import ServerCrash
-from uncork.model.database.plan import ColumnValues
+from uncork.model.database.plan import ColumnValues, has_plan
 from uncork.model.database.workload import RowSample, Sample, SampledExpression, SampledRows
 
 __all__ = ["Explained", "Planner"]
 
 _NAME: Final = b"uncork_plan"
-_FIRST_WORD: Final = re.compile(r"(?:[\s(]|--[^\n]*\n|/\*.*?\*/)*(\w+)", re.DOTALL)
-_PLANNED: Final = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
 _GENERIC_PLAN: Final = 16
 """The first version of EXPLAIN (GENERIC_PLAN). It prunes no partitions; EXPLAIN EXECUTE with NULLs prunes
 them by these NULLs."""
-_DENIED: Final = b"42501"
+_DENIED: Final = "42501"
 _TIMEOUT: Final = "1s"
 _LOCK_TIMEOUT: Final = "100ms"
 """How long the server may plan a statement, and wait for the lock of one of its tables."""
@@ -37,11 +34,13 @@ class Explained:
     """A plan as EXPLAIN prints it, or the server's reason why there is none.
 
     `denied` means that this role lacks a privilege on a table, which EXPLAIN checks as the statement does.
+    `sqlstate` is the code of the reason.
     """
 
     output: str | None
     reason: str = ""
     denied: bool = False
+    sqlstate: str = ""
 
 
 class Planner:
@@ -75,8 +74,7 @@ class Planner:
         by the extended protocol, which rejects several statements at once. JSON is VERBOSE: it names schemas
         and the columns that each node returns.
         """
-        word = _FIRST_WORD.match(statement)
-        if word is None or word[1].lower() not in _PLANNED:
+        if not has_plan(statement):
             return None
         with self._session.pinned():
             return self._explain(statement, as_json=as_json)
@@ -167,5 +165,5 @@ class Planner:
 
     def _refused(self, found: pq.abc.PGresult) -> Explained:
         reason = found.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"no reason given"
-        denied = found.error_field(pq.DiagnosticField.SQLSTATE) == _DENIED
-        return Explained(None, reason.decode(self._encoding, "replace"), denied)
+        sqlstate = (found.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+        return Explained(None, reason.decode(self._encoding, "replace"), sqlstate == _DENIED, sqlstate)

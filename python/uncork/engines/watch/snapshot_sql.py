@@ -17,6 +17,7 @@ __all__ = [
     "CONNECTIONS",
     "CONNECTION_LIMITS",
     "EXTENSION",
+    "HIDDEN_STATEMENTS",
     "HORIZONS",
     "KERNEL",
     "LEAST_VERSION",
@@ -193,7 +194,8 @@ SELECT {MARK} s.userid::bigint, s.dbid::bigint, coalesce(r.rolname, '{DROPPED_RO
        s.temp_blks_written, {time("shared_blk_read_time", "blk_read_time")},
        {time("shared_blk_write_time", "blk_write_time")}, s.wal_records, s.wal_fpi,
        s.wal_bytes::bigint, {known("jit_functions")}, {f"({' + '.join(jit)}) * 1e6" if jit else "NULL"},
-       {"(extract(epoch FROM s.stats_since) * 1000000)::bigint" if "stats_since" in columns else "NULL"}
+       {"(extract(epoch FROM s.stats_since) * 1000000)::bigint" if "stats_since" in columns else "NULL"},
+       s.calls * (s.stddev_exec_time * s.stddev_exec_time + s.mean_exec_time * s.mean_exec_time) * 1e12
   FROM {{extension}}.pg_stat_statements(false) AS s
   LEFT JOIN pg_catalog.pg_roles AS r ON r.oid = s.userid
   LEFT JOIN pg_catalog.pg_database AS d ON d.oid = s.dbid
@@ -226,6 +228,16 @@ SELECT {MARK} (SELECT n.nspname FROM pg_catalog.pg_extension AS e
 """The extension's schema, null unless it was created in this database, and whether its library is loaded."""
 
 STATEMENTS_INFO: Final = f"SELECT {MARK} '' AS object, * FROM {{extension}}.pg_stat_statements_info"
+
+HIDDEN_STATEMENTS: Final = f"""
+SELECT {MARK} '' AS object, coalesce(pg_catalog.sum(s.calls), 0)::float8 AS calls,
+       coalesce(pg_catalog.sum(s.total_exec_time), 0) AS total_exec_time
+  FROM {{extension}}.pg_stat_statements(false) AS s
+  JOIN pg_catalog.pg_database AS d ON d.oid = s.dbid AND d.datname = pg_catalog.current_database()
+ WHERE s.queryid IS NULL{{toplevel}}
+"""
+"""Executions in the connected database whose query ids and texts the server hides from this role; it shows
+their counters to every role."""
 
 STATEMENT_TEXTS: Final = f"""
 SELECT {MARK} s.queryid,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-__all__ = ["ColumnValues", "PlanNode", "PlanSource", "StatementPlan"]
+__all__ = ["ColumnValues", "PlanNode", "PlanSource", "StatementPlan", "has_plan"]
+
+_FIRST_WORD: Final = re.compile(r"(?:[\s(]|--[^\n]*\n|/\*.*?\*/)*(\w+)", re.DOTALL)
+_PLANNED: Final = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
 
 PlanSource = Literal["generic", "drawn", "seen", "executed"]
 """Where the parameters of a plan come from: none (a generic plan), drawn from the columns' statistics, the
@@ -106,3 +110,9 @@ class StatementPlan:
     jit: bool = False
     triggers: tuple[tuple[str, float], ...] = ()
     jit_ms: float | None = None
+
+
+def has_plan(statement: str) -> bool:
+    """Return whether a statement is of a kind that the server plans, unlike BEGIN or COPY."""
+    word = _FIRST_WORD.match(statement)
+    return word is not None and word[1].lower() in _PLANNED

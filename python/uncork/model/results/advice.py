@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uncork.model.database.finding import Finding
-from uncork.model.database.missing import Missing
+from uncork.model.database.missing import HiddenWork, Missing, Unplanned
 from uncork.model.results.costly_parts import CostlyPart
 
 __all__ = ["ADVICE_VERSION", "AdviceResult", "AdviceSource", "LookedAt"]
@@ -26,7 +26,10 @@ class AdviceSource:
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """How much evidence the rules had: an answer without findings is worth as much as this."""
+    """How much evidence the rules had: an answer without findings is worth as much as this.
+
+    `unplanned` are the statements without a plan, by reason.
+    """
 
     rules: int
     statements: int
@@ -34,6 +37,7 @@ class LookedAt:
     tables: int
     indexes: int
     settings: int
+    unplanned: tuple[Unplanned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,8 @@ class AdviceResult:
     `sessions` is the average number of busy sessions. `lost` means that the connection to the server was lost
     before its counters, tables and plans could be read. `costliest` are the statements and waits with the
     most time, and what is known of each.
-    `missing` is evidence that could not be had, with what is lost. `reproduce` is the command.
+    `missing` is evidence that could not be had, with what is lost. `reproduce` is the command. `hidden` is
+    None if the role may see the work of all roles, or a log shows it.
     """
 
     sources: tuple[AdviceSource, ...]
@@ -56,5 +61,6 @@ class AdviceResult:
     reproduce: str
     uncork_version: str
     lost: bool = False
+    hidden: HiddenWork | None = None
     costliest: tuple[CostlyPart, ...] = ()
     version: int = ADVICE_VERSION

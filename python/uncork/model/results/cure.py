@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from uncork.model.database.copy import CopyFacts
 from uncork.model.database.finding import Bill, ClientHabit, Finding
-from uncork.model.database.missing import Missing
+from uncork.model.database.missing import HiddenWork, Missing
 from uncork.model.results.advice import LookedAt
 from uncork.model.results.costly_parts import CostlyPart
 
@@ -141,7 +141,8 @@ class CureResult:
     `id` is that of the run of the cure. `folder` is the folder of the files in `handed`, as typed from the
     working directory. `looked_at` and `sessions`, the average number of busy sessions, say how much evidence
     the rules had; None if unknown. `usual` are changes that people often try first, whatever is wrong, as far
-    as there was time to measure them beside the chosen ones.
+    as there was time to measure them beside the chosen ones. `hidden` is the work of other roles that the
+    watch did not see.
     """
 
     server: str
@@ -166,6 +167,7 @@ class CureResult:
     looked_at: LookedAt | None = None
     sessions: float | None = None
     usual: tuple[Change, ...] = ()
+    hidden: HiddenWork | None = None
     costliest: tuple[CostlyPart, ...] = ()
     all_s_per_hour: float | None = None
 

@@ -9,11 +9,12 @@ checkpointer) are listed separately.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from uncork.model.database.finding import Finding
-from uncork.model.database.missing import Missing
+from uncork.model.database.missing import HiddenWork, Missing, Unplanned
 from uncork.model.database.plan import PlanSource
 from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction, RowWriter
@@ -140,6 +141,7 @@ class StatementFacts:
     """What pg_stat_statements counted of a template between the snapshots.
 
     Blocks have the server's block size. A metric that the server or its extension does not count is None.
+    `squares_ns2` is the sum of the squares of the execution times.
     """
 
     calls: int
@@ -160,6 +162,19 @@ class StatementFacts:
     wal_bytes: int
     jit_functions: int | None
     jit_ns: float | None
+    squares_ns2: float | None = None
+
+    def mean_error(self) -> float | None:
+        """Return the standard error of the logarithm of the mean time of a call, if calls are independent.
+
+        None if it is unknown: there are fewer than two calls, they took no time, or the run was stored
+        without the squares of their times.
+        """
+        if self.squares_ns2 is None or self.calls < 2 or self.execution_ns <= 0:
+            return None
+        mean = self.execution_ns / self.calls
+        variance = max(0.0, self.squares_ns2 / self.calls - mean * mean)
+        return math.sqrt(variance / (self.calls - 1)) / mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,9 +439,10 @@ class DatabaseResult:
     `busiest` is None if the watch was short. `plans` has one plan of each template with the most time.
     `routes` is empty if no comment names one. `steps` add up to `tree`; empty without pg_stat_statements.
     `kernel_whole_ns` is the duration below which pg_stat_kcache counts an execution as user time as a whole;
-    None without it. `counted` is what the steps `plan` and `execute` come from. `costliest` are the
-    statements and waits with the most time, and what is known of each. All times and shares are of the
-    watched database; only `databases` has the others.
+    None without it. `counted` is what the steps `plan` and `execute` come from. `hidden` is None if the role
+    may see the work of all roles. `unplanned` are the statements without a plan, by reason. `costliest`
+    are the statements and waits with the most time, and what is known of each. All times and shares are of
+    the watched database; only `databases` has the others.
     """
 
     run: DatabaseRunFacts
@@ -473,5 +489,7 @@ class DatabaseResult:
     steps: tuple[TimeStep, ...] = ()
     kernel_whole_ns: float | None = None
     counted: CountedTime | None = None
+    hidden: HiddenWork | None = None
+    unplanned: tuple[Unplanned, ...] = ()
     costliest: tuple[CostlyPart, ...] = ()
     version: int = DATABASE_RESULT_VERSION

@@ -27,9 +27,10 @@ or as effects that were measured side by side within each run."""
 class Figure:
     """One metric of a run, in the base unit.
 
-    A share has `count` and `of`. `within` is the standard error of the value's logarithm from variation
-    within the run, None if unknown; `resolution` is the relative half-width of the steps to which the value
-    is rounded. An effect has `rounds`, and the standard deviation of its log ratios as `std_dev`.
+    A share has `count` and `of`; the mean time of a statement has its number of calls as `count`. `within` is
+    the standard error of the value's logarithm from variation within the run, None if unknown; `resolution`
+    is the relative half-width of the steps to which the value is rounded. An effect has `rounds`, and the
+    standard deviation of its log ratios as `std_dev`.
     """
 
     subject: str
@@ -72,6 +73,7 @@ class RunFigures:
     `asked` is what the run was asked to do, by name: equal in comparable runs. `environment` holds facts of
     machine, server and core by section. `commit` is that of the folder where uncork was started, None if
     there is none. `command` repeats the run. `warnings` are the run's own warnings about its metrics.
+    `more` are metrics of further statements, for comparisons with a run where they are among the costliest.
     `note` says in a few words what the run found that is no number, such as the changes that a cure proved.
     """
 
@@ -89,6 +91,7 @@ class RunFigures:
     plans: tuple[PlanShape, ...] = ()
     warnings: tuple[str, ...] = field(default=())
     note: str = ""
+    more: tuple[Figure, ...] = ()
 
     def figure(self, key: tuple[str, str]) -> Figure | None:
         """Return a metric by its key; None if the run has none."""

@@ -82,7 +82,8 @@ class FigureComparison:
     For a share, `ratio`, `low` and `high` are of its odds, None if nothing happened in either run.
     `like_runs` counts the other comparable runs, which show how much such runs differ from one to the next;
     `std_dev` is by how much (standard deviation of the logarithm), None if too few are known. An interval
-    without it comes from within the two runs alone, and is too narrow.
+    without it comes from within the two runs alone, and is too narrow, unless the variation from run to run
+    is `assumed`. `before_count` and `after_count` are the calls of a statement's mean time.
     """
 
     subject: str
@@ -104,6 +105,7 @@ class FigureComparison:
     before_of: int
     after_count: int
     after_of: int
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,10 @@ class PlanChange:
 
 @dataclass(frozen=True, slots=True)
 class RunPair:
-    """A run beside the one compared with. `alone` are metrics that only one of them has, by run."""
+    """A run beside the one compared with. `alone` are metrics that only one of them has, by run.
+
+    `changed` are the subjects of the statements that a cure changed.
+    """
 
     after: RunSide
     differences: tuple[EnvironmentDifference, ...]
@@ -127,6 +132,7 @@ class RunPair:
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
     warnings: tuple[str, ...]
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,8 @@ class NextStep:
 class RunComparison:
     """Everything in a report on runs beside one of them (`before`).
 
-    `series` are those of loads and sweeps, that of `before` first.
+    `series` are those of loads and sweeps, that of `before` first. `cure` is the run of the cure whose watch
+    `before` is, empty for other runs.
     """
 
     before: RunSide
@@ -180,5 +187,6 @@ class RunComparison:
     practical: float
     uncork_version: str
     series: tuple[RunSeries, ...] = ()
+    cure: str = ""
     kind: Literal["comparison of runs"] = "comparison of runs"
     version: int = RUN_COMPARISON_VERSION

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from uncork.model.tables.table import PLAN_HASH, Column, Table
 
-__all__ = ["DATABASE_TABLES", "DROPPED_DATABASE", "DROPPED_ROLE"]
+__all__ = ["DATABASE_TABLES", "DROPPED_DATABASE", "DROPPED_ROLE", "HIDDEN_STATEMENTS"]
 
 DROPPED_DATABASE = "(dropped database)"
 DROPPED_ROLE = "(dropped role)"
 """The name of a role that was dropped while the server still counts its statements."""
+
+HIDDEN_STATEMENTS = "hidden statements"
+"""The view, among the counters, of statements of the watched database that are hidden from the role."""
 
 _SAMPLE = Column("sample", "integer", "", "sample, by number from 0")
 _TEMPLATE = Column("template", "integer", "", "template, by number")
@@ -124,6 +127,7 @@ DATABASE_TABLES = (
             Column(
                 "since_us", "integer", "µs", "start of counting, since 1970 in UTC (PostgreSQL 17 and later)"
             ),
+            Column("squares_ns2", "real", "ns²", "sum of the squares of the execution times"),
         ),
     ),
     Table(
@@ -165,6 +169,7 @@ DATABASE_TABLES = (
             ),
             Column("reason", "text", "", "the server's reason why there is no plan"),
             Column("denied", "flag", "", "true if this role lacks a privilege on a table of the statement"),
+            Column("sqlstate", "text", "", "SQLSTATE of that reason, if the server gave one"),
         ),
     ),
     Table(
@@ -173,7 +178,12 @@ DATABASE_TABLES = (
         ("moment", "view", "object", "counter"),
         (
             _MOMENT,
-            Column("view", "text", "", "view, such as pg_stat_database"),
+            Column(
+                "view",
+                "text",
+                "",
+                f"view, such as pg_stat_database; {HIDDEN_STATEMENTS} sums up those of other roles",
+            ),
             Column("object", "text", "", "subject: a database; backend, object and context; empty for all"),
             Column("oid", "integer", "", "the server's number of that database; null for other views"),
             Column("counter", "text", "", "column of the view"),

@@ -29,6 +29,7 @@ from uncork.report.findings import (
     server_conninfo,
 )
 from uncork.report.headline import join_sentences
+from uncork.report.hidden_work import hidden_sentences, hidden_steps, hides_findings
 from uncork.report.write.terminal_text import write_block, write_lines, write_report, write_title
 
 __all__ = ["answer_advice", "build_advice_document", "render_advice_terminal", "write_findings"]
@@ -47,9 +48,14 @@ def answer_advice(result: AdviceResult) -> AdviceResult:
         answer = nothing_found_words(result.sessions, result.costliest)
     else:
         answer = join_sentences((finding_headline(first), _also(len(rest))))
+    hidden = hidden_sentences(result.hidden, result.looked_at.unplanned)
+    if hidden and first is None and hides_findings(result.hidden):
+        answer = "In what the role may see, nothing stands out."
     reasons = [*map(finding_sentence, rest), *costly_words(result.costliest)]
     return replace(
-        result, answer=answer, reasons=(*reasons, looked_at_words(result.looked_at, result.sessions))
+        result,
+        answer=join_sentences((*hidden, answer)),
+        reasons=(*reasons, *looked_at_words(result.looked_at, result.sessions)),
     )
 
 
@@ -77,9 +83,8 @@ def build_advice_document(result: AdviceResult) -> Document:
 
 
 def _steps(result: AdviceResult) -> Iterator[Step]:
-    if not result.sessions:
-        if result.missing:
-            yield Step(f"Get the missing access: {result.missing[0].remedy}.")
+    yield from hidden_steps(result.hidden, result.looked_at.unplanned, result.reproduce)
+    if not result.sessions and (result.hidden is None or not result.hidden.most):
         yield Step("Watch the server while it is slow, or for longer:", result.reproduce)
     elif result.lost:
         yield Step("Watch the server again to its end:", result.reproduce)

@@ -28,18 +28,23 @@ from uncork.report.cure.words import (
 )
 from uncork.report.findings import costly_words, looked_at_words, nothing_found_words, server_conninfo
 from uncork.report.headline import fitting, join_sentences
+from uncork.report.hidden_work import hidden_sentences, hidden_steps, hides_findings
 
 __all__ = ["answer_cure", "cure_steps", "handed_path", "proven_change"]
 
 _MOST_REASONS: Final = 6
 """Findings without a cure that get a sentence each; each has its section below."""
 _MOST_BY_HAND: Final = 2
+_RUNS: Final = re.compile(r" --runs[ =](?:'[^']*'|\S+)")
 _ONE_INDEX: Final = "Create an index on "
 
 
 def answer_cure(result: CureResult) -> CureResult:
     """Return the result with its answer and reasons."""
-    return replace(result, answer=_answer(result), reasons=tuple(_reasons(result)))
+    hidden, reasons = hidden_sentences(result.hidden), tuple(_reasons(result))
+    if hidden and proven_change(result) is not None and not application_changes(result):
+        return replace(result, answer=_answer(result), reasons=(join_sentences(hidden), *reasons))
+    return replace(result, answer=join_sentences((*hidden, _answer(result))), reasons=reasons)
 
 
 def _answer(result: CureResult) -> str:
@@ -50,10 +55,11 @@ def _answer(result: CureResult) -> str:
     if chosen is not None:
         return _proven(chosen, stopped, result.all_s_per_hour)
     if not result.tried:
+        if stopped:
+            return "It ended before any finding was known."
+        seen = "In what the role may see, nothing stands out."
         return (
-            "It ended before any finding was known."
-            if stopped
-            else nothing_found_words(result.sessions, result.costliest)
+            seen if hides_findings(result.hidden) else nothing_found_words(result.sessions, result.costliest)
         )
     measured = _measured(result)
     many, total = format_count(len(measured)), count_words(len(result.tried), "finding")
@@ -142,7 +148,7 @@ def _reasons(result: CureResult) -> Iterator[str]:
         yield f"{count_words(len(others) - _MOST_REASONS, 'more finding')} below."
     yield from costly_words(result.costliest)
     if result.looked_at is not None:
-        yield looked_at_words(result.looked_at, result.sessions)
+        yield from looked_at_words(result.looked_at, result.sessions)
     if result.tried:
         yield f"The captured statements take {share_text(result.covered)} of the time of all statements."
     if result.copy is not None:
@@ -212,6 +218,7 @@ def handed_path(result: CureResult, name: str) -> str:
 def cure_steps(result: CureResult) -> Iterator[Step]:
     """Yield the next steps, most urgent first: apply, revert, compare; or measure more."""
     chosen = proven_change(result)
+    yield from hidden_steps(result.hidden)
     if chosen is not None:
         yield from _apply(result, chosen)
     for change in application_changes(result):
@@ -221,6 +228,8 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
             f"Change the application: {change.text} {what}:",
             f"cat {shlex.quote(place)}",
         )
+    if chosen is None and application_changes(result):
+        yield from _compare(result)
     if "--dry-run" in result.reproduce:
         yield Step("Try the changes on a copy:", _again(result).replace(" --dry-run", ""))
         return
@@ -238,8 +247,6 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
     for one in [each for each in result.tried if not each.changes][:_MOST_BY_HAND]:
         yield _unproven(one)
     if not result.tried:
-        if result.missing:
-            yield Step(f"Get the missing access: {result.missing[0].remedy}.")
         again = _with(result.reproduce, "--for 10min")
         yield Step("Run it again while the server is slow, or for longer:", again)
     if result.watched and chosen is None and result.tried:
@@ -264,11 +271,18 @@ def _apply(result: CureResult, chosen: Change) -> Iterator[Step]:
         yield Step(f"{chosen.text.rstrip('. ')}.", chosen.sql)
     if down:
         yield Step("If anything becomes slower, revert it:", _psql(down, server))
-    if result.watched:
-        watched = shlex.quote(result.watched)
+    yield from _compare(result)
+
+
+def _compare(result: CureResult) -> Iterator[Step]:
+    """Yield how to compare the changed statements on the server after the change with those before."""
+    if result.watched and result.id:
+        server = shlex.quote(server_conninfo(result.server))
+        runs = _RUNS.search(result.reproduce)
+        command = f"uncork profile db {server} --for 5min --since {shlex.quote(result.id)}"
         yield Step(
-            "Afterwards, watch the server under its usual load, and compare:",
-            f"uncork profile db {server} --for 5min && uncork compare {watched} last",
+            "Afterwards, watch the server under its usual load, and compare the changed statements:",
+            f"{command}{'' if runs is None else runs[0]}",
         )
 
 

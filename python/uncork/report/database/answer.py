@@ -14,6 +14,7 @@ from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.database.words import blocker_words, class_words, sessions_text
 from uncork.report.findings import costly_words, finding_headline, finding_sentence
 from uncork.report.headline import capital, fitting, headline_template, join_sentences
+from uncork.report.hidden_work import hidden_sentences, hides_findings
 from uncork.report.quantity_words import instant_text, share_text
 from uncork.report.system_blocks import system_doubts
 from uncork.report.words import count_words, series_words
@@ -136,7 +137,7 @@ def _compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
     """Return what is worth changing, the costliest first, then other large parts of the time."""
     found = [finding_sentence(one) for one in result.findings]
     healthy = result.tree.sessions and not found and result.run.status != "failed"
-    if healthy and unexplained_part(result.costliest) is None:
+    if healthy and not hides_findings(result.hidden) and unexplained_part(result.costliest) is None:
         found = ["No change is needed: no problem costs enough time to be worth fixing."]
     known = costly_words(result.costliest)
     return tuple([*found, *known, *_blockers(result), *_waits(result), *_work(result), *_elsewhere(result)])
@@ -246,4 +247,5 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
 def answer_database(result: DatabaseResult) -> DatabaseResult:
     """Return the result with its answer, reasons and warnings."""
     result = replace(result, warnings=_compose_database_warnings(result))
-    return replace(result, answer=_compose_database_answer(result), reasons=_compose_database_reasons(result))
+    answer = (*hidden_sentences(result.hidden, result.unplanned), _compose_database_answer(result))
+    return replace(result, answer=join_sentences(answer), reasons=_compose_database_reasons(result))

@@ -49,6 +49,7 @@ from uncork.report.database.tables import (
 )
 from uncork.report.database.words import class_words, sessions_text
 from uncork.report.findings import careful_last, finding_sections, finding_step, missing_words, proof_steps
+from uncork.report.hidden_work import hidden_steps, unplanned_words
 from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
 from uncork.report.system_blocks import system_blocks
 
@@ -69,7 +70,7 @@ def build_database_document(result: DatabaseResult) -> Document:
         title=result.run.id,
         question=_question(result),
         answer=result.answer,
-        reasons=(*result.reasons, *result.warnings, *missing_words(result.missing)),
+        reasons=tuple(_reasons(result)),
         steps=careful_last(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
@@ -79,6 +80,13 @@ def build_database_document(result: DatabaseResult) -> Document:
         version=result.run.uncork_version,
         heading="What to know",
     )
+
+
+def _reasons(result: DatabaseResult) -> Iterator[str]:
+    yield from (*result.reasons, *result.warnings)
+    if result.unplanned:
+        yield unplanned_words(result.unplanned)
+    yield from missing_words(result.missing)
 
 
 def _question(result: DatabaseResult) -> str:
@@ -108,9 +116,8 @@ def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:
 
 def _steps(result: DatabaseResult) -> Iterator[Step]:
     """Yield what to do about the findings. A healthy server has no findings and needs no change."""
-    if not result.tree.sessions:
-        if result.watch.hidden and result.missing:
-            yield Step(f"Get the missing access: {result.missing[0].remedy}.")
+    yield from hidden_steps(result.hidden, result.unplanned, result.run.reproduce)
+    if not result.tree.sessions and (result.hidden is None or not result.hidden.most):
         yield Step("Watch the server while it is slow, or for longer:", result.run.reproduce)
     elif result.run.status == "failed":
         yield Step("Watch the server again to its end:", result.run.reproduce)

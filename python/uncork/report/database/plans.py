@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.results.database import DatabaseResult, TemplateActivity
+from uncork.model.results.database import DatabaseResult, PlanFacts, TemplateActivity
 from uncork.report.blocks import Block, Code, Paragraph
 
 __all__ = ["plan_blocks"]
@@ -26,6 +26,15 @@ _WITH_VALUES: Final = {
 _TITLES: Final = {"seen": "Plan with the values of a session", "drawn": "Plan with values from statistics"}
 
 
+def _no_plan(plan: PlanFacts, result: DatabaseResult) -> str:
+    if any(one.why == "no values" and plan.template in one.templates for one in result.unplanned):
+        return (
+            "There is no plan: the server stores the statement without its values, in a form that cannot be "
+            "planned. Run EXPLAIN with the values of a call."
+        )
+    return f'There is no plan: the server reports "{plan.reason}".'
+
+
 def plan_blocks(one: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
     """Yield the plan of a template."""
     for plan in result.plans:
@@ -35,4 +44,4 @@ def plan_blocks(one: TemplateActivity, result: DatabaseResult) -> Iterator[Block
             yield Code(plan.text, "text", _TITLES.get(plan.source, "Generic plan"))
             yield Paragraph(_WITH_VALUES.get(plan.source, _GENERIC))
         else:
-            yield Paragraph(f'There is no plan: the server reports "{plan.reason}".')
+            yield Paragraph(_no_plan(plan, result))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from rich.console import Console
@@ -30,36 +31,20 @@ from uncork.report.blocks import (
     Section,
     Step,
     Table,
-    Tone,
     Value,
 )
 from uncork.report.figures import figure_value
 from uncork.report.runs.comparison_answer import figure_order, side_name
 from uncork.report.runs.side_by_side import charts_sections
-from uncork.report.words import count_words, effect_text, interval_text
-from uncork.report.write.terminal_text import write_report
+from uncork.report.runs.statements import SIGNS, TONES, statements_table, write_changed
+from uncork.report.words import count_words, effect_text, interval_text, is_useless
+from uncork.report.write.terminal_text import TerminalPart, write_report
 
 __all__ = [
     "build_runs_document",
     "render_runs_terminal",
 ]
 
-_TONES: Final[dict[RunVerdict, Tone]] = {
-    RunVerdict.FASTER: "faster",
-    RunVerdict.SLOWER: "slower",
-    RunVerdict.SAME: "same",
-    RunVerdict.NO_PRACTICAL_DIFFERENCE: "same",
-    RunVerdict.NOT_ENOUGH_EVIDENCE: "unsure",
-}
-_SIGNS: Final = {
-    RunVerdict.FASTER: "✓",
-    RunVerdict.SLOWER: "✗",
-    RunVerdict.LESS: "−",
-    RunVerdict.MORE: "+",
-    RunVerdict.SAME: "=",
-    RunVerdict.NO_PRACTICAL_DIFFERENCE: "=",
-    RunVerdict.NOT_ENOUGH_EVIDENCE: "?",
-}
 _VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdict.SLOWER}
 _MOST_ROWS: Final = 40
 """Metrics of a pair that the terminal lists at most, if all of them differ."""
@@ -71,8 +56,15 @@ _MOST_GLANCED: Final = 30
 
 def render_runs_terminal(result: RunComparison, console: Console) -> None:
     """Print the comparison: the answer, the caveats, the metrics, and how to compare the runs properly."""
-    tables = (_figures_table(result.before, pair) for pair in result.pairs)
+    tables = (table for pair in result.pairs for table in _terminal_tables(result.before, pair))
     write_report(console, build_runs_document(result), tables)
+
+
+def _terminal_tables(before: RunSide, pair: RunPair) -> Iterator[TerminalPart]:
+    if pair.changed:
+        yield partial(write_changed, pair)
+    else:
+        yield _figures_table(before, pair)
 
 
 # ---- the document ----
@@ -112,7 +104,11 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
     if many:
         yield Section("glance", "At a glance", (_glance(result),))
     for place, pair in enumerate(result.pairs, start=1):
-        blocks: list[Block] = list(_figures_blocks(result.before, pair))
+        statements = statements_table(result.before, pair)
+        blocks: list[Block] = [
+            *([] if statements is None else [statements]),
+            *_figures_blocks(result.before, pair),
+        ]
         chart = _chart(result, pair)
         if chart is not None:
             blocks = [Legend((pair.after.id,)), chart, *blocks]
@@ -204,8 +200,8 @@ def _glanced(one: FigureComparison | None) -> Value:
         return Value("–", tone="muted")
     change = " ".join(filter(None, (_change(one), _interval(one))))
     text = _shown(one, one.after, one.after_count, one.after_of)
-    verdict = f"{_SIGNS[one.verdict]} {one.verdict.value}"
-    return Value(text, note=change, more=verdict, tone=_TONES.get(one.verdict, "plain"))
+    verdict = f"{SIGNS[one.verdict]} {one.verdict.value}"
+    return Value(text, note=change, more=verdict, tone=TONES.get(one.verdict, "plain"))
 
 
 def _shown(one: FigureComparison, value: float, count: int, of: int) -> str:
@@ -261,7 +257,7 @@ def _rank(one: FigureComparison) -> int:
 
 
 def _row(one: FigureComparison, bounded: bool) -> tuple[Value, ...]:
-    tone = _TONES.get(one.verdict, "plain")
+    tone = TONES.get(one.verdict, "plain")
     values = [
         Value(_shown(one, value, count, of))
         for value, count, of in (
@@ -274,7 +270,7 @@ def _row(one: FigureComparison, bounded: bool) -> tuple[Value, ...]:
         *values,
         Value(_change(one), tone=tone),
         *((Value(_interval(one)),) if bounded else ()),
-        Value(f"{_SIGNS[one.verdict]} {one.verdict.value}", tone=tone),
+        Value(f"{SIGNS[one.verdict]} {one.verdict.value}", tone=tone),
     )
 
 
@@ -290,7 +286,8 @@ def _interval(one: FigureComparison) -> str:
     if one.low is None or one.high is None or (one.scale == "share" and not _partial(one)):
         return ""
     text = interval_text(one.low, one.high)
-    return text if one.std_dev is not None or one.scale == "effect" else f"at least {text}"
+    known = one.std_dev is not None or one.scale == "effect" or one.assumed
+    return text if known or is_useless(one.low, one.high) else f"at least {text}"
 
 
 def _partial(one: FigureComparison) -> bool:
@@ -327,4 +324,9 @@ def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
 
 
 def _timed(one: FigureComparison) -> bool:
-    return one.unit == "ns" and one.ratio is not None and one.low is not None
+    return (
+        one.unit == "ns"
+        and one.ratio is not None
+        and one.low is not None
+        and not is_useless(one.low, one.high)
+    )

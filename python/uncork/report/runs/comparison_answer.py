@@ -19,7 +19,9 @@ from uncork.model.results.run_comparison import (
 )
 from uncork.model.stored_run import BASELINE
 from uncork.model.units import format_count, format_duration, format_percent
+from uncork.report.findings import server_conninfo
 from uncork.report.headline import capital, fitting, join_sentences
+from uncork.report.runs.statements import changed_answer, pair_limits
 from uncork.report.words import (
     count_words,
     effect_text,
@@ -97,6 +99,8 @@ def side_name(side: RunSide) -> str:
 
 def _compose_runs_answer(result: RunComparison) -> str:
     """Return the result in sentences, of which the first begins with the verdict."""
+    if result.cure:
+        return join_sentences(one for pair in result.pairs for one in changed_answer(pair))
     if len(result.pairs) == 1:
         return _answer(result, result.pairs[0])
     return _answers(result)
@@ -262,6 +266,8 @@ def _counts(one: FigureComparison) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _reasons(result: RunComparison) -> Iterator[str]:
+    if result.cure:
+        yield f"Before is the watch that {result.cure} began with, {result.before.id}."
     for pair in result.pairs:
         yield from pair.warnings
         yield from _other_load(result, pair)
@@ -271,6 +277,7 @@ def _reasons(result: RunComparison) -> Iterator[str]:
     )
     for pair in result.pairs:
         name = f"{pair.after.id}: " if len(result.pairs) > 1 else ""
+        yield from pair_limits(pair)
         known = _known(pair, stated=len(result.pairs) == 1 and not claimed(pair))
         if known:
             yield f"{name}{known}"
@@ -316,9 +323,12 @@ def _sides(result: RunComparison) -> Iterable[RunSide]:
 def _known(pair: RunPair, *, stated: bool) -> str:
     """Return where intervals come from, or why there is no verdict, unless the answer `stated` it."""
     unknown = _unknown(pair)
+    if any(one.assumed for one in pair.figures):
+        others = [one.reason for one in _judged(pair) if not one.assumed and one.std_dev is None]
+        return f"Other metrics than times of a call have no verdict: {others[0]}." if others else ""
     if unknown:
         judged = [one for one in _judged(pair) if one.scale == "ratio"]
-        within = any(one.low is not None and one.std_dev is None for one in judged)
+        within = any(one.low is not None and one.std_dev is None and not one.assumed for one in judged)
         tail = "The intervals come from within the two runs alone and are too narrow." if within else ""
         return tail if stated else f"No verdict: {unknown}. {tail}".rstrip()
     known = [one for one in sorted(_judged(pair), key=figure_order) if one.std_dev is not None]
@@ -389,9 +399,14 @@ def _steps(result: RunComparison) -> Iterator[NextStep]:
             "variants of an experiment; it measures both side by side:",
             "uncork new question.toml && uncork run question.toml",
         )
+    if kind == "database":
+        yield NextStep(
+            "Watch the server again at another time, to see whether the difference lasts:",
+            _watch_again(result),
+        )
     commands = list(dict.fromkeys(side.command for side in _sides(result)))[:3]
-    if kind in ("load", "database") and all(command.startswith("uncork ") for command in commands):
-        repeat = "Or repeat both runs" if kind == "load" else "Repeat both runs"
+    if kind == "load" and all(command.startswith("uncork ") for command in commands):
+        repeat = "Or repeat both runs"
         if len(commands) > 1:
             yield NextStep(
                 f"{repeat} in turns, five times each, to learn how much such runs vary:",
@@ -399,11 +414,23 @@ def _steps(result: RunComparison) -> Iterator[NextStep]:
             )
         else:
             yield _switched(result, f"{repeat} in turns, five times each, to learn how much such runs vary")
-    if not result.before.names:
+    if not result.before.names and not result.cure:
         yield NextStep(
             "Name the run to compare others with; uncork compare RUN then uses it:",
             shlex.join(["uncork", "runs", "name", result.before.id, BASELINE]),
         )
+
+
+def _watch_again(result: RunComparison) -> str:
+    """Return the command that watches the server again and compares with the same run before."""
+    after = result.pairs[-1].after
+    if "--since" in after.command:
+        return after.command
+    since = shlex.quote(result.cure or result.before.id)
+    if after.command.startswith("uncork profile db"):
+        return f"{after.command} --since {since}"
+    server = server_conninfo(after.server.removeprefix("existing: "))
+    return f"uncork profile db {shlex.quote(server)} --since {since}"
 
 
 def _switched(result: RunComparison, repeat: str) -> NextStep:

@@ -12,6 +12,7 @@ from uncork.model.results.service import PlaceKind, RequestFacts, ServiceFinding
 from uncork.model.units import format_duration
 from uncork.report.findings import costly_words, unexplained_words
 from uncork.report.headline import capital, fitting, headline_template, join_sentences, split_answer
+from uncork.report.hidden_work import hidden_sentences
 from uncork.report.load.bottlenecks import limit_words
 from uncork.report.service.words import many_text, percent_text
 
@@ -71,6 +72,12 @@ def answer_service(result: ServiceResult) -> ServiceResult:
 
 
 def _answer(result: ServiceResult) -> str:
+    database = result.database
+    hidden = () if database is None else hidden_sentences(database.hidden, database.unplanned)
+    return join_sentences((*hidden, _bottleneck(result)))
+
+
+def _bottleneck(result: ServiceResult) -> str:
     if not result.time:
         return "Nothing was measured: no request succeeded, and no session of the database was busy."
     rest = _rest(result)

@@ -15,6 +15,7 @@ from uncork.report.blocks import Block, Code, Document, Flame, Fold, Section, St
 from uncork.report.database.document import build_database_document
 from uncork.report.findings import careful_last, finding_step
 from uncork.report.headline import capital
+from uncork.report.hidden_work import hidden_steps
 from uncork.report.load.document import build_load_document
 from uncork.report.log.document import build_log_document
 from uncork.report.service.tables import (
@@ -69,6 +70,8 @@ def _question(result: ServiceResult) -> str:
 
 
 def _steps(result: ServiceResult) -> Iterator[Step]:
+    if result.database is not None:
+        yield from hidden_steps(result.database.hidden, result.database.unplanned, result.run.reproduce)
     from_database = _database_step(result)
     if from_database is not None:
         yield finding_step(from_database)

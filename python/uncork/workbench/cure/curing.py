@@ -371,6 +371,7 @@ def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureRe
         looked_at=state.advice.looked_at,
         sessions=state.advice.sessions,
         usual=state.usual,
+        hidden=state.advice.hidden,
         costliest=state.advice.costliest,
         all_s_per_hour=_all_statements(state.workload),
     )

@@ -16,6 +16,7 @@ from uncork.engines.services.inspection import Held, Service, ServiceWatch, Thre
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import ConnectError, ServerCrash, UncorkError, UsageError
 from uncork.model.bottleneck import DatabaseUse
+from uncork.model.database.missing import grant
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.system import DATABASE, GENERATOR, SERVICE, Watch
 from uncork.profile.activity import CLIENT, wait_class
@@ -120,7 +121,7 @@ def find_components(wanted: Sequence[int], host: str, port: int, conninfo: str |
         return Components(None, None, service, (*missing, _without_database(error)))
     try:
         facts = server.facts()
-        hidden = "" if facts["sees_all"] else f"--postgres: {_HIDDEN.format(role=facts['role'])}"
+        hidden = "" if facts["sees_all"] else _hidden(facts["role"])
         return Components(conninfo, server.postmaster(), service, (*missing, *([hidden] if hidden else [])))
     except ServerCrash as error:
         return Components(None, None, service, (*missing, _without_database(error)))
@@ -135,9 +136,9 @@ def _without_database(error: UncorkError) -> str:
     )
 
 
-_HIDDEN: Final = (
-    "the role {role} sees only its own sessions; to see what others wait for: GRANT pg_monitor TO {role}"
-)
+def _hidden(role: str) -> str:
+    wait = "sees only its own sessions; to see what others wait for"
+    return f'--postgres: role "{role}" {wait}: {grant("pg_read_all_stats", role)}'
 
 
 class Monitor:

@@ -236,4 +236,5 @@ def _row(
         "jit": tree is not None and above is not None and tree.cost > above,
         "reason": explained.reason,
         "denied": explained.denied,
+        "sqlstate": explained.sqlstate or None,
     }
