@@ -142,7 +142,13 @@ class FakeServer:
         return [Answer(1, request.statements[0].name, rows)]
 
     def explain(
-        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+        self,
+        cell: Cell,
+        arm: Arm,
+        name: str,
+        statement: str,
+        values: Sequence[str | None],
+        settings: Mapping[str, str],
     ) -> ExecutedPlan | None:
         return ExecutedPlan(name, f"Seq Scan\n{statement}", "Seq Scan", 3, 1e6)
 

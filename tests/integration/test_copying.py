@@ -117,7 +117,6 @@ def test_definitions_rows_and_plans_of_a_copy_are_those_of_the_source(server):
         "foreign table public.far",
         "publication changes",
         "text search configuration public.own",
-        "settings of role reader",
         "row security of table public.customers",
         "roles and privileges",
         "dead rows and free space",

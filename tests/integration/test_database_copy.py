@@ -67,6 +67,22 @@ def test_every_variant_begins_with_a_copy_as_a_template(embedded, shop, target):
     assert not [name for name in names(embedded) if name.startswith("uncork_")]
 
 
+def test_every_variant_has_the_settings_of_the_copied_database_unless_it_sets_them(embedded, shop, target):
+    with psycopg.connect(embedded.conninfo(), autocommit=True) as connection:
+        for setting in ("work_mem = '64kB'", "random_page_cost = 1.3", "search_path = app, public"):
+            connection.execute(f"ALTER DATABASE shop SET {setting}")
+    target.build_base(shop)
+    target.build(CELL, "a", "", {}, MINUTE)
+    target.build(CELL, "b", "", {"work_mem": "1MB"}, MINUTE)
+    found = []
+    for arm in (ARM, Arm("b")):
+        target.restore(CELL, arm)
+        target.restore(CELL, arm)
+        names = ("work_mem", "random_page_cost", "search_path")
+        found.append([target.column(CELL, arm, f"SHOW {name}")[0] for name in names])
+    assert found == [["64kB", "1.3", "app, public"], ["1MB", "1.3", "app, public"]]
+
+
 def test_a_database_in_use_needs_a_dump_and_the_message_names_both_ways_out(shop, target, monkeypatch):
     monkeypatch.setattr(database_copy, "dump_programs", lambda major: None)
     with psycopg.connect(shop), pytest.raises(SetupError) as error:

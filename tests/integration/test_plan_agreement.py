@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import psycopg
 import pytest
 
@@ -44,6 +46,15 @@ STATEMENTS = (
     captured(2, "UPDATE parcel SET lost = $2 WHERE id = $1", ("7", None), changes=True),
     captured(3, "SELECT count(*) FROM parcel WHERE lost"),
 )
+
+
+def test_both_sides_plan_with_the_settings_of_a_statements_role(databases):
+    source, whole, _ = databases
+    scan = replace(STATEMENTS[0], settings={"enable_indexscan": "off", "enable_bitmapscan": "off"})
+    found = plans_agree(source, whole, (scan, STATEMENTS[0]))
+    assert all(one.same for one in found)
+    assert "Seq Scan on parcel" in found[0].source_plan and found[0].source_plan == found[0].copy_plan
+    assert "Index Scan using parcel_place" in found[1].copy_plan  # the settings ended with the statement
 
 
 def test_a_copy_with_the_same_rows_plans_the_statements_alike(databases):

@@ -136,7 +136,7 @@ def planned(server, statements):
     """Return the plans of statements as they are stored; the first text of each is the normalized one."""
     watch = ServerWatch(server.conninfo())
     try:
-        rows = find_plans(watch, [Candidate(n, *one) for n, one in enumerate(statements)])
+        rows = find_plans(watch, [Candidate(n, *one) for n, one in enumerate(statements)], {})
     finally:
         watch.close()
     plans = statement_plans({**row, "template": row["query_id"]} for row in rows)

@@ -11,19 +11,31 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
+from psycopg import sql
 
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.conninfo import Address, resolve
 from uncork.errors import SetupError
+from uncork.model.database.role_settings import LIST_SETTINGS, decides_plans
 from uncork.model.server import WATCH_APPLICATION
 from uncork.spawn.child import run, scratch_folder
 
-__all__ = ["AS_TEMPLATE", "SourceDatabase", "copy_database", "dump_programs", "read_source", "version_of"]
+__all__ = [
+    "AS_TEMPLATE",
+    "SourceDatabase",
+    "copy_database",
+    "dump_programs",
+    "give_settings",
+    "read_own_settings",
+    "read_source",
+    "version_of",
+]
 
 AS_TEMPLATE: Final = "as a template"
 """How a database was copied that has the same pages and statistics."""
@@ -54,6 +66,13 @@ _SETTINGS: Final = (
 )
 
 
+_OWN: Final = """
+SELECT split_part(entry, '=', 1), substr(entry, strpos(entry, '=') + 1)
+  FROM pg_db_role_setting CROSS JOIN unnest(setconfig) AS entry
+ WHERE setrole = 0 AND setdatabase = (SELECT oid FROM pg_database WHERE datname = %s)
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceDatabase:
     """A database to copy. `started` identifies its server's process.
@@ -61,7 +80,8 @@ class SourceDatabase:
     `sessions` counts the other clients that are connected to it. Sessions with which uncork watched it do not
     count: they are ending, and PostgreSQL waits five seconds for that before it copies. `template` is true if
     the role may copy it as a template, `creates` if it may create databases. `settings` are those of its
-    server that plans and caches depend on, unless they have their default.
+    server that plans and caches depend on, unless they have their default. `own_settings` are those of the
+    database itself, which a copy as a template lacks.
     """
 
     name: str
@@ -72,6 +92,7 @@ class SourceDatabase:
     template: bool
     creates: bool
     settings: Mapping[str, str] = field(default_factory=dict)
+    own_settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_source(conninfo: str) -> SourceDatabase:
@@ -120,6 +141,32 @@ def copy_database(
     return f"by pg_dump and pg_restore {version_of(programs)}"
 
 
+def read_own_settings(connection: psycopg.Connection[Any], database: str) -> dict[str, str]:
+    """Return the settings of a database that plans, caches or answers depend on.
+
+    Raises:
+        psycopg.Error: if the connection fails.
+    """
+    rows = connection.execute(_OWN, [database]).fetchall()
+    return {name: value for name, value in rows if decides_plans(name)}
+
+
+def give_settings(connection: psycopg.Connection[Any], database: str, settings: Mapping[str, str]) -> None:
+    """Set settings for all later sessions of a database, except those that only a superuser may set.
+
+    Raises:
+        psycopg.Error: if the connection fails, or a value is not valid.
+    """
+    for name, value in settings.items():
+        command = sql.SQL("ALTER DATABASE {} SET {} = {}").format(
+            sql.Identifier(database),
+            sql.Identifier(name),
+            sql.SQL(value) if name in LIST_SETTINGS and value else sql.Literal(value),
+        )
+        with suppress(psycopg.errors.InsufficientPrivilege):
+            connection.execute(command)
+
+
 def dump_programs(major: int) -> Path | None:
     """Return the folder of the oldest pg_dump that can read servers of this version, or None."""
     found = []
@@ -138,7 +185,8 @@ def _source(connection: psycopg.Connection) -> SourceDatabase:
     assert row is not None  # noqa: S101 -- a SELECT without FROM returns one row
     name, version, started, size, sessions, template, creates = row
     settings: dict[str, str] = dict(connection.execute(_CHOSEN, [list(_SETTINGS)]).fetchall())
-    return SourceDatabase(name, version // 10000, started, size, sessions, template, creates, settings)
+    own = read_own_settings(connection, name)
+    return SourceDatabase(name, version // 10000, started, size, sessions, template, creates, settings, own)
 
 
 def _has(control: psycopg.Connection, name: str) -> bool:

@@ -22,7 +22,7 @@ from psycopg import sql
 
 from uncork.engines import process
 from uncork.engines.conninfo import Address
-from uncork.engines.database_copy import AS_TEMPLATE, copy_database, read_source
+from uncork.engines.database_copy import AS_TEMPLATE, copy_database, give_settings, read_source
 from uncork.engines.planner_statistics import vacuum_only
 from uncork.engines.settings import setting_text
 from uncork.errors import ServerCrash, SetupError
@@ -51,6 +51,7 @@ class Databases:
         self._live: dict[tuple[Cell, Arm], str] = {}
         self._beside: dict[str, str] = {}
         self._base: str | None = None
+        self._base_settings: Mapping[str, str] = {}
         self._keep_statistics = False
         self._maintenance: str | None = None
         self._settings: dict[tuple[Cell, str], Mapping[str, object]] = {}
@@ -95,15 +96,17 @@ class Databases:
         """Copy a database, with which the templates of all variants begin; return how it was copied.
 
         With `keep_statistics`, the templates have the planner's statistics of the copy, and what their
-        set-ups change of them. A copy by pg_dump has no statistics, so it is analysed first.
+        set-ups change of them. A copy by pg_dump has no statistics, so it is analysed first. All databases of
+        variants have the database's own settings, unless a variant sets them.
 
         Raises:
             ConnectError: if its server cannot be reached.
             SetupError: if it cannot be copied.
         """
-        self._leave(read_source(conninfo).name)
+        source = read_source(conninfo)
+        self._leave(source.name)
         name = f"{PREFIX}{self._tag}_c"
-        self._base = name
+        self._base, self._base_settings = name, source.own_settings
         how = copy_database(
             conninfo, self.control, target, lambda template: self._create(name, template), name
         )
@@ -305,13 +308,16 @@ class Databases:
         where: str,
         control: psycopg.Connection | None = None,
     ) -> None:
+        control = control or self.control
+        inherited = {own: value for own, value in self._base_settings.items() if own not in settings}
+        give_settings(control, name, inherited)
         for setting, value in settings.items():
             text = setting_text(value)
             command = sql.SQL("ALTER DATABASE {} SET {} = {}").format(
                 sql.Identifier(name), sql.SQL(".").join(map(sql.Identifier, setting.split("."))), text
             )
             try:
-                (control or self.control).execute(command)
+                control.execute(command)
             except psycopg.errors.CantChangeRuntimeParam as error:
                 raise SetupError(
                     f"{where}: {_primary(error)}; this setting cannot differ between variants: move it to "

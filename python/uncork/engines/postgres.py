@@ -326,10 +326,18 @@ class PostgresServer:
 
     @_server_errors
     def explain(
-        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+        self,
+        cell: Cell,
+        arm: Arm,
+        name: str,
+        statement: str,
+        values: Sequence[str | None],
+        settings: Mapping[str, str],
     ) -> ExecutedPlan | None:
         """Execute a statement under EXPLAIN, roll back, and return its plan."""
         with self._databases.open(cell, arm) as connection:
+            for setting, value in settings.items():
+                connection.execute("SELECT set_config(%s, %s, false)", [setting, value])
             return observe.explain(connection, name, statement, values)
 
     @_server_errors

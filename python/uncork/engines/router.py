@@ -195,10 +195,16 @@ class EngineRouter:
         return self._of(arm.variant).answers(cell, arm, request)
 
     def explain(
-        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+        self,
+        cell: Cell,
+        arm: Arm,
+        name: str,
+        statement: str,
+        values: Sequence[str | None],
+        settings: Mapping[str, str],
     ) -> ExecutedPlan | None:
         """Return a statement's plan; None if it has none."""
-        return self._of(arm.variant).explain(cell, arm, name, statement, values)
+        return self._of(arm.variant).explain(cell, arm, name, statement, values, settings)
 
     def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
         """Return the sizes of an arm's tables and indexes, as far as its engine reports them."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["comment", "multiline", "toml"]
+__all__ = ["comment", "multiline", "settings_lines", "toml"]
 
 _WIDTH: Final = 100
 
@@ -31,3 +32,10 @@ def multiline(text: str) -> str:
         r"[\x00-\x08\x0b-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", safe.replace("\r\n", "\n")
     )
     return f'"""\n{safe}\n"""'
+
+
+def settings_lines(settings: Mapping[str, str]) -> list[str]:
+    """Return a line for each setting; the name of an extension's setting contains a dot."""
+    return [
+        f"settings.{toml(name) if '.' in name else name} = {toml(value)}" for name, value in settings.items()
+    ]

@@ -101,9 +101,15 @@ class Server(Protocol):
         """
 
     def explain(
-        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+        self,
+        cell: Cell,
+        arm: Arm,
+        name: str,
+        statement: str,
+        values: Sequence[str | None],
+        settings: Mapping[str, str],
     ) -> ExecutedPlan | None:
-        """Execute a statement under EXPLAIN and undo it; return None if it has no plan."""
+        """Execute a statement under EXPLAIN with the settings, and undo it; return None if it has no plan."""
 
     def relations(self, cell: Cell, arm: Arm) -> list[Relation]:
         """Return the sizes of an arm's tables and indexes."""

@@ -227,6 +227,17 @@ def test_settings_of_a_variant_go_with_its_connections_where_the_database_is_sha
     assert session_settings(SPEC, "lazy") == {"synchronous_commit": "off"}
 
 
+def test_settings_of_a_workload_go_with_its_connections_unless_a_variant_sets_them():
+    name = next(iter(SPEC.workloads))
+    own = 'settings = { work_mem = "64kB", synchronous_commit = "on" }'
+    for text in (GOOD, GOOD.replace("shared = true\n", "")):
+        spec = parse(text.replace(f"[workloads.{name}]\n", f"[workloads.{name}]\n{own}\n"))
+        assert session_settings(spec, "row", name) == {"work_mem": "64kB", "synchronous_commit": "on"}
+        found = {**database_settings(spec, "lazy"), **session_settings(spec, "lazy", name)}
+        assert found["work_mem"] == "64kB" and found["synchronous_commit"] in (False, "off")
+        assert session_settings(spec, "row") == {}
+
+
 def test_settings_of_a_whole_server_are_those_of_neither_and_data_is_not_shared_across_servers():
     own = '[variants.buffers]\nbatching = "rows"\nsettings = { shared_buffers = "1GB", jit = false }\n\n'
     for text in (GOOD, GOOD.replace("shared = true\n", "")):

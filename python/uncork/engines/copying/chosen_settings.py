@@ -12,27 +12,29 @@ from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.copying.ddl import identifier
 from uncork.model.database.copy import NotCopied
 from uncork.model.database.names import literal
+from uncork.model.database.role_settings import (
+    LIST_SETTINGS,
+    NO_PLAN_PATTERN,
+    PLAN_PATTERN,
+    PLAN_SETTINGS,
+)
 
 __all__ = ["ChosenSetting", "apply_settings", "read_settings", "start_settings"]
 
-_NAMES: Final = (
-    *("shared_buffers", "work_mem", "hash_mem_multiplier", "maintenance_work_mem", "effective_cache_size"),
-    *("effective_io_concurrency", "maintenance_io_concurrency", "default_statistics_target", "temp_buffers"),
-    *("max_parallel_workers", "max_parallel_workers_per_gather", "max_parallel_maintenance_workers"),
-    *("min_parallel_table_scan_size", "min_parallel_index_scan_size", "parallel_leader_participation"),
-    *("max_worker_processes", "constraint_exclusion", "cursor_tuple_fraction", "from_collapse_limit"),
-    *("join_collapse_limit", "plan_cache_mode", "recursive_worktable_factor", "synchronous_commit"),
-    *("max_wal_size", "checkpoint_timeout", "wal_compression", "default_toast_compression", "search_path"),
-    *("TimeZone", "DateStyle", "IntervalStyle", "default_text_search_config", "bytea_output"),
-    *("extra_float_digits", "gin_pending_list_limit", "gin_fuzzy_search_limit", "array_nulls"),
-)
 _CHOSEN: Final = """
-SELECT name, current_setting(name) AS value, context FROM pg_settings
- WHERE (name = ANY(%s) OR name ~ '^(enable_|geqo|jit)|_cost$') AND name !~ '^(jit_provider|vacuum_)'
-   AND source NOT IN ('default', 'override', 'client', 'session')
+SELECT name, coalesce(own.value, current_setting(name)), context
+  FROM pg_settings
+  LEFT JOIN (SELECT split_part(entry, '=', 1) AS own_name, substr(entry, strpos(entry, '=') + 1) AS value
+               FROM pg_db_role_setting CROSS JOIN unnest(setconfig) AS entry
+              WHERE setrole = 0
+                AND setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())) AS own
+    ON lower(own_name) = lower(name)
+ WHERE (name = ANY(%s) OR name ~ %s) AND name !~ %s
+   AND (own.value IS NOT NULL
+        OR source NOT IN ('default', 'override', 'client', 'session', 'user', 'database user'))
  ORDER BY name
 """
-_LISTS: Final = ("search_path",)
+"""The settings of the reading role are left out: other roles execute the statements."""
 _SESSION: Final = ("user", "superuser", "backend", "superuser-backend")
 
 
@@ -46,12 +48,13 @@ class ChosenSetting:
 
 
 def read_settings(connection: psycopg.Connection[Any]) -> tuple[ChosenSetting, ...]:
-    """Return the settings that the connection's sessions have, apart from defaults.
+    """Return the settings of the connection's database, apart from defaults and those of roles.
 
     Raises:
         psycopg.Error: if the connection fails.
     """
-    rows = connection.execute(_CHOSEN, [list(_NAMES)]).fetchall()
+    parameters = [list(PLAN_SETTINGS), PLAN_PATTERN, NO_PLAN_PATTERN]
+    rows = connection.execute(_CHOSEN, parameters).fetchall()
     return tuple(ChosenSetting(name, value, context not in _SESSION) for name, value, context in rows)
 
 
@@ -90,7 +93,7 @@ def apply_settings(
                 why = f"a server has it from its start; the copy's has {now[one.name]}"
                 missing.append(NotCopied(what, why, lost))
             continue
-        value = one.value if one.name in _LISTS and one.value else literal(one.value)
+        value = one.value if one.name in LIST_SETTINGS and one.value else literal(one.value)
         try:
             connection.execute(f"ALTER DATABASE {name} SET {identifier(one.name)} = {value}".encode())
         except psycopg.Error as error:

@@ -81,13 +81,6 @@ _KINDS: Final = (
         _FAILS,
     ),
     (
-        "settings of role",
-        "SELECT DISTINCT pg_get_userbyid(setrole) FROM pg_db_role_setting WHERE setrole <> 0 AND setdatabase"
-        " IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())) ORDER BY 1",
-        "the copy has only the role that creates it",
-        "statements of this role can have other plans on the source",
-    ),
-    (
         "large objects",
         "SELECT count(*) || ' in all' FROM pg_largeobject_metadata HAVING count(*) > 0",
         "uncork copies tables",
@@ -100,7 +93,7 @@ _ALWAYS: Final = (
     NotCopied(
         "roles and privileges",
         "a copy has one role, which is a superuser",
-        "no statement fails for a missing right, and policies and settings of roles have no effect",
+        "no statement fails for a missing right, and policies have no effect",
     ),
     NotCopied(
         "dead rows and free space",

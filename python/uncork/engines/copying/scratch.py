@@ -14,6 +14,7 @@ from psycopg import pq, sql
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.conninfo import resolve
 from uncork.engines.copying.applying import refusal
+from uncork.engines.database_copy import give_settings, read_own_settings
 from uncork.engines.watch.observe import has_statements
 from uncork.errors import RunError, SetupError
 from uncork.model.units import format_duration
@@ -89,6 +90,7 @@ class ScratchDatabase:
         try:
             self._control.execute(self._drop)
             self._control.execute(command)
+            give_settings(self._control, _NAME, read_own_settings(self._control, address.database))
             self._own = connect_to_watch(address.conninfo(_NAME))
         except psycopg.Error as error:
             self._control.close()
@@ -139,10 +141,12 @@ class ScratchDatabase:
         row = self._own.execute("SELECT pg_database_size(current_database())").fetchone()
         return 0 if row is None else int(row[0])
 
-    def plan(self, statement: str) -> str | None:
+    def plan(self, statement: str, settings: Mapping[str, str]) -> str | None:
         """Return the plan of a statement with values as JSON, without executing it; None if it is refused."""
         try:
             with self._own.transaction(force_rollback=True):
+                for name, value in settings.items():
+                    self._own.execute("SELECT set_config(%s, %s, true)", [name, value])
                 row = self._own.execute(b"EXPLAIN (FORMAT JSON) " + statement.encode()).fetchone()
         except psycopg.Error:
             return None

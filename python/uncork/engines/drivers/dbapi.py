@@ -223,12 +223,19 @@ class DbapiEngine:
         return [Answer(number, name, tuple(map(tuple, rows))) for number, name, rows in found]
 
     def explain(
-        self, cell: Cell, arm: Arm, name: str, statement: str, values: Sequence[str | None]
+        self,
+        cell: Cell,
+        arm: Arm,
+        name: str,
+        statement: str,
+        values: Sequence[str | None],
+        settings: Mapping[str, str],
     ) -> ExecutedPlan | None:
         """Return a statement's plan in the engine's format; None if it has none, or may write."""
         if not self.kind.explain or may_write([statement]):
             return None
         job = self._arm_job("plan", cell, arm)
+        job["settings"] |= settings
         job |= {"sql": f"{self.kind.explain} {statement}", "values": list(values)}
         try:
             text = self._ask(job, _ASK_S)["text"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
@@ -109,14 +109,18 @@ class Planner:
         lines = (found.get_value(row, 0) or b"" for row in range(found.ntuples))
         return Explained("\n".join(line.decode(self._encoding, "replace") for line in lines))
 
-    @contextmanager
-    def without_workers(self) -> Iterator[None]:
+    def using(self, settings: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Plan with the settings of a role until the block ends, as far as this role may set them.
+
+        Whether the plan of a prepared statement is generic is up to `explain`.
+        """
+        return self._session.using(
+            {name: value for name, value in settings.items() if name != "plan_cache_mode"}
+        )
+
+    def without_workers(self) -> AbstractContextManager[None]:
         """Plan without parallel workers until the block ends."""
-        self._run(f"SET {MARK} max_parallel_workers_per_gather = 0")
-        try:
-            yield
-        finally:
-            self._run(f"RESET {MARK} max_parallel_workers_per_gather")
+        return self._session.using({"max_parallel_workers_per_gather": "0"})
 
     def column_values(self, columns: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], ColumnValues]:
         """Return what ANALYZE stored of columns, each given by its table and its name.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import psycopg
@@ -19,8 +19,9 @@ from psycopg import sql
 from psycopg.pq.abc import PGresult
 
 from uncork.engines.connecting import connect_error, connect_to_watch
-from uncork.engines.watch.snapshot_sql import MARK, backend
+from uncork.engines.watch.snapshot_sql import MARK, VALUES_OF_SETTINGS, backend
 from uncork.errors import ConnectError
+from uncork.model.database.names import literal
 
 __all__ = ["WatchSession", "add_own_query", "own_queries"]
 
@@ -118,6 +119,32 @@ class WatchSession:
         for name, value in settings.items():
             self.execute(_setting({name: value}, local=False))
 
+    @contextmanager
+    def using(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """Have these settings until the block ends, except those that the role may not set.
+
+        Raises:
+            psycopg.Error: if the server goes away.
+        """
+        if self.pooled:
+            before, self._settings = self._settings, {**self._settings, **settings}
+            try:
+                yield
+            finally:
+                self._settings = before
+            return
+        rows = self.execute(VALUES_OF_SETTINGS, {"names": list(settings)}).fetchall() if settings else []
+        known: dict[str, str] = {}
+        for name, value in rows:
+            with suppress(psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue):
+                self.execute(_setting({name: settings[name]}, local=False))
+                known[name] = value
+        try:
+            yield
+        finally:
+            if known and not self.lost:
+                self.execute(_setting(known, local=False))
+
     def execute(
         self, query: str | sql.Composed, parameters: Mapping[str, Any] | None = None
     ) -> psycopg.Cursor:
@@ -180,7 +207,7 @@ class WatchSession:
 def _setting(settings: Mapping[str, str], *, local: bool) -> str:
     """Return the query that sets `settings` for the session, or `local` for its transaction."""
     calls = ", ".join(
-        f"pg_catalog.set_config('{name}', '{value}', {'true' if local else 'false'})"
+        f"pg_catalog.set_config({literal(name)}, {literal(value)}, {str(local).lower()})"
         for name, value in settings.items()
     )
     query = _SETTING.format(mark=MARK, calls=calls)

@@ -33,6 +33,7 @@ __all__ = [
     "STATEMENT_COLUMNS",
     "STATEMENT_COUNTS",
     "STATEMENT_TEXTS",
+    "VALUES_OF_SETTINGS",
     "activity",
     "backend",
     "counters",
@@ -350,6 +351,11 @@ SELECT {MARK} s.name, s.reset_val FROM pg_catalog.pg_settings AS s
  WHERE s.name IN ('jit', 'jit_above_cost', 'track_activity_query_size')
 """
 """Settings as a session begins with them. uncork's own session turns jit off."""
+
+VALUES_OF_SETTINGS: Final = f"""
+SELECT {MARK} s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings AS s
+ WHERE s.name = ANY (%(names)s)
+"""
 
 SETTINGS: Final = rf"""
 SELECT {MARK} s.name, pg_catalog.current_setting(s.name),

@@ -15,7 +15,7 @@ from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.many_rows import ManyRows, many_rows
 from uncork.experiment.cure.rewrites import RewriteRefused
 from uncork.experiment.cure.text import BASELINE, parameter_line, workload_name
-from uncork.experiment.draft_text import multiline, toml
+from uncork.experiment.draft_text import multiline, settings_lines, toml
 from uncork.experiment.spec.batches import Strategy
 from uncork.experiment.spec.sqltext import named, numbers_in
 from uncork.model.database.finding import Candidate, ClientHabit, Finding
@@ -240,7 +240,7 @@ def _workload(one: Batches) -> str:
     used_up = re.match(r"\s*DELETE\b", statement.sql, re.IGNORECASE) is not None
     numbers = sorted(numbers_in(statement.sql))
     lines = [f"[workloads.{name}]", f"sql = {multiline(named(statement.sql.strip()))}"]
-    lines += ['metric = "latency_mean"', 'protocol = "prepared"']
+    lines += ['metric = "latency_mean"', 'protocol = "prepared"', *settings_lines(statement.settings)]
     if used_up:
         lines.append(
             f"operations = {len(one.sets) // one.rows}  # each set once, before the data is restored"

@@ -14,7 +14,7 @@ from typing import Final
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.operations import parameters_of, statement_texts, usable_sets
 from uncork.experiment.cure.text import BASELINE, uses_up, workload_name
-from uncork.experiment.draft_text import multiline, toml
+from uncork.experiment.draft_text import multiline, settings_lines, toml
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import PRACTICAL, Net, StatementEffect
@@ -179,6 +179,7 @@ def _workload(request: Request) -> str:
     lines = [f"[workloads.{workload_name(request.whole.template)}]", 'title = "a request"']
     lines += ["sql = [", *(f"{multiline(text)}," for text in statement_texts(request.statements)), "]"]
     lines += ['metric = "throughput"', f"clients = {request.clients}", 'protocol = "extended"']
+    lines += settings_lines(request.statements[0].settings)
     if request.changes:  # every variant changes as many rows
         each_ns = _CONNECTING_NS + request.source_ns
         many = round(request.clients * _TRIAL_NS / each_ns)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.draft_text import multiline, toml
+from uncork.experiment.draft_text import multiline, settings_lines, toml
 from uncork.experiment.run.request import ANSWER_OPERATIONS
 from uncork.experiment.spec.sqltext import named, numbers_in, plain_colons
 from uncork.model.database.names import literal
@@ -170,17 +170,12 @@ def _answers(statements: Sequence[CapturedStatement]) -> str:
 def _variant(arm: Arm, statements: Sequence[CapturedStatement]) -> str:
     lines = [f"[variants.{arm.name}]", f"title = {toml(' '.join(arm.text.split()) or arm.name)}"]
     lines.append(f"values.change = {multiline(arm.setup) if arm.setup else toml('')}")
-    lines += [f"settings.{_key(name)} = {toml(value)}" for name, value in arm.settings.items()]
+    lines += settings_lines(arm.settings)
     for one in statements:
         if one.template in arm.statements:
             text = _sent(arm.statements[one.template])
             lines.append(f"workloads.{workload_name(one.template)}.sql = {text}")
     return "\n".join(lines) + "\n"
-
-
-def _key(name: str) -> str:
-    """Return a setting's name as a key; that of an extension contains a dot."""
-    return toml(name) if "." in name else name
 
 
 # ---- workloads ----
@@ -190,6 +185,7 @@ def _workload(one: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
     sets = _sets(one)
     lines = [f"[workloads.{workload_name(one.template)}]", f"sql = {_sent(one.sql)}"]
     lines.append('metric = "latency_mean"')
+    lines += settings_lines(one.settings)
     if clients != 1:
         lines.append(f"clients = {clients}")
     lines.append(f'protocol = "{_protocol(one, arms)}"')

@@ -18,7 +18,7 @@ from uncork.experiment.cure.operations import effect_of_times, parameters_of, st
 from uncork.experiment.cure.rewrites import RewriteRefused
 from uncork.experiment.cure.split import split_counter
 from uncork.experiment.cure.text import BASELINE, uses_up, workload_name
-from uncork.experiment.draft_text import multiline, toml
+from uncork.experiment.draft_text import multiline, settings_lines, toml
 from uncork.experiment.spec.pauses import pause_line
 from uncork.model.database.finding import Candidate, ClientHabit, Finding
 from uncork.model.database.transaction import CapturedTransaction
@@ -349,6 +349,7 @@ def _workload(transaction: CapturedTransaction, arms: Sequence[TransactionArm], 
     lines = [f"[workloads.{name}]", 'title = "a transaction"', "sql = ["]
     lines += [*(f"{text}," for text in _sent(transaction_steps(transaction), transaction, {})), "]"]
     lines += ['metric = "throughput"', f"clients = {clients}", 'protocol = "extended"']
+    lines += settings_lines(transaction.statements[0].settings)
     lines += [f"operations = {each * clients}", f"warmup_operations = {clients}"]
     check = next((one.baseline_check for one in arms if one.baseline_check), "")
     lines += ['state = "keep"', f'answer = "{"check" if check else "may differ"}"']

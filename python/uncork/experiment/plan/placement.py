@@ -68,9 +68,13 @@ def database_settings(spec: Spec, variant: str) -> dict[str, str | int | float |
     return {} if spec.setup.shared else _not_of_the_server(spec, variant)
 
 
-def session_settings(spec: Spec, variant: str) -> dict[str, str]:
-    """Return the settings of a variant's connections, as text."""
-    settings = _not_of_the_server(spec, variant) if spec.setup.shared else {}
+def session_settings(spec: Spec, variant: str, workload: str | None = None) -> dict[str, str]:
+    """Return the settings of a variant's connections, as text; with those of a workload that it sends."""
+    chosen = {name.lower() for name in spec.variants[variant].settings}
+    of_workload = {} if workload is None else spec.workloads[workload].settings
+    settings = {name: value for name, value in of_workload.items() if name.lower() not in chosen}
+    if spec.setup.shared:
+        settings |= _not_of_the_server(spec, variant)
     return {name: _text(value) for name, value in settings.items()}
 
 

@@ -7,7 +7,12 @@ from dataclasses import replace
 
 from uncork.errors import LoadError, ServiceCrash, SetupError, VersionError
 from uncork.experiment.plan.order import cells, texts_for
-from uncork.experiment.plan.placement import Placement, Placements, database_settings
+from uncork.experiment.plan.placement import (
+    Placement,
+    Placements,
+    database_settings,
+    session_settings,
+)
 from uncork.experiment.plan.skip_rules import NOT_HERE, answer_deadline_ns, too_slow
 from uncork.experiment.ports import Clock, Load, Server, Sink
 from uncork.experiment.run.answer_reasons import (
@@ -431,10 +436,11 @@ class Preparation:
             statements = explained_request(self._spec, cell, workload, variant, pools)
         except SetupError as error:
             raise SetupError(f"{where}: {error}") from error
+        settings = session_settings(self._spec, variant, workload)
         plans = []
         for statement, values in statements:
             try:
-                plan = self._server.explain(*home, statement.name, statement.sql, values)
+                plan = self._server.explain(*home, statement.name, statement.sql, values, settings)
             except SetupError as error:
                 raise SetupError(f"{where}: {error}: {statement.sql}") from error
             if plan is not None:

@@ -139,7 +139,7 @@ def trial_request(
         deadline_ns=spec.stop.trial_timeout,
         pin_cpu=target.cpu if _shares_processor(spec, trial.workload, clients) else None,
         prepare=_prepare(spec, trial.arm.variant),
-        settings=session_settings(spec, trial.arm.variant),
+        settings=session_settings(spec, trial.arm.variant, trial.workload),
         numbers=_numbers(spec, trial.workload),
         connect_each=spec.variants[trial.arm.variant].connections == "new",
         pauses=_pauses(spec.statements(trial.workload, trial.arm.variant)),
@@ -182,7 +182,7 @@ def answer_request(
         deadline_ns=min(deadline_ns or spec.stop.trial_timeout, spec.stop.trial_timeout),
         digest="none" if batched else _DIGEST[facts.answer],
         prepare=_prepare(spec, variant),
-        settings=session_settings(spec, variant),
+        settings=session_settings(spec, variant, workload),
         numbers=_numbers(spec, workload),
     )
 

@@ -187,6 +187,9 @@ class Workload(Section):
     practical: Share | None = Field(
         default=None, description="Replaces stop.practical; for success in percentage points."
     )
+    settings: dict[str, Setting] = Field(
+        default_factory=dict, description="Settings of its connections, unless a variant sets them."
+    )
     clients: int | str = Field(
         default=1, description='Connections in a closed loop: a number, or a factor: ":sessions".'
     )
@@ -202,9 +205,7 @@ class Workload(Section):
         description="Length of a trial. Without duration and operations, uncork chooses: the variants of a "
         "block take turns in slices of about 20 ms, as many as fit the budget.",
     )
-    operations: int | None = Field(
-        default=None, ge=1, description="Operations per trial, instead of duration."
-    )
+    operations: int | None = Field(default=None, ge=1, description="Operations per trial, not a duration.")
     blocks: int | None = Field(
         default=None,
         ge=2,
@@ -218,9 +219,7 @@ class Workload(Section):
         default="reset", description="reset: undo what a trial changed before the next; keep: leave it."
     )
     undo: str | Annotated[tuple[str, ...], Field(strict=False)] = Field(
-        default=(),
-        description="One statement, or a list, that undoes what a trial changed, instead of restoring the "
-        "data. Not timed.",
+        default=(), description="What undoes a trial, instead of restoring the data. Not timed."
     )
     variants: list[Name] = Field(default_factory=list, description="Variants to compare. Default: all.")
     answer: Literal["same", "same order", "check", "may differ"] = Field(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = [
@@ -105,6 +106,7 @@ class CapturedStatement:
     None if unknown) are what the server counted; `share` is a part of the time of all, 0 to 1. `tables` are
     the tables that it reads or changes, with the schema unless it is `public`; `changes` is true if it
     changes rows. With `by_function`, a function that it calls changes them, which its text does not show.
+    `settings` are those of the role that executed it, unless all sessions of the database have them.
     """
 
     template: int
@@ -118,6 +120,7 @@ class CapturedStatement:
     changes: bool
     rows: float | None = None
     by_function: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from uncork.engines.watch.planner import Planner
 from uncork.errors import UsageError
 from uncork.model.database.catalogue import Catalogue, ColumnFacts
 from uncork.model.database.plan import ColumnValues
+from uncork.model.database.role_settings import settings_of_role
 from uncork.model.database.workload import (
     CapturedStatement,
     CapturedWorkload,
@@ -91,7 +92,7 @@ def captured_workload(
     )
     if conninfo is None:
         workload = build_workload(statements, known, evidence.seconds, evidence.sessions)
-        return without_statements(workload, secured)
+        return without_statements(_with_settings(workload, evidence), secured)
     with closing(ServerWatch(conninfo)) as server, server.planning() as planner:
         wanted = [one for one in columns_of(statements, known) if _is_incomplete(one)]
         values = planner.column_values([(_qualified(one.table), one.name) for one in wanted])
@@ -102,7 +103,20 @@ def captured_workload(
             together=_in_time(rows_of(statements, known), planner.sample_rows, RowSample),
         )
         workload = build_workload(statements, known, evidence.seconds, evidence.sessions)
-        return _checked(without_statements(workload, secured), planner, known)
+        workload = without_statements(_with_settings(workload, evidence), secured)
+        return _checked(workload, planner, known)
+
+
+def _with_settings(workload: CapturedWorkload, evidence: Evidence) -> CapturedWorkload:
+    """Return a workload whose statements have the settings of the role that executed them most."""
+    settings = evidence.catalogue.role_settings
+    statements = (
+        replace(one, settings=settings_of_role(settings, evidence.statements[one.template].role))
+        if one.template in evidence.statements
+        else one
+        for one in workload.statements
+    )
+    return replace(workload, statements=tuple(statements))
 
 
 def _secured(evidence: Evidence) -> Mapping[int, str]:
@@ -292,7 +306,8 @@ def _refusal(one: CapturedStatement, planner: Planner) -> str:
     A missing privilege is no reason, because others may execute the statement, nor is a timeout.
     """
     for values in list(dict.fromkeys(one.sets))[:_CHECKED]:
-        explained = planner.explain(with_values(one.sql, values, planner.literal), as_json=True)
+        with planner.using(one.settings):
+            explained = planner.explain(with_values(one.sql, values, planner.literal), as_json=True)
         if explained is None:
             return "it has no plan"
         if explained.output is None and not explained.denied and "timeout" not in explained.reason:

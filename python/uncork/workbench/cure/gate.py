@@ -34,9 +34,9 @@ _NO_PLAN: Final = "it is a command without a plan"
 def plans_agree(source: str, copy: str, statements: Sequence[CapturedStatement]) -> tuple[PlanAgreement, ...]:
     """Compare how the source and the copy plan statements, in the order of `statements`.
 
-    `source` and `copy` are connection strings. If the plans of a statement differ and one of them is
-    parallel, the plans without parallel workers decide: workers depend on the processors and the settings of
-    a server.
+    `source` and `copy` are connection strings. Both plan a statement with the settings of its role. If the
+    plans of a statement differ and one of them is parallel, the plans without parallel workers decide:
+    workers depend on the processors and the settings of a server.
 
     Raises:
         ConnectError: if a server cannot be reached.
@@ -55,7 +55,8 @@ def plans_agree(source: str, copy: str, statements: Sequence[CapturedStatement])
             if time.monotonic_ns() - begun > _LONGEST_NS:
                 reason = f"not compared: planning took longer than {_LONGEST_NS // 10**9} s"
                 found.append(PlanAgreement(one.template, False, reason, "", ""))
-            else:
+                continue
+            with of_source.using(one.settings), of_copy.using(one.settings):
                 found.append(_agreement(of_source, of_copy, one))
     return tuple(found)
 

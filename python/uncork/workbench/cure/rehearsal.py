@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -69,7 +69,7 @@ def _tried(
     except SetupError as error:
         return Rehearsed(error=str(error))
     grown = scratch.size() - size
-    after = _plans(scratch, statements, arm.statements)
+    after = _plans(scratch, statements, arm.statements, arm.settings)
     if any(number in before and number not in after for number in arm.statements):
         return Rehearsed(error="the server refuses the new statement")
     changed = {number for number, shapes in after.items() if shapes != before.get(number)}
@@ -89,24 +89,33 @@ def _undone(scratch: ScratchDatabase, arm: Arm) -> int | None:
 
 
 def _plans(
-    scratch: ScratchDatabase, statements: Sequence[CapturedStatement], texts: Mapping[int, str]
+    scratch: ScratchDatabase,
+    statements: Sequence[CapturedStatement],
+    texts: Mapping[int, str],
+    chosen: Collection[str] = (),
 ) -> dict[int, tuple[Any, ...]]:
-    """Return the shapes of each statement's plans, by template; `texts` replace the statements' own."""
+    """Return the shapes of each statement's plans, by template; `texts` replace the statements' own.
+
+    Each statement has the settings of its role, except those that were `chosen` for the session.
+    """
     found = {}
     for one in statements:
         text = texts.get(one.template, one.sql)
-        shapes = [shape for values in one.sets[:_SETS] if (shape := _shape(scratch, text, values))]
+        settings = {name: value for name, value in one.settings.items() if name not in chosen}
+        shapes = [shape for values in one.sets[:_SETS] if (shape := _shape(scratch, text, values, settings))]
         if shapes:
             found[one.template] = tuple(shapes)
     return found
 
 
-def _shape(scratch: ScratchDatabase, text: str, values: Sequence[str | None]) -> tuple[Any, ...]:
+def _shape(
+    scratch: ScratchDatabase, text: str, values: Sequence[str | None], settings: Mapping[str, str]
+) -> tuple[Any, ...]:
     """Return the shape of a plan with values; empty if there is no plan."""
     try:
         statement = with_values(text, dict(enumerate(values, start=1)), scratch.literal)
     except ValueError:  # the grammar of another version of PostgreSQL
         return ()
-    output = scratch.plan(statement)
+    output = scratch.plan(statement, settings)
     tree = None if output is None else plan_tree(output)
     return () if tree is None else plan_shape(tree)

@@ -79,7 +79,8 @@ def _planned(copy: SparseCopy, candidates: Sequence[str], statements: Sequence[C
     with copy.planning() as planner:
         for one in statements:
             text = with_first_values(planner, one)
-            explained = planner.explain(text, as_json=True)
+            with planner.using(one.settings):
+                explained = planner.explain(text, as_json=True)
             tree = None if explained is None or explained.output is None else plan_tree(explained.output)
             if tree is None:
                 unplanned[one.template] = explained.reason if explained else "it is a command without a plan"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.planner import Explained, Planner
+from uncork.model.database.catalogue import RoleSetting
 from uncork.model.database.plan import ColumnValues, PlanSource
+from uncork.model.database.role_settings import settings_of_role
 from uncork.profile.deltas import Key, statement_key
 from uncork.profile.parameter_values import (
     ComparedParameter,
@@ -28,7 +30,7 @@ from uncork.profile.typed_parameters import rewrite_typed_parameters
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Candidate", "find_plans", "plans_table", "top_statements"]
+__all__ = ["Candidate", "find_plans", "plans_table", "statement_settings", "top_statements"]
 
 Row = Mapping[str, Any]
 
@@ -98,8 +100,32 @@ def top_statements(
     ]
 
 
-def find_plans(server: ServerWatch, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+def statement_settings(
+    changed: Sequence[tuple[Row | None, Row]], role_settings: Sequence[Row]
+) -> dict[int, dict[str, str]]:
+    """Return, by query id, the settings of the role that spent the most time on a statement. Pure."""
+    if not role_settings:
+        return {}
+    spent: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for before, after in changed:
+        spent[after["query_id"]][after["user"]] += after["execution_ns"] - (before or {}).get(
+            "execution_ns", 0
+        )
+    settings = [
+        RoleSetting(row["role"], row["database"], row["name"], row["value"] or "") for row in role_settings
+    ]
+    return {
+        query_id: settings_of_role(settings, by_role.most_common(1)[0][0])
+        for query_id, by_role in spent.items()
+    }
+
+
+def find_plans(
+    server: ServerWatch, candidates: Sequence[Candidate], settings: Mapping[int, Mapping[str, str]]
+) -> list[dict[str, Any]]:
     """Return plans of the costliest statements of the connected database, at most 30 statements.
+
+    Each is planned with the `settings` of its role, by query id.
 
     The first plan of each statement is generic. Statements with parameters get up to three more plans with
     different nodes: with the values of sessions that were seen, else with values drawn from the statistics of
@@ -128,11 +154,12 @@ def find_plans(server: ServerWatch, candidates: Sequence[Candidate]) -> list[dic
             if len(planned) == _MOST:
                 break
             values = drawn_values(compared.get(one.query_id, ()), statistics, one.rows)
-            for row in _plans(planner, one, values):
-                planned.add(one.query_id)
-                found.append(row)
-                if time.monotonic_ns() - begun > _LONGEST_NS:
-                    return found
+            with planner.using(settings.get(one.query_id, {})):
+                for row in _plans(planner, one, values):
+                    planned.add(one.query_id)
+                    found.append(row)
+                    if time.monotonic_ns() - begun > _LONGEST_NS:
+                        return found
     return found
 
 

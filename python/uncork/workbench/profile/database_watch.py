@@ -28,7 +28,12 @@ from uncork.workbench.profile.database_catalogue import (
     find_catalogue,
     find_used,
 )
-from uncork.workbench.profile.database_plans import find_plans, plans_table, top_statements
+from uncork.workbench.profile.database_plans import (
+    find_plans,
+    plans_table,
+    statement_settings,
+    top_statements,
+)
 from uncork.workbench.profile.database_texts import texts_table
 from uncork.workbench.signals import uninterrupted
 
@@ -364,7 +369,8 @@ def look_back(
     roles = {row["user"] for _, row in last.changed}
     last.catalogue = find_catalogue(server, before, last.after, used, roles, values=values)
     between()
-    last.plans = find_plans(server, top)
+    settings = statement_settings(last.changed, last.catalogue.tables["database_role_settings"])
+    last.plans = find_plans(server, top, settings)
 
 
 def take_due(server: ServerWatch, found: Samples, period_ns: int) -> None:
