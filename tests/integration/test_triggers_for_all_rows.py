@@ -74,6 +74,7 @@ def test_both_triggers_leave_the_same(name, control, columns):
     body = f"BEGIN {BODIES[name]} RETURN NEW; END"
     turned = body_for_all_rows(body, "new", "event", columns)
     assert turned is not None
+    assert turned.joins == ("WHERE" in BODIES[name])
     both = (("FOR EACH ROW", body), ("REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT", turned.source))
 
     @settings(max_examples=25, suppress_health_check=list(HealthCheck))

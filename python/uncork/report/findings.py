@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 _PLAIN: Final = re.compile(r"[^\s'\\]+")
+_NOT_TRIED: Final = "Its code is not tried yet: `uncork cure` tries it on a copy and hands over what helps."
 _NOT_ON_A_COPY: Final = ("ALTER SYSTEM", "REINDEX", "VACUUM")
 """Beginnings of changes whose effect a fresh copy does not show."""
 
@@ -113,6 +114,8 @@ def _caution(sql: str) -> str:
 
 def _step(one: Candidate) -> Step:
     caution = "" if one.same_answers else " This can change the answers."
+    if one.tried_first:
+        return Step(f"{one.text}{caution} {_NOT_TRIED}")
     return Step(f"{one.text}{caution}", one.sql)
 
 
@@ -134,9 +137,9 @@ def finding_blocks(one: Finding) -> Iterator[Block]:
         yield Bullets(one.evidence)
     for candidate in one.candidates:
         yield Paragraph(_step(candidate).text)
-        if candidate.sql:
+        if candidate.sql and not candidate.tried_first:
             yield Code(candidate.sql, "sql", "To make the change")
-        if candidate.undo:
+        if candidate.undo and not candidate.tried_first:
             yield Code(candidate.undo, "sql", "To undo it")
         if candidate.against:
             yield Bullets(tuple(f"Against it: {text}" for text in candidate.against))

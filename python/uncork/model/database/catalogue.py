@@ -133,12 +133,14 @@ class FunctionFacts:
 class TriggerBody:
     """The body of a trigger's function for all rows of a statement, in the place of one for each row.
 
-    `tables` are the tables that it writes, `check` is a query of what both bodies leave the same.
+    `tables` are the tables that it writes, `check` is a query of what both bodies leave the same. With
+    `joins`, it looks up the written rows by keys.
     """
 
     source: str
     tables: tuple[str, ...]
     check: str
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)

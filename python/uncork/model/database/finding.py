@@ -55,7 +55,8 @@ class Candidate:
     and `per_hour` how many connections an hour the client opens, if that is the habit; None for others.
     `check` is a query whose rows must be the same with and without the change after the same statements. With
     `other_counts`, a statement may report fewer changed rows, and only the check decides. `on_copy` is SQL
-    that has the same effect on a copy, where `sql` itself has none; empty if `sql` has it.
+    that has the same effect on a copy, where `sql` itself has none; empty if `sql` has it. `tried_first`
+    means that `sql` has code that uncork composed, which is shown only after a trial on a copy.
     """
 
     kind: CandidateKind
@@ -70,6 +71,7 @@ class Candidate:
     check: str = ""
     other_counts: bool = False
     on_copy: str = ""
+    tried_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ class _Turned:
     sql: str
     table: str
     check: str
+    joins: bool = False
 
 
 def body_for_all_rows(source: str, record: str, table: str, columns: Columns) -> TriggerBody | None:
@@ -79,7 +80,8 @@ def body_for_all_rows(source: str, record: str, table: str, columns: Columns) ->
         return None
     lines = "".join(f"\n  {one.sql};" for one in turned)
     check = "\nUNION ALL ".join(one.check for one in turned)
-    return TriggerBody(f"BEGIN{lines}\n  RETURN NULL;\nEND", tables, check)
+    joins = any(one.joins for one in turned)
+    return TriggerBody(f"BEGIN{lines}\n  RETURN NULL;\nEND", tables, check, joins)
 
 
 class _Row:
@@ -220,7 +222,8 @@ class _Row:
             f"  FROM (SELECT {', '.join(listed)}\n"
             f"        FROM {self.rows} AS {_ROW} {grouped}) AS {_SUMS}{where}"
         )
-        return _Turned(sql, table, _count(table) if constant else content_query(table))
+        check = _count(table) if constant else content_query(table)
+        return _Turned(sql, table, check, joins=bool(keys))
 
     def _keys(self, where: Any, alias: str, table: str, changed: set[str]) -> tuple[list[str], list[str]]:
         """Return the row's columns that choose the rows to update, and the conditions with them."""

@@ -13,7 +13,8 @@ from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.wait_classes import CPU
 from uncork.model.results.database_transactions import RowWriter
 from uncork.profile.statement_shape import statement_shape
-from uncork.report.findings import finding_headline
+from uncork.report.blocks import Code, Paragraph
+from uncork.report.findings import finding_blocks, finding_headline, finding_step
 from uncork.report.headline import fits
 
 CREATE = "create temp table wanted (id int primary key) on commit drop"
@@ -199,9 +200,17 @@ def test_a_trigger_for_each_row_of_a_load_becomes_one_for_the_statement():
     one = first(loading())
     assert one.headline == "Trigger counting on event runs for each of 1 000 rows a call"
     assert one.bill.share == pytest.approx(0.8)
-    assert "REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT" in one.candidates[0].sql
-    assert "DROP TRIGGER counting ON event;" in one.candidates[0].sql
-    assert "CREATE TRIGGER counting;" in one.candidates[0].undo
+    (change,) = one.candidates
+    assert "FOR EACH STATEMENT" in change.text and not change.sql
+    assert "single row becomes slower" in change.against[0]
+
+
+@pytest.mark.parametrize(("calls", "remains"), [(600_000, False), (100_000, True)])
+def test_a_trigger_stays_where_most_rows_are_written_one_by_one(calls, remains):
+    seen = loading()
+    single = Statement(7, "insert into event (kind) values (?)", calls=calls, rows=calls, mean_ns=1e5)
+    found = first(replace(seen, statements={**seen.statements, 7: single}))
+    assert (found is not None) is remains
 
 
 PLAIN = "CREATE TRIGGER counting AFTER INSERT ON public.event FOR EACH ROW EXECUTE FUNCTION count_event()"
@@ -224,6 +233,21 @@ def turned(seen, *, tables=("total",), configured=False, options=None):
     return replace(seen, catalogue=catalogue, turn_body=body)
 
 
+def test_a_body_that_looks_up_rows_by_key_never_scans_the_whole_table():
+    seen = turned(loading(definition=PLAIN))
+    by_key = replace(seen, turn_body=lambda *_: TriggerBody("BEGIN all; END", ("total",), "SELECT 1", True))
+    (change,) = first(by_key).candidates
+    assert "LANGUAGE plpgsql\nSET enable_hashjoin = off SET enable_mergejoin = off AS $body$" in change.sql
+
+
+def test_code_that_was_not_tried_is_described_and_not_shown():
+    one = first(turned(loading(definition=PLAIN)))
+    blocks = list(finding_blocks(one))
+    assert not [each for each in blocks if isinstance(each, Code) and each.title]
+    (words,) = (each.text for each in blocks if isinstance(each, Paragraph) and "FOR EACH" in each.text)
+    assert "not tried yet: `uncork cure`" in words and finding_step(one).command == ""
+
+
 def test_a_body_that_can_be_turned_is_written_out():
     (change,) = first(turned(loading(definition=PLAIN))).candidates
     assert change.sql == (
@@ -234,7 +258,7 @@ def test_a_body_that_can_be_turned_is_written_out():
     )
     assert change.undo == (f"DROP TRIGGER counting_all ON event;\n{PLAIN};\nDROP FUNCTION count_event_all();")
     assert change.check == "SELECT 1" and "other triggers" in change.against[0]
-    assert "logical replication" in change.against[1]
+    assert "logical replication" in change.against[2] and change.tried_first
 
 
 @pytest.mark.parametrize(
