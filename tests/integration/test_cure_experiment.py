@@ -228,6 +228,32 @@ def test_values_that_violate_a_foreign_key_are_left_out_and_counted(shop):
         assert connection.execute("SELECT count(*) FROM orders").fetchone() == (30000,)
 
 
+def test_captured_keys_that_were_deleted_meanwhile_are_replaced_by_those_of_rows(shop):
+    gone = replace(WRITE, sql="DELETE FROM orders WHERE id = $1", sets=(("90001",), ("90002",)), rows=1.0)
+    some = replace(
+        gone,
+        template=3,
+        sql="UPDATE orders SET note = $1 WHERE state = 'open' AND id = ANY ($2)",
+        sets=(("a", "{90001}"), ("b", "{90002,90003}")),
+        rows=3.0,
+    )
+    none = replace(gone, template=4, sql="DELETE FROM orders WHERE customer = $1 AND state = 'lost'")
+    found, said = without_violations(shop, CapturedWorkload((gone, some, none), (), 60.0, 1.0))
+    keys, lists = found.statements
+    assert keys.origin == "rows" and len(keys.sets) == 24
+    assert all(1 <= int(value) <= 30000 for (value,) in keys.sets)
+    assert {note for note, _ in lists.sets} == {"a", "b"}
+    assert all(
+        int(one) % 2 == 0
+        for _, listed in lists.sets
+        for one in listed.strip("{}").replace('"', "").split(",")
+    )
+    assert {listed.count(",") for _, listed in lists.sets} == {2}
+    (missing,) = found.missing
+    assert missing.template == 4 and "changes no row" in missing.reason
+    assert [one.what for one in said] == [f"the captured values of statement {number}" for number in (2, 3)]
+
+
 def test_rewriting_a_table_is_measured_on_a_copy_with_its_bloat(shop, tmp_path):
     with psycopg.connect(shop, autocommit=True) as connection:
         connection.execute("CREATE TABLE wide (n int PRIMARY KEY, note text)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
@@ -19,7 +20,7 @@ from uncork.engines.watch.observe import has_statements
 from uncork.errors import RunError, SetupError
 from uncork.model.units import format_duration
 
-__all__ = ["ScratchDatabase", "count_statements", "indexable_columns"]
+__all__ = ["Executed", "ScratchDatabase", "count_statements", "indexable_columns"]
 
 _NAME: Final = "uncork_rehearsal"
 _INDEXABLE: Final = """
@@ -63,6 +64,17 @@ def indexable_columns(conninfo: str, tables: Iterable[str]) -> dict[str, tuple[s
             }
     except psycopg.Error as error:
         raise connect_error(error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What a statement did: the server's words if it violated a constraint, and the rows that it changed.
+
+    `violation` is empty if there was none; `rows` is None if the server refused the statement.
+    """
+
+    violation: str
+    rows: int | None
 
 
 class ScratchDatabase:
@@ -152,27 +164,37 @@ class ScratchDatabase:
             return None
         return None if row is None else json.dumps(row[0])
 
-    def violations(self, statements: Sequence[str]) -> list[str]:
+    def executed(self, statements: Sequence[str]) -> list[Executed]:
         """Execute statements one after the other, and revert them all.
 
-        Return the server's words about the constraint that each violates; empty for other errors and for
-        success. What one changes, the later ones see.
+        What one changes, the later ones see. Raises SetupError if the server goes away.
         """
         found = []
         with self._own.transaction(force_rollback=True):
             self._own.execute("SET CONSTRAINTS ALL IMMEDIATE")
             for statement in statements:
-                words = ""
+                words, rows = "", None
                 try:
                     with self._own.transaction():
-                        self._own.execute(statement.encode())
+                        rows = self._own.execute(statement.encode()).rowcount
                 except psycopg.IntegrityError as error:
                     words = _words(error)
                 except psycopg.Error as error:
                     if self._own.broken:
                         raise SetupError(_words(error)) from error
-                found.append(words)
+                found.append(Executed(words, rows))
         return found
+
+    def some_rows(self, query: str, most: int) -> list[tuple[str, ...]]:
+        """Return some rows of a query, chosen at random in the same way each time; none if it is refused."""
+        chosen = f"SELECT * FROM ({query}) AS found ORDER BY random() LIMIT {most}"
+        try:
+            self._own.execute("SELECT setseed(0.5)")
+            return self._own.execute(chosen.encode()).fetchall()
+        except psycopg.Error as error:
+            if self._own.broken:
+                raise SetupError(_words(error)) from error
+            return []
 
     def literal(self, value: str) -> str:
         """Return a value as a literal of SQL."""

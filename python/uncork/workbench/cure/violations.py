@@ -1,4 +1,4 @@
-"""Leave out captured values with which a statement violates a constraint on the copy, and count them.
+"""Leave out captured values with which a statement violates a constraint on the copy, or finds no row there.
 
 Drawn values can name a row that others refer to, and a copy that was cut lacks rows that a statement needs.
 One such error would end the measurement of everything beside it.
@@ -6,24 +6,30 @@ One such error would end the measurement of everything beside it.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from uncork.engines.copying.scratch import ScratchDatabase
+from uncork.engines.copying.scratch import Executed, ScratchDatabase
 from uncork.errors import SetupError
 from uncork.model.database.missing import Missing
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload, NotCaptured
 from uncork.model.template_words import inline_statement
 from uncork.profile.parameter_values import with_values
+from uncork.profile.workload.literals import array_text
+from uncork.profile.workload.matching import matching_rows
+from uncork.profile.workload.sets import SETS
 
-__all__ = ["leave_out", "without_violations"]
+__all__ = ["finds_too_few", "leave_out", "with_matching", "without_violations"]
 
 _LONGEST_S: Final = 30.0
 """Time after which no further statement is executed."""
 _STATEMENT_S: Final = 5.0
+
+_FINDS: Final = re.compile(r"\s*(?:UPDATE|DELETE)\b", re.IGNORECASE)
 
 Values = tuple[str | None, ...]
 
@@ -35,32 +41,122 @@ def without_violations(
 
     All statements that change rows are executed on a copy of the database at `conninfo`, of which nothing
     remains. If the server refuses to copy it, the workload stays as it is. A statement whose sets all violate
-    a constraint is not captured.
+    a constraint is not captured. If an UPDATE or DELETE changes fewer rows than on the server, because others
+    changed these rows meanwhile, its values come from rows of the copy; if none fit, it is not captured.
 
     Raises:
         ConnectError: if the server cannot be reached.
     """
     changing = [one for one in workload.statements if one.changes]
     found: dict[int, Mapping[Values, str]] = {}
+    chosen: dict[int, CapturedStatement | None] = {}
     if changing:
         begun = time.monotonic()
         with suppress(SetupError), ScratchDatabase(conninfo) as scratch:
             scratch.limit(_STATEMENT_S)
             for one in changing:
-                if time.monotonic() - begun < _LONGEST_S:
-                    found[one.template] = _violations(scratch, one)
-    return leave_out(workload, found)
+                if time.monotonic() - begun >= _LONGEST_S:
+                    break
+                executed = _executed(scratch, one, one.sets)
+                found[one.template] = {
+                    values: each.violation for values, each in executed.items() if each.violation
+                }
+                rows = {values: each.rows for values, each in executed.items() if each.rows is not None}
+                if finds_too_few(one, rows):
+                    chosen[one.template] = with_matching(one, rows, _matching(scratch, one))
+    workload, replaced = _replaced(workload, chosen)
+    workload, counted = leave_out(workload, found)
+    return workload, (*replaced, *counted)
 
 
-def _violations(scratch: ScratchDatabase, one: CapturedStatement) -> Mapping[Values, str]:
-    """Return the server's words about each set of values that violates a constraint."""
-    sets = list(dict.fromkeys(one.sets))
+def _executed(
+    scratch: ScratchDatabase, one: CapturedStatement, sets: Iterable[Values]
+) -> Mapping[Values, Executed]:
+    """Execute a statement with each set of values, and revert that."""
+    distinct = list(dict.fromkeys(sets))
     try:
-        texts = [with_values(one.sql, dict(enumerate(each, start=1)), scratch.literal) for each in sets]
+        texts = [with_values(one.sql, dict(enumerate(each, start=1)), scratch.literal) for each in distinct]
     except ValueError:  # the grammar of another version of PostgreSQL
         return {}
-    words = scratch.violations(texts)
-    return {values: each for values, each in zip(sets, words, strict=True) if each}
+    return dict(zip(distinct, scratch.executed(texts), strict=True))
+
+
+# ---- values that find rows ----
+
+
+def finds_too_few(one: CapturedStatement, rows: Mapping[Values, int]) -> bool:
+    """Return whether an UPDATE or DELETE changes less than half of the rows of the server's calls. Pure.
+
+    `rows` are the rows that it changed on the copy, by its sets of values.
+    """
+    if not one.rows or not rows or _FINDS.match(one.sql) is None:
+        return False
+    return sum(rows.values()) / len(rows) < one.rows / 2
+
+
+def with_matching(
+    one: CapturedStatement, rows: Mapping[Values, int], others: Sequence[Values]
+) -> CapturedStatement | None:
+    """Return a statement with values that find rows; None if there are none. Pure.
+
+    `others` are values of rows of the copy. If the server's calls changed less than one row each on average,
+    some sets find none, too.
+    """
+    finding = [*(values for values, many in rows.items() if many), *others]
+    if not finding:
+        return None
+    share = min(1.0, one.rows or 1.0)
+    empty = [values for values, many in rows.items() if not many]
+    empty = empty[: round(len(finding) * (1 - share) / share)]
+    return replace(one, sets=(*finding, *empty), origin="rows" if others else one.origin)
+
+
+def _matching(scratch: ScratchDatabase, one: CapturedStatement) -> list[Values]:
+    """Return sets of values of rows of the copy's table, with which the statement changes rows."""
+    query = matching_rows(one.sql)
+    if query is None:
+        return []
+    each = max(1, round(one.rows or 1.0)) if query.arrays else 1
+    found = scratch.some_rows(query.sql, SETS * each)
+    sets = []
+    for place, first in enumerate(range(0, len(found), each)):
+        values = list(one.sets[place % len(one.sets)])
+        for column, number in enumerate(query.numbers):
+            own = [row[column] for row in found[first : first + each]]
+            values[number - 1] = array_text(own) if number in query.arrays else own[0]
+        sets.append(tuple(values))
+    return [values for values, done in _executed(scratch, one, sets).items() if done.rows]
+
+
+def _replaced(
+    workload: CapturedWorkload, chosen: Mapping[int, CapturedStatement | None]
+) -> tuple[CapturedWorkload, tuple[Missing, ...]]:
+    """Return a workload with chosen values, without the statements that find no row, and what to say."""
+    kept: list[CapturedStatement] = []
+    missing = list(workload.missing)
+    said: list[Missing] = []
+    for one in workload.statements:
+        if one.template not in chosen:
+            kept.append(one)
+            continue
+        other, rows = chosen[one.template], f"{one.rows or 0:.2g}"
+        if other is None:
+            reason = f"on the copy it changes no row, but a call on the server changes {rows} rows"
+            missing.append(NotCaptured(one.template, one.sql, reason, one.share))
+            continue
+        kept.append(other)
+        said.append(
+            Missing(
+                f"the captured values of statement {one.template}",
+                f"on the copy they find fewer rows than the {rows} of a call on the server, so values of the "
+                "copy's rows are measured",
+                "",
+            )
+        )
+    return replace(workload, statements=tuple(kept), missing=tuple(missing)), tuple(said)
+
+
+# ---- violations ----
 
 
 def leave_out(

@@ -1,0 +1,117 @@
+"""Write the query for values with which an UPDATE or DELETE finds rows of its table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uncork.model.database.names import quoted, sql_name
+from uncork.profile.shapes.nodes import (
+    chained,
+    children,
+    column_fields,
+    enum_of,
+    kind_of,
+    name_of,
+    parsed,
+    plain_sql_of,
+)
+
+__all__ = ["MatchingRows", "matching_rows"]
+
+_CHANGING: Final = ("update_stmt", "delete_stmt")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingRows:
+    """A query of rows that a statement can find: each column gives the values of one parameter.
+
+    `numbers` are the parameters, in the order of the columns; those in `arrays` take several values at once.
+    """
+
+    table: str
+    sql: str
+    numbers: tuple[int, ...]
+    arrays: frozenset[int]
+
+
+def matching_rows(sql: str) -> MatchingRows | None:
+    """Return the query for a statement that compares columns of its one table with parameters for equality.
+
+    Conditions without parameters hold for the rows too. None if the statement has other conditions with
+    parameters, other tables, or no such comparison.
+    """
+    tree = parsed(sql.strip().rstrip(";"))
+    if tree is None or len(tree.stmts) != 1 or kind_of(tree.stmts[0].stmt) not in _CHANGING:
+        return None
+    kind = kind_of(tree.stmts[0].stmt)
+    statement = getattr(tree.stmts[0].stmt, kind)
+    if statement.HasField("with_clause") or (
+        statement.from_clause if kind == "update_stmt" else statement.using_clause
+    ):
+        return None
+    relation = statement.relation
+    table = name_of((relation.schemaname, relation.relname) if relation.schemaname else (relation.relname,))
+    alias = relation.alias.aliasname if relation.HasField("alias") else relation.relname
+    compared: dict[int, str] = {}
+    arrays: set[int] = set()
+    conditions = []
+    for condition in _conjuncts(statement.where_clause):
+        numbers = [int(node.number) for node in _all(condition) if node.DESCRIPTOR.name == "ParamRef"]
+        if not numbers:
+            conditions.append(plain_sql_of(condition))
+            continue
+        column, number = _equality(condition)
+        if column is None or numbers != [number]:
+            return None
+        compared[number] = f"{quoted(alias)}.{quoted(column)}"
+        if enum_of(condition.a_expr, "kind") == "AEXPR_OP_ANY":
+            arrays.add(number)
+    if not compared:
+        return None
+    conditions += [f"{column} IS NOT NULL" for column in compared.values()]
+    columns = ", ".join(f"{column}::text" for column in compared.values())
+    query = (
+        f"SELECT {columns} FROM {sql_name(table)} AS {quoted(alias)} "  # noqa: S608 -- see sql_name, quoted
+        f"WHERE {' AND '.join(conditions)}"
+    )
+    return MatchingRows(table, query, tuple(compared), frozenset(arrays))
+
+
+def _equality(condition: Any) -> tuple[str | None, int]:
+    """Return the column and the parameter of ``column = $1`` or ``column = ANY ($1)``; None for others."""
+    if kind_of(condition) != "a_expr" or chained(condition.a_expr.name) != ("=",):
+        return None, 0
+    expression = condition.a_expr
+    left, right = _uncast(expression.lexpr), _uncast(expression.rexpr)
+    kind = enum_of(expression, "kind")
+    if kind == "AEXPR_OP" and kind_of(left) == "param_ref":
+        left, right = right, left
+    if kind not in ("AEXPR_OP", "AEXPR_OP_ANY") or (kind_of(left), kind_of(right)) != (
+        "column_ref",
+        "param_ref",
+    ):
+        return None, 0
+    fields = column_fields(left.column_ref)
+    return (fields[-1] if fields and fields[-1] != "*" else None), int(right.param_ref.number)
+
+
+def _uncast(node: Any) -> Any:
+    while kind_of(node) == "type_cast":
+        node = node.type_cast.arg
+    return node
+
+
+def _conjuncts(where: Any) -> Iterator[Any]:
+    if kind_of(where) == "bool_expr" and enum_of(where.bool_expr, "boolop") == "AND_EXPR":
+        for part in where.bool_expr.args:
+            yield from _conjuncts(part)
+    elif kind_of(where):
+        yield where
+
+
+def _all(message: Any) -> Iterator[Any]:
+    yield message
+    for _, child in children(message):
+        yield from _all(child)
