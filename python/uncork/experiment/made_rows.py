@@ -17,6 +17,7 @@ __all__ = ["table_sql"]
 _NUMBERS: Final = "N"
 _TEXTS: Final = "S"
 _TIMES: Final = "D"
+_TEXT: Final = "value "
 _MOST_COMMON: Final = 20
 _WIDEST: Final = 2000
 _HASHED: Final = 2**31
@@ -136,9 +137,10 @@ def _made_time(type_: str, number: str, spread: tuple[str, str] | None, steps: i
 
 
 def _made_text(column: SourceColumn, number: str) -> str:
-    text = f"{literal(column.name + ' ')} || ({number})"
+    """Return a text that counts: columns of other names have the same texts, so that joins find rows."""
+    text = f"{literal(_TEXT)} || ({number})"
     wide = min(max(column.width_bytes - 1, 0), _WIDEST)
-    text = f"rpad({text}, {wide}, '.')" if wide > len(column.name) + 12 else text
+    text = f"rpad({text}, {wide}, '.')" if wide > len(_TEXT) + 12 else text
     return f"({text})::{column.type}" if "(" not in column.type else f"left({text}, {_length(column.type)})"
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from uncork.errors import SpecError
 from uncork.experiment.draft import Draft, DraftParameter, DraftTable, experiment_text
+from uncork.experiment.made_rows import table_sql
 from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.model.source_table import SourceColumn, SourceTable
 from uncork.requests.source import Options, made_source
@@ -96,3 +97,11 @@ def test_generated_numbers_stay_generated():
     facts = {name: getattr(KNOWN, name) for name in KNOWN.__dataclass_fields__}
     spec = spec_of(Draft(**facts | {"parameters": (drawn, KNOWN.parameters[1])}))
     assert spec.workloads["statement"].parameters["customer_id"].generator.max == 9
+
+
+def test_texts_of_columns_with_other_names_match_in_joins():
+    made = []
+    for name in ("ticket_ref", "code"):
+        column = SourceColumn(name, "text", "S", not_null=True, distinct=-1.0, width_bytes=8)
+        made.append(table_sql(SourceTable("t", "", 10, (column,)), 10, {name}).replace(name, "x"))
+    assert made[0] == made[1] and "'value ' || (n)" in made[0]

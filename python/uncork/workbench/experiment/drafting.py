@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from uncork.store.evidence import read_evidence
 from uncork.store.layout import read_manifest
 from uncork.store.loads import LoadReader
 from uncork.store.rows import read_rows
+from uncork.workbench.cure.capture import captured_workload
 
 __all__ = ["draft_of"]
 
@@ -66,7 +68,8 @@ def draft_of(folder: Path, wanted: str | None, dsn: str | None, changes: Mapping
             f"run {manifest.id} is of kind {manifest.kind}, which holds no statements; name a run of "
             "`uncork profile logs`, `uncork profile db`, `uncork load sql` or `uncork load http`"
         )
-    chosen = _choose(_READERS[manifest.kind](folder), wanted, manifest.id)
+    read = partial(_of_database, dsn=dsn) if manifest.kind == "database" else _READERS[manifest.kind]
+    chosen = _choose(read(folder), wanted, manifest.id)
     names = () if chosen.parts is None else chosen.parts.tables
     sources = {} if dsn is None else dict(zip(names, read_tables(dsn, names), strict=True))
     if manifest.kind == "load":
@@ -87,7 +90,7 @@ def draft_of(folder: Path, wanted: str | None, dsn: str | None, changes: Mapping
         seen=" ".join(chosen.text.split()),
         statement=None if chosen.parts is None else chosen.parts.text,
         origin=origin,
-        parameters=_parameters(chosen),
+        parameters=_parameters(chosen, sources),
         tables=[
             DraftTable(name, sources.get(name), notes.get(name.rpartition(".")[2], ())) for name in names
         ],
@@ -114,14 +117,17 @@ def _choose(candidates: Iterator[_Candidate], wanted: str | None, run: str) -> _
     return next((one for one in known if one.parts is not None and one.parts.tables), known[0])
 
 
-def _parameters(chosen: _Candidate) -> list[DraftParameter]:
+def _parameters(chosen: _Candidate, sources: Mapping[str, SourceTable]) -> list[DraftParameter]:
+    """Return the parameters; if a column has no table in the text, the catalogue names it."""
     if chosen.parts is None:
         return []
     found = []
     for part in chosen.parts.parts:
-        own = DraftParameter(
-            part.name, chosen.samples.get(part.name, ()), part.column, part.table, part.equals
-        )
+        having = [
+            name for name, source in sources.items() if part.column in {one.name for one in source.columns}
+        ]
+        table = having[0] if part.table is None and len(having) == 1 else part.table
+        own = DraftParameter(part.name, chosen.samples.get(part.name, ()), part.column, table, part.equals)
         if part.name in chosen.ranges:
             least, most = chosen.ranges[part.name]
             own = replace(own, least=least, most=most)
@@ -165,12 +171,24 @@ def _values(parts: StatementParts, parameters: str) -> Iterator[tuple[str, str |
 # ---- runs of watched servers ----
 
 
-def _of_database(folder: Path) -> Iterator[_Candidate]:
+def _of_database(folder: Path, dsn: str | None = None) -> Iterator[_Candidate]:
+    """Yield the statements, with types and values of the captured workload where there are any."""
+    captured = {one.template: one for one in captured_workload(folder, dsn).statements}
     for template in stored_database_result(folder).templates:
-        parts = statement_parts(template.text, template=True)
+        own = captured.get(template.number)
+        parts = None if own is None else statement_parts(own.sql)
+        samples = {}
+        if own is not None and parts is not None and all(part.number is not None for part in parts.parts):
+            samples = {
+                part.name: tuple(dict.fromkeys(values[part.number - 1] for values in own.sets))
+                for part in parts.parts
+                if part.number is not None
+            }
+        else:
+            parts = statement_parts(template.text, template=True)
         share = share_text(template.share)
         cost = f"kept {template.sessions:.2g} sessions busy on average, {share} of the time of all"
-        yield _Candidate(template.number, template.text, parts, cost, {}, {})
+        yield _Candidate(template.number, template.text, parts, cost, samples, {})
 
 
 def _notes(folder: Path) -> dict[str, tuple[str, ...]]:
