@@ -93,7 +93,8 @@ def finding_step(one: Finding) -> Step:
     """Return what to do about a finding: its first candidate, and first what that destroys or locks."""
     if not one.candidates:
         return Step(f"{one.headline}: look at its evidence.")
-    step, caution = _step(one.candidates[0]), _caution(one.candidates[0].sql)
+    step = _step(one.candidates[0])
+    caution = _caution(step.command)
     return Step(f"{caution}{step.text}", step.command, careful=bool(caution))
 
 
