@@ -58,15 +58,16 @@ def headline(result):
 @pytest.mark.parametrize(
     ("net", "words"),
     [
-        (Net(1240, 1160, 1320, 3600), "saves 1 240 s an hour [1 160, 1 320]"),
-        (Net(14, -22, 51, 3600), "saves 14 s an hour [22 more, 51 less]"),
-        (Net(-573, -940, -210, 3600), "costs 573 s an hour [210, 940]"),
-        (Net(-5, -20, 10, 3600), "costs 5 s an hour [10 less, 20 more]"),
-        (Net(-5, -math.inf, 0, 3600), "costs 5 s an hour [0, ∞]"),
+        (Net(1240, 1160, 1320, 3600), "saves 1 240 s [1 160, 1 320]"),
+        (Net(14, -22, 51, 3600), "saves 14 s [22 more, 51 less]"),
+        (Net(-573, -940, -210, 3600), "costs 573 s [210, 940]"),
+        (Net(-5, -20, 10, 3600), "costs 5 s [10 less, 20 more]"),
+        (Net(-5, -math.inf, 0, 3600), "costs 5 s [0, ∞]"),
     ],
 )
 def test_no_saving_is_printed_as_a_negative_number(net, words):
-    assert saved_words(net) == words
+    base = f"{'of' if net.saved >= 0 else 'above'} the 3 600 s an hour that the measured statements take"
+    assert saved_words(net) == f"{words} {base}"
 
 
 @pytest.mark.parametrize("cure", [proven_cure, nothing_proven, healthy_cure, interrupted_cure])
