@@ -23,11 +23,12 @@ from uncork.model.results.database import (
     Usage,
     WatchFacts,
 )
+from uncork.model.results.database_transactions import RowWriter
 from uncork.profile.activity import averages, history, history_places, time_tree, usage, wait_class, weights
 from uncork.profile.blocking import find_blockers
 from uncork.report.database.answer import answer_database
 
-__all__ = ["BEGIN_US", "database_result", "evidence_of", "told"]
+__all__ = ["BEGIN_US", "a_row_writer", "database_result", "evidence_of", "told"]
 
 BEGIN_US = 1_767_225_600_000_000
 """The first of January 2026 in UTC."""
@@ -38,6 +39,20 @@ TEXTS = {
     1: "select * from invoice where state = ? order by created limit ?",
     2: "insert into event (kind, body) values (?, ?)",
 }
+
+
+def a_row_writer(text: str, **facts) -> RowWriter:
+    """Return a role that does nothing but write one row after another over one session."""
+    known = {
+        "application": "loader",
+        "user": "app",
+        "template": 0,
+        "text": text,
+        "calls": 30_000,
+        "others": 9,
+    }
+    seen = {"processes": 1, "samples": 1_000, "evenness": 1.0, "sessions": 0.95}
+    return RowWriter(**{**known, **seen, "idle_share": 0.0, "log_share": 0.8, **facts})
 
 
 def _sessions(sample: int) -> list[dict]:
@@ -252,7 +267,8 @@ def evidence_of(result: DatabaseResult, **facts) -> Evidence:
             pieces.append(Piece(template, IDLE, "", application, "", (sessions,) * 20))
             known[IDLE] = known.get(IDLE, 0.0) + sessions
     for writer in result.writers:
-        pieces.append(Piece(writer.template, "IO", "", writer.application, "", (writer.sessions,) * 20))
+        who = (writer.application, writer.user)
+        pieces.append(Piece(writer.template, "IO", "", *who, (writer.sessions,) * 20))
         known["IO"] = known.get("IO", 0.0) + writer.sessions
     for node in result.tree.children:
         rest = node.sessions - known.get(node.name, 0.0)

@@ -1,4 +1,4 @@
-"""Find pauses between the statements of transactions, and commits of single rows, from samples. Pure.
+"""Find pauses between the statements of transactions, and roles that mostly write with one statement. Pure.
 
 A sample of a session that is idle in transaction has the age of the pause and of the transaction. The chance
 that a pause is sampled is proportional to its length, and samples fall on average in its middle. So the
@@ -9,8 +9,9 @@ for each sample, because both ages grow if the client is descheduled.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Any, Final
 
@@ -29,19 +30,10 @@ LOG_EVENTS: Final = frozenset({"WALSync", "WalSync", "WALWrite", "WalWrite", "WA
 _CONTROL: Final = re.compile(r"(?:begin|start transaction|commit|end)\b")
 """Statements that begin and end transactions."""
 _WRITES: Final = re.compile(r"(?:insert into|update|delete from)\b")
-_KEPT: Final = 0.5
-"""Fraction of the pauses of BEGIN, a statement and COMMIT that remains if a transaction has many statements:
-the pause after BEGIN goes, that after the statement stays."""
 _MOST: Final = 100
 """The most pairs of application and template to return, those with the most time."""
 _LEAST_GAP_US: Final = 50.0
 """The shortest time in which a client can receive an answer and send its next statement."""
-_BUSY: Final = 0.5
-"""A session works continuously from this fraction of the watch on; a request that inserts a row does not."""
-_NOW_AND_THEN: Final = 0.05
-"""A session that does so for a smaller part of the watch does not count as one of a pool."""
-_ALONE: Final = 0.9
-"""A template is all that a session does from this fraction of its time on."""
 
 
 def in_transactions(
@@ -109,53 +101,71 @@ def _facts(
     )
 
 
-def row_writers(sums: Sequence[Row], whole: float, texts: Mapping[int, str]) -> tuple[RowWriter, ...]:
-    """Return sessions that work continuously and only write with one statement.
+def row_writers(
+    sums: Sequence[Row],
+    whole: float,
+    samples: int,
+    texts: Mapping[int, str],
+    statements: Sequence[Row],
+) -> tuple[RowWriter, ...]:
+    """Return the roles whose most frequent statement is a write, with the sessions that execute it.
 
-    The transaction of each is its own or not. All sessions that only do so count as `processes`, also those
-    that pause: the sessions of a pool take turns.
-
-    For `sums`, see `in_transactions`. The time of BEGIN and COMMIT belongs to the statement.
+    `statements` is the growth of pg_stat_statements: without it, nobody knows what else a session sent
+    between two samples, and nothing is returned. `samples` is the number of samples of the watch. For `sums`
+    and `whole`, see `in_transactions`. The time of BEGIN and COMMIT belongs to the statement.
     """
-    by_process: dict[int, list[Row]] = defaultdict(list)
-    for row in sums:
-        by_process[row["pid"]].append(row)
-    spent: dict[tuple[str, int], float] = defaultdict(float)
-    logged: dict[tuple[str, int], float] = defaultdict(float)
-    kept: dict[tuple[str, int], float] = defaultdict(float)
-    processes: dict[tuple[str, int], int] = defaultdict(int)
-    for rows in by_process.values():
-        of_template: dict[int | None, float] = defaultdict(float)
-        control = 0.0
-        for row in rows:
-            if _CONTROL.match(texts.get(row["template"], "")):
-                control += row["weight"]
-            else:
-                of_template[row["template"]] += row["weight"]
-        template, most = max(of_template.items(), key=lambda item: item[1], default=(None, 0.0))
-        others = sum(of_template.values())
+    calls: dict[str, Counter[int | None]] = defaultdict(Counter)
+    for row in statements:
+        if row["toplevel"] is not False and not _CONTROL.match(texts.get(row["template"], "")):
+            calls[row["user"]][row["template"]] += row["calls"]
+    found = []
+    for user, of_role in calls.items():
+        ((template, most),) = of_role.most_common(1)
         if template is None or not _WRITES.match(texts.get(template, "")):
             continue
-        if others + control < _NOW_AND_THEN * whole or most < _ALONE * others:
-            continue
-        processes[rows[0]["application"] or "", template] += 1
-        if others + control < _BUSY * whole:
-            continue
-        for row in rows:
-            key = (row["application"] or "", template)
-            spent[key] += row["weight"]
-            kept[key] += row["weight"] * (_KEPT if wait_class(row) == IDLE else 1.0)
-            logged[key] += row["weight"] if row["wait_event"] in LOG_EVENTS else 0.0
-    found = [
-        RowWriter(
-            application,
-            template,
-            texts[template],
-            time / whole,
-            logged[application, template] / kept[application, template],
-            processes[application, template],
-        )
-        for (application, template), time in spent.items()
-        if time
+        rows = _of_writers([row for row in sums if (row["user"] or "") == user], template, texts)
+        if rows and whole:
+            known = _row_writer(user, template, texts[template], rows, whole, samples)
+            found.append(replace(known, calls=most, others=of_role.total() - most))
+    return tuple(sorted(found, key=lambda writer: (-writer.sessions, writer.user)))
+
+
+def _of_writers(rows: Sequence[Row], template: int, texts: Mapping[int, str]) -> list[Row]:
+    """Return the time of sessions that execute a write, in it and in BEGIN and COMMIT."""
+    writing = {row["pid"] for row in rows if row["template"] == template}
+    return [
+        row
+        for row in rows
+        if row["pid"] in writing
+        and (row["template"] == template or _CONTROL.match(texts.get(row["template"], "")))
     ]
-    return tuple(sorted(found, key=lambda one: (-one.sessions, one.application)))
+
+
+def _row_writer(
+    user: str,
+    template: int,
+    text: str,
+    rows: Sequence[Row],
+    whole: float,
+    samples: int,
+) -> RowWriter:
+    by_process: Counter[int] = Counter()
+    by_application: Counter[str] = Counter()
+    for row in rows:
+        by_process[row["pid"]] += row["weight"]
+        by_application[row["application"] or ""] += row["weight"]
+    spent = sum(row["weight"] for row in rows)
+    return RowWriter(
+        application=max(by_application, key=by_application.__getitem__),
+        user=user,
+        template=template,
+        text=text,
+        calls=0,
+        others=0,
+        processes=len(by_process),
+        samples=round(spent / whole * samples),
+        evenness=min(by_process.values()) / max(by_process.values()),
+        sessions=spent / whole,
+        idle_share=sum(row["weight"] for row in rows if wait_class(row) == IDLE) / spent,
+        log_share=sum(row["weight"] for row in rows if row["wait_event"] in LOG_EVENTS) / spent,
+    )

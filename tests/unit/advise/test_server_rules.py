@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fakes.database_results import BEGIN_US, database_result, evidence_of
+from fakes.database_results import BEGIN_US, a_row_writer, database_result, evidence_of
 from uncork.advise.findings import find_findings
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.database import (
@@ -18,7 +18,7 @@ from uncork.model.results.database import (
     TimeNode,
     Usage,
 )
-from uncork.model.results.database_transactions import InTransaction, RowWriter
+from uncork.model.results.database_transactions import InTransaction
 from uncork.report.blocks import Step
 from uncork.report.database.document import build_database_document
 from uncork.report.findings import finding_headline, finding_sentence, finding_step
@@ -167,8 +167,8 @@ SICK = {
     "lock-wait": server(tree=tree(lock=3.0, cpu=1.0), blockers=(blocker(3.0, mean_ms=400),)),
     "row-by-row-commit": server(
         tree=tree(io=1.0),
-        writers=(RowWriter("loader", 0, "insert into item (a) values (?)", 0.95, 0.8),),
-        templates=(statement("insert into item (a) values (?)", of_class="IO", mean_ns=2e6, calls=30_000),),
+        writers=(a_row_writer("insert into item (a) values (?)"),),
+        templates=(statement("insert into item (a) values (?)", of_class="IO", mean_ns=5e5, calls=30_000),),
     ),
     "temporary-files": server(templates=(statement(REPORT, temp_written=600 * 1_000),)),
     "jit": server(templates=(statement(REPORT, mean_ns=50e6, jit_ns=20e9, jit_functions=600 * 9),)),
@@ -224,7 +224,7 @@ HEALTHY = {
     ),
     "an event log beside the real work": server(
         tree=tree(io=1.0, cpu=3.0),
-        writers=(RowWriter("events", 0, "insert into event (a) values (?)", 0.6, 0.9),),
+        writers=(a_row_writer("insert into event (a) values (?)", sessions=0.6, processes=8),),
     ),
     "an index used": server(templates=(statement(shared_hit=600 * 5),), tables=(item(),)),
     "a small table read whole": server(

@@ -44,52 +44,56 @@ def test_samples_without_ages_say_nothing():
     assert in_transactions([idle(None, 5)], [spent(10e6)], WHOLE, TEXTS) == ()
 
 
-def test_a_session_that_only_inserts_is_told_with_its_wait_for_the_log():
+def counted(template, calls, *, user="app", toplevel=True):
+    return {"user": user, "template": template, "calls": calls, "toplevel": toplevel}
+
+
+def test_a_role_that_mostly_inserts_has_its_counts_and_its_sessions():
     sums = [
         spent(6e6, template=1, state="active", wait_class="IO", wait_event="WalSync"),
         spent(2e6, template=1, state="active"),
+        spent(1e6, pid=2, template=1, state="active"),
+        spent(1e6, pid=2, template=2, state="active", wait_class="IO", wait_event="WALSync"),
+        spent(9e6, pid=3, template=0, state="active"),  # a report of the same role
     ]
-    (found,) = row_writers(sums, WHOLE, TEXTS)
-    assert (found.text, found.sessions, found.log_share) == (
-        TEXTS[1],
-        pytest.approx(0.8),
-        pytest.approx(0.75),
-    )
+    counts = [counted(1, 5_000), counted(0, 40), counted(2, 5_000), counted(0, 10_000, user="web")]
+    (found,) = row_writers(sums, WHOLE, 200, TEXTS, counts)
+    assert (found.text, found.user, found.application) == (TEXTS[1], "app", "shop")
+    assert (found.calls, found.others) == (5_000, 40)
+    assert (found.processes, found.samples) == (2, 200)
+    assert found.sessions == pytest.approx(1.0)
+    assert found.evenness == pytest.approx(2 / 8)
+    assert found.log_share == pytest.approx(0.7)
+    assert found.idle_share == 0
+
+
+def test_statements_within_functions_are_not_sent_by_the_client():
+    sums = [spent(6e6, template=1, state="active")]
+    counts = [counted(1, 5_000), counted(0, 90_000, toplevel=False), counted(1, 7, toplevel=False)]
+    (found,) = row_writers(sums, WHOLE, 200, TEXTS, counts)
+    assert (found.calls, found.others) == (5_000, 0)
 
 
 @pytest.mark.parametrize(
-    "sums",
+    "counts",
     [
-        [spent(4e6, template=1, state="active")],  # less than half of the time
-        [spent(6e6, template=1, state="active"), spent(2e6, template=0, state="active")],  # other work too
-        [spent(8e6, template=0, state="active")],  # no INSERT
-        [spent(4e6, pid=pid, template=1, state="active") for pid in range(5)],  # many sessions in turn
-        [spent(8e6, template=None, state="active")],
+        [],  # nobody counted what its sessions sent between two samples
+        [counted(1, 5_000), counted(0, 5_001)],  # it reads more often
+        [counted(1, 5_000, user="other")],  # no sampled session is of that role
+        [counted(None, 5_000)],
     ],
 )
-def test_sessions_that_insert_beside_other_work_or_in_turn_are_left_out(sums):
-    assert row_writers(sums, WHOLE, TEXTS) == ()
+def test_without_counts_of_mostly_one_write_a_role_writes_no_rows_one_by_one(counts):
+    assert row_writers([spent(9e6, template=1, state="active")], WHOLE, 200, TEXTS, counts) == ()
 
 
-def test_sessions_of_a_pool_count_whether_they_are_busy_for_more_or_less_than_half_of_the_time():
-    shares = (5.2e6, 5.1e6, 4.9e6, 4.8e6, 0.1e6)
-    sums = [spent(time, pid=pid, template=1, state="active") for pid, time in enumerate(shares)]
-    (found,) = row_writers(sums, WHOLE, TEXTS)
-    assert found.processes == 4
-    assert found.sessions == pytest.approx(1.03)
-
-
-def test_the_commits_of_a_writer_belong_to_it_and_its_long_pauses_show_that_it_seldom_commits():
-    def writer(*, log, pauses):
-        texts = {**TEXTS, 5: "commit", 6: "update item set n = ? where id = ?"}
-        sums = [
-            spent(log, template=5, state="active", wait_class="IO", wait_event="WalSync"),
-            spent(1e6, template=6, state="active"),
-            spent(pauses, template=6, state="idle in transaction"),
-        ]
-        (found,) = row_writers(sums, WHOLE, texts)
-        assert (found.template, found.processes) == (6, 1)
-        return found.log_share
-
-    assert writer(log=5e6, pauses=3e6) == pytest.approx(5 / 7.5)
-    assert writer(log=1e6, pauses=8e6) == pytest.approx(1 / 6)
+def test_pauses_within_transactions_are_a_part_of_its_time():
+    texts = {**TEXTS, 5: "commit", 6: "update item set n = ? where id = ?"}
+    sums = [
+        spent(5e6, template=5, state="active", wait_class="IO", wait_event="WalSync"),
+        spent(3e6, template=6, state="idle in transaction"),
+        spent(2e6, template=6, state="active"),
+    ]
+    (found,) = row_writers(sums, WHOLE, 200, texts, [counted(6, 3_000), counted(5, 2_900)])
+    assert (found.idle_share, found.log_share) == (pytest.approx(0.3), pytest.approx(0.5))
+    assert (found.template, found.calls) == (6, 3_000)

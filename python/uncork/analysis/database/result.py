@@ -144,7 +144,7 @@ def database_evidence(
         ),
         missing=find_missing(facts, file_waits=activity.file_waits(tree)),
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),
-        writers=row_writers(by_process, whole, texts),
+        writers=row_writers(by_process, whole, len(samples), texts, statements if counting else ()),
         connections=_connections(counters),
         horizons=horizon_holders(_last_look(tables, samples), horizons, database, texts),
         system=system_use(tables),

@@ -59,17 +59,27 @@ class HorizonHolder:
 
 @dataclass(frozen=True, slots=True)
 class RowWriter:
-    """Sessions of an application that only execute one INSERT, UPDATE or DELETE again and again.
+    """A role that executes one INSERT, UPDATE or DELETE more often than any other statement.
 
-    `processes` counts all these sessions. The other fields describe only the sessions that worked for at
-    least half of the watch. `sessions` is the average number of busy ones, including BEGIN and COMMIT.
-    `log_share` is the share of their time, 0 to 1, in which they waited for the write-ahead log. Half of
-    their pauses within transactions counts as time; the pause after BEGIN does not.
+    `calls` counts its executions during the watch, and `others` those of all other statements of the role,
+    except BEGIN and COMMIT, by pg_stat_statements and without statements within functions. The other fields
+    describe the sampled sessions of the role that execute the statement. `processes` is how many they are,
+    `samples` in how many samples they worked, and `evenness` the time of the one with the least for each
+    second of the one with the most. `sessions` is the average number of busy ones, including BEGIN and
+    COMMIT. `idle_share` is the share of that time, 0 to 1, in which they waited for the client in a
+    transaction, and `log_share` the share in which they waited for the write-ahead log. `application` is the
+    application with the most time.
     """
 
     application: str
+    user: str
     template: int
     text: str
+    calls: int
+    others: int
+    processes: int
+    samples: int
+    evenness: float
     sessions: float
+    idle_share: float
     log_share: float
-    processes: int = 1

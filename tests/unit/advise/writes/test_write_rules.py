@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from fakes.database_results import database_result
+from fakes.database_results import a_row_writer, database_result
 from uncork.advise.evidence import Evidence, Piece, Statement, known_shape
 from uncork.advise.findings import find_findings
 from uncork.advise.rules.writes.written import Written, written
 from uncork.model.database.catalogue import Catalogue, FunctionFacts, TableOptions, TriggerBody, TriggerFacts
 from uncork.model.database.plan import PlanNode, StatementPlan
+from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import CPU
-from uncork.model.results.database_transactions import RowWriter
+from uncork.model.results.database_transactions import InTransaction
 from uncork.profile.statement_shape import statement_shape
 from uncork.report.blocks import Code, Paragraph
 from uncork.report.findings import finding_blocks, finding_headline, finding_step
@@ -74,20 +75,24 @@ def test_what_a_statement_writes_is_read_from_its_shape_or_its_text(sql, expecte
     assert found == expected
 
 
-def writing(text, *, begin=False, rows=1, **facts):
-    writer = RowWriter(
-        **{"application": "batch", "template": 0, "text": text, "sessions": 0.9, "log_share": 0.8, **facts}
-    )
-    result = database_result(writers=(writer,), blockers=(), transactions=(), counters=())
+def writing(text, *, begin=False, rows=1, executing=0.2, commits=30_000, length_ns=2_500_000, **facts):
+    idle = {"application": "batch", "user": "app", "template": 0, "text": text, "sessions": 0.3, "part": 0.3}
+    ages = {"gap_ns": 200_000, "per_transaction": 1.0, "idle_ns": 400_000, "open_ns": 4_000_000}
+    pause = InTransaction(**idle, **ages, length_ns=length_ns, held_age=None, samples=200)
+    own = {"application": "batch", "idle_share": 0.4 if begin else 0.0}
+    writer = a_row_writer(text, **{**own, **facts})
+    waits = (pause,) if begin else ()
+    result = database_result(writers=(writer,), blockers=(), transactions=waits, counters=())
     commit = Statement(1, "commit", calls=30_000, rows=0)
     return evidence(
-        Statement(0, text, calls=30_000, rows=30_000 * rows, mean_ns=1e6),
+        Statement(0, text, calls=30_000, rows=30_000 * rows, mean_ns=executing * 60e9 / 30_000),
         *((commit,) if begin else ()),
         pieces=(
             working(0, 0.3 if begin else 0.9, wait_class="IO", event="WalSync"),
             *((working(1, 0.6, wait_class="IO", event="WalSync"),) if begin else ()),
-            working(7, 0.3, application="shop"),
+            replace(working(7, 0.3, application="shop"), user="shop"),
         ),
+        rates=SessionRates(commits / 60, 0.0),
         database=result,
     )
 
@@ -107,16 +112,37 @@ def test_a_commit_for_each_row_costs_also_the_time_of_the_commits(text, words, b
     assert one.headline == f"Application batch {words} with a commit for each"
     assert fits(finding_headline(one))
     assert one.bill.share == pytest.approx(0.75)
+    assert one.evidence == (
+        "Role app executed it 30 000 times during the watch, and all other statements 9 times.",
+        "1 session sent it, one row each 2.00 ms per session.",
+        "They wait for the write-ahead log in 80 % of their busy time.",
+    )
+
+
+def test_sessions_without_an_application_are_named_by_their_role():
+    (found,) = find_findings(writing("delete from item where id = ?", application=""))
+    assert found.headline.startswith("Role app deletes 30 000 rows from item")
+
+
+INSERT = "insert into event (kind) values (?)"
 
 
 @pytest.mark.parametrize(
-    ("text", "facts"),
+    "facts",
     [
-        ("update item set n = ? where id = ?", {"processes": 4}),  # the sessions of a pool
-        ("update item set n = ? where id = ?", {"log_share": 0.3}),
-        ("insert into event (kind) values (?)", {"rows": 100}),
+        {"processes": 4},  # the sessions of a pool
+        {"processes": 2, "evenness": 0.1},  # a pool that prefers its first connection
+        {"others": 30_000},  # a read in each request
+        {"calls": 400},
+        {"samples": 12},  # luck
+        {"sessions": 0.3, "calls": 1_000},  # it waits for the next request
+        {"rows": 100},
+        {"executing": 0.8},  # the rows themselves cost the time
+        {"begin": True, "length_ns": 900_000_000},  # transactions of hundreds of rows
+        {"commits": 300},
     ],
 )
+@pytest.mark.parametrize("text", [INSERT, "update item set n = ? where id = ?"])
 def test_writes_that_need_their_own_commit_are_no_finding(text, facts):
     assert find_findings(writing(text, **facts)) == ()
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.writes.row_commits import JOB_SESSIONS, LOG_SHARE, SHARE, commit_candidates
+from uncork.advise.rules.writes.row_commits import LOG_SHARE, SESSIONS, SHARE, commit_candidates
 from uncork.advise.rules.writes.written import ROW_WORDS, one_row, written
 from uncork.model.database.finding import Finding
 from uncork.model.results.log import LogResult, Repetition, TemplateFacts
@@ -17,6 +17,9 @@ __all__ = ["RULE"]
 
 _LONGEST: Final = 50
 """Executions in a row by one session, with nothing in between, that show a job."""
+_IN_ROWS: Final = 0.9
+"""Least fraction of a template's executions in rows of one session. More sessions than a job has, or other
+statements in between, show requests."""
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
@@ -28,11 +31,13 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         row, statement = template.repetition, seen.statements.get(template.number)
         if row is None or statement is None or row.longest < _LONGEST or not _alone(template, row, log):
             continue
+        if row.rows > SESSIONS or row.executions < _IN_ROWS * template.executions:
+            continue
         committing = _committing(template, statement)
         if committing is None or committing < LOG_SHARE:
             continue
         what = written(statement)
-        if what is None or not one_row(statement) or (what.kind != "insert" and row.rows > JOB_SESSIONS):
+        if what is None or not one_row(statement):
             continue
         bill = seen.bill_of((template.number,))
         if not worth(bill, SHARE):
