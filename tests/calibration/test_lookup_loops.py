@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from uncork.advise.evidence import Statement
-from uncork.advise.rules.clients.lookup_loop import follows
+from uncork.advise.rules.clients.lookup_loop import follows, follows_exactly
 
 
 def statement(calls, rows):
@@ -22,6 +22,31 @@ def test_lookups_of_other_requests_are_seldom_called_a_loop(sessions, runs, gene
         false += follows(statement(calls, calls), statement(lists, rows), sessions)
     figure(f"lookup loops: {sessions} sessions, unrelated pairs called a loop", false / runs)
     assert false <= 0.02 * runs
+
+
+def test_by_counts_alone_unrelated_lookups_are_hardly_ever_called_a_loop(runs, generator, figure):
+    false = 0
+    for _ in range(runs):
+        lists = generator.integers(10, 2_000)
+        rows = generator.poisson(generator.uniform(10, 100) * lists)
+        calls = max(1, generator.poisson(rows * 10 ** generator.uniform(-2, 2)))
+        false += follows_exactly(statement(calls, calls), statement(lists, rows))
+    figure("lookup loops: unrelated pairs called a loop by their counts alone", false / runs)
+    assert false <= 0.006 * runs
+
+
+@pytest.mark.parametrize("sessions", [1, 4])
+def test_by_counts_alone_a_loop_over_hundreds_of_lists_is_found(sessions, runs, generator, figure):
+    found = 0
+    for _ in range(runs // 4):
+        mean = generator.uniform(10, 150)
+        lists = generator.integers(200 * sessions, 1_000 * sessions)
+        rows = generator.geometric(1 / mean, lists).sum()
+        edges = generator.integers(0, mean, sessions).sum() - generator.integers(0, mean, sessions).sum()
+        calls = rows + edges
+        found += calls < 1_000 or follows_exactly(statement(calls, calls), statement(lists, rows))
+    figure(f"lookup loops: {sessions} sessions, loops found by their counts alone", found / (runs // 4))
+    assert found >= 0.9 * (runs // 4)
 
 
 @pytest.mark.parametrize("sessions", [1, 8])

@@ -102,6 +102,38 @@ def test_lookups_that_may_be_requests_of_their_own_are_no_finding(case):
     assert find_findings(HEALTHY_LOOKUPS[case]) == ()
 
 
+def counted(**facts):
+    """Return the evidence of a watch with 225 reports, whose lookups take little time."""
+    watched = database_result(transactions=(), blockers=(), writers=(), counters=())
+    return lists(
+        **{"calls": 225, "rows": 26_962, "lookups": 26_962, "busy": 0.001, "database": watched, **facts}
+    )
+
+
+def test_lookups_that_take_no_time_cost_round_trips():
+    (found,) = find_findings(counted())
+    assert (found.rule, found.templates, found.bill) == ("lookup-loop", (1,), None)
+    assert found.headline == "Application shop may look up rows of product one by one, 120 after each list"
+    assert found.cost == "120 round trips for each list"
+    assert "The list returned 26 962 rows, and the lookup was called 26 962 times." in found.evidence
+    assert fits(finding_headline(found))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"lookups": 27_300},  # other requests look up as well
+        {"calls": 60, "rows": 7_000, "lookups": 7_000},  # lists open at both ends of the watch hide too much
+        {"calls": 20_000, "rows": 100_000, "lookups": 100_000},  # short lists
+        {"lookup": "SELECT name FROM product WHERE name = $1", "foreign_keys": ()},
+        {"listed": "SELECT count(*) FROM orders", "rows": 225, "lookups": 26_962},  # who knows how many
+        {"database": None},
+    ],
+)
+def test_counts_that_independent_lookups_may_have_are_no_finding(facts):
+    assert find_findings(counted(**facts)) == ()
+
+
 def in_transaction(**facts):
     known = {"application": "shop", "user": "app", "template": 0, "text": LIST.lower(), "sessions": 3.0}
     step = {"gap_ns": 120_000_000, "per_transaction": 1.0, "idle_ns": 130_000_000, "open_ns": 140_000_000}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
@@ -18,7 +19,7 @@ from uncork.model.units import format_count
 if TYPE_CHECKING:
     from uncork.model.database.statement import StatementShape
 
-__all__ = ["RULE", "follows"]
+__all__ = ["RULE", "follows", "follows_exactly"]
 
 _LIST_ROWS: Final = 10.0
 """Fewest rows per call of a list. With fewer, one statement for all of them saves little."""
@@ -40,6 +41,14 @@ _EQUAL: Final = re.compile(r"([\w$]+)\"?\s*=\s*\?")
 _TABLE: Final = re.compile(r"\bfrom\s+\"?([\w$.]+)")
 
 
+_EXACT_CALLS: Final = 1_000
+_EXACT: Final = 0.01
+"""Fewest calls of a lookup whose time is no finding, and the largest difference between its calls and the
+rows of its list, as a fraction. Such a lookup costs round trips instead, and nothing but these counts shows
+the loop: of unrelated pairs, about two in a thousand are as close
+(``tests/calibration/test_lookup_loops.py``)."""
+
+
 def follows(lookup: Statement, listed: Statement, sessions: float) -> bool:
     """Return whether a lookup was called as often as a list returned rows. `sessions` send both."""
     rows, lists, calls = listed.rows or 0, listed.calls or 0, lookup.calls or 0
@@ -50,7 +59,66 @@ def follows(lookup: Statement, listed: Statement, sessions: float) -> bool:
     return opened <= _MOST_OPEN * rows and abs(calls - rows) <= _TOLERANCE * rows + opened
 
 
+def follows_exactly(lookup: Statement, listed: Statement) -> bool:
+    """Return whether a lookup was called as often as a list returned rows, as nearly as a watch can count.
+
+    Both are statements of one role, and each lookup returns at most one row.
+    """
+    rows, lists, calls = listed.rows or 0, listed.calls or 0, lookup.calls or 0
+    return (
+        lookup.role == listed.role
+        and (lookup.rows or 0) <= calls
+        and calls >= _EXACT_CALLS
+        and rows >= _LIST_ROWS * lists
+        and lists * _EXACT >= 1
+        and abs(calls - rows) <= _EXACT * rows
+    )
+
+
 def _find(seen: Evidence) -> Iterator[Finding]:
+    """A lookup that takes little time of the server costs its client a round trip for each row."""
+    billed: set[int] = set()
+    for finding in _billed(seen):
+        billed.update(finding.templates)
+        yield finding
+    if seen.database is not None:
+        yield from _unbilled(seen, billed)
+
+
+def _unbilled(seen: Evidence, billed: Collection[int]) -> Iterator[Finding]:
+    reads = [one for one in seen.statements.values() if one.number >= 0 and _reads(one)]
+    lists = [one for one in reads if (one.a_call(one.rows) or 0) >= _LIST_ROWS]
+    left = {one.template for one in loops(seen)} | set(billed)
+    for lookup in reads:
+        if lookup.number in left or (lookup.calls or 0) < _EXACT_CALLS or not _key(lookup):
+            continue
+        parents = [
+            listed for listed in lists if follows_exactly(lookup, listed) and _linked(lookup, listed, seen)
+        ]
+        if parents:
+            nearest = min(parents, key=lambda listed: abs((listed.rows or 0) - (lookup.calls or 0)))
+            yield _may_loop(nearest, lookup, seen)
+
+
+def _may_loop(listed: Statement, lookup: Statement, seen: Evidence) -> Finding:
+    sure = _finding(listed, [lookup], seen)
+    who, table = _application(lookup, seen), _table(lookup)
+    each = format_count(round(listed.a_call(listed.rows) or 0))
+    name = f"Application {who}" if who else f"Role {lookup.role}" if lookup.role else "A client"
+    return replace(
+        sure,
+        headline=f"{name} may look up rows of {table} one by one, {each} after each list",
+        objects=(table, *((who or lookup.role,) if who or lookup.role else ())),
+        bill=None,
+        cost=f"{each} round trips for each list",
+        against=(
+            "Only the counts agree. Independent requests that happen to be as many look the same: compare "
+            "with the code, or with a log of all statements.",
+        ),
+    )
+
+
+def _billed(seen: Evidence) -> Iterator[Finding]:
     looping = {one.template for one in loops(seen)}
     reads = [one for one in seen.statements.values() if one.number >= 0 and _reads(one)]
     lists = [one for one in reads if (one.calls or 0) >= _LISTS and (one.a_call(one.rows) or 0) >= _LIST_ROWS]
