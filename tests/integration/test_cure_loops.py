@@ -73,3 +73,16 @@ def test_what_cannot_be_proven_is_not_planned(copy, tmp_path):
     plan, _ = loop_plan(finding(1), replace(WORKLOAD, statements=(gone,)))
     tried = LoopProver(tmp_path, copy, WORKLOAD, lambda _: None).of_finding(plan, 1.0)
     assert (tried.state, tried.reason) == ("refused", "The server does not know the type of parameter $1.")
+
+
+def test_a_pipeline_is_the_baseline_of_the_bulk_statement(copy, tmp_path):
+    (candidate,) = finding(1).candidates
+    pipelined = replace(finding(1), candidates=(replace(candidate, habit="pipelines"),))
+    plan, _ = loop_plan(pipelined, WORKLOAD)
+    tried = LoopProver(tmp_path, copy, WORKLOAD, lambda _: None).of_finding(plan, 2.0)
+    assert {one.name for one in tried.changes} == {"s1-one-statement", "s1-one-statement-lateral"}, (
+        tried.reason
+    )
+    (run,) = {name for one in tried.changes for name in one.runs[-1:]}
+    text = (tmp_path / run / "experiment.toml").read_text()
+    assert 'batching = "pipeline"' in text.partition("[variants.s1")[0]

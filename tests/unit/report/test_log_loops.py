@@ -77,6 +77,34 @@ def test_a_batch_in_a_transaction_is_written_with_one_statement():
     assert "Insert many rows with one statement" in one.candidates[0].text
 
 
+@pytest.mark.parametrize("in_transaction", [True, False])
+def test_a_pipeline_does_not_let_the_server_wait(in_transaction):
+    row = {"template": 2, "parent": None, "parents": 0, "in_transaction": in_transaction}
+    if not in_transaction:
+        row |= {"parent": 0, "parents": 40}
+    (one,) = findings({**row, "groups": 25, "at_once": 14})
+    assert one.headline == "A client inserts 800 rows into log in a pipeline"
+    assert one.evidence == (
+        "800 executions, up to 60 in a row, took 900 ms, 500 ms of it between executions, with their "
+        "messages.",
+        "The client sends them in a pipeline: it does not wait for each answer.",
+        "A driver's batch is no bulk statement: the server executes each statement on its own.",
+        *(() if in_transaction else ("They follow each execution of select id from orders",)),
+    )
+    (candidate,) = one.candidates
+    assert (candidate.habit, "pipeline" in candidate.text) == ("pipelines", False)
+    assert candidate.text.startswith(
+        "Insert many rows with one statement (several VALUES, unnest of arrays, COPY)"
+    )
+
+
+@pytest.mark.parametrize(("groups", "at_once"), [(25, 4), (25, 0), (1, 1), (0, 0)])
+def test_a_loop_whose_statements_seldom_follow_at_once_waits_for_each_answer(groups, at_once):
+    (one,) = findings({"template": 2, "parent": None, "parents": 0, "groups": groups, "at_once": at_once})
+    assert one.headline == "A client inserts 800 rows into log one by one within transactions"
+    assert "the server waited" in one.evidence[0]
+
+
 def test_a_lookup_after_a_list_names_its_table():
     (one,) = findings({"in_transaction": False})
     assert one.rule == "lookup-loop"

@@ -5,7 +5,7 @@ use twox_hash::XxHash3_128;
 use super::{Form as _, FormError, Reader};
 
 /// The version of the form. Increase it with every change: only the version that wrote a form reads it.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// How every stored form begins.
 const MARK: &[u8] = b"uncork logs\n";

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use crate::form::{Form, FormError, Reader, form};
 use crate::gather::example::Place;
+use crate::gather::sequence::bursts::{Bursts, Pace, Step};
 use crate::read::time::Micros;
 
 /// The fewest executions of a template in a stretch that count as repeated, in a row or not; also the fewest for
@@ -59,8 +60,11 @@ pub struct Loops {
     /// Time from the end of the statement before each execution to its own end, except the first one of a stretch,
     /// in microseconds.
     pub elapsed: u64,
-    /// Duration of executions in that time, with their parse and bind. The rest is round trips to the client.
+    /// Duration of executions in that time, with their parse and bind. The rest is round trips to the client, unless
+    /// `bursts` show that the client did not wait.
     pub micros: u64,
+    /// Groups of all executions of the stretches.
+    pub bursts: Bursts,
 }
 
 impl Loops {
@@ -76,6 +80,7 @@ impl Loops {
         self.squares += other.squares;
         self.elapsed += other.elapsed;
         self.micros += other.micros;
+        self.bursts.merge(other.bursts);
     }
 }
 
@@ -112,6 +117,7 @@ pub(super) struct Stretch {
     /// Number of pauses between its statements, and their sum.
     gaps: u64,
     waited: u64,
+    pace: Pace,
 }
 
 impl Stretch {
@@ -145,13 +151,19 @@ impl Stretch {
     pub(super) fn add(
         &mut self,
         template: u64,
-        micros: u64,
+        step: Step,
         gap: u64,
         time: Option<Micros>,
         place: Place,
     ) {
         if self.members.is_empty() && !self.in_transaction {
             self.place = place;
+        }
+        let micros = step.micros;
+        if self.members.is_empty() {
+            self.pace.begin(time);
+        } else {
+            self.pace.add(step, time);
         }
         self.ended = time;
         if self.row.executions > 0 {
@@ -278,6 +290,7 @@ impl Stretch {
                 place: self.place,
                 elapsed: member.elapsed,
                 micros: member.micros,
+                bursts: self.pace.found,
             });
         }
         self.forget();
@@ -303,7 +316,8 @@ form!(Loops {
     longest,
     place,
     elapsed,
-    micros
+    micros,
+    bursts
 });
 form!(Member {
     template,
@@ -327,6 +341,7 @@ impl Form for Stretch {
         self.place.write(out);
         self.gaps.write(out);
         self.waited.write(out);
+        self.pace.write(out);
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, FormError> {
@@ -342,6 +357,7 @@ impl Form for Stretch {
             place: Form::read(from)?,
             gaps: u64::read(from)?,
             waited: u64::read(from)?,
+            pace: Pace::read(from)?,
             members,
         };
         let is_known = |place: usize| place < stretch.members.len();

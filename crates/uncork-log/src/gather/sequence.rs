@@ -5,6 +5,7 @@
 //! takes the events of all blocks in the order of the log. It gathers nothing itself: it returns what it has
 //! resolved, and [`super::replay`] gathers that.
 
+pub(in crate::gather) mod bursts;
 pub(in crate::gather) mod holders;
 mod stored;
 
@@ -17,6 +18,7 @@ use crate::gather::example::Place;
 use crate::gather::histogram::Histogram;
 use crate::gather::loops::{LoopOf, Loops, REPETITION, Stretch};
 use crate::gather::prepared::Prepared;
+use crate::gather::sequence::bursts::{Bursts, Pace, Step};
 use crate::gather::sequence::holders::{Holder, Holders, OpenWait, OpenWaits};
 use crate::gather::times::Times;
 use crate::hash::HashedMap;
@@ -48,6 +50,8 @@ struct Session {
     is_own: bool,
     /// Duration of parses and binds since the last execution, in microseconds.
     preparation: u64,
+    /// When the last of these parses and binds ended; `None` if there were none.
+    prepared_at: Option<Micros>,
     failed: Option<(Box<Kind>, Place)>,
     run: Option<Run>,
     stretch: Stretch,
@@ -77,6 +81,7 @@ struct Run {
     executions: u32,
     /// Duration of all executions but the first.
     micros: u64,
+    pace: Pace,
     first: Option<Micros>,
     last: Option<Micros>,
     place: Place,
@@ -110,8 +115,11 @@ pub struct Repetitions {
     pub place: Place,
     /// Time from the end of each row's first execution to the end of its last one, in microseconds.
     pub elapsed: u64,
-    /// Duration of executions in that time, with their parse and bind. The rest is round trips to the client.
+    /// Duration of executions in that time, with their parse and bind. The rest is round trips to the client, unless
+    /// `bursts` show that the client did not wait.
     pub micros: u64,
+    /// Groups of these executions.
+    pub bursts: Bursts,
 }
 
 impl Repetitions {
@@ -125,6 +133,7 @@ impl Repetitions {
         self.executions += other.executions;
         self.elapsed += other.elapsed;
         self.micros += other.micros;
+        self.bursts.merge(other.bursts);
     }
 }
 
@@ -331,7 +340,10 @@ impl Found {
                 return Some(Resolved::Statement(statement, micros));
             }
             What::Prepared(name, statement) => session.prepare(name, statement),
-            What::Preparation(micros) => session.preparation += micros,
+            What::Preparation(micros) => {
+                session.preparation += micros;
+                session.prepared_at = time;
+            }
             What::Own => session.is_own = true,
             What::Duration(micros) => {
                 return Some(match session.statement.take() {
@@ -395,6 +407,13 @@ impl Found {
         session.last = Some(ran);
         // Parse and bind belong to the execution that follows them.
         let micros = ran.micros + std::mem::take(&mut session.preparation);
+        let bound = session.prepared_at.take().zip(time);
+        let pause = bound.and_then(|(bound, end)| {
+            i64::try_from(ran.micros)
+                .ok()
+                .map(|micros| end - bound - micros)
+        });
+        let step = Step { micros, pause };
         match &mut session.run {
             Some(run)
                 if run.template == ran.template
@@ -402,6 +421,7 @@ impl Found {
             {
                 run.executions += 1;
                 run.micros += micros;
+                run.pace.add(step, time);
                 run.last = time;
             }
             other => {
@@ -409,11 +429,16 @@ impl Found {
                     template: ran.template,
                     executions: 1,
                     micros: 0,
+                    pace: Pace::default(),
                     first: time,
                     last: time,
                     place,
                 };
-                if let Some(before) = other.replace(run) {
+                let before = other.replace(run);
+                if let Some(run) = other {
+                    run.pace.begin(time);
+                }
+                if let Some(before) = before {
                     let waited = repeated(&mut self.repetitions, &before);
                     if let Some(open) = &mut session.transaction {
                         open.repeated += waited;
@@ -421,7 +446,7 @@ impl Found {
                 }
             }
         }
-        let waited = self.repeats(&mut session.stretch, ran, micros, time, place);
+        let waited = self.repeats(&mut session.stretch, ran, step, time, place);
         if let Some(open) = &mut session.transaction {
             open.repeated += waited;
         }
@@ -463,11 +488,11 @@ impl Found {
         &mut self,
         stretch: &mut Stretch,
         ran: Ran,
-        micros: u64,
+        step: Step,
         time: Option<Micros>,
         place: Place,
     ) -> u64 {
-        let gap = between(stretch.ended(), time).saturating_sub(micros);
+        let gap = between(stretch.ended(), time).saturating_sub(step.micros);
         let mut waited = 0;
         if ran.control != Control::None || stretch.is_over(gap) {
             waited = stretch.end(&mut self.loops);
@@ -475,7 +500,7 @@ impl Found {
         }
         if ran.control == Control::None {
             let gap = if gap > PAUSE { 0 } else { gap };
-            stretch.add(ran.template, micros, gap, time, place);
+            stretch.add(ran.template, step, gap, time, place);
         }
         waited
     }
@@ -517,6 +542,7 @@ fn repeated(repetitions: &mut HashedMap<Repetitions>, run: &Run) -> u64 {
             place: run.place,
             elapsed,
             micros: run.micros,
+            bursts: run.pace.found,
         });
     elapsed.saturating_sub(run.micros)
 }

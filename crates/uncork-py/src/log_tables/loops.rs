@@ -32,6 +32,8 @@ impl Shown<'_> {
             ("squares", Arc::new(squares.collect::<Float64Array>())),
             ("longest", numbers(rows, |(_, found)| found.longest.into())),
             ("elapsed_us", numbers(rows, |(_, found)| found.elapsed)),
+            ("groups", numbers(rows, |(_, found)| found.bursts.groups)),
+            ("at_once", numbers(rows, |(_, found)| found.bursts.at_once)),
             ("sum_us", numbers(rows, |(_, found)| found.micros)),
             ("file", numbers(rows, |(_, found)| found.place.0.into())),
             ("offset", numbers(rows, |(_, found)| found.place.1)),

@@ -46,6 +46,8 @@ impl Shown<'_> {
             ("repeated_longest", repetition(|of| of.longest.into())),
             ("repeated_elapsed_us", repetition(|of| of.elapsed)),
             ("repeated_sum_us", repetition(|of| of.micros)),
+            ("repeated_groups", repetition(|of| of.bursts.groups)),
+            ("repeated_at_once", repetition(|of| of.bursts.at_once)),
         ])
     }
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from uncork.advise.log_loops import is_loop
+from uncork.advise.log_loops import is_loop, is_pipeline
 from uncork.model.results.log_activity import NameCount
 from uncork.model.results.log_loop import LogLoop, LoopTemplate
 
@@ -17,6 +17,8 @@ __all__ = ["loops_of"]
 _MOST = 100
 """The most loops that a report lists; the table of the run holds all of them."""
 _AMOUNTS: Final = ("stretches", "executions", "parents", "squares", "elapsed_us", "sum_us")
+_SINCE: Final = ("groups", "at_once")
+"""Amounts that runs of earlier versions do not have."""
 
 Row = Mapping[str, Any]
 
@@ -54,6 +56,7 @@ def _added_up(rows: Iterable[Row], *, by_server: bool) -> Iterator[Row]:
             "in_transaction": in_transaction,
             "longest": max(row["longest"] for row in same),
             **{name: sum(row[name] for row in same) for name in _AMOUNTS},
+            **{name: sum(row.get(name) or 0 for row in same) for name in _SINCE},
             "servers": tuple(sorted(counts, key=lambda one: (-one.count, one.name))),
         }
 
@@ -91,6 +94,7 @@ def _loop(rows: Sequence[Row], texts: Sequence[str]) -> LogLoop:
             )
             for row in ranked
         ),
+        pipelined=is_pipeline(first["groups"], first["at_once"]),
     )
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.advise.findings import find_findings
+from uncork.advise.log_loops import is_pipeline
 from uncork.analysis.log.activity import (
     checkpoint_work_of,
     filter_of,
@@ -319,6 +320,7 @@ def _repetition(row: Row) -> Repetition | None:
         row["repeated_longest"],
         row["repeated_sum_us"] * 1000,
         waiting * 1000,
+        is_pipeline(row.get("repeated_groups"), row.get("repeated_at_once")),
     )
 
 

@@ -43,6 +43,7 @@ _NOW: Final[Mapping[ClientHabit, Strategy]] = {
     "commits each": "rows",
     "loops": "rows",
     "loops in a transaction": "transaction",
+    "pipelines": "pipeline",
 }
 """How the client sends a batch now."""
 _WORDS: Final[Mapping[Strategy, str]] = {
@@ -150,7 +151,7 @@ def loop_arms(
     single = {one.template: ManyRows(one.sql) for one in chosen}
     if candidate.habit == "commits each":
         found.append(_arm("one-commit", "transaction", rows, finding, chosen, single))
-    else:
+    elif candidate.habit != "pipelines":
         found.append(_arm("pipeline", "pipeline", rows, finding, chosen, single))
     return tuple(found), tuple(batches[one.template] for one in chosen)
 
@@ -208,6 +209,7 @@ def loops_experiment(
         "commits each": "one statement and one commit for each row",
         "loops": "one statement for each row",
         "loops in a transaction": "one statement for each row, within a transaction",
+        "pipelines": "one statement for each row, in a pipeline",
     }[habit or "loops"]
     parts = [
         f'[experiment]\nname = "loop"\nquestion = {toml(question)}\nseed = 1\nevidence = []\n',

@@ -19,15 +19,16 @@ ClientHabit = Literal[
     "commits each",
     "loops",
     "loops in a transaction",
+    "pipelines",
     "connects",
     "pauses",
     "locks early",
     "counts in one row",
 ]
 """How a client sends statements now, if a variant of the captured workload can send them otherwise: for each
-row, with a commit for each, one by one without a transaction, or one by one within a transaction; each
-request over a new connection; or a transaction in which it pauses, in which it locks a contended row before
-its other statements, or which adds to a counter that is one row."""
+row, with a commit for each, one by one without a transaction, one by one within a transaction, or in a
+pipeline; each request over a new connection; or a transaction in which it pauses, in which it locks a
+contended row before its other statements, or which adds to a counter that is one row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,8 @@ class Repetition:
     """Rows of executions: at least ten in a row.
 
     `waiting_ns` is the time between the executions of a row, in which the server waited for the client.
-    `sum_ns` is the time of the executions, with their parse and bind.
+    `sum_ns` is the time of the executions, with their parse and bind. With `pipelined`, the client sent
+    further statements without waiting for each answer.
     """
 
     rows: int
@@ -181,6 +182,7 @@ class Repetition:
     longest: int
     sum_ns: int
     waiting_ns: int
+    pipelined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

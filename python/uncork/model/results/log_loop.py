@@ -36,7 +36,8 @@ class LogLoop:
     false), of stretches of statements without a long pause. The parent is the statement before the loop; each
     of its `parents` executions has ten or more of each template. If there is none, `parent_text` is empty.
     `ratio` is the number of executions of the first template for each execution of the parent, or, without a
-    parent, for each transaction.
+    parent, for each transaction. With `pipelined`, the client sent further statements without waiting for
+    each answer.
     """
 
     in_transaction: bool
@@ -46,3 +47,4 @@ class LogLoop:
     stretches: int
     ratio: float
     templates: tuple[LoopTemplate, ...]
+    pipelined: bool = False

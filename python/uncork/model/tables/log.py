@@ -35,6 +35,18 @@ _REPEATED = (
         "total time from the end of a row's first execution to its last",
     ),
     Column("repeated_sum_us", "integer", "µs", "durations within that time"),
+    Column(
+        "repeated_groups",
+        "integer",
+        "",
+        "groups of 32 executions in them whose binds are logged",
+    ),
+    Column(
+        "repeated_at_once",
+        "integer",
+        "",
+        "groups that the server executed without waiting for the client, as it does in a pipeline",
+    ),
 )
 _QUANTILES = (
     Column("executions", "integer", "", "executions that ended in it"),
@@ -301,6 +313,10 @@ LOG_TABLES = (
                 "total time from the end of the statement before each execution to its own end",
             ),
             Column("sum_us", "integer", "µs", "durations within that time"),
+            Column("groups", "integer", "", "groups of 32 executions in a row whose binds are logged"),
+            Column(
+                "at_once", "integer", "", "groups that the server executed without waiting for the client"
+            ),
             _FILE,
             _OFFSET,
         ),

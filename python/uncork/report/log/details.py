@@ -90,12 +90,13 @@ def _figures(one: TemplateFacts) -> Iterator[tuple[str, str]]:
 
 
 def _words(one: TemplateFacts) -> Iterator[str]:
-    if one.repetition is not None:
+    row = one.repetition
+    if row is not None:
+        way = "In a pipeline" if row.pipelined else "One by one"
+        between = "without waiting" if row.pipelined else f"with {format_duration(row.waiting_ns)} of waiting"
         yield (
-            f"One by one: single sessions sent {format_count(one.repetition.executions)} executions in "
-            f"{count_words(one.repetition.rows, 'sequence')} of up to "
-            f"{format_count(one.repetition.longest)}, with {format_duration(one.repetition.waiting_ns)} of "
-            "waiting in between."
+            f"{way}: single sessions sent {format_count(row.executions)} executions in "
+            f"{count_words(row.rows, 'sequence')} of up to {format_count(row.longest)}, {between} in between."
         )
     if one.parse.count or one.bind.count:
         yield (

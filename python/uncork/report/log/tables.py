@@ -94,7 +94,8 @@ def _notes(one: TemplateFacts, repeated: str) -> str:
     if one.lists is not None and one.lists.max > 1:
         parts.append(f"lists of {format_count(round(one.lists.mean))}")
     if one.repetition is not None:
-        parts.append(f"one by one, up to {format_count(one.repetition.longest)}")
+        way = "in a pipeline" if one.repetition.pipelined else "one by one"
+        parts.append(f"{way}, up to {format_count(one.repetition.longest)}")
     if repeated:
         parts.append(repeated)
     if one.failed:

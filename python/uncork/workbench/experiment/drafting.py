@@ -16,6 +16,8 @@ from uncork.errors import UsageError
 from uncork.experiment.draft import Draft, DraftParameter, DraftTable
 from uncork.experiment.spec.sqltext import bind, names_in
 from uncork.model.redaction import redact
+from uncork.model.results.log import TemplateFacts
+from uncork.model.results.log_loop import LogLoop
 from uncork.model.source_table import SourceColumn, SourceTable
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.units import count_words, format_duration, share_text
@@ -31,13 +33,16 @@ __all__ = ["draft_of"]
 _SET: Final = re.compile(r"^\s*\\set\s+(\w+)\s+random\(([^,()]+),([^,()]+)\)\s*$", re.MULTILINE)
 _PRODUCT: Final = re.compile(r"-?\d+(?:\s*\*\s*\d+)*")
 _NAME: Final = 30
+_MOST_BATCH: Final = 1_000
+"""Most rows of an experiment's batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     """A statement of a run: the form that the run holds, and its parts if the grammar accepts it.
 
-    `cost` says how much time it took. `samples` are values of parameters by name.
+    `cost` says how much time it took. `samples` are values of parameters by name. `batch` is the most rows
+    for which a client sends it in a pipeline, 0 if it does not.
     """
 
     number: int
@@ -46,6 +51,7 @@ class _Candidate:
     cost: str
     samples: Mapping[str, tuple[str | None, ...]]
     ranges: Mapping[str, tuple[int, int]]
+    batch: int = 0
 
 
 def draft_of(folder: Path, wanted: str | None, dsn: str | None, changes: Mapping[str, str]) -> Draft:
@@ -96,6 +102,7 @@ def draft_of(folder: Path, wanted: str | None, dsn: str | None, changes: Mapping
         ],
         changes_rows=chosen.parts is not None and chosen.parts.changes,
         changes=changes,
+        batch=min(_MOST_BATCH, chosen.batch),
     )
 
 
@@ -156,7 +163,21 @@ def _of_log(folder: Path) -> Iterator[_Candidate]:
         share = share_text(template.share)
         cost = f"takes {format_duration(template.sum_ns)} in this log, {share} of the time of all"
         stored = {name: tuple(values) for name, values in samples.items()}
-        yield _Candidate(template.number, template.text, parts, cost, stored, {})
+        batch = _pipelined(template, result.loops)
+        yield _Candidate(template.number, template.text, parts, cost, stored, {}, batch)
+
+
+def _pipelined(template: TemplateFacts, loops: Sequence[LogLoop]) -> int:
+    """Return for how many rows a client sends a statement in a pipeline, at most."""
+    row = template.repetition
+    own = [
+        one.longest
+        for loop in loops
+        if loop.pipelined
+        for one in loop.templates
+        if one.number == template.number
+    ]
+    return max((*own, row.longest if row is not None and row.pipelined else 0))
 
 
 def _values(parts: StatementParts, parameters: str) -> Iterator[tuple[str, str | None]]:

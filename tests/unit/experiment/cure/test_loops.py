@@ -55,6 +55,7 @@ def experiment(habit, *statements):
                                  "pipeline": "pipeline"}),
         ("loops in a transaction", ADD, "transaction", {"one-statement": "unnest", "pipeline": "pipeline"}),
         ("commits each", ADD, "rows", {"one-statement": "unnest", "one-commit": "transaction"}),
+        ("pipelines", ADD, "pipeline", {"one-statement": "unnest"}),
     ],
 )  # fmt: skip
 def test_what_the_client_does_is_compared_with_each_way_to_send_many(habit, statement, now, ways):

@@ -15,6 +15,7 @@ form!(Session {
     prepared,
     is_own,
     preparation,
+    prepared_at,
     failed,
     run,
     stretch,
@@ -24,6 +25,7 @@ form!(Run {
     template,
     executions,
     micros,
+    pace,
     first,
     last,
     place
@@ -44,7 +46,8 @@ form!(Repetitions {
     longest,
     place,
     elapsed,
-    micros
+    micros,
+    bursts
 });
 form!(Transactions {
     elapsed,

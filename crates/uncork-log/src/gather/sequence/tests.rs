@@ -16,7 +16,7 @@ pub(in crate::gather) fn read(log: &str) -> Gathered {
 }
 
 /// A line of a session, `millis` after midnight.
-fn line(millis: u32, pid: u32, rest: &str) -> String {
+pub(in crate::gather) fn line(millis: u32, pid: u32, rest: &str) -> String {
     format!(
         "2026-01-01 00:{:02}:{:02}.{:03} UTC [{pid}] u@d app {rest}\n",
         millis / 60_000,

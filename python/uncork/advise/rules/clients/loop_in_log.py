@@ -11,7 +11,7 @@ from uncork.advise.log_loops import ClientLoop, client_loops
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.clients.one_by_one import loop_candidates
 from uncork.advise.rules.writes.written import ROW_WORDS, one_row, written
-from uncork.model.database.finding import Bill, Finding
+from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration
@@ -21,10 +21,14 @@ __all__ = ["RULE"]
 _MOST_OF: Final = 0.9
 """Fraction of a template's time that an application must have to be named."""
 _LOOKUP: Final = "lookup-loop"
+_PROOF: Final = "Compare both ways of the client with uncork run, as two workloads with the same rows."
+_PIPELINE_PROOF: Final = (
+    "Compare ways to send the rows with uncork run: uncork new --from writes the experiment from this run."
+)
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    """The bill is the time of the executions in loops, and of the waits for the client between them."""
+    """The bill is the time of the executions in loops, and of the time between them."""
     log = seen.log
     for loop in () if log is None else client_loops(log):
         numbers = tuple(seen.log_numbers[one] for one in loop.templates if one in seen.log_numbers)
@@ -50,7 +54,7 @@ def _finding(loop: ClientLoop, numbers: Sequence[int], bill: Bill, log: LogResul
     if what is None and statement.shape is not None:
         tables = tuple(one.name for one in statement.shape.tables if one.kind == "table")[:1]
     reads = loop.text.startswith("select") and what is None
-    lookup = reads and not loop.in_transaction and len(numbers) == 1
+    lookup = reads and not loop.in_transaction and not loop.pipelined and len(numbers) == 1
     return Finding(
         _LOOKUP if lookup else RULE.name,
         _headline(loop, statement, application, tables, lookup=lookup),
@@ -59,12 +63,17 @@ def _finding(loop: ClientLoop, numbers: Sequence[int], bill: Bill, log: LogResul
         templates=tuple(numbers),
         statement=loop.text,
         evidence=tuple(_evidence(loop)),
-        candidates=tuple(
-            one if loop.in_transaction or not one.habit else replace(one, habit="loops")
-            for one in loop_candidates(loop.text, statement, seen)
-        ),
-        proof="Compare both ways of the client with uncork run, as two workloads with the same rows.",
+        candidates=tuple(_candidates(loop, statement, seen)),
+        proof=_PIPELINE_PROOF if loop.pipelined else _PROOF,
     )
+
+
+def _candidates(loop: ClientLoop, statement: Statement, seen: Evidence) -> Iterator[Candidate]:
+    for candidate in loop_candidates(loop.text, statement, seen, pipelined=loop.pipelined):
+        if candidate.habit and not loop.in_transaction and not loop.pipelined:
+            yield replace(candidate, habit="loops")
+        else:
+            yield candidate
 
 
 def _headline(
@@ -72,14 +81,15 @@ def _headline(
 ) -> str:
     who = f"Application {application}" if application else "A client"
     where = " within transactions" if loop.in_transaction else ""
+    way = "in a pipeline" if loop.pipelined else f"one by one{where}"
     what = written(statement)
     single = len(loop.templates) == 1
     if lookup and tables:
         return f"{who} looks up rows of {tables[0]} one by one, up to {format_count(loop.longest)} in a row"
     if what is not None and single and one_row(statement):
         words = ROW_WORDS[what.kind].format(rows=count_words(loop.executions, "row"), table=what.table)
-        return f"{who} {words} one by one{where}"
-    return f"{who} sends {format_count(loop.executions)} statements one by one{where}"
+        return f"{who} {words} {way}"
+    return f"{who} sends {format_count(loop.executions)} statements {way}"
 
 
 def _application(loop: ClientLoop, log: LogResult) -> str:
@@ -91,10 +101,13 @@ def _application(loop: ClientLoop, log: LogResult) -> str:
 def _evidence(loop: ClientLoop) -> Iterator[str]:
     spent = format_duration(float(loop.sum_ns + loop.waiting_ns))
     waiting = format_duration(float(loop.waiting_ns))
-    yield (
-        f"{count_words(loop.executions, 'execution')}, up to {format_count(loop.longest)} in a row, took "
-        f"{spent}, of which the server waited {waiting} for the client."
-    )
+    row = f"{count_words(loop.executions, 'execution')}, up to {format_count(loop.longest)} in a row"
+    if loop.pipelined:
+        yield f"{row}, took {spent}, {waiting} of it between executions, with their messages."
+        yield "The client sends them in a pipeline: it does not wait for each answer."
+        yield "A driver's batch is no bulk statement: the server executes each statement on its own."
+    else:
+        yield f"{row}, took {spent}, of which the server waited {waiting} for the client."
     if loop.parent_text:
         yield f"They follow each execution of {short_template(loop.parent_text, 60)}"
     if len(loop.templates) > 1:

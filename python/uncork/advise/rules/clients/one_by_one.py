@@ -172,15 +172,17 @@ def _headline(
     return f"Application {who} sends {format_count(calls)} statements one by one within transactions"
 
 
-def loop_candidates(text: str, statement: Statement | None, seen: Evidence) -> Iterator[Candidate]:
-    """Yield what a client that sends a statement in a loop can do instead."""
+def loop_candidates(
+    text: str, statement: Statement | None, seen: Evidence, *, pipelined: bool = False
+) -> Iterator[Candidate]:
+    """Yield what a client that sends a statement in a loop can do instead, or in a pipeline (`pipelined`)."""
     sql = "" if statement is None else batched(statement, seen)
     if text.startswith("insert"):
-        words = "Insert many rows with one statement (several VALUES, unnest of arrays, COPY), or"
+        words = "Insert many rows with one statement (several VALUES, unnest of arrays, COPY)"
     elif text.startswith("update"):
-        words = "Update many rows with one statement (UPDATE ... FROM unnest of arrays), or"
+        words = "Update many rows with one statement (UPDATE ... FROM unnest of arrays)"
     elif text.startswith("delete"):
-        words = "Delete many rows with one statement (WHERE key = ANY of a list), or"
+        words = "Delete many rows with one statement (WHERE key = ANY of a list)"
     elif _NUMBERS.match(text):
         yield Candidate(
             "client",
@@ -197,11 +199,13 @@ def loop_candidates(text: str, statement: Statement | None, seen: Evidence) -> I
     else:
         words = (
             "Fetch all rows with one statement (a join, or WHERE key = ANY of a list; in an ORM, eager "
-            "loading), or"
+            "loading)"
         )
-    yield Candidate(
-        "client", f"{words} send the statements in a pipeline.", sql=sql, habit="loops in a transaction"
-    )
+    if pipelined:
+        yield Candidate("client", f"{words}.", sql=sql, habit="pipelines")
+        return
+    words += ", or send the statements in a pipeline."
+    yield Candidate("client", words, sql=sql, habit="loops in a transaction")
 
 
 RULE: Final = Rule("one-by-one", _find)

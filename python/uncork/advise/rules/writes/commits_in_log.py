@@ -31,7 +31,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         row, statement = template.repetition, seen.statements.get(template.number)
         if row is None or statement is None or row.longest < _LONGEST or not _alone(template, row, log):
             continue
-        if row.rows > SESSIONS or row.executions < _IN_ROWS * template.executions:
+        if row.pipelined or row.rows > SESSIONS or row.executions < _IN_ROWS * template.executions:
             continue
         committing = _committing(template, statement)
         if committing is None or committing < LOG_SHARE:
