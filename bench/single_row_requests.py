@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -27,6 +28,7 @@ import uncork
 from databases.scenario import Client, Scenario, at_work, lay_out, watch_scenario
 from databases.started import Servers
 from uncork.engines.embedded import EmbeddedServer
+from uncork.errors import StoreError
 from uncork.model.database.finding import Candidate
 
 ROWS = 5_000
@@ -173,7 +175,8 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="only every so many of them")
     parser.add_argument("--cure", action="store_true", help="cure each database instead of watching it")
     options = parser.parse_args()
-    told: Callable[[EmbeddedServer, Scenario, str, float], list[str]] = _cured if options.cure else _advised
+    cured = partial(_cured, pg_bin=options.pg_bin)
+    told: Callable[[EmbeddedServer, Scenario, str, float], list[str]] = cured if options.cure else _advised
     wrong = {True: 0, False: 0}
     count = {True: 0, False: 0}
     chosen = [one for one in (*healthy(), *loaders()) if options.only in one.name][:: options.every]
@@ -206,11 +209,19 @@ def _advised(server: EmbeddedServer, scenario: Scenario, name: str, seconds: flo
     return [f"{one.rule}: {one.headline}" for one in result.findings if batching(one.candidates)]
 
 
-def _cured(server: EmbeddedServer, scenario: Scenario, name: str, seconds: float) -> list[str]:
+def _cured(
+    server: EmbeddedServer, scenario: Scenario, name: str, seconds: float, pg_bin: Path | None
+) -> list[str]:
     with tempfile.TemporaryDirectory() as folder, at_work(server, scenario, name):
-        run = uncork.cure(server.conninfo(name), runs=folder, budget="30s", **{"for": f"{seconds}s"})
-    tried = [one for one in run.result.tried if batching(one.finding.candidates)]
-    return [f"{one.state}: {one.finding.headline}" for one in tried]
+        run = uncork.cure(
+            server.conninfo(name), runs=folder, budget="60s", lasting=f"{seconds}s", pg_bin=pg_bin
+        )
+        try:
+            tried = run.result.tried
+        except StoreError:  # there was nothing to cure
+            return []
+    batches = [one for one in tried if batching(one.finding.candidates)]
+    return [f"{one.state}: {one.finding.headline}" for one in batches]
 
 
 if __name__ == "__main__":
