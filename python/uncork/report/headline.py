@@ -18,6 +18,7 @@ __all__ = [
     "join_sentences",
     "numbers_in",
     "split_answer",
+    "uncapital",
     "words_in",
 ]
 
@@ -73,6 +74,13 @@ def capital(text: str) -> str:
     """Return the text with its first letter in upper case, unless it begins with a name such as p99."""
     first = text.partition(" ")[0]
     return text if any(map(str.isdigit, first)) else text[:1].upper() + text[1:]
+
+
+def uncapital(text: str) -> str:
+    """Return the text with its first letter in lower case, unless it begins with a name such as CPU."""
+    word = text.partition(" ")[0]
+    is_name = any(letter.isupper() or letter.isdigit() for letter in word[1:])
+    return text if is_name else text[:1].lower() + text[1:]
 
 
 def split_answer(answer: str) -> tuple[str, str]:

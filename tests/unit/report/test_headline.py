@@ -38,6 +38,7 @@ from uncork.report.headline import (
     join_sentences,
     numbers_in,
     split_answer,
+    uncapital,
     words_in,
 )
 from uncork.report.log.answer import answer_log
@@ -178,3 +179,10 @@ def test_a_question_gets_no_full_stop():
     assert join_sentences(("It is down", "", "Is a server running there?", "Look.")) == (
         "It is down. Is a server running there? Look."
     )
+
+
+def test_a_title_within_a_title_keeps_its_acronym():
+    assert [uncapital(text) for text in ("CPU", "CPU by route", "PostgreSQL settings", "p99 grows")] == [
+        *("CPU", "CPU by route", "PostgreSQL settings", "p99 grows"),
+    ]
+    assert uncapital("System calls") == "system calls" and uncapital("A load") == "a load"

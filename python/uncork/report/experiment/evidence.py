@@ -8,6 +8,7 @@ from uncork.model.evidence import EvidenceFacts
 from uncork.model.results.experiment import RunResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Block, Bullets, Column, Flame, Paragraph, Section, Table, Value
+from uncork.report.headline import uncapital
 from uncork.report.words import cell_words
 
 __all__ = ["evidence_sections", "evidence_words"]
@@ -30,7 +31,7 @@ def evidence_words(result: RunResult) -> tuple[str, ...]:
     finding = worst.findings[0] if worst.findings else named
     place = f"{worst.variant} on {worst.workload}"
     place += f" at {cell_words(worst.cell, result.factors)}" if worst.cell else ""
-    return (f"{place}: {finding[:1].lower()}{finding[1:].rstrip('.')}.",)
+    return (f"{place}: {uncapital(finding.rstrip('.'))}.",)
 
 
 def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterator[Section]:

@@ -12,7 +12,7 @@ from uncork.model.load import LoadOutcome
 from uncork.model.results.load import LoadOfTogether, LoadResult, TogetherResult
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Block, Code, Column, Document, Legend, Line, LineChart, Section, Table, Value
-from uncork.report.headline import capital, fitting
+from uncork.report.headline import capital, fitting, uncapital
 from uncork.report.load.answer import answer_load
 from uncork.report.load.charts import p99_points, throughput_points
 from uncork.report.load.document import build_load_document
@@ -147,7 +147,7 @@ def _sections(one: LoadOfTogether) -> Iterator[Section]:
     """Yield the sections of one load's own report."""
     for section in _document(one).sections:
         if section.id not in _LEFT_OUT:
-            title = f"{one.name}: {section.title[:1].lower()}{section.title[1:]}"
+            title = f"{one.name}: {uncapital(section.title)}"
             yield replace(section, id=f"{one.name}-{section.id}", title=title)
 
 

@@ -14,7 +14,7 @@ from uncork.model.units import format_duration
 from uncork.report.blocks import Block, Code, Document, Flame, Fold, Section, Step
 from uncork.report.database.document import build_database_document
 from uncork.report.findings import careful_last, finding_step
-from uncork.report.headline import capital
+from uncork.report.headline import capital, uncapital
 from uncork.report.hidden_work import hidden_steps
 from uncork.report.load.document import build_load_document
 from uncork.report.log.document import build_log_document
@@ -147,7 +147,7 @@ def _of(name: str, title: str, document: Document) -> Iterator[Section]:
     for one in document.sections:
         if f"{name}-{one.id}" in _LEFT_OUT:
             continue
-        shown = f"{title}: {one.title[:1].lower()}{one.title[1:]}"
+        shown = f"{title}: {uncapital(one.title)}"
         yield replace(one, id=f"{name}-{one.id}", title=shown)
 
 
