@@ -1,12 +1,17 @@
 """Findings of a report on a log: each has a share of time, and every line is accounted for."""
 
+import json
 from dataclasses import replace
+
+import pytest
 
 from fakes.log_results import MS, log_result, template
 from uncork.advise.findings import find_findings
 from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.missing import missing_of_log
+from uncork.analysis.log.statuses import statuses_of_log
 from uncork.model.results.log import (
+    Example,
     FileFacts,
     LogTimes,
     RejectedLine,
@@ -38,15 +43,63 @@ def quiet(**changes):
 def judged(result):
     """Return the report on a log of two seconds, with the findings of the rules."""
     timed = replace(result, first_us=0, last_us=2_000_000)
-    return answer_log(replace(timed, findings=find_findings(evidence_of_log(timed))))
+    findings = find_findings(evidence_of_log(timed))
+    return answer_log(replace(timed, findings=findings, statuses=statuses_of_log(timed, findings)))
 
 
-def test_a_quiet_log_has_no_finding_and_no_step():
-    result = judged(quiet())
+def planned(rows_read, *, duration_ms=1_000.0, executed=True):
+    """A quiet log whose template has a plan that returns a row of each call."""
+    actual = {"Actual Rows": 1, "Actual Loops": 1, "Actual Total Time": duration_ms} if executed else {}
+    removed = {"Rows Removed by Filter": rows_read - 1} if executed else {}
+    names = {"Node Type": "Index Scan", "Relation Name": "t", "Index Name": "i"}
+    node = {**names, "Startup Cost": 0.0, "Total Cost": 8.0, "Plan Rows": 1, "Plan Width": 8}
+    text = json.dumps({"Query Text": "select 1", "Plan": {**node, **actual, **removed}})
+    plan = Example("plan", 10 * MS, 0, "a.log", 0, text, "")
+    result = quiet()
+    return judged(replace(result, templates=(replace(result.templates[0], examples=(plan,)),)))
+
+
+def test_a_log_whose_statement_is_fine_has_no_finding_and_no_step():
+    result = planned(3)
     assert result.findings == ()
     assert result.answer.startswith('"select column_0')
-    assert result.reasons == ("Nothing stands out: no fault costs a tenth of the statements' time.",)
+    nothing, status = result.reasons
+    assert nothing == "Nothing stands out: no fault costs a tenth of the statements' time."
+    assert status.endswith(
+        "takes 100 % of the statement time: fine, because its logged plan reads 3 rows and returns or "
+        "changes 1 row."
+    )
     assert build_log_document(result, parts=0).steps == ()
+
+
+@pytest.mark.parametrize(
+    ("result", "missing"),
+    [
+        (judged(quiet()), "The log has no plan of a typical execution. Set session_preload_libraries = "),
+        (planned(3, executed=False), "Its logged plan has no counted rows. Set session_preload_libraries = "),
+        # A fast execution says nothing about the slow ones.
+        (planned(3, duration_ms=0.001), "The log has no plan of a typical execution. "),
+        (planned(5_000), "Its logged plan reads 5 000 rows and returns or changes 1 row; "),
+    ],
+)
+def test_no_all_clear_beside_a_costly_statement_that_nothing_explains(result, missing):
+    assert not any("Nothing stands out" in text for text in result.reasons)
+    (status,) = result.reasons
+    assert f"takes 100 % of the statement time: not explained. {missing}" in status
+
+
+def test_a_commit_has_no_plan_to_log():
+    result = quiet()
+    commit = replace(result.templates[0], text="commit", kind="COMMIT")
+    (status,) = judged(replace(result, templates=(commit,))).reasons
+    assert "not explained. It has no plan" in status and "auto_explain" not in status
+
+
+def test_the_three_costliest_statements_have_a_status_and_settings_appear_once():
+    many = tuple(replace(template(number), sum_ns=TOTAL // 4, share=0.25, examples=()) for number in range(4))
+    reasons = judged(quiet(templates=many)).reasons
+    assert len(reasons) == 3 and all("25 % of the statement time: not explained" in text for text in reasons)
+    assert sum("auto_explain" in text for text in reasons) == 1
 
 
 def test_a_log_without_a_costly_template_names_none_in_its_headline():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from uncork.model.database.missing import Missing
 from uncork.model.results.log import LogResult
+from uncork.model.results.statuses import plan_settings
 
 __all__ = ["missing_of_log"]
 
@@ -20,8 +21,7 @@ def _missing(result: LogResult) -> Iterator[Missing]:
         yield Missing(
             "plans in the log",
             "missing indexes, sorts on disk, and other faults of plans",
-            "session_preload_libraries = 'auto_explain', auto_explain.log_min_duration = '10ms', and "
-            "auto_explain.log_analyze = on",
+            plan_settings(result.templates[0].mean_ns),
         )
     if result.withheld:
         names = ", ".join(one for one in result.withheld if one)

@@ -34,6 +34,7 @@ from uncork.analysis.log.pool import pool_facts
 from uncork.analysis.log.routes import routes_of
 from uncork.analysis.log.servers import added_up, errors_of, series_by_server, servers_of, several
 from uncork.analysis.log.statement_kind import kind_of
+from uncork.analysis.log.statuses import statuses_of_log
 from uncork.model.results.log import (
     Example,
     FileFacts,
@@ -158,7 +159,9 @@ def log_result(
         routes=routes_of(tables["log_routes"], origins, columns["text"], total),
         withheld=tuple(facts.get("withheld", ())),
     )
-    return replace(found, findings=find_findings(evidence_of_log(found)), missing=missing_of_log(found))
+    findings = find_findings(evidence_of_log(found))
+    statuses = statuses_of_log(found, findings)
+    return replace(found, findings=findings, missing=missing_of_log(found), statuses=statuses)
 
 
 _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}

@@ -27,6 +27,7 @@ from uncork.model.results.log_activity import (
     VacuumWork,
 )
 from uncork.model.results.log_loop import LogLoop
+from uncork.model.results.statuses import StatementStatus
 
 __all__ = [
     "DURATION_PARTS",
@@ -427,7 +428,7 @@ class LogResult:
     neither comments nor application_name say it. `findings` are worth changing, the costliest first;
     `missing` is the evidence that rules lack. `withheld` are servers whose files overlap in time: nothing is
     known that follows from the order of entries (transactions, repeated statements, loops, who waited for
-    whom, open sessions).
+    whom, open sessions). `statuses` are of the three costliest statements.
     """
 
     run: LogRunFacts
@@ -488,4 +489,5 @@ class LogResult:
     findings: tuple[Finding, ...] = ()
     missing: tuple[Missing, ...] = ()
     withheld: tuple[str, ...] = ()
+    statuses: tuple[StatementStatus, ...] = ()
     version: int = LOG_RESULT_VERSION

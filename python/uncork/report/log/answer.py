@@ -13,6 +13,7 @@ from uncork.report.headline import fitting, headline_template, join_sentences
 from uncork.report.log.filters import filter_words
 from uncork.report.log.order import order_warnings
 from uncork.report.log.pool import pool_answer, pool_reasons
+from uncork.report.log.statuses import is_all_clear, status_sentences
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
@@ -80,8 +81,9 @@ def _compose_log_reasons(result: LogResult) -> tuple[str, ...]:
 
 def _reasons(result: LogResult) -> Iterator[str]:
     yield from (finding_sentence(one) for one in result.findings)
-    if result.executions.count and not result.findings:
+    if result.executions.count and not result.findings and is_all_clear(result):
         yield nothing_found_words(None)
+    yield from status_sentences(result)
     if result.pool is not None:
         yield from pool_reasons(result.pool)
     errors = [one for one in result.errors if one.severity != "WARNING"]
