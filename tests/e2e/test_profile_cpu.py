@@ -74,7 +74,7 @@ def test_a_server_under_load_is_told_by_frames_and_templates(uncork, busy, tmp_p
         "--postgres",
         busy,
         "--for",
-        "3s",
+        "12s",
         "--syscalls",
         "--json",
         *files,

@@ -58,7 +58,7 @@ def test_time_counts_as_samples_and_sleep_does_not_count():
 
 
 def test_few_samples_are_counted_instead_of_a_percentage():
-    assert sampled_share(0.5, 30) == sampled_share(0.5, None) == "50 %"
+    assert sampled_share(0.5, 50) == sampled_share(0.5, None) == "50 %"
     assert sampled_share(1.0, 1) == "1 of 1 sample"
     frame = functions_by_request(ORDERS)["/seal"].hottest
     assert hottest_frame(RouteFrames("/seal", 0.1, (frame,), 9)).note == "9 of 9 samples"

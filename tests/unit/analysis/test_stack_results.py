@@ -6,10 +6,13 @@ import re
 from dataclasses import replace
 
 import jsonschema
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
 from fakes.answered import stack_result
+from uncork.analysis.stacks.result import StackRun
+from uncork.errors import UsageError
 from uncork.model.results.stacks import StackRunFacts
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled
@@ -21,6 +24,8 @@ from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.schemas import result_schema
 from uncork.store.evidence import rows_table
+from uncork.workbench.documents.flames import stack_flames
+from uncork.workbench.profile.stack_files import draw_flame
 
 RUN = StackRunFacts(
     id="cpu-shop-1",
@@ -74,6 +79,46 @@ def test_the_answer_names_the_template_and_then_frames_and_the_kernels_share():
         "includes the functions it calls. Hottest frames: ExecScan 50 %, submit_bio (kernel) 40 % and "
         "exc_page_fault (kernel) 10 %. The kernel takes 50 %."
     )
+
+
+def test_ten_samples_name_no_function_and_are_not_drawn(tmp_path):
+    stacks = {"main;work;deflate": 6, f"main;work;read;{WAY};ksys_read_[k]": 4}
+    result = stack_result(RUN, facts(), tables(stacks), None)
+    assert result.answer == (
+        "10 samples of the CPU are too few to name hot functions: record for longer, or under load. "
+        '"select ?" has 10 of 10 samples. The kernel has 4 of 10 samples.'
+    )
+    assert result.findings == ()
+    run = StackRun(tmp_path, result, tables(stacks)["stacks"], None, "")
+    assert stack_flames(run) == ()
+    with pytest.raises(UsageError, match="10 samples are too few to draw, which needs 100"):
+        draw_flame(run, tmp_path / "x.svg", None)
+
+
+def test_functions_that_start_threads_or_loop_around_all_work_are_not_hot():
+    begin = "clone3;start_thread;worker_loop"
+    stacks = {f"{begin};parse;scan": 30, f"{begin};encode;escape": 40, f"{begin};send": 30}
+    answer = stack_result(RUN, facts(), tables(stacks, template=""), None).answer
+    assert answer.startswith("The hottest frames of the CPU: escape 40 %, scan 30 % and send 30 %.")
+    # What has most of the total below them is named.
+    stacks = {f"{begin};reply;escape": 30, f"{begin};reply;encode": 40, f"{begin};parse": 30}
+    answer = stack_result(RUN, facts(), tables(stacks, template=""), None).answer
+    assert answer.startswith("70 % of the CPU is in reply and the functions it calls.")
+
+
+@pytest.mark.parametrize("tool", ["sessions", "/proc", "perf"])
+def test_a_profile_imported_beside_a_server_is_in_the_answer(tool):
+    recorded = tables({"client backend;shop;select ?": 200}, measure="sessions")
+    imported = tables(
+        {"main;handler;encode": 60, "main;handler;send": 140}, measure="app.pprof: cpu", template=""
+    )
+    both = {name: pa.concat_tables([table, imported[name]]) for name, table in recorded.items()}
+    measures = (("sessions", "samples"), ("app.pprof: cpu", "samples"))
+    result = stack_result(RUN, facts(tool, measures), both, None)
+    assert "hottest frames of the CPU in app.pprof: send 70 % and encode 30 %." in result.answer
+    console = Console(file=io.StringIO(), width=200)
+    render_stack_terminal(result, console)
+    assert "Hottest frames of the CPU in app.pprof" in console.file.getvalue()
 
 
 def test_a_kernel_that_takes_over_a_third_is_a_finding():

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from uncork.advise.stack_findings import find_system_time
 from uncork.errors import StoreError, UncorkError
 from uncork.model.results.stacks import (
+    LEAST_SAMPLES,
     EntryFacts,
     FrameFacts,
     LabelShare,
@@ -48,6 +49,8 @@ _MOST_ROUTE_FRAMES: Final = 10
 _MOST_CALLS: Final = 200
 _SAMPLE_NS: Final = 10_000_000
 _ASLEEP: Final = "off-cpu"
+_SAMPLED: Final = frozenset({"cpu", "samples", "sessions", "wall"})
+"""Names of measures that are samples of time; others count objects, bytes or waits."""
 _KERNEL_MEASURE: Final = "cpu"
 
 
@@ -63,7 +66,13 @@ def stack_result(
         earlier = None if before is None else of_measure(before, name)
         if len(stacks):
             measures.append(
-                _measure(name, unit, stacks, earlier if earlier is not None and len(earlier) else None)
+                _measure(
+                    name,
+                    unit,
+                    stacks,
+                    earlier if earlier is not None and len(earlier) else None,
+                    is_measured=method["tool"] == "/proc" and name == _KERNEL_MEASURE,
+                )
             )
     warnings = []
     if before is not None and not any(one.changes for one in measures):
@@ -95,7 +104,8 @@ def stack_result(
         syscalls_ns=facts["syscalls"]["watched_ns"],
         against=facts["against"],
     )
-    return replace(result, findings=find_system_time(result))
+    few = any(one.samples is not None and one.samples < LEAST_SAMPLES for one in result.measures[:1])
+    return result if few else replace(result, findings=find_system_time(result))
 
 
 def of_measure(stacks: pa.Table, name: str) -> pa.Table:
@@ -103,7 +113,12 @@ def of_measure(stacks: pa.Table, name: str) -> pa.Table:
     return stacks.filter(pc.equal(stacks["measure"], name))
 
 
-def _measure(name: str, unit: str, stacks: pa.Table, before: pa.Table | None) -> MeasureFacts:
+def _measure(
+    name: str, unit: str, stacks: pa.Table, before: pa.Table | None, *, is_measured: bool = False
+) -> MeasureFacts:
+    """Return a measure; with `is_measured`, the kernel counted its time, and nothing was sampled."""
+    profile, _, kind = name.rpartition(": ")
+    is_sampled = kind.lower() in _SAMPLED and not is_measured
     sums = sum_frames(beside(stacks, before))
     total = max(1, sums.total[0])
     frames = [_frame(row, sums, compared=before is not None) for row in sums.frames]
@@ -130,6 +145,8 @@ def _measure(name: str, unit: str, stacks: pa.Table, before: pa.Table | None) ->
         applications=_labels(stacks, "application", total),
         templates=_labels(stacks, "template", total),
         routes=_routes(stacks, total, unit if name != _ASLEEP else ""),
+        samples=samples_of(sums.total[0], unit) if is_sampled else None,
+        imported_from=profile,
     )
 
 

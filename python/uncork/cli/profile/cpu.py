@@ -51,9 +51,9 @@ def profile_cpu(options: CpuOptions) -> None:
     command = redacted_command(sys.argv[1:])
     note_skipped(options.runs, options.against)
     run = profile_stacks(options.runs, request, command=command, against=options.against or "")
-    _write_files(run, options)
     terminal = partial(_render, options)
     report(kind_named("cpu"), run.folder, run, form, options.html, terminal=terminal)
+    _write_files(run, options)
     if run.result.run.status == "interrupted":
         console.note("interrupted; what was recorded until then is kept")
         raise typer.Exit(ExitStatus.INTERRUPTED)
@@ -77,11 +77,11 @@ def _check(options: CpuOptions) -> None:
 
 
 def _write_files(run: StackRun, options: CpuOptions) -> None:
-    if options.flame is not None:
-        draw_flame(run, options.flame, options.measure)
     if options.folded is not None:
         export_stacks(run, options.folded, "folded", options.measure)
     if options.speedscope is not None:
         export_stacks(run, options.speedscope, "speedscope", options.measure)
     if options.pprof is not None:
         export_stacks(run, options.pprof, "pprof", options.measure)
+    if options.flame is not None:
+        draw_flame(run, options.flame, options.measure)

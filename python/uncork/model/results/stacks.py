@@ -8,9 +8,10 @@ time (`cpu`), time asleep (`off-cpu`), a heap. Shares are fractions of all that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 __all__ = [
+    "LEAST_SAMPLES",
     "STACK_RESULT_VERSION",
     "EntryFacts",
     "FrameFacts",
@@ -25,6 +26,9 @@ __all__ = [
     "StackRunFacts",
     "SyscallFacts",
 ]
+
+LEAST_SAMPLES: Final = 100
+"""Samples from which on a report names hot functions and draws a flame graph."""
 
 STACK_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
@@ -118,6 +122,8 @@ class MeasureFacts:
 
     `frames` are the hottest by own and by total share, the hottest first; `changes` are those whose share
     changed most since the run compared with. `routes` is empty if the profile has no labels of routes.
+    `samples` is about how many samples it has; None if it is no sampled time. `imported_from` is the name of
+    the profile that it was imported from beside recorded ones; empty for others.
     """
 
     name: str
@@ -133,6 +139,8 @@ class MeasureFacts:
     applications: tuple[LabelShare, ...]
     templates: tuple[LabelShare, ...]
     routes: tuple[RouteFrames, ...] = ()
+    samples: int | None = None
+    imported_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from uncork.model.results.stacks import FrameFacts, MeasureFacts, StackResult
+from uncork.model.results.stacks import LEAST_SAMPLES, FrameFacts, MeasureFacts, StackResult
 from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.headline import capital, headline_template, join_sentences
@@ -18,6 +18,7 @@ __all__ = [
     "amount_text",
     "answer_stacks",
     "frame_text",
+    "imported_measures",
     "leading_frame",
     "measure_words",
     "sampled_share",
@@ -30,8 +31,17 @@ _TOLD: Final = 3
 _LEAST: Final = 0.05
 _IDLE: Final = 0.01
 """Processors used on average, below which processes are nearly idle."""
-_FEW: Final = 30
+_FEW: Final = 50
 """Samples below which the frames of nearly idle processes say nothing, and shares are not percentages."""
+_ALL: Final = 0.95
+_LITTLE: Final = 0.01
+"""Share of its own up to which a function with nearly all of the total only calls what works: a main loop."""
+_BEGINNINGS: Final = re.compile(
+    r"_?start|(__)?clone3?|start_thread|__libc_start\w*|main|real_main|PostmasterMain|ServerLoop|BackendStartup|"
+    r"BackendMain|postmaster_child_launch|PostgresMain|(runtime\.)?(goexit|main|mstart\d?)(\.abi0)?|"
+    r"(java\.lang\.)?Thread\.run|thread_start|_bootstrap(_inner)?|<module>|BaseThreadInitThunk"
+)
+"""Functions in which processes and threads begin: all of their time is below them."""
 
 
 def shown_measure(result: StackResult) -> MeasureFacts | None:
@@ -42,7 +52,15 @@ def shown_measure(result: StackResult) -> MeasureFacts | None:
 
 def measure_words(measure: MeasureFacts) -> str:
     """Return the name of a measure within a sentence."""
-    known = {"cpu": "the CPU", "off-cpu": "the time asleep", "sessions": "the sessions' time"}
+    known = {
+        "cpu": "the CPU",
+        "off-cpu": "the time asleep",
+        "sessions": "the sessions' time",
+        "samples": "the samples",
+    }
+    if measure.imported_from:
+        name = measure.name.removeprefix(f"{measure.imported_from}: ")
+        return f"{known.get(name, name)} in {measure.imported_from}"
     return known.get(measure.name, measure.name)
 
 
@@ -69,8 +87,11 @@ def frame_text(frame: FrameFacts) -> str:
 
 
 def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
-    """Return the innermost frame with at least half of the total, else the frame with the most self time."""
-    named = [one for one in measure.frames if not one.name.startswith("[")]
+    """Return the innermost frame with at least half of the total, else the frame with the most self time.
+
+    Functions that start a process or a thread, and main loops, have all of the total and are left out.
+    """
+    named = [one for one in measure.frames if not one.name.startswith("[") and not _only_calls(one)]
     half = [one for one in named if one.total >= _HALF]
     calling = [one for one in half if one.own < one.total]
     if half:
@@ -78,7 +99,31 @@ def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
     return max(named or measure.frames, key=lambda one: one.own, default=None)
 
 
+def _only_calls(frame: FrameFacts) -> bool:
+    if frame.own > _LITTLE:
+        return False
+    return frame.total >= _ALL or _BEGINNINGS.fullmatch(frame.name) is not None
+
+
+def imported_measures(result: StackResult) -> Iterator[MeasureFacts]:
+    """Yield the main measure of each profile that was imported beside recorded ones."""
+    profiles: set[str] = set()
+    for measure in result.measures:
+        if measure.imported_from and measure.imported_from not in profiles:
+            profiles.add(measure.imported_from)
+            yield measure
+
+
 def _compose_stack_answer(result: StackResult) -> str:
+    """Return where the time goes: what was recorded, then what each profile imported beside it shows."""
+    recorded = replace(result, measures=tuple(one for one in result.measures if not one.imported_from))
+    imported = [_measure_answer(measure, None) for measure in imported_measures(result)]
+    if not recorded.measures and result.method.tool == "import":
+        return join_sentences(imported)
+    return " ".join((_recorded_answer(recorded), *imported))
+
+
+def _recorded_answer(result: StackResult) -> str:
     """Return where processor time goes, or whatever was counted: the template first, then the function."""
     measure = shown_measure(result)
     if measure is None:
@@ -109,8 +154,26 @@ def _compose_stack_answer(result: StackResult) -> str:
         return join_sentences(
             (most, "The server's processes cannot be seen from here, only what its sessions do")
         )
+    kernel = result.system_share if measure.name == "cpu" else None
+    return _measure_answer(measure, kernel)
+
+
+def _measure_answer(measure: MeasureFacts, kernel: float | None) -> str:
+    """Return the hottest template and functions of a measure; `kernel` is the kernel's share."""
+    top = next((one for one in measure.templates if one.name and one.share >= _LEAST), None)
     leading, what = leading_frame(measure), measure_words(measure)
     parts = []
+    if measure.samples is not None and measure.samples < LEAST_SAMPLES:
+        of = "" if measure.name == "samples" else f" of {what}"
+        parts.append(
+            f"{count_words(measure.samples, 'sample')}{of} are too few to name hot functions: "
+            "record for longer, or under load"
+        )
+        if top is not None:
+            parts.append(f"{headline_template(top.name)} has {sampled_share(top.share, measure.samples)}")
+        if kernel is not None:
+            parts.append(f"the kernel has {sampled_share(kernel, measure.samples)}")
+        return join_sentences(capital(text) for text in parts)
     calls = leading is not None and leading.own < leading.total
     if top is not None and leading is not None:
         function = frame_text(leading)
@@ -127,7 +190,6 @@ def _compose_stack_answer(result: StackResult) -> str:
     if own:
         most = series_words([f"{frame_text(one)} {share_text(one.own)}" for one in own])
         parts.append(f"{'hottest frames' if parts else f'the hottest frames of {what}'}: {most}")
-    kernel = result.system_share if measure.name == "cpu" else None
     if kernel is not None:
         parts.append(f"the kernel takes {share_text(kernel)}")
     many = f"{amount_text(measure.total, measure.unit)} of {measure.name}, in many frames"

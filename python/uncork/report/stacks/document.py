@@ -69,7 +69,8 @@ def _question(result: StackResult) -> str:
     measure = shown_measure(result)
     what = "the CPU" if measure is None else measure_words(measure)
     against = f", and what changed since {result.against}?" if result.against else "?"
-    return f"Where does {what} of {result.run.target} go{against}"
+    verb = "do" if what == "the samples" else "does"
+    return f"Where {verb} {what} of {result.run.target} go{against}"
 
 
 def _warnings(result: StackResult) -> Iterator[str]:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from uncork.model.results.stacks import StackResult
 from uncork.report.blocks import Table
-from uncork.report.stacks.answer import shown_measure
+from uncork.report.stacks.answer import imported_measures, shown_measure
 from uncork.report.stacks.document import build_stack_document
 from uncork.report.stacks.tables import (
     changes_table,
@@ -34,8 +34,9 @@ def render_stack_terminal(
 
 def _tables(result: StackResult, top: int, *, full: bool) -> Iterator[Table | None]:
     few = top if full else 3
+    shown = (shown_measure(result), *imported_measures(result))
     for measure in result.measures:
-        if measure is not shown_measure(result) and not full:
+        if not full and not any(measure is each for each in shown):
             continue
         yield from (changes_table(measure, result.against, top), frames_table(measure, top))
         if full or measure.kernel:

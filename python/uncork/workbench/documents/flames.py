@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from uncork.analysis.experiment.evidence import best_variant
 from uncork.analysis.experiment.stored_evidence import processor_stacks
 from uncork.model.results.experiment import RunResult
+from uncork.model.results.stacks import LEAST_SAMPLES
 from uncork.profile.stacks import beside
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled
@@ -34,6 +35,8 @@ def stack_flames(run: StackRun) -> tuple[Flame, ...]:
     """Draw each measure of a profile of stacks."""
     drawn = []
     for measure in run.result.measures[:_MOST]:
+        if measure.samples is not None and measure.samples < LEAST_SAMPLES:
+            continue
         stacks = measured_stacks(run, measure)
         note = f"Width is share, {_COLOURS}."
         if "before" in stacks.column_names:

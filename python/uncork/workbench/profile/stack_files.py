@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from uncork.analysis.stacks.result import of_measure
 from uncork.errors import UsageError
-from uncork.model.results.stacks import MeasureFacts
+from uncork.model.results.stacks import LEAST_SAMPLES, MeasureFacts
+from uncork.model.units import count_words
 from uncork.profile.stacks import beside, write_profile
 from uncork.report.draw.flame import flame_svg, labelled
 from uncork.report.stacks.answer import shown_measure
@@ -25,10 +26,15 @@ def draw_flame(run: StackRun, path: Path, measure: str | None) -> None:
     """Write a flame graph of a measure to a file; by default of the measure that the answer is about.
 
     Raises:
-        UsageError: if there is no such measure.
+        UsageError: if there is no such measure, or it has too few samples to draw.
         StoreError: if the file cannot be written.
     """
     chosen = _chosen(run, measure)
+    if chosen.samples is not None and chosen.samples < LEAST_SAMPLES:
+        raise UsageError(
+            f"--flame: {count_words(chosen.samples, 'sample')} are too few to draw, which "
+            f"needs {LEAST_SAMPLES}: record for longer, or under load (run {run.result.run.id} is stored)"
+        )
     title = f"{chosen.name} of {run.result.run.target}"
     subtitle = f"compared with {run.result.against}" if run.result.against else ""
     stacks = measured_stacks(run, chosen)

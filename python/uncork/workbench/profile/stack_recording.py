@@ -150,7 +150,7 @@ def record_stacks(request: StackRequest) -> Recorded:
             found.cannot_see.append(f"the profile at {one.name}: interrupted before it came")
             continue
         imported.append(one.result())
-    alone = not found.measures and len(imported) == 1
+    alone = not recording and len(imported) == 1
     for name, profile in imported:
         prefix = "" if alone else f"{PurePosixPath(name.partition('?')[0]).name}: "
         _add_import(found, profile, prefix)
