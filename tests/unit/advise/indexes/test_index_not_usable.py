@@ -4,7 +4,7 @@ import pytest
 
 from fakes.table_evidence import column, evidence, index, scan, statement, table
 from uncork.advise.findings import find_findings
-from uncork.advise.rules.indexes.conditions import as_range
+from uncork.advise.rules.indexes.conditions import also_in_day, as_range
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
@@ -40,6 +40,7 @@ def found(sql, *, indexes=INDEXES, facts=None, **counts):
     [
         ("lower(email) = $1", ("users_email", "lower(email)"), "((lower(email)))"),
         ("day::date = $1", ("users_day", "date"), "day >= $1::date AND day < $1::date + 1"),
+        ("day::date::text = $1", ("users_day", "date::text"), "day >= $1::text::date AND day < "),
         ("date_trunc('hour', day) = $1", ("users_day",), "day < $1 + interval '1 hour'"),
         (
             "date_trunc('hour', zoned AT TIME ZONE 'UTC') = $1",
@@ -183,3 +184,25 @@ def test_an_or_of_two_patterns_wants_two_indexes_together():
     assert both.sql.count("CREATE EXTENSION") == 1
     assert all(f"gin ({name} gin_trgm_ops)" in both.sql for name in ("email", "code"))
     assert (both.undo.count("DROP INDEX"), len(single)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("condition", "rewritten"),
+    [
+        (
+            "day::date::text = $1",
+            "(day >= ($1::text)::date AND day < ($1::text)::date + 1 AND day::date::text = $1::text)",
+        ),
+        (
+            "(u.day::date)::varchar = $1::text AND id > 2",
+            "(u.day >= ($1::text)::date AND u.day < ($1::text)::date + 1 "
+            "AND (u.day::date)::varchar = $1::text) AND id > 2",
+        ),
+        ("day::date::text > $1", ""),
+        ("day::date::text = $1 OR day::date::text = $2", ""),
+        ("day::date::char(7) = $1", ""),
+    ],
+)
+def test_a_chain_of_casts_also_compares_the_column_with_the_bounds_of_the_day(condition, rewritten):
+    before = "SELECT * FROM users u WHERE "
+    assert also_in_day(f"{before}{condition}", "day") == (f"{before}{rewritten}" if rewritten else "")

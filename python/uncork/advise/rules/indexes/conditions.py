@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["also_as_stored", "as_containment", "as_range", "with_type"]
+__all__ = ["also_as_stored", "also_in_day", "as_containment", "as_range", "with_type"]
 
 _NAME: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _TYPE: Final = (
@@ -48,6 +48,24 @@ def as_range(sql: str, column: str) -> str:
 
     called = rf"(?<![\w$.])date\s*\(\s*{_side(column)}\s*\)"
     return _once(sql, [called, *_casts(column, "date")], bounds)
+
+
+def also_in_day(sql: str, column: str) -> str:
+    """Return a statement that also compares a timestamp with the bounds of the day whose text it compares.
+
+    The old condition stays, so that a text in another format of dates finds no other row.
+    """
+
+    def both(match: re.Match[str]) -> str:
+        side, text = match["side"], _as(match["value"], "text")
+        old = match[0][: match.start("value") - match.start()].rstrip()
+        return f"({side} >= ({text})::date AND {side} < ({text})::date + 1 AND {old} {text})"
+
+    kinds = rf"\s*::\s*(?:text|varchar|{_WRITTEN['character varying']})"
+    sides = [
+        form for days in _casts(column, "date") for form in (f"{days}{kinds}", rf"\(\s*{days}\s*\){kinds}")
+    ]
+    return _once(sql, sides, both)
 
 
 def also_as_stored(sql: str, column: str, stored: str, *, cast: str = "", value_cast: str = "") -> str:

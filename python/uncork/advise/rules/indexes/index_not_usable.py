@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.indexes.conditions import also_as_stored, as_range, with_type
+from uncork.advise.rules.indexes.conditions import also_as_stored, also_in_day, as_range, with_type
 from uncork.advise.rules.indexes.merging import merge
 from uncork.advise.rules.indexes.obstacles import INTEGERS, Obstacle, Obstruction
 from uncork.advise.rules.indexes.or_across_tables import across_tables
@@ -28,6 +28,8 @@ __all__ = ["RULE"]
 
 _SHORTENED: Final = frozenset({"character", "bit"})
 """Types that a cast without a length shortens to one."""
+_DAY_TEXT: Final = re.compile(r'[("]*[\w$]+[)"]*::date\)?::(?:text|varchar|charactervarying)')
+"""The day of a column as text, without spaces: ``created_at::date::text``."""
 _PROOF: Final = "Compare the statements with each candidate and without in uncork run."
 
 
@@ -227,6 +229,12 @@ def _rewritten(one: Predicate, problem: Problem, seen: Evidence) -> str:
     dated = facts is not None and facts.type.startswith("timestamp")
     if one.operator == "=" and dated and (one.cast == "date" or text == f"date({column})"):
         return f"Compare the column with a range: {column} >= $1::date AND {column} < $1::date + 1."
+    if one.operator == "=" and dated and _DAY_TEXT.fullmatch(text):
+        day = "$1::text::date"
+        return (
+            f"Compare the column with the bounds of the day, too: {column} >= {day} AND {column} < {day} + 1."
+            " The old condition stays, because a text in another format of dates could match another row."
+        )
     if one.operator == "=" and dated and text.startswith("date_trunc('"):
         unit = text.split("'")[1]
         zone = re.search(r" AT TIME ZONE '[^']+'", one.expression, re.IGNORECASE)
@@ -249,6 +257,8 @@ def _rewritten_sql(one: Predicate, problem: Problem, seen: Evidence) -> str:
     if facts is None or one.operator != "=":
         return ""
     if facts.type.startswith("timestamp"):
+        if _DAY_TEXT.fullmatch(text):
+            return also_in_day(problem.statement.sql, column)
         dated = one.cast == "date" or text == f"date({column})"
         return as_range(problem.statement.sql, column) if dated else ""
     if one.cast and facts.type not in _SHORTENED:
@@ -257,7 +267,8 @@ def _rewritten_sql(one: Predicate, problem: Problem, seen: Evidence) -> str:
 
 
 def _strict(one: Predicate) -> Iterator[str]:
-    if one.cast and one.cast != "date":
+    day_text = _DAY_TEXT.fullmatch(one.expression.lower().replace(" ", ""))
+    if day_text or (one.cast and one.cast != "date"):
         yield "A value that the column's type cannot have becomes an error instead of finding no row."
 
 
