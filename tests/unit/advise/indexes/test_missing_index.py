@@ -358,3 +358,17 @@ def test_a_brin_index_is_proposed_for_a_column_of_many_values_in_the_order_of_th
 def test_a_function_with_a_quoted_name_is_known_by_it(call, many):
     """An index needs immutable functions; nothing is known of Roll."""
     assert len(found(f"SELECT * FROM item WHERE {call} = $1")) == many
+
+
+@pytest.mark.parametrize(
+    ("rows", "busy", "is_found"), [(15_000, 0.9, True), (15_000, 0.1, False), (40_000, 0.9, False)]
+)
+def test_an_index_that_may_save_a_third_is_proposed_for_a_costly_statement_to_measure(rows, busy, is_found):
+    plan = scan("item", "(customer = 5)", rows=rows, source="seen")
+    query = "SELECT sum(amount) FROM item WHERE customer = $1"
+    statements = [statement(0, query, plans=(plan,), busy=busy), statement(1, "SELECT now()", busy=1 - busy)]
+    customers = (column("item", "customer", distinct=100_000 / rows),)
+    seen = evidence(statements, [table("item")], customers, [PRIMARY])
+    words = [text for finding in missing_index.RULE.find(seen) for text in finding.evidence]
+    assert any("measure the index on a copy with uncork cure" in text for text in words) == is_found
+    assert bool(words) == is_found

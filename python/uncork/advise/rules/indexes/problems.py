@@ -37,6 +37,9 @@ __all__ = ["Problem", "problems", "scanned_within"]
 _LEAST_SAVED: Final = 0.5
 """Fraction of a statement's time that an index must save. The planner prefers the cheaper path by a small
 difference; its estimates are often wrong by a factor of two."""
+_LEAST_EXPECTED: Final = 0.33
+"""The same for a statement with a large share of the busy time: there, a measurement on a copy decides."""
+_LARGE_SHARE: Final = 0.2
 _CALLS: Final = 5
 """Fewest calls that show a statement to return few rows each time, and not by chance."""
 _SOME_MORE: Final = 2.0
@@ -66,6 +69,11 @@ class Problem:
     within: Within | None = None
     scans: float = 1.0
 
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the planner's costs promise so little that only a trial on a copy can tell."""
+        return self.within is None and self.fraction < _LEAST_SAVED * self.read.part
+
 
 def problems(seen: Evidence) -> tuple[Problem, ...]:
     """Return the problems, the costliest first."""
@@ -88,8 +96,14 @@ def _of_statement(one: Statement, seen: Evidence) -> Iterator[Problem]:
             found = _of_setting(use, one, read, seen)
         if found is None and use.alternatives:
             found = _of_or(use, one, read, seen)
-        if found is not None and found.fraction >= _LEAST_SAVED * read.part:
+        if found is not None and found.fraction >= _least(found, seen) * read.part:
             yield found
+
+
+def _least(found: Problem, seen: Evidence) -> float:
+    """Return the fraction of the time that an index must save to be proposed."""
+    is_large = seen.share(seen.busy(found.statement.number)) >= _LARGE_SHARE
+    return _LEAST_EXPECTED if is_large and found.obstacle is None else _LEAST_SAVED
 
 
 def _best(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | None:

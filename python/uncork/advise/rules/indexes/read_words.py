@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from uncork.advise.evidence import Evidence
 from uncork.advise.rules.indexes.problems import Problem
 from uncork.advise.rules.indexes.reads import blocks_a_call
-from uncork.model.units import count_words, format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration, share_text
 
 __all__ = ["read_sentences"]
 
@@ -33,3 +33,8 @@ def read_sentences(one: Problem, seen: Evidence) -> Iterator[str]:
     node = one.read.node
     if node is not None and node.condition("Filter"):
         yield f"The plan has {node.kind} on {table.name}, with the filter {node.condition('Filter')}."
+    if one.is_doubted:
+        yield (
+            f"By the planner's costs, an index may save {share_text(one.fraction)} of the time. Such "
+            "estimates are often wrong by a factor of two, so measure the index on a copy with uncork cure."
+        )
