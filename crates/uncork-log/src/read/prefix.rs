@@ -1,6 +1,7 @@
 //! Parses the prefix of plain-text lines: `log_line_prefix`, and the severity.
 
 mod detect;
+mod stops;
 
 pub use detect::detect;
 pub(crate) use detect::heading;
@@ -44,6 +45,9 @@ enum Item {
     Field(Field),
     /// `%q`: processes without a session stop here.
     Quit,
+    /// Processes without a session may stop here, or anywhere in the literal that follows. In the place of a `%q` that
+    /// a prefix derived from lines of sessions cannot show.
+    MayQuit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,12 +209,24 @@ impl Severity {
 pub struct UnknownEscape(pub char);
 
 impl Prefix {
-    /// Parse a `log_line_prefix` as in the server's settings.
+    /// Parse a `log_line_prefix` as in the server's settings. If it has no `%q`, it also reads lines that end before
+    /// the fields of a session: a prefix derived from lines of sessions does not show where a `%q` is.
     ///
     /// # Errors
     ///
     /// [`UnknownEscape`] if it has an escape that no server knows.
     pub fn parse(text: &str) -> Result<Self, UnknownEscape> {
+        let prefix = Self::parse_exactly(text)?;
+        let shows_stop = prefix.items.contains(&Item::Quit);
+        Ok(if shows_stop {
+            prefix
+        } else {
+            prefix.with_possible_stops()
+        })
+    }
+
+    /// Parse a `log_line_prefix`; only lines that have all of it are read, unless it has a `%q`.
+    fn parse_exactly(text: &str) -> Result<Self, UnknownEscape> {
         let mut items: Vec<Item> = Vec::new();
         let mut characters = text.chars().peekable();
         while let Some(character) = characters.next() {
@@ -236,6 +252,14 @@ impl Prefix {
             text: text.to_owned(),
             items,
         })
+    }
+
+    /// Let processes without a session stop wherever a `%q` may be.
+    fn with_possible_stops(self) -> Self {
+        Self {
+            items: stops::marked(&self.items),
+            ..self
+        }
     }
 
     /// The prefix, as in the server's settings.
@@ -305,7 +329,7 @@ impl Prefix {
     }
 
     /// Whether the values read from a line can be what the server writes: it writes no process ID 0, every SQLSTATE is
-    /// a known one or has letters, and names of users and databases hardly contain brackets or equals signs.
+    /// a known one or has letters, a session ID has hexadecimal digits, and names of users and databases hardly contain brackets or equals signs, or begin with the type of a session's process.
     fn is_plausible(&self, head: &Head<'_>) -> bool {
         let certain = self.items.iter().take_while(|item| **item != Item::Quit);
         let names_pid = certain
@@ -315,7 +339,12 @@ impl Prefix {
         (head.pid > 0 || !names_pid)
             && is_name(head.user)
             && is_name(head.database)
+            && !head.user.starts_with(detect::CLIENT.as_bytes())
             && (head.sqlstate.is_empty() || detect::is_sqlstate(head.sqlstate))
+            && head
+                .session
+                .iter()
+                .all(|byte| byte.is_ascii_hexdigit() || *byte == b'.')
     }
 
     /// Return how many useful fields the prefix has.
@@ -379,6 +408,15 @@ fn read_items<'a>(
                 *head = before;
                 return severity(line, at, head);
             }
+            Item::MayQuit => {
+                let before = *head;
+                let rest = &items[index + 1..];
+                if let Some(message) = read_items(rest, line, at, clock, head, aside) {
+                    return Some(message);
+                }
+                *head = before;
+                return stopped_early(rest, line, at, head);
+            }
             Item::Field(Field::Time) => {
                 let text = line.get(at..)?;
                 let (time, length) = clock.read(text).or_else(|| epoch(text))?;
@@ -412,6 +450,31 @@ fn read_items<'a>(
     severity(line, at, head)
 }
 
+/// Read the severity behind any part of the literal that comes next; return where the message begins.
+fn stopped_early<'a>(
+    rest: &[Item],
+    line: &'a [u8],
+    at: usize,
+    head: &mut Head<'a>,
+) -> Option<usize> {
+    if !(head.sqlstate.is_empty() || detect::is_sqlstate(head.sqlstate)) {
+        return None;
+    }
+    let literal: &[u8] = match rest.first() {
+        Some(Item::Literal(text)) => text,
+        _ => b"",
+    };
+    let text = line.get(at..)?;
+    let same = literal
+        .iter()
+        .zip(text)
+        .take_while(|(expected, byte)| expected == byte)
+        .count();
+    (0..=same)
+        .rev()
+        .find_map(|part| severity(line, at + part, head))
+}
+
 /// Read a text field and everything after it, at most so many tries. The field ends where the rest of the prefix fits first. If nothing fits,
 /// the values read so far are meaningless.
 fn read_text<'a>(
@@ -423,7 +486,15 @@ fn read_text<'a>(
     aside: &mut Aside,
 ) -> Option<usize> {
     let reach = &line[..line.len().min(at + REACH)];
-    let mut end = at;
+    let is_client = field == Field::Label
+        && line
+            .get(at..)
+            .is_some_and(|text| text.starts_with(detect::CLIENT.as_bytes()));
+    let mut end = if is_client {
+        at + detect::CLIENT.len()
+    } else {
+        at
+    };
     loop {
         end = match rest.first() {
             Some(Item::Literal(text)) => end + find(reach.get(end..)?, text)?,

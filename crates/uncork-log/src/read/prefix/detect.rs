@@ -1,5 +1,7 @@
 //! Detects the prefix of lines.
 
+use std::collections::BTreeSet;
+
 use super::{Clock, Prefix, Severity};
 
 /// Prefixes that servers and providers use by default; others are derived from the lines.
@@ -26,6 +28,8 @@ const KNOWN: [&str; 16] = [
 const SAMPLE: usize = 1_000;
 /// How many of them a prefix is derived from.
 const READ_OFF: usize = 24;
+/// What `%b` is on the lines of a session.
+pub(super) const CLIENT: &str = "client backend";
 /// The most digits that a process ID has.
 const LONGEST_PID: usize = 10;
 
@@ -76,7 +80,7 @@ impl Search<'_> {
         if self.tried.contains(&text) {
             return;
         }
-        let Ok(prefix) = Prefix::parse(&text) else {
+        let Ok(prefix) = Prefix::parse_exactly(&text) else {
             return;
         };
         self.tried.push(text);
@@ -106,12 +110,13 @@ impl Search<'_> {
             .is_some_and(|(fits, ..)| *fits == self.lines.len())
     }
 
-    /// Return the best prefix, unless it fits so few lines that it may do so by chance.
+    /// Return the best prefix, unless it fits so few lines that it may do so by chance. The lines need not contain any
+    /// of a process without a session, so such a process may stop at other places too.
     fn best(self) -> Option<Prefix> {
         let lines = self.lines.len();
         self.best
             .filter(|(fits, ..)| fits * 2 > lines)
-            .map(|(.., prefix)| prefix)
+            .map(|(.., prefix)| prefix.with_possible_stops())
     }
 }
 
@@ -133,12 +138,14 @@ pub(crate) fn heading(line: &[u8]) -> Option<&[u8]> {
         })
 }
 
-/// Return the prefix and its variants with a `%q` at each possible place.
+/// Return the prefix and its variants with a `%q` at each possible place: before an escape, or behind a space that
+/// follows the process ID.
 fn with_quit(text: &str) -> Vec<String> {
-    let places: Vec<usize> = text
-        .match_indices('%')
-        .map(|(place, _)| place)
-        .skip(1)
+    let escapes = text.match_indices('%').map(|(place, _)| place).skip(1);
+    let spaces = text.match_indices(' ').map(|(place, _)| place + 1);
+    let pid = text.find("%p").unwrap_or(text.len());
+    let places: BTreeSet<usize> = escapes
+        .chain(spaces.filter(|place| (pid..text.len()).contains(place)))
         .collect();
     let mut all: Vec<String> = places
         .into_iter()
@@ -258,11 +265,15 @@ impl Seen {
         if is_sqlstate(token.as_bytes()) {
             return Some(("%e".to_owned(), 5));
         }
+        if rest.starts_with(CLIENT) {
+            return Some(("%b".to_owned(), CLIENT.len()));
+        }
         if let Some(length) = query_id(rest) {
             return Some(("%Q".to_owned(), length));
         }
         let digits = word(|next| !next.is_ascii_digit());
-        if digits > 0 && !rest[digits..].starts_with('.') {
+        let behind = rest[digits..].chars().next();
+        if digits > 0 && !behind.is_some_and(|next| next == '.' || next.is_lowercase()) {
             let escape = if std::mem::replace(&mut self.pid, true) {
                 "%l"
             } else {
@@ -273,6 +284,7 @@ impl Seen {
         let length = word(|next| matches!(next, ' ' | ',' | ';' | '|' | '/'));
         let token = &rest[..length];
         if let Some((user, database)) = token.split_once('@')
+            && !user.starts_with(['[', '(', '<'])
             && !std::mem::replace(&mut self.user, true)
         {
             let database = database
@@ -290,7 +302,7 @@ impl Seen {
             let pid = pid.len();
             return Some(("%c".to_owned(), 9 + pid));
         }
-        if token.starts_with("[local]") {
+        if rest.starts_with("[local]") {
             return Some(("%r".to_owned(), 7));
         }
         let address = rest

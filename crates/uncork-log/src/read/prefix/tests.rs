@@ -181,6 +181,90 @@ fn a_value_is_no_part_of_a_prefix() {
 }
 
 #[test]
+fn a_prefix_of_sessions_reads_lines_of_other_processes() {
+    // The prefix as the server has it, and its lines of a session and of the checkpointer (PostgreSQL 15).
+    for (prefix, session, checkpointer) in [
+        ("%m [%p] %q%u@%d ", "[65] a@b ", "[55] "),
+        ("%m [%p]%q %u@%d ", "[65] a@b ", "[55]"),
+        ("%m [%p] %q[%u@%d] ", "[65] [a@b] ", "[55] "),
+        ("%m [%p] %quser=%u,db=%d ", "[65] user=a,db=b ", "[55] "),
+        (
+            "%m [%p] %q%u@%d/%a/%h ",
+            "[65] a@b/web app/[local] ",
+            "[55] ",
+        ),
+        ("%m [%p] %e %q%u@%d ", "[65] 00000 a@b ", "[55] 00000 "),
+        (
+            "%m [%p] %c %q%h ",
+            "[65] 6b0c23d9.64bb [local] ",
+            "[55] 6b0c239d.5a0d ",
+        ),
+        (
+            "%m [%p] %b %q%u@%d ",
+            "[65] client backend a@b ",
+            "[55] checkpointer ",
+        ),
+        (
+            "%m [%p]: [%l-1] %q%u@%d ",
+            "[65]: [3-1] a@b ",
+            "[55]: [3-1] ",
+        ),
+        ("%m|%p|%q%u|%d|", "|65|a|b|", "|55|"),
+        ("%m %p %q(%u,%d,%r) ", "65 (a,b,[local]) ", "55 "),
+    ] {
+        let time = "2026-05-31 08:00:00.123 UTC";
+        let gap = if prefix.starts_with("%m|") { "" } else { " " };
+        let line = |head: &str, text: &str| format!("{time}{gap}{head}{text}");
+        let session = line(session, "LOG:  duration: 1.0 ms  statement: SELECT 1");
+        let other = line(checkpointer, "LOG:  checkpoint starting: time");
+        assert!(read(prefix, &other).is_some(), "{prefix} on {other}");
+        // A rotated file begins with lines of sessions only.
+        let found = found(&[&session]);
+        let expected = read(prefix, &session).expect("fits").0;
+        for reader in [&found, &Prefix::parse(prefix).expect("is a prefix")] {
+            let (head, message) = reader
+                .read(other.as_bytes(), &mut Clock::default())
+                .unwrap_or_else(|| panic!("{reader:?} on {other}"));
+            assert_eq!(&other[message..], "checkpoint starting: time");
+            assert_eq!((head.pid, head.user), (55, &b""[..]), "{reader:?}");
+        }
+        let (head, _) = found
+            .read(session.as_bytes(), &mut Clock::default())
+            .expect("fits");
+        assert_eq!((head.time, head.pid), (expected.time, expected.pid));
+        // Fields without a name cannot be distinguished.
+        if !prefix.contains(['|', '(']) {
+            assert_eq!(head.user, expected.user, "{}", found.text());
+            assert_eq!(head.session, expected.session, "{}", found.text());
+        }
+    }
+}
+
+#[test]
+fn ordinary_text_is_no_line_of_another_process() {
+    let session = "2026-05-31 08:00:00.123 UTC [65] a@b 00000 LOG:  duration: 1.0 ms";
+    let found = found(&[session]);
+    for text in [
+        "LOG:  no time",
+        "2026-05-31 08:00:00.123 UTC LOG:  no process",
+        "2026-05-31 08:00:00.123 UTC [LOG:  no process",
+        "2026-05-31 08:00:00.123 UTC [65] text of a message",
+        "2026-05-31 08:00:00.123 UTC [65] text LOG:  of a message",
+        "2026-05-31 08:00:00.123 UTC [65] a@LOG:  b",
+        "2026-05-31 08:00:00.123 UTC [65] LOGS:  of a ship",
+        "[65] LOG:  no time",
+        "\t2026-05-31 08:00:00.123 UTC [65] LOG:  a line that goes on",
+    ] {
+        assert_eq!(
+            found.read(text.as_bytes(), &mut Clock::default()),
+            None,
+            "{}: {text}",
+            found.text()
+        );
+    }
+}
+
+#[test]
 fn fields_without_a_name_are_told_apart() {
     let id = "-4611686018427387904";
     for (heads, prefix) in [
