@@ -186,12 +186,12 @@ def unexplained_words(part: CostlyPart, time: str) -> str:
     return f"{name} takes {share_text(part.share)} of {time}, and no rule explains why"
 
 
-def costly_words(costliest: Iterable[CostlyPart]) -> Iterator[str]:
-    """Yield a sentence about the statements with the most time, and one about large waits."""
+def costly_words(costliest: Iterable[CostlyPart], time: str = "the busy time") -> Iterator[str]:
+    """Yield a sentence about the statements with the most of `time`, and one about large waits."""
     for kind, title in (("statement", "Costliest statements"), ("wait", "Large waits")):
         parts = [_costly_part(part) for part in costliest if part.kind == kind]
         if parts:
-            yield f"{title}, by share of the busy time: {'; '.join(parts)}."
+            yield f"{title}, by share of {time}: {'; '.join(parts)}."
 
 
 def _costly_part(part: CostlyPart) -> str:

@@ -11,6 +11,7 @@ from uncork.advise.costly_parts import costly_parts
 from uncork.advise.evidence import Evidence
 from uncork.advise.findings import RULES, find_findings
 from uncork.analysis.database.result import stored_database_evidence
+from uncork.analysis.log.costly_parts import costly_parts_of_log
 from uncork.analysis.log.evidence import evidence_of_log, executed_plans, log_seconds
 from uncork.analysis.log.result import stored_log_result
 from uncork.errors import UsageError
@@ -78,7 +79,9 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
         uncork_version=uncork_version,
         lost=database is not None and database[0].run.status == "failed",
         hidden=None if database is None or log is not None else database[0].hidden,
-        costliest=costly_parts(seen, findings),
+        costliest=costly_parts(seen, findings)
+        if log is None or database
+        else costly_parts_of_log(log, findings),
     )
 
 

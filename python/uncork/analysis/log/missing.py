@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
+from uncork.analysis.log.costly_parts import WITH_PLAN
+from uncork.analysis.log.evidence import executed_plans
 from uncork.model.database.missing import Missing
+from uncork.model.results.costly_parts import unexplained_part
 from uncork.model.results.log import LogResult
-from uncork.model.results.statuses import plan_settings
 
-__all__ = ["missing_of_log"]
+__all__ = ["missing_of_log", "plan_settings"]
+
+_SLOW_NS: Final = 20_000_000
+"""Mean time from which on auto_explain can log plans by their duration; faster statements need a sample."""
+
+
+def plan_settings(mean_ns: float) -> str:
+    """Return the settings that make a server log executed plans of statements with this mean time."""
+    chosen = (
+        "auto_explain.log_min_duration = '10ms'"
+        if mean_ns >= _SLOW_NS
+        else "auto_explain.log_min_duration = 0, auto_explain.sample_rate = 0.01"
+    )
+    return f"session_preload_libraries = 'auto_explain', {chosen} and auto_explain.log_analyze = on"
 
 
 def missing_of_log(result: LogResult) -> tuple[Missing, ...]:
@@ -17,11 +33,17 @@ def missing_of_log(result: LogResult) -> tuple[Missing, ...]:
 
 
 def _missing(result: LogResult) -> Iterator[Missing]:
-    if not any(example.kind == "plan" for one in result.templates for example in one.examples):
+    part = unexplained_part(result.costliest)
+    template = result.templates[0]
+    if part is not None:
+        template = next(one for one in result.templates if one.text == part.name)
+    has_plans = any(example.kind == "plan" for one in result.templates for example in one.examples)
+    executed = any(plan.root.loops for plan in executed_plans(template))
+    if not has_plans or (part is not None and template.kind in WITH_PLAN and not executed):
         yield Missing(
-            "plans in the log",
+            "executed plans in the log",
             "missing indexes, sorts on disk, and other faults of plans",
-            plan_settings(result.templates[0].mean_ns),
+            plan_settings(template.mean_ns),
         )
     if result.withheld:
         names = ", ".join(one for one in result.withheld if one)

@@ -27,6 +27,7 @@ from uncork.analysis.log.activity import (
 )
 from uncork.analysis.log.blocking import blocking_of
 from uncork.analysis.log.contributions import COUNTED, contributions, kinds_of, of_template
+from uncork.analysis.log.costly_parts import costly_parts_of_log
 from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.missing import missing_of_log
@@ -34,7 +35,6 @@ from uncork.analysis.log.pool import pool_facts
 from uncork.analysis.log.routes import routes_of
 from uncork.analysis.log.servers import added_up, errors_of, series_by_server, servers_of, several
 from uncork.analysis.log.statement_kind import kind_of
-from uncork.analysis.log.statuses import statuses_of_log
 from uncork.model.results.log import (
     Example,
     FileFacts,
@@ -160,8 +160,8 @@ def log_result(
         withheld=tuple(facts.get("withheld", ())),
     )
     findings = find_findings(evidence_of_log(found))
-    statuses = statuses_of_log(found, findings)
-    return replace(found, findings=findings, missing=missing_of_log(found), statuses=statuses)
+    found = replace(found, findings=findings, costliest=costly_parts_of_log(found, findings))
+    return replace(found, missing=missing_of_log(found))
 
 
 _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}

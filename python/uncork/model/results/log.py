@@ -13,6 +13,7 @@ from typing import Literal
 
 from uncork.model.database.finding import Finding
 from uncork.model.database.missing import Missing
+from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.log_activity import (
     CheckpointWork,
     HourFacts,
@@ -27,7 +28,6 @@ from uncork.model.results.log_activity import (
     VacuumWork,
 )
 from uncork.model.results.log_loop import LogLoop
-from uncork.model.results.statuses import StatementStatus
 
 __all__ = [
     "DURATION_PARTS",
@@ -428,7 +428,7 @@ class LogResult:
     neither comments nor application_name say it. `findings` are worth changing, the costliest first;
     `missing` is the evidence that rules lack. `withheld` are servers whose files overlap in time: nothing is
     known that follows from the order of entries (transactions, repeated statements, loops, who waited for
-    whom, open sessions). `statuses` are of the three costliest statements.
+    whom, open sessions). `costliest` are the three costliest statements, and what is known of each.
     """
 
     run: LogRunFacts
@@ -489,5 +489,5 @@ class LogResult:
     findings: tuple[Finding, ...] = ()
     missing: tuple[Missing, ...] = ()
     withheld: tuple[str, ...] = ()
-    statuses: tuple[StatementStatus, ...] = ()
+    costliest: tuple[CostlyPart, ...] = ()
     version: int = LOG_RESULT_VERSION

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from uncork.model.results.costly_parts import unexplained_part
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.model.units import format_count, format_duration
-from uncork.report.findings import finding_headline, finding_sentence, nothing_found_words
+from uncork.report.findings import costly_words, finding_headline, finding_sentence, nothing_found_words
 from uncork.report.headline import fitting, headline_template, join_sentences
 from uncork.report.log.filters import filter_words
 from uncork.report.log.order import order_warnings
 from uncork.report.log.pool import pool_answer, pool_reasons
-from uncork.report.log.statuses import is_all_clear, status_sentences
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
@@ -81,9 +81,10 @@ def _compose_log_reasons(result: LogResult) -> tuple[str, ...]:
 
 def _reasons(result: LogResult) -> Iterator[str]:
     yield from (finding_sentence(one) for one in result.findings)
-    if result.executions.count and not result.findings and is_all_clear(result):
+    clear = unexplained_part(result.costliest) is None
+    if result.executions.count and not result.findings and clear:
         yield nothing_found_words(None)
-    yield from status_sentences(result)
+    yield from costly_words(result.costliest, "the statement time")
     if result.pool is not None:
         yield from pool_reasons(result.pool)
     errors = [one for one in result.errors if one.severity != "WARNING"]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.analysis.log.evidence import executed_plans
+from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.log import LogResult, TemplateFacts
-from uncork.model.results.statuses import MOST_STATUSES, StatementStatus
+from uncork.model.units import count_words
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Finding
     from uncork.model.database.plan import PlanNode, StatementPlan
 
-__all__ = ["statuses_of_log"]
+__all__ = ["WITH_PLAN", "costly_parts_of_log"]
 
-_WITH_PLAN: Final = frozenset(
+_MOST: Final = 3
+"""Statements to account for."""
+WITH_PLAN: Final = frozenset(
     {
         "SELECT",
         "INSERT",
@@ -39,31 +42,41 @@ _PLANNING_NS: Final = 1_000_000
 """unless parsing and planning, which the plan's time leaves out, may take the rest."""
 
 
-def statuses_of_log(result: LogResult, findings: Sequence[Finding]) -> tuple[StatementStatus, ...]:
-    """Return what is known of the costliest statements of a log, the costliest first."""
+def costly_parts_of_log(result: LogResult, findings: Sequence[Finding]) -> tuple[CostlyPart, ...]:
+    """Return what is known of the three costliest statements of a log, the costliest first."""
     costliest = [template for template in result.templates if template.number >= 0 and template.sum_ns]
-    return tuple(_status(template, findings) for template in costliest[:MOST_STATUSES])
+    return tuple(_part(template, findings) for template in costliest[:_MOST])
 
 
-def _status(template: TemplateFacts, findings: Sequence[Finding]) -> StatementStatus:
-    number, text, share = template.number, template.text, template.share
+def _part(template: TemplateFacts, findings: Sequence[Finding]) -> CostlyPart:
     for place, finding in enumerate(findings, 1):
-        if number in finding.templates:
-            return StatementStatus(number, text, share, "found", finding=place)
-    if template.kind not in _WITH_PLAN:
-        return StatementStatus(number, text, share, "no plan possible")
+        if template.number in finding.templates:
+            return CostlyPart("statement", template.text, template.share, "found", place)
+    fine, evidence = _judged(template)
+    state: Literal["fine", "not explained"] = "fine" if fine else "not explained"
+    return CostlyPart("statement", template.text, template.share, state, None, evidence)
+
+
+def _judged(template: TemplateFacts) -> tuple[bool, str]:
+    """Return whether the logged plan of a statement reads few rows, and the evidence."""
+    if template.kind not in WITH_PLAN:
+        return False, "it has no plan; a watch of the server shows what it waits for"
     plans = executed_plans(template)
     executed = next((plan for plan in plans if plan.root.loops), None)
-    if executed is None:
-        return StatementStatus(number, text, share, "plan not executed" if plans else "no plan")
-    read, returned = _rows_read(executed.root), _rows_returned(executed)
-    executed_ns = (executed.root.milliseconds or 0.0) * 1e6
+    if plans and executed is None:
+        return False, "its logged plan has no counted rows"
+    executed_ns = 0.0 if executed is None else (executed.root.milliseconds or 0.0) * 1e6
     is_typical = executed_ns >= _TYPICAL * template.mean_ns or template.mean_ns - executed_ns <= _PLANNING_NS
-    if is_typical and read <= _FEW_ROWS * max(1.0, returned):
-        return StatementStatus(number, text, share, "fine", rows_read=read, rows_returned=returned)
-    if not is_typical:
-        return StatementStatus(number, text, share, "no plan")
-    return StatementStatus(number, text, share, "no fault in plan", rows_read=read, rows_returned=returned)
+    if executed is None or not is_typical:
+        return False, "the log has no plan of a typical execution"
+    read, returned = _rows_read(executed.root), _rows_returned(executed)
+    rows = (
+        f"its logged plan reads {count_words(round(read), 'row')} and returns or changes "
+        f"{count_words(round(returned), 'row')}"
+    )
+    if read <= _FEW_ROWS * max(1.0, returned):
+        return True, rows
+    return False, f"{rows}; a watch of the server shows indexes and waits"
 
 
 def _rows_read(root: PlanNode) -> float:
