@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -58,6 +59,8 @@ _CAUTIONS: Final = {
 _MAY_BE_CONCURRENT: Final = ("REINDEX", "CREATE INDEX", "CREATE UNIQUE INDEX")
 """Beginnings of statements that destroy or lock, with what their step says first, and those of them that do
 not lock if they are CONCURRENTLY."""
+_MOST_LOGS: Final = 5
+"""Files of logs that a command names; of more it names the folders."""
 _COSTLY_WIDTH: Final = 56
 _UNKNOWN_FACTOR: Final = 100.0
 """An interval whose ends differ by more says nothing; its figures are not printed."""
@@ -120,12 +123,19 @@ def _step(one: Candidate) -> Step:
     return Step(f"{one.text}{caution}", one.sql)
 
 
-def proof_steps(findings: Iterable[Finding], run: str, server: str) -> Iterator[Step]:
-    """Yield how to prove the changes of findings about a watched server; nothing if no copy can show them."""
+def proof_steps(
+    findings: Iterable[Finding], run: str, server: str, logs: Sequence[str] = ()
+) -> Iterator[Step]:
+    """Yield how to prove the changes of findings about a watched server; nothing if no copy can show them.
+
+    `logs` are the files that were read with it, which the next command reads too.
+    """
     candidates = [candidate for one in findings for candidate in one.candidates]
     if any(one.habit or (one.sql and not one.sql.startswith(_NOT_ON_A_COPY)) for one in candidates):
-        source = f"{shlex.quote(run)} {shlex.quote(server_conninfo(server))}"
-        yield Step("Prove the changes on a copy before you make them:", f"uncork cure {source}")
+        words = ["uncork", "cure", run, server_conninfo(server)]
+        places = logs if len(logs) <= _MOST_LOGS else sorted({str(PurePath(name).parent) for name in logs})
+        words += [word for place in places for word in ("--logs", place)]
+        yield Step("Prove the changes on a copy before you make them:", shlex.join(words))
 
 
 def finding_blocks(one: Finding) -> Iterator[Block]:

@@ -10,6 +10,7 @@ from fakes.cures import missing_index, pool_cure
 from uncork.model.database.finding import Candidate
 from uncork.model.results.advice import AdviceResult, AdviceSource, LookedAt
 from uncork.report.advice.document import build_advice_document
+from uncork.report.findings import proof_steps
 
 INDEX = missing_index()
 POOL = replace(
@@ -51,3 +52,11 @@ def proofs(*findings):
 )
 def test_only_commands_that_can_prove_a_change_are_named(findings, commands):
     assert proofs(*findings) == commands
+
+
+def test_the_proof_reads_the_logs_that_the_advice_read():
+    log = AdviceSource("log-1", "log", "a b.log", 60.0, ("/var/log/a b.log",))
+    many = replace(log, files=tuple(f"/var/log/pg/{number}.log" for number in range(9)))
+    for source, options in ((log, " --logs '/var/log/a b.log'"), (many, " --logs /var/log/pg")):
+        (step,) = proof_steps([INDEX], "database-1", WATCHED.server, source.files)
+        assert step.command.startswith("uncork cure database-1 ") and step.command.endswith(options)

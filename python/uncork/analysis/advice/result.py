@@ -55,8 +55,8 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
             if log is not None:
                 raise UsageError(_two("logs", log.run.id, folder.name))
             log = stored_log_result(folder)
-            names = ", ".join(one.name for one in log.files)
-            sources.append(AdviceSource(folder.name, kind, names, log_seconds(log)))
+            files = tuple(file.name for file in log.files)
+            sources.append(AdviceSource(folder.name, kind, ", ".join(files), log_seconds(log), files))
     seen = _joined(database, log)
     findings = find_findings(seen)
     return AdviceResult(

@@ -16,12 +16,16 @@ ADVICE_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class AdviceSource:
-    """A stored run that the findings rest on: its id, kind, server or files, and the seconds it covers."""
+    """A stored run that the findings rest on: its id, kind, server or files, and the seconds it covers.
+
+    `files` are those of a log, as they were named.
+    """
 
     run: str
     kind: str
     server: str
     seconds: float
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

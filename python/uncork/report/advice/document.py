@@ -96,7 +96,8 @@ def _steps(result: AdviceResult) -> Iterator[Step]:
         shown = [number for number, one in enumerate(result.findings, 1) if one.for_experiment]
         prove = "Prove the first change before you make it:"
         if first.kind == "database":
-            for step in proof_steps(result.findings, first.run, first.server):
+            logs = [name for source in result.sources for name in source.files]
+            for step in proof_steps(result.findings, first.run, first.server, logs):
                 yield step
                 prove = "Or write an experiment about the first change, to read and run it yourself:"
         if shown:
