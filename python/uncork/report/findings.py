@@ -13,7 +13,7 @@ from uncork.model.results.costly_parts import CostlyPart, unexplained_part
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
 from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Section, Step
-from uncork.report.headline import capital, headline_template, join_sentences
+from uncork.report.headline import capital, headline_template, join_sentences, uncapital
 from uncork.report.hidden_work import unplanned_words
 from uncork.report.quantity_words import share_text
 
@@ -196,18 +196,28 @@ def unexplained_words(part: CostlyPart, time: str) -> str:
     return f"{name} takes {share_text(part.share)} of {time}, and no rule explains why"
 
 
-def costly_words(costliest: Iterable[CostlyPart], time: str = "the busy time") -> Iterator[str]:
-    """Yield a sentence about the statements with the most of `time`, and one about large waits."""
+def costly_words(
+    costliest: Iterable[CostlyPart], time: str = "the busy time", elsewhere: Sequence[Finding] = ()
+) -> Iterator[str]:
+    """Yield a sentence about the statements with the most of `time`, and one about large waits.
+
+    Findings have their numbers, except findings `elsewhere`, which another report lists: they have their
+    headlines.
+    """
+    costliest = list(costliest)
     for kind, title in (("statement", "Costliest statements"), ("wait", "Large waits")):
-        parts = [_costly_part(part) for part in costliest if part.kind == kind]
+        parts = [_costly_part(part, elsewhere) for part in costliest if part.kind == kind]
         if parts:
             yield f"{title}, by share of {time}: {'; '.join(parts)}."
 
 
-def _costly_part(part: CostlyPart) -> str:
+def _costly_part(part: CostlyPart, elsewhere: Sequence[Finding]) -> str:
     name = short_template(part.name, _COSTLY_WIDTH) if part.kind == "statement" else part.name
+    found = f"finding {part.finding}"
+    if part.finding is not None and elsewhere:
+        found = uncapital(elsewhere[part.finding - 1].headline)
     detail = {
-        "found": f"finding {part.finding}",
+        "found": found,
         "fine": f"fine: {part.evidence}",
         "not explained": f"not explained: {part.evidence}",
     }[part.state]
