@@ -111,8 +111,10 @@ def _caution(sql: str) -> str:
     statements = [" ".join(part.split()).upper() for part in sql.split(";")]
     for begin, caution in _CAUTIONS.items():
         locks = begin not in _MAY_BE_CONCURRENT
-        if any(part.startswith(begin) and (locks or "CONCURRENTLY" not in part) for part in statements):
-            return caution
+        # Later statements alter what the first one made.
+        for part in statements[:1] if begin == "ALTER TABLE" else statements:
+            if part.startswith(begin) and (locks or "CONCURRENTLY" not in part):
+                return caution
     return ""
 
 
