@@ -168,7 +168,7 @@ def test_a_role_that_may_not_see_others_is_told_what_it_loses(uncork, database, 
     dsn = f"{database.conninfo()} user=app"
     ended = uncork("load", "http", "-n", 50, "--postgres", dsn, pooled[0])
     assert ended.returncode == 0, ended.stderr
-    assert "GRANT pg_monitor TO app" in " ".join(ended.stdout.split())
+    assert 'GRANT pg_read_all_stats TO "app"' in " ".join(ended.stdout.split())
 
 
 @pytest.mark.parametrize(

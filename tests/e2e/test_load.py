@@ -406,7 +406,9 @@ def test_a_warm_up_is_sent_and_reported_but_not_counted(uncork, load, server, lo
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS warmed")
         connection.execute("CREATE TABLE warmed (number int)")
-        uncork.write("\\set number random(1, 1000000000)\nINSERT INTO warmed VALUES (:number);\n", "one.sql")
+        uncork.write(
+            "\\set number random(1, 1000000000000000)\nINSERT INTO warmed VALUES (:number);\n", "one.sql"
+        )
         done = load("-n", "-f", "one.sql", "-c", 2, *loop, "--warmup", "0.5", "-l")
         assert done.returncode == 0, done.stderr
         (rows,) = connection.execute("SELECT count(*) FROM warmed").fetchone()
