@@ -9,7 +9,7 @@ import pytest
 
 from uncork.advise.log_loops import is_pipeline
 
-GROUP, CLOCK = 32, 1_000
+GROUP, KNOWN, CLOCK = 32, 256, 1_000
 
 
 def groups(pauses, within):
@@ -21,12 +21,14 @@ def groups(pauses, within):
     count = len(inner) // GROUP
     last = ends[: count * GROUP + 1 : GROUP]
     of_group = inner[: count * GROUP].reshape(count, GROUP).sum(axis=1)
-    between = np.diff(last) - 30 * GROUP
-    return count, int((between <= 2 * np.maximum(0, of_group) + CLOCK).sum())
+    waited = np.diff(last) - 30 * GROUP
+    within = np.maximum(0, np.cumsum(of_group)) / np.arange(1, count + 1)
+    known = slice(KNOWN // GROUP, None)
+    return len(waited[known]), int((waited <= np.minimum(2 * within + CLOCK / 2, CLOCK))[known].sum())
 
 
-@pytest.mark.parametrize("executions", [100, 1_000, 10_000])
-@pytest.mark.parametrize("round_trip", [70, 100, 300])
+@pytest.mark.parametrize("executions", [400, 1_000, 10_000])
+@pytest.mark.parametrize("round_trip", [60, 70, 100, 300])
 def test_a_loop_that_waits_for_each_answer_seldom_passes_for_a_pipeline(
     round_trip, executions, runs, generator, figure
 ):
@@ -40,7 +42,7 @@ def test_a_loop_that_waits_for_each_answer_seldom_passes_for_a_pipeline(
     assert false <= 0.05 * each
 
 
-@pytest.mark.parametrize("executions", [200, 1_000, 10_000])
+@pytest.mark.parametrize("executions", [400, 1_000, 10_000])
 @pytest.mark.parametrize("burst", [50, 200])
 def test_a_pipeline_is_found_though_its_client_sends_slowly(burst, executions, runs, generator, figure):
     """After each burst, whose length is exponential, the server waits for the client."""
@@ -51,5 +53,4 @@ def test_a_pipeline_is_found_though_its_client_sends_slowly(burst, executions, r
         pauses += (generator.random(executions) < 1 / burst) * generator.exponential(8_000, executions)
         found += is_pipeline(*groups(pauses, generator.uniform(3, 12)))
     figure(f"pipelines: {executions} executions in bursts of {burst} found", found / each)
-    if burst >= 200 or executions >= 1_000:
-        assert found >= 0.9 * each
+    assert found >= (0.9 if executions >= 1_000 else 0.35) * each

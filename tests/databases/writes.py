@@ -63,6 +63,7 @@ def hold_flag(connection: Connection, over: Event, chance: Random) -> None:
         key = chance.randrange(ROWS)
         for value in ("true", "false"):
             connection.execute(f"UPDATE device SET busy = {value} WHERE id = {key}".encode())
+            connection.execute(f"SELECT serial FROM device WHERE id = {key}".encode()).fetchall()
 
 
 DEVICE = (

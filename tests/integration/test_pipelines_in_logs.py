@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 import pytest
 
@@ -29,6 +31,7 @@ def test_a_pipeline_is_told_from_a_loop_that_waits_for_each_answer():
             with connection.transaction():
                 for number in range(ROWS):
                     connection.execute(LOOP, (f"cve {number}", number))
+                    time.sleep(1e-4)  # as a round trip through a network takes
         reading = read_logs(LogRequest(tuple(server.logs)))
     finally:
         server.stop()

@@ -37,12 +37,13 @@ _IN_ROWS: Final = 0.8
 least fraction of all executions that they contain."""
 _IN_TRANSACTIONS: Final = 0.1
 """Least part of a template's rows that transactions explain, to be a loop within them."""
-_AT_ONCE: Final = 0.3
+_AT_ONCE: Final = 0.15
 _LEAST_AT_ONCE: Final = 2
 """Least fraction of the groups of 32 executions that the server executed without waiting, and the fewest such
 groups, that show a pipeline. Clients that send more slowly than the server executes leave pauses in the other
-groups. On two servers and a machine with load 20, pipelines had 0.41 to 0.70 of them, and loops over a local
-socket up to 0.09. ``tests/calibration/test_pipelines.py`` simulates both."""
+groups. On a machine with load 5 to 20, pipelines had 0.22 to 0.87 of them. A loop with round trips of 70 µs
+or more has none; the fastest over a local socket, with 40 µs, had up to 0.43.
+``tests/calibration/test_pipelines.py`` simulates both."""
 
 
 @dataclass(frozen=True, slots=True)
