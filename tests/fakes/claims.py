@@ -36,7 +36,7 @@ def broken_rules(document: Document, result: Any) -> list[str]:
         *_steps(document, result),
         *_intervals(document),
         *_blindness(document, result),
-        *_own_statements(document),
+        *_own_statements(document, result),
     ]
 
 
@@ -143,8 +143,10 @@ def _blindness(document: Document, result: Any) -> Iterator[str]:
         yield "the answer does not say that sessions are hidden from this role"
 
 
-def _own_statements(document: Document) -> Iterator[str]:
-    if "/* uncork */" in _text(document):
+def _own_statements(document: Document, result: Any) -> Iterator[str]:
+    """No statement is uncork's own. A log whose prefix has no %a does not show whose its entries are."""
+    texts = [getattr(template, "text", "") for template in getattr(_watched(result), "templates", ())]
+    if "/* uncork */" in "\n".join([_said(document), *texts]):
         yield "the report shows uncork's own statements"
 
 

@@ -97,7 +97,7 @@ def test_a_setting_of_the_whole_server_cannot_be_a_variants(server):
 
 
 def test_explain_gives_text_and_shape_and_undoes_the_statement(built):
-    plan = built.explain(CELL, ARM, "delete", "DELETE FROM t WHERE id = $1", ["7"])
+    plan = built.explain(CELL, ARM, "delete", "DELETE FROM t WHERE id = $1", ["7"], {})
     assert "Delete on t" in plan.text
     assert plan.shape.splitlines()[:2] == ["Delete on t", "  Index Scan using t_pkey on t"]
     assert "Index Cond: (id = ?)" in plan.shape
@@ -107,7 +107,7 @@ def test_explain_gives_text_and_shape_and_undoes_the_statement(built):
 
 
 def test_a_utility_statement_has_no_plan(built):
-    assert built.explain(CELL, ARM, "vacuum", "VACUUM t", []) is None
+    assert built.explain(CELL, ARM, "vacuum", "VACUUM t", [], {}) is None
 
 
 def test_sizes_name_tables_and_indexes_with_depth(built):

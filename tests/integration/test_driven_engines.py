@@ -265,13 +265,13 @@ def test_set_up_that_fails_is_told_with_its_line_and_the_words_of_the_engine(eng
 
 
 def test_a_plan_is_the_engines_own(filled):
-    plan = filled.explain(CELL, ONE, "s0", "SELECT f FROM t WHERE id = 7", [])
+    plan = filled.explain(CELL, ONE, "s0", "SELECT f FROM t WHERE id = 7", [], {})
     if not filled.kind.explain:
         assert plan is None
         return
     assert plan.text
     assert "7" not in plan.shape
-    assert filled.explain(CELL, ONE, "s0", "DELETE FROM t", []) is None, "EXPLAIN ANALYZE would do it"
+    assert filled.explain(CELL, ONE, "s0", "DELETE FROM t", [], {}) is None, "EXPLAIN ANALYZE would do it"
 
 
 def test_sizes_are_those_of_the_files(filled):

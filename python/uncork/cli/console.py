@@ -41,7 +41,7 @@ _PACE: Final = "UNCORK_PROGRESS_S"
 """Environment variable that sets another time."""
 
 
-_COMMAND: Final = re.compile(r"`[^`\n]+`|\S+ -m pip install [^;\n]*|export \S+=\S+")
+_COMMAND: Final = re.compile(r"`[^`\n]+`|\S+ -m pip [^;\n]*|export \S+=\S+")
 """A command in a message."""
 
 

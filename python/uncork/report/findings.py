@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _PLAIN: Final = re.compile(r"[^\s'\\]+")
-_NOT_TRIED: Final = "Its code is not tried yet: `uncork cure` tries it on a copy and hands over what helps."
+_NOT_TRIED: Final = "Its code is not tried yet: uncork cure tries it on a copy and hands over what helps."
 _NOT_ON_A_COPY: Final = ("ALTER SYSTEM", "REINDEX", "VACUUM")
 """Beginnings of changes whose effect a fresh copy does not show."""
 

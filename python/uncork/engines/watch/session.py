@@ -82,11 +82,9 @@ class WatchSession:
                 self.connection.execute(f"BEGIN {MARK}".encode())
                 self.connection.execute(f"ROLLBACK {MARK}".encode())
             else:
-                self.connection.execute(
-                    f"SET {MARK} SESSION CHARACTERISTICS AS TRANSACTION READ ONLY".encode()
-                )
+                self._change(f"SET {MARK} SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
                 if may_hide:
-                    self.connection.execute(f"SET {MARK} pg_stat_statements.track = 'none'".encode())
+                    self._change(f"SET {MARK} pg_stat_statements.track = 'none'")
                     self.hidden = True
                 self.set(jit="off")
         except psycopg.Error as error:
@@ -118,6 +116,10 @@ class WatchSession:
             return
         for name, value in settings.items():
             self.execute(_setting({name: value}, local=False))
+
+    def _change(self, statement: str) -> None:
+        add_own_query(statement)
+        self.connection.execute(statement.encode())
 
     @contextmanager
     def using(self, settings: Mapping[str, str]) -> Iterator[None]:

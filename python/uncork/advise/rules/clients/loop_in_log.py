@@ -23,7 +23,7 @@ _MOST_OF: Final = 0.9
 _LOOKUP: Final = "lookup-loop"
 _PROOF: Final = "Compare both ways of the client with uncork run, as two workloads with the same rows."
 _PIPELINE_PROOF: Final = (
-    "Compare ways to send the rows with uncork run: uncork new --from writes the experiment from this run."
+    "Compare ways to send the rows: uncork new --from writes the experiment from this run."
 )
 
 
