@@ -98,7 +98,7 @@ def test_a_pipeline_does_not_let_the_server_wait(in_transaction):
     )
 
 
-@pytest.mark.parametrize(("groups", "at_once"), [(25, 4), (25, 0), (1, 1), (0, 0)])
+@pytest.mark.parametrize(("groups", "at_once"), [(30, 4), (25, 0), (1, 1), (0, 0)])
 def test_a_loop_whose_statements_seldom_follow_at_once_waits_for_each_answer(groups, at_once):
     (one,) = findings({"template": 2, "parent": None, "parents": 0, "groups": groups, "at_once": at_once})
     assert one.headline == "A client inserts 800 rows into log one by one within transactions"

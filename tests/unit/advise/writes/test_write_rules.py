@@ -271,7 +271,7 @@ def test_code_that_was_not_tried_is_described_and_not_shown():
     blocks = list(finding_blocks(one))
     assert not [each for each in blocks if isinstance(each, Code) and each.title]
     (words,) = (each.text for each in blocks if isinstance(each, Paragraph) and "FOR EACH" in each.text)
-    assert "not tried yet: `uncork cure`" in words and finding_step(one).command == ""
+    assert "not tried yet: uncork cure" in words and finding_step(one).command == ""
 
 
 def test_a_body_that_can_be_turned_is_written_out():
