@@ -241,7 +241,7 @@ def test_the_wait_for_a_pool_and_parsing_are_steps_of_a_load(pooler, server, tmp
     monkeypatch.setattr(advising, "_WATCHED_NS", 1_000_000_000)
     script = LoadScript("wait", 1, "SELECT pg_sleep(0.02);\n")
     job = LoadJob(
-        spec=LoadSpec(scripts=(script,), clients=4, protocol="extended", operations_each=3),
+        spec=LoadSpec(scripts=(script,), clients=4, protocol="extended", operations_each=12),
         server=ServerOptions(dsn=pooler.conninfo),
         tables=None,
         needs_tables=False,
