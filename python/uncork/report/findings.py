@@ -61,6 +61,8 @@ _MAY_BE_CONCURRENT: Final = ("REINDEX", "CREATE INDEX", "CREATE UNIQUE INDEX")
 not lock if they are CONCURRENTLY."""
 _MOST_LOGS: Final = 5
 """Files of logs that a command names; of more it names the folders."""
+_COMPOSED: Final = frozenset({"ddl", "statement"})
+"""Kinds of changes whose SQL uncork composes for this database: only a trial shows that it works."""
 _COSTLY_WIDTH: Final = 56
 _UNKNOWN_FACTOR: Final = 100.0
 """An interval whose ends differ by more says nothing; its figures are not printed."""
@@ -151,7 +153,8 @@ def finding_blocks(one: Finding) -> Iterator[Block]:
     for candidate in one.candidates:
         yield Paragraph(_step(candidate).text)
         if candidate.sql and not candidate.tried_first:
-            yield Code(candidate.sql, "sql", "To make the change")
+            untried = " (not tried)" if candidate.kind in _COMPOSED else ""
+            yield Code(candidate.sql, "sql", f"To make the change{untried}")
         if candidate.undo and not candidate.tried_first:
             yield Code(candidate.undo, "sql", "To undo it")
         if candidate.against:
