@@ -152,7 +152,7 @@ def read_own_settings(connection: psycopg.Connection[Any], database: str) -> dic
 
 
 def give_settings(connection: psycopg.Connection[Any], database: str, settings: Mapping[str, str]) -> None:
-    """Set settings for all later sessions of a database, except those that only a superuser may set.
+    """Apply settings to all later sessions of a database. Skip a setting that needs a superuser.
 
     Raises:
         psycopg.Error: if the connection fails, or a value is not valid.

@@ -104,7 +104,7 @@ def finding_step(one: Finding) -> Step:
 
 
 def careful_last(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Return steps in their order, those that lock or destroy after all others."""
+    """Move the steps that lock or destroy something to the end; keep the order otherwise."""
     return tuple(sorted(steps, key=lambda step: step.careful))
 
 

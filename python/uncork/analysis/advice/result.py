@@ -86,7 +86,7 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
 
 
 def _unplanned(found: Iterable[Unplanned], seen: Evidence) -> Iterator[Unplanned]:
-    """Yield the statements without a plan, without those that a log has the plans of."""
+    """Yield the statements that have no plan, neither from the server nor in a log."""
     for one in found:
         templates = tuple(number for number in one.templates if not seen.statements[number].plans)
         if templates:

@@ -80,7 +80,7 @@ def _judged(template: TemplateFacts) -> tuple[bool, str]:
 
 
 def _rows_read(root: PlanNode) -> float:
-    """Return the rows that scans of tables read, with those that filters removed."""
+    """Return how many rows the scans of tables read, including rows that filters removed."""
     scans = (node for node in root.walk() if node.relation and node.kind != "ModifyTable")
     return sum((node.actual_rows or 0.0) + (node.removed or 0.0) for node in scans)
 

@@ -123,7 +123,7 @@ class WatchSession:
 
     @contextmanager
     def using(self, settings: Mapping[str, str]) -> Iterator[None]:
-        """Have these settings until the block ends, except those that the role may not set.
+        """Apply settings until the block ends. Skip a setting that the role may not change.
 
         Raises:
             psycopg.Error: if the server goes away.

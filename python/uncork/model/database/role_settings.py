@@ -46,7 +46,7 @@ def decides_plans(name: str) -> bool:
 
 
 def settings_of_role(settings: Iterable[RoleSetting], role: str) -> dict[str, str]:
-    """Return the settings that statements of a role have, of those that some role has for itself.
+    """Return the values for one role of all settings that any role has for itself.
 
     `settings` are those of one database, as ALTER ROLE and ALTER DATABASE have set them. A role's setting in
     the database comes before the role's own, which comes before the database's. A setting that only the

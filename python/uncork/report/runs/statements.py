@@ -73,7 +73,7 @@ def interval_words(low: float | None, high: float | None) -> str:
 
 
 def statements_table(before: RunSide, pair: RunPair) -> Table | None:
-    """Return the statements of two watches, those that a cure changed first; None if there are none."""
+    """Return the table of statements in two watches, changed statements first; None if it is empty."""
     found = _statements(pair.figures) if before.kind == "database" else {}
     subjects = [one for one in found if _MEAN in found[one]]
     if not subjects:

@@ -96,7 +96,7 @@ def _plans(
 ) -> dict[int, tuple[Any, ...]]:
     """Return the shapes of each statement's plans, by template; `texts` replace the statements' own.
 
-    Each statement has the settings of its role, except those that were `chosen` for the session.
+    Each statement runs with the settings of its role; settings `chosen` for the session take precedence.
     """
     found = {}
     for one in statements:
