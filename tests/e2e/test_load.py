@@ -405,7 +405,7 @@ def test_an_interrupted_load_keeps_its_result(uncork, server, number):
 def test_a_warm_up_is_sent_and_reported_but_not_counted(uncork, load, server, loop):
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS warmed")
-        connection.execute("CREATE TABLE warmed (number int)")
+        connection.execute("CREATE TABLE warmed (number bigint)")
         uncork.write(
             "\\set number random(1, 1000000000000000)\nINSERT INTO warmed VALUES (:number);\n", "one.sql"
         )

@@ -138,6 +138,10 @@ def _intervals(document: Document) -> Iterator[str]:
 def _blindness(document: Document, result: Any) -> Iterator[str]:
     """An empty answer says that the role sees little, if it does."""
     watch = getattr(result, "watch", None)
+    hidden = getattr(_watched(result), "hidden", None)
+    partial = hidden is not None and (hidden.share is None or hidden.share >= COSTLY)
+    if partial and ALL_CLEAR.search(document.answer):
+        yield "an all-clear beside work that is hidden from this role"
     blind = watch is not None and getattr(watch, "hidden", 0) and not result.tree.sessions
     if blind and not re.search("may see|cannot see", document.answer):
         yield "the answer does not say that sessions are hidden from this role"

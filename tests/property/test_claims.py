@@ -15,6 +15,7 @@ from fakes.evidence import a_statement, a_table, an_index, evidence, spent
 from uncork.advise.costly_parts import costly_parts
 from uncork.advise.findings import find_findings
 from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.missing import HiddenWork
 from uncork.model.results.advice import AdviceResult, AdviceSource, LookedAt
 from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.database_transactions import InTransaction
@@ -148,6 +149,8 @@ def planted():
     yield "says nothing", quiet, {"answer": "It takes 5 s (95 % interval: 1 to 4 000)."}
     hidden = replace(quiet, watch=replace(quiet.watch, hidden=2.0), tree=replace(quiet.tree, sessions=0.0))
     yield "are hidden from this role", hidden, {"answer": "No session was busy."}
+    partial = replace(quiet, costliest=(), hidden=HiddenWork("watcher", 2.0, 0.8, "statements", busy=True))
+    yield "hidden from this role", partial, {"answer": "Nothing stands out."}
     yield "own statements", quiet, {"answer": "select /* uncork */ 1 takes 40 %."}
 
 

@@ -181,15 +181,22 @@ def missing_sentence(one: Missing) -> str:
     return f"Not known: {one.lost}. This needs {one.what}: {one.remedy}."
 
 
-def nothing_found_words(sessions: float | None, costliest: Sequence[CostlyPart] = ()) -> str:
+def nothing_found_words(
+    sessions: float | None, costliest: Sequence[CostlyPart] = (), *, hidden: bool = False
+) -> str:
     """Return the answer if there is no finding; `sessions` were busy on average, None in a log.
 
+    If a finding could be `hidden` from the role, the answer is about what the role may see, not about all.
     A part that takes a fifth of the time, and that nothing explains, forbids to say that all is well.
     """
+    if sessions == 0 and hidden:
+        return "The role saw no busy session."
     if sessions == 0:
         return "No busy session was seen, so faults that cost time cannot be found."
     time = "the statements' time" if sessions is None else "the time of the busy sessions"
     part = unexplained_part(costliest)
+    if part is None and hidden:
+        return "uncork found no fault in what the role may see."
     if part is None:
         return f"Nothing stands out: no fault costs a tenth of {time}."
     return join_sentences((unexplained_words(part, time), capital(part.evidence)))

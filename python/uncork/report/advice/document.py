@@ -29,7 +29,7 @@ from uncork.report.findings import (
     server_conninfo,
 )
 from uncork.report.headline import join_sentences
-from uncork.report.hidden_work import hidden_sentences, hidden_steps, hides_findings
+from uncork.report.hidden_work import hidden_sentences, hidden_steps
 from uncork.report.write.terminal_text import write_block, write_lines, write_report, write_title
 
 __all__ = ["answer_advice", "build_advice_document", "render_advice_terminal", "write_findings"]
@@ -42,15 +42,13 @@ _INDENT: Final = 4
 def answer_advice(result: AdviceResult) -> AdviceResult:
     """Return the result with its answer and reasons."""
     first, *rest = result.findings or (None,)
+    hidden = hidden_sentences(result.hidden, result.looked_at.unplanned)
     if first is None and result.lost:
         answer = "The connection to the server was lost, so most faults cannot be found."
     elif first is None:
-        answer = nothing_found_words(result.sessions, result.costliest)
+        answer = nothing_found_words(result.sessions, result.costliest, hidden=bool(hidden))
     else:
         answer = join_sentences((finding_headline(first), _also(len(rest))))
-    hidden = hidden_sentences(result.hidden, result.looked_at.unplanned)
-    if hidden and first is None and hides_findings(result.hidden):
-        answer = "In what the role may see, nothing stands out."
     reasons = [*map(finding_sentence, rest), *costly_words(result.costliest)]
     return replace(
         result,

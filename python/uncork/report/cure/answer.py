@@ -57,10 +57,8 @@ def _answer(result: CureResult) -> str:
     if not result.tried:
         if stopped:
             return "It ended before any finding was known."
-        seen = "In what the role may see, nothing stands out."
-        return (
-            seen if hides_findings(result.hidden) else nothing_found_words(result.sessions, result.costliest)
-        )
+        hides = hides_findings(result.hidden)
+        return nothing_found_words(result.sessions, result.costliest, hidden=hides)
     measured = _measured(result)
     many, total = format_count(len(measured)), count_words(len(result.tried), "finding")
     cured = [one for one in measured if one.state == "cured"]
