@@ -18,6 +18,7 @@ from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Net
+from uncork.model.template_words import inline_statement
 from uncork.workbench.cure.rehearsal import rehearse
 from uncork.workbench.cure.trials import measure_arms
 from uncork.workbench.cure.violations import without_violations
@@ -254,7 +255,8 @@ def test_captured_keys_that_were_deleted_meanwhile_are_replaced_by_those_of_rows
     assert {listed.count(",") for _, listed in lists.sets} == {2}
     (missing,) = found.missing
     assert missing.template == 4 and "changes no row" in missing.reason
-    assert [one.what for one in said] == [f"the captured values of statement {number}" for number in (2, 3)]
+    texts = [gone.sql, some.sql]
+    assert [one.what for one in said] == [f"the captured values of {inline_statement(sql)}" for sql in texts]
 
 
 def test_rewriting_a_table_is_measured_on_a_copy_with_its_bloat(shop, tmp_path):

@@ -7,7 +7,7 @@ new ones do with the transition table: INSERT ... SELECT, and one UPDATE with th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,8 +16,9 @@ from uncork.model.database.names import content_query, quoted, sql_name
 from uncork.profile.shapes.bodies import returned_after
 from uncork.profile.shapes.nodes import (
     chained,
-    children,
     column_fields,
+    conjuncts,
+    descendants,
     enum_of,
     function_name,
     kind_of,
@@ -229,7 +230,7 @@ class _Row:
         """Return the row's columns that choose the rows to update, and the conditions with them."""
         keys: list[str] = []
         conditions = []
-        for one in _conjuncts(where):
+        for one in conjuncts(where):
             if kind_of(one) != "a_expr" or enum_of(one.a_expr, "kind") != "AEXPR_OP":
                 raise _Refused
             if chained(one.a_expr.name) != ("=",):
@@ -307,7 +308,7 @@ class _Row:
 
     def _expression(self, node: Any) -> str:
         """Return an expression that reads nothing but the row, for the transition table."""
-        for one in _all(node):
+        for one in descendants(node):
             name = one.DESCRIPTOR.name
             if name in ("SubLink", "ParamRef", "SetToDefault", "WindowDef"):
                 raise _Refused
@@ -357,20 +358,6 @@ def _alias(relation: Any, table: str) -> str:
 
 def _short(table: str) -> str:
     return table.rpartition(".")[2]
-
-
-def _conjuncts(where: Any) -> Iterator[Any]:
-    if kind_of(where) == "bool_expr" and enum_of(where.bool_expr, "boolop") == "AND_EXPR":
-        for one in where.bool_expr.args:
-            yield from _conjuncts(one)
-    elif kind_of(where):
-        yield where
-
-
-def _all(message: Any) -> Iterator[Any]:
-    yield message
-    for _, one in children(message):
-        yield from _all(one)
 
 
 def _count(table: str) -> str:

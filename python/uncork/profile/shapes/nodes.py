@@ -9,6 +9,8 @@ __all__ = [
     "chained",
     "children",
     "column_fields",
+    "conjuncts",
+    "descendants",
     "enum_of",
     "function_name",
     "kind_of",
@@ -85,6 +87,22 @@ def children(message: Any) -> Iterator[tuple[str, Any]]:
             else:
                 for one in value:
                     yield field.name, one
+
+
+def descendants(message: Any) -> Iterator[Any]:
+    """Yield a message and all messages below it, each before those below it."""
+    yield message
+    for _, child in children(message):
+        yield from descendants(child)
+
+
+def conjuncts(where: Any) -> Iterator[Any]:
+    """Yield the conditions that AND joins, at any depth; the condition itself if it joins none."""
+    if kind_of(where) == "bool_expr" and enum_of(where.bool_expr, "boolop") == "AND_EXPR":
+        for part in where.bool_expr.args:
+            yield from conjuncts(part)
+    elif kind_of(where):
+        yield where
 
 
 def chained(nodes: Iterable[Any]) -> tuple[str, ...]:

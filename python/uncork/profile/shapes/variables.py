@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from uncork.model.database.statement import StatementShape
 from uncork.profile.shapes.bodies import body_statements
-from uncork.profile.shapes.nodes import children, column_fields, parsed, tokens_of
+from uncork.profile.shapes.nodes import column_fields, descendants, parsed, tokens_of
 from uncork.profile.shapes.scopes import table_name
 from uncork.profile.statement_shape import statement_shape
 
@@ -38,7 +38,7 @@ def with_parameters(sql: str, tables: Tables) -> str | None:
     tree = parsed(sql)
     if tree is None:
         return None
-    messages = list(_all(tree))
+    messages = list(descendants(tree))
     names = _Names(messages, tables)
     tokens = tokens_of(sql)
     ends = {start: place for place, (start, _, _) in enumerate(tokens)}
@@ -89,9 +89,3 @@ class _Names:
         if len(fields) > 1:
             return not self.tables.intersection(fields[:2][: len(fields) - 1])
         return self.known and fields[0] != "*" and fields[0] not in self.columns | self.tables
-
-
-def _all(message: Any) -> Iterator[Any]:
-    yield message
-    for _, one in children(message):
-        yield from _all(one)

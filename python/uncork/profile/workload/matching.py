@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from uncork.model.database.names import quoted, sql_name
 from uncork.profile.shapes.nodes import (
     chained,
-    children,
     column_fields,
+    conjuncts,
+    descendants,
     enum_of,
     kind_of,
     name_of,
@@ -57,8 +57,8 @@ def matching_rows(sql: str) -> MatchingRows | None:
     compared: dict[int, str] = {}
     arrays: set[int] = set()
     conditions = []
-    for condition in _conjuncts(statement.where_clause):
-        numbers = [int(node.number) for node in _all(condition) if node.DESCRIPTOR.name == "ParamRef"]
+    for condition in conjuncts(statement.where_clause):
+        numbers = [int(node.number) for node in descendants(condition) if node.DESCRIPTOR.name == "ParamRef"]
         if not numbers:
             conditions.append(plain_sql_of(condition))
             continue
@@ -101,17 +101,3 @@ def _uncast(node: Any) -> Any:
     while kind_of(node) == "type_cast":
         node = node.type_cast.arg
     return node
-
-
-def _conjuncts(where: Any) -> Iterator[Any]:
-    if kind_of(where) == "bool_expr" and enum_of(where.bool_expr, "boolop") == "AND_EXPR":
-        for part in where.bool_expr.args:
-            yield from _conjuncts(part)
-    elif kind_of(where):
-        yield where
-
-
-def _all(message: Any) -> Iterator[Any]:
-    yield message
-    for _, child in children(message):
-        yield from _all(child)

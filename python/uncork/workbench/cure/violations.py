@@ -147,7 +147,7 @@ def _replaced(
         kept.append(other)
         said.append(
             Missing(
-                f"the captured values of statement {one.template}",
+                f"the captured values of {inline_statement(one.sql)}",
                 f"on the copy they find fewer rows than the {rows} of a call on the server, so values of the "
                 "copy's rows are measured",
                 "",
