@@ -73,7 +73,7 @@ def bottlenecks(result) -> list[dict]:
 
 def test_a_sweep_finds_the_pool_that_bends_it_and_the_load_that_holds_an_objective(uncork, database, pooled):
     # Few levels, so that a slow machine also finishes enough rounds within the budget.
-    words = ("-c", 2, "--to", 16, "-D", 0.4, "--budget", "25s", "--objective", "p99<50ms, errors<0.1%")
+    words = ("-c", 2, "--to", 16, "-D", 0.3, "--budget", "30s", "--objective", "p99<50ms, errors<0.1%")
     ended = uncork("load", "http", "--sweep", "clients", *words, "--postgres", database.conninfo(), pooled[0])
     assert ended.returncode == 0, ended.stderr
     result = result_of(uncork, SWEEP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def test_a_load_that_only_sleeps_has_no_bottleneck(sweep, uncork):
     assert ended.returncode == 0
     assert "70 % of the knee, for 3.00 s" in ended.stderr
     result = result_of(uncork)
-    assert "the server sustains " in result["answer"].lower()
+    assert re.search(r"sustains? \d+ arrivals a second for 3\.", result["answer"])  # or does not: others work here
     assert bottlenecks(result) == []
     assert result["knee"]["high"] is None
 
