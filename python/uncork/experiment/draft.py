@@ -196,7 +196,11 @@ def _setup(draft: Draft, made: Mapping[str, str], last: Sequence[str]) -> str:
     for table in draft.tables:
         lines += [made[table.name]] if table.name in made else _unknown_table(table)
     if not draft.tables:
-        lines.append(f"-- {fill_in('the tables that the statement uses, with rows')}")
+        lines.append(
+            f"-- {fill_in('the tables that the statement uses, with rows')}"
+            if draft.statement is None
+            else "-- The statement names no table. If it calls a function that reads some, create them here."
+        )
     lines.extend(last)
     return f"[setup]\nsql = {multiline(chr(10).join(lines))}\n"
 

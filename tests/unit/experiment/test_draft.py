@@ -66,13 +66,23 @@ def test_values_are_drawn_from_made_up_rows_where_stored_ones_would_find_nothing
     assert parameters["status"].query == "VALUES ('o''pen'), (NULL)"
 
 
+def test_a_statement_without_tables_needs_none():
+    facts = {name: getattr(KNOWN, name) for name in KNOWN.__dataclass_fields__}
+    facts |= {"statement": "SELECT 1 + 2", "tables": (), "parameters": ()}
+    text = experiment_text(Draft(**facts))
+    assert places_to_fill(text) == [] and "names no table" in text
+    unread = experiment_text(Draft(**facts | {"statement": None}))
+    assert "fill in the tables that the statement uses, with rows" in {
+        place.message for place in places_to_fill(unread)
+    }
+
+
 @pytest.mark.parametrize(
     ("changed", "place"),
     [
         ({"changes": {}}, "the change to test, such as CREATE INDEX ON orders (customer_id);"),
         ({"statement": None, "parameters": ()}, "the statement, with :name for each value"),
         ({"tables": (DraftTable("orders"),)}, "CREATE TABLE orders and INSERT with realistic rows"),
-        ({"tables": ()}, "the tables that the statement uses, with rows"),
         (
             {"tables": (DraftTable("orders", SourceTable("orders", unknown="this role may not read it")),)},
             "CREATE TABLE orders and INSERT with realistic rows (this role may not read it)",

@@ -9,8 +9,8 @@ use crate::read::message::{Message, Step};
 const APPLICATION: &[u8] = b"uncork watch";
 /// The mark after the first word of each monitoring statement, for logs without application names.
 const MARK: &[u8] = b"/* uncork */";
-/// The first words of such statements.
-const WORDS: [&[u8]; 2] = [b"SELECT ", b"SET "];
+/// The beginning of the statement that is prepared to be planned, whose text is the application's.
+const PLANNED: &[u8] = b"PREPARE uncork_plan AS ";
 
 /// Whether a monitoring session wrote an entry with this message.
 pub(crate) fn is_own(entry: &Entry<'_>, message: &Message<'_>) -> bool {
@@ -32,10 +32,14 @@ fn is_marked(sql: &[u8]) -> bool {
         Some(b'\n') => sql.trim_ascii_start(),
         _ => sql,
     };
-    WORDS.iter().any(|word| {
-        sql.strip_prefix(*word)
-            .is_some_and(|rest| rest.starts_with(MARK))
-    })
+    let word = sql
+        .iter()
+        .take_while(|byte| byte.is_ascii_uppercase())
+        .count();
+    let rest = sql.get(word..).unwrap_or_default();
+    rest.strip_prefix(b" ")
+        .is_some_and(|rest| rest.starts_with(MARK))
+        || sql.starts_with(PLANNED)
 }
 
 #[cfg(test)]
@@ -48,6 +52,9 @@ mod tests {
             "SELECT /* uncork */ pg_catalog.version()",
             "\nSELECT /* uncork */ a.pid",
             "\n\tSET /* uncork */ jit = off",
+            "EXPLAIN /* uncork */ (VERBOSE, GENERIC_PLAN) SELECT 1",
+            "BEGIN /* uncork */ READ ONLY; SELECT 1",
+            "PREPARE uncork_plan AS SELECT 1",
         ] {
             assert!(is_marked(sql.as_bytes()), "{sql}");
         }
